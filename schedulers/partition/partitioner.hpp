@@ -1,0 +1,48 @@
+// Where to cut: a partitioner is a constant at the foot of its own .cpp, listed in
+// schedulers/partition/meson.build.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+#include "sim/placement.hpp"
+
+namespace stageline {
+
+/// What a partitioner is asked for.
+struct PartitionRequest {
+  const Model& model;      // layers in topological order
+  const Cluster& cluster;  // the devices to use, all of them
+  int stages = 1;          // to make; the pipedream partitioner with replication chooses by itself
+  bool replicate = false;  // whether the schedule can replicate stages
+  std::string options;     // the text behind "name:", empty when none
+};
+
+/// The cut, and how many devices each stage gets (all 1 unless replication was asked for), and one
+/// sentence that says why, with numbers ("largest stage 21.6 ms, 3.1 % over the mean").
+struct PartitionPlan {
+  Partition partition;
+  std::vector<int> replicas;
+  std::string reason;
+};
+
+struct Partitioner {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  std::string_view options;  // "" or what may follow the colon
+  /// Throws UsageError when the numbers do not fit (more stages than layers).
+  PartitionPlan (*plan)(const PartitionRequest& request);
+};
+
+std::span<const Partitioner* const> partitioners();
+
+/// `text` is "balanced", "pipedream:cost=paper,…", an explicit list of layer ranges "0-5,6-11,12-", or
+/// a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError.
+PartitionPlan partition(const std::string& text, const PartitionRequest& request);
+
+}  // namespace stageline

@@ -1,0 +1,59 @@
+// A policy is one file and one word: a Scheduler is a constant at the foot of its own .cpp, and its
+// name stands in the list in schedulers/meson.build, from which the table below is generated.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/problem.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+
+/// `values`: "never|always|except_last" (one of), "int" (a whole number from 1), or free text that
+/// says what is meant; `fallback` is the value when the knob is not given.
+struct Knob {
+  std::string_view name;
+  std::string_view values;
+  std::string_view fallback;
+  std::string_view summary;
+};
+
+/// When its updates happen, which decides the block of a comparison it stands in.
+enum class Synchrony : std::uint8_t { synchronous, asynchronous };
+
+struct Scheduler {
+  std::string_view name;
+  std::string_view summary;  // one line
+  std::string_view source;   // citation
+  Synchrony synchrony;
+  std::span<const Knob> knobs;
+  /// Stages on `devices` devices. Throws UsageError when they do not suit, with the nearest that do.
+  Placement (*place)(int devices, const Knobs& knobs);
+  /// Compute ops only (sim/passes.hpp adds the rest). Throws UsageError on impossible numbers.
+  Program (*schedule)(const Problem& problem);
+};
+
+/// All schedulers, in the order of --help.
+std::span<const Scheduler* const> schedulers();
+
+/// By name; throws UsageError, with the nearest name, when there is none.
+const Scheduler& scheduler(std::string_view name);
+
+/// "gpipe:recompute=always,reverse=yes"
+struct ScheduleSpec {
+  const Scheduler* scheduler = nullptr;
+  Knobs knobs;             // complete: defaults filled in
+  std::string text;        // as the user would write it, only what differs from the defaults
+};
+
+/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the next
+/// schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs, values.
+std::vector<ScheduleSpec> parse_schedules(const std::string& text);
+
+/// Placement and compute-only program of a spec: `place`, then `schedule`.
+int knob_int(const Knobs& knobs, const std::string& name);
+
+}  // namespace stageline

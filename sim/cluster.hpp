@@ -1,0 +1,120 @@
+// Where it runs: devices, host memories, links, and the routes between them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// Dense arithmetic rate of a device kind at one precision ("fp32", "tf32", "bf16", "fp16").
+struct PeakRate {
+  std::string precision;
+  double flops = 0;  // floating-point operations a second
+
+  friend bool operator==(const PeakRate&, const PeakRate&) = default;
+};
+
+struct DeviceKind {
+  std::string name;                // "h100", as in model:resnet50@h100
+  std::string title;               // "NVIDIA H100 SXM5 80 GB"
+  std::optional<Bytes> memory;     //
+  Bandwidth memory_bandwidth;      //
+  std::vector<PeakRate> peak;      //
+  double power_watts = 0;          // board power; 0: unknown
+  double price_per_hour = 0;       // US dollars; 0: unknown
+  std::string source;              // data sheet
+
+  friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
+};
+
+struct Device {
+  std::string name;              // "gpu0"
+  int kind = -1;                 // index into Cluster::kinds; -1: unnamed
+  std::optional<Bytes> memory;   // of this device; nothing: unknown, and so is the fit
+  double rate = 1;               // speed relative to the device the trace was measured on
+  int host = -1;                 // index into Cluster::hosts; -1: none
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+struct Host {
+  std::string name;
+  std::optional<Bytes> memory;
+
+  friend bool operator==(const Host&, const Host&) = default;
+};
+
+enum class Duplex : std::uint8_t { full, half };
+
+/// A cable, bus or port. Its ends are nodes: devices first (0..D-1), then hosts, then switches.
+/// Whoever uses a link shares it first come, first served; a half-duplex one in both directions.
+struct Link {
+  std::string name;
+  int from = 0;
+  int to = 0;
+  Bandwidth bandwidth;
+  Time latency{};
+  Duplex duplex = Duplex::full;
+
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+struct Cluster {
+  std::string name;
+  std::string source;
+  std::vector<DeviceKind> kinds;
+  std::vector<Device> devices;
+  std::vector<Host> hosts;
+  std::vector<std::string> switches;
+  std::vector<Link> links;
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
+};
+
+/// One way from node to node: the narrowest link's bandwidth, the latencies added up, and the shared
+/// resources it occupies (see Network::resources) while bytes move.
+struct Route {
+  Bandwidth bandwidth = Bandwidth::unlimited();
+  Time latency{};
+  std::vector<int> resources;
+
+  bool is_free() const { return bandwidth.is_unlimited() && latency == Time{}; }
+  friend bool operator==(const Route&, const Route&) = default;
+};
+
+/// All routes between devices, and from each device to its host and back, as tables.
+struct Network {
+  int devices = 0;
+  std::vector<Route> routes;                // devices × devices, row = from; the diagonal is free
+  std::vector<Route> to_host;               // by device; free where there is no host link
+  std::vector<Route> from_host;             //
+  std::vector<std::string> resources;       // "gpu0>nvswitch"; a half-duplex link is one resource
+
+  const Route& between(int from, int to) const {
+    return routes[static_cast<std::size_t>(from) * static_cast<std::size_t>(devices) +
+                  static_cast<std::size_t>(to)];
+  }
+};
+
+/// Shortest routes by latency, then by the inverse of bandwidth, then by fewest links (Boost.Graph,
+/// Dijkstra). Throws UsageError when two devices are not connected and there are links at all; with
+/// no links every route is free (communication is not modelled).
+Network network_of(const Cluster& cluster);
+
+/// The first `count` devices of the cluster and everything that is not a device. Throws UsageError,
+/// with both numbers, when the cluster has fewer.
+Cluster first_devices(Cluster cluster, int count);
+
+/// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
+/// common switch, so that what one device sends (or receives) at the same time shares its port;
+/// `latency` is that of the whole way from device to device. Without, communication is free.
+struct LinkSpec {
+  Bandwidth bandwidth;
+  Time latency{};
+};
+Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory);
+
+}  // namespace stageline

@@ -1,0 +1,53 @@
+// What each op costs, as tables: they print, diff, perturb and vectorize. Made by cost_models/.
+#pragma once
+
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/placement.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// One stage, one micro-batch, on the device it is placed on.
+struct StageCosts {
+  Time forward{};
+  Time input_grad{};
+  Time weight_grad{};
+  Time backward{};   // I and W as one
+  Time recompute{};
+  Time update{};     // one optimizer step
+  Bytes weights{};
+  Bytes gradients{};
+  Bytes optimizer_state{};
+  Bytes stash_input_grad{};   // part of the stash that only I reads
+  Bytes stash_weight_grad{};  // the rest of the stash
+  Bytes boundary{};           // the stage's input: what a recomputed stage keeps instead of its stash
+  Bytes workspace{};          // while one of its ops runs
+
+  Bytes stash() const { return stash_input_grad + stash_weight_grad; }
+  friend bool operator==(const StageCosts&, const StageCosts&) = default;
+};
+
+/// Bytes of one micro-batch on an edge of the stage graph.
+struct EdgeCosts {
+  StageEdge edge;
+  Bytes activation{};  // forward, from edge.from to edge.to
+  Bytes gradient{};    // backward, from edge.to to edge.from
+  friend bool operator==(const EdgeCosts&, const EdgeCosts&) = default;
+};
+
+struct Costs {
+  std::vector<StageCosts> stage;
+  std::vector<EdgeCosts> edges;  // in the order of Program::edges
+  Network network;
+
+  int stages() const { return static_cast<int>(stage.size()); }
+};
+
+/// Equal stages of a chain, as in the closed forms: times F, I, W (B = I + W, R = F), one byte of
+/// stash for I and one for W, `transfer` each way between any two devices (no contention).
+Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,
+                    Time transfer = Time{});
+
+}  // namespace stageline

@@ -1,0 +1,45 @@
+// When each task runs: two functions over one TaskGraph.
+#pragma once
+
+#include <vector>
+
+#include "sim/task_graph.hpp"
+#include "sim/timeline.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// By task, the moment its result can be used: its end, plus the lag of its path.
+struct TaskTimes {
+  std::vector<Time> available;
+};
+
+inline Time end_of(const TaskGraph& graph, const TaskTimes& times, std::uint32_t task) {
+  return times.available[task] - graph.paths[graph.path_of[task]].lag;
+}
+inline Time start_of(const TaskGraph& graph, const TaskTimes& times, std::uint32_t task) {
+  return end_of(graph, times, task) - graph.duration[task];
+}
+
+/// One topological pass; shared resources are not looked at. O(tasks + needs).
+TaskTimes sweep(const TaskGraph& graph);
+
+/// The same, with shared resources. A task asks for its resources when its lane is free and its needs
+/// are met; askers are served by (time of asking, task number), each as soon as all its resources are
+/// free of those served before it. A task that shares nothing never waits for anyone's turn.
+TaskTimes run(const TaskGraph& graph);
+
+/// `run` where resources are shared, else `sweep`.
+TaskTimes simulate(const TaskGraph& graph);
+
+/// By task, how much later it could end without moving the makespan, by the dependencies alone.
+std::vector<Time> slack(const TaskGraph& graph, const TaskTimes& times);
+
+/// Last end over all tasks, lag included; 0 for an empty graph.
+Time makespan(const TaskTimes& times);
+
+/// The times as spans by lane. A message gives a span in the sender's send lane and one, a latency
+/// later, in the receiver's receive lane.
+Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskTimes& times);
+
+}  // namespace stageline

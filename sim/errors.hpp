@@ -1,0 +1,54 @@
+// What can be wrong with what a user hands us, as exceptions with data. Each message is one
+// sentence: what, rule, numbers, where, hint. main() turns every one of them into exit code 2.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/op.hpp"
+
+namespace stageline {
+
+/// A trace, cluster or profile that breaks its format. `where` is a JSON pointer or "line 3".
+struct TraceError : std::runtime_error {
+  TraceError(std::string in_file, std::string at, const std::string& message)
+      : std::runtime_error(in_file + (at.empty() ? "" : " at " + at) + ": " + message),
+        file(std::move(in_file)),
+        where(std::move(at)) {}
+  std::string file;
+  std::string where;
+};
+
+/// A program that breaks a rule. `device` and `position` (in that device's list) are -1 where the
+/// fault has no single place; `figure` is a drawn excerpt, or empty.
+struct ProgramError : std::runtime_error {
+  explicit ProgramError(const std::string& message, int on_device = -1, int at_position = -1,
+                        std::string drawn = {})
+      : std::runtime_error(message),
+        device(on_device),
+        position(at_position),
+        figure(std::move(drawn)) {}
+  int device;
+  int position;
+  std::string figure;
+};
+
+/// A program that cannot finish: `cycle` holds the ops, each of which waits for the next and the
+/// last for the first; what() says it in words; `figure` shows the lists with the culprits marked.
+struct Deadlock : std::runtime_error {
+  Deadlock(const std::string& message, std::vector<Op> around, std::string drawn)
+      : std::runtime_error(message), cycle(std::move(around)), figure(std::move(drawn)) {}
+  std::vector<Op> cycle;
+  std::string figure;
+};
+
+/// An option, knob, name or combination that does not fit ("8 devices need at least 8 layers").
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The name in `known` nearest to `name` by edit distance, as ", did you mean X?" or an empty text.
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
+
+}  // namespace stageline

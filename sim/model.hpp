@@ -1,0 +1,83 @@
+// What is trained: layers with their costs on the device they were measured on (or priced for), and
+// how they feed each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// Times and bytes of one layer for one micro-batch of `Model::batch` samples; weights, gradients
+/// and optimizer state do not depend on the batch.
+struct Layer {
+  std::string name;
+  std::string kind;             // "conv", "linear", "norm", ...: free text, for people
+  Time forward{};               //
+  Time input_grad{};            // dL/d(input)
+  Time weight_grad{};           // dL/d(weights)
+  Time backward{};              // both at once; a reader that has only the halves gives their sum
+  Time update{};                // the optimizer's step on this layer's weights
+  Time forward_spread{};        // half the interquartile range over the samples; 0: not measured
+  Time input_grad_spread{};     //
+  Time weight_grad_spread{};    //
+  Bytes weights{};              //
+  Bytes gradients{};            // weight gradients, usually as large as the weights
+  Bytes optimizer_state{};      //
+  Bytes output{};               // what the next layers read; the gradient sent back is as large
+  Bytes stash_input_grad{};     // held from F for I alone, freed when I ends
+  Bytes stash_weight_grad{};    // held from F for W (or for both), freed when W ends
+  Bytes workspace{};            // needed only while one of the layer's ops runs
+  std::int64_t parameters = 0;  // as the literature counts them; 0: unknown
+
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+/// A tensor that layer `from` makes and layer `to` reads.
+struct LayerEdge {
+  int from = 0;
+  int to = 0;
+  friend auto operator<=>(const LayerEdge&, const LayerEdge&) = default;
+};
+
+enum class Origin : std::uint8_t { measured, estimated, synthetic };
+
+/// Where the numbers come from, so that no table shows an estimate as a measurement.
+struct Provenance {
+  Origin origin = Origin::measured;
+  std::string device;              // "NVIDIA H100 SXM", or empty when unknown
+  std::string method;              // one sentence: how the numbers were obtained
+  std::string source;              // a paper, repository or command
+  std::string date;                // ISO 8601, or empty
+  std::vector<std::string> notes;  // what was estimated, split, scaled or fitted, one sentence each
+
+  friend bool operator==(const Provenance&, const Provenance&) = default;
+};
+
+/// Layers in topological order. `edges` empty means a chain.
+struct Model {
+  std::string name;
+  int batch = 0;             // samples in one micro-batch; 0: unknown
+  std::string sample = "";   // what a sample is: "image", "sequence"; empty: "sample"
+  std::vector<Layer> layers;
+  std::vector<LayerEdge> edges;
+  Bytes input{};             // of one micro-batch, held by the first layer for its backward
+  Provenance provenance;
+
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+/// The edges of the model, sorted by (from, to); those of the chain when none are stated.
+std::vector<LayerEdge> edges_of(const Model& model);
+
+/// The same model with its layers renumbered in a topological order that keeps the given order
+/// wherever it can (Boost.Graph). Throws TraceError, which names the layers, on a cycle, and on an
+/// edge whose ends are not layers. `file` is for the message only.
+Model in_topological_order(Model model, const std::string& file);
+
+/// One micro-batch through every layer on one device: forward + backward, without updates.
+Time forward_backward(const Model& model);
+
+}  // namespace stageline

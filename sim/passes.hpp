@@ -1,0 +1,26 @@
+// From what a scheduler writes (compute only) to what runs. Each pass returns a new program and leaves
+// what is already present alone.
+#pragma once
+
+#include "sim/costs.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+
+/// A U behind the last gradient of every update, unless the stage has one already.
+Program add_updates(Program program);
+
+/// REDUCE_GRAD before every U of a replicated stage.
+Program add_reductions(Program program);
+
+/// SEND behind the producer and RECV before the reader, wherever an edge joins two devices.
+Program add_transfers(Program program);
+
+/// I directly followed by the W of the same stage and micro-batch becomes B.
+Program merge_backward(Program program);
+
+/// All that a compute-only program needs to run on these costs: updates, reductions, and transfers
+/// where any route in use costs time.
+Program complete(Program program, const Costs& costs);
+
+}  // namespace stageline

@@ -1,0 +1,79 @@
+// Which stage lives on which device, and which layer in which stage.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "sim/model.hpp"
+#include "sim/op.hpp"
+
+namespace stageline {
+
+/// Where one stage's ops run. The usual case is one device: `replicas` of size 1 and nothing else.
+/// Micro-batch m of a replicated stage belongs to replicas[m mod r], forward and backward.
+/// The other tables are for systems that part the roles (stale weights, PipeFB, LayerPipe); empty
+/// means "where the forward is".
+struct StagePlace {
+  std::vector<int> replicas;
+  std::vector<int> input_grad;   // one device a part of I
+  std::vector<double> share;     // of each part of I; sums to 1
+  std::vector<int> weight_grad;  //
+
+  friend bool operator==(const StagePlace&, const StagePlace&) = default;
+};
+
+struct Placement {
+  std::vector<StagePlace> stage;
+
+  int stages() const { return static_cast<int>(stage.size()); }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+/// Stage s on device s, for the first `stages` devices.
+Placement straight_placement(int stages);
+
+/// Stage s on r_s devices of its own, in order: replicated_placement({3, 1}) is PipeDream's "3-1".
+Placement replicated_placement(const std::vector<int>& replicas);
+
+/// The device an op belongs to.
+int device_of(const Placement& placement, Op op);
+
+/// stage_of[layer]; stages are 0..stages-1.
+struct Partition {
+  std::vector<int> stage_of;
+  int stages = 0;
+
+  friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+struct StageEdge {
+  std::uint16_t from = 0;
+  std::uint16_t to = 0;
+  friend auto operator<=>(const StageEdge&, const StageEdge&) = default;
+};
+
+/// 0>1 1>2 ...
+std::vector<StageEdge> chain_edges(int stages);
+
+/// A partition from the last layer of every stage but the last: cuts {1, 3} over 6 layers are stages
+/// 0-1, 2-3, 4-5.
+Partition partition_from_cuts(const std::vector<int>& last_layers, int layers);
+
+/// Throws UsageError unless every layer has a stage, no stage is empty, and every stage is convex and
+/// feeds only later ones. The message names the layers in question.
+void check(const Partition& partition, const Model& model);
+
+/// Stage edges of a partitioned model with the bytes of one micro-batch that cross each of them: every
+/// layer's output once a receiving stage. Sorted.
+struct StageFlow {
+  StageEdge edge;
+  Bytes bytes;
+  friend bool operator==(const StageFlow&, const StageFlow&) = default;
+};
+std::vector<StageFlow> stage_flows(const Partition& partition, const Model& model);
+
+/// "0-5 | 6-11 | 12-20", or names of the layers with `model`.
+std::string print(const Partition& partition);
+
+}  // namespace stageline

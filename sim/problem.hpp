@@ -1,0 +1,31 @@
+// What a scheduler may know.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/costs.hpp"
+#include "sim/placement.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+
+/// Knob values as text, defaults filled in.
+using Knobs = std::map<std::string, std::string>;
+
+struct Problem {
+  Placement placement;
+  Costs costs;
+  int microbatches = 1;  // per step
+  int steps = 1;
+  std::vector<std::string> devices;             // names
+  std::vector<std::optional<Bytes>> memory;     // by device
+  Knobs knobs;
+};
+
+/// A program with everything but its ops: devices, placement, edges, micro-batches, steps.
+Program blank_program(const Problem& problem, std::string schedule, WeightRule weights);
+
+}  // namespace stageline

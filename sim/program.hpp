@@ -1,0 +1,60 @@
+// The schedule as text: for each device, in order, what it does. See traces/README.md for the
+// grammar. parse_program(print(p)) == p.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/op.hpp"
+#include "sim/placement.hpp"
+
+namespace stageline {
+
+/// Which version of a stage's weights an op reads.
+enum class WeightRule : std::uint8_t {
+  flush,          // one version; a step's backwards all end before its update
+  stash,          // backward reads the version its forward read
+  vertical_sync,  // every stage reads the version that the first stage read for this micro-batch
+  double_buffer,  // two versions, one step of delay (PipeDream-2BW)
+  latest,         // whatever is there
+};
+std::string_view name(WeightRule rule);
+
+struct Program {
+  std::string schedule;               // where it came from; free text
+  int microbatches = 0;               // per step; the numbers in ops count through all steps
+  int steps = 1;                      //
+  WeightRule weights = WeightRule::flush;
+  std::string correction = "none";    // how an old version is made up for
+  std::vector<std::string> devices;   // names
+  Placement placement;
+  std::vector<StageEdge> edges;       // of the stage graph, sorted
+  std::vector<bool> independent_w;    // stages whose W does not wait for I
+  std::vector<std::vector<Op>> ops;   // by device
+
+  int stages() const { return placement.stages(); }
+  std::uint32_t total_microbatches() const {
+    return static_cast<std::uint32_t>(microbatches) * static_cast<std::uint32_t>(steps);
+  }
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+/// Micro-batches that one update of this stage gathers: the step's, or one from each replica when
+/// updates follow every backward (stash, vertical_sync, latest).
+int microbatches_per_update(const Program& program, int stage);
+
+/// How many updates the whole program holds for a stage.
+int updates(const Program& program, int stage);
+
+/// Text. Throws ProgramError with line and column ("line 4, column 12: ...").
+std::string print(const Program& program);
+Program parse_program(std::string_view text);
+
+/// Throws ProgramError unless every stage does each micro-batch's work exactly once, each op stands on
+/// the device it is placed on, messages match, and numbers are in range. Says nothing of deadlock:
+/// compile() does.
+void validate(const Program& program);
+
+}  // namespace stageline

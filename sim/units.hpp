@@ -1,0 +1,59 @@
+// Exact units: Time in picoseconds, Bytes, Bandwidth, and the one function that turns bytes into
+// time. Floating point enters only in the parse_* functions and from_seconds, and is rounded once.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <ratio>
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+/// A point in or a stretch of virtual time. 64 bits of picoseconds are 106 days.
+using Time = std::chrono::duration<std::int64_t, std::pico>;
+
+struct Bytes {
+  std::int64_t count = 0;
+
+  friend auto operator<=>(const Bytes&, const Bytes&) = default;
+  Bytes& operator+=(Bytes other) { return count += other.count, *this; }
+  Bytes& operator-=(Bytes other) { return count -= other.count, *this; }
+  friend Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
+  friend Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
+  friend Bytes operator*(Bytes a, std::int64_t k) { return {a.count * k}; }
+};
+
+/// Bytes a second. `unlimited` moves anything in no time at all.
+struct Bandwidth {
+  std::int64_t bytes_per_second = std::numeric_limits<std::int64_t>::max();
+
+  friend auto operator<=>(const Bandwidth&, const Bandwidth&) = default;
+  static constexpr Bandwidth unlimited() { return {}; }
+  constexpr bool is_unlimited() const { return *this == unlimited(); }
+};
+
+/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond.
+Time transfer_time(Bytes bytes, Bandwidth bandwidth);
+
+/// Seconds, rounded once to the nearest picosecond. Throws std::invalid_argument when the value is
+/// not finite, negative or longer than `longest_input` (a program adds many of these up).
+Time from_seconds(double seconds);
+double to_seconds(Time time);
+inline constexpr Time longest_input = Time{100'000'000'000'000'000};  // 10^5 s, a little over a day
+
+/// Text to values: "12ms", "5us", "1.5 s", "0" (ps ns us ms s); "4MB", "16GiB", "1200" (B kB MB GB
+/// TB, KiB MiB GiB TiB); "12GB/s", "100Gbit/s", "unlimited". Throw std::invalid_argument with one
+/// sentence that names the text and the rule.
+Time parse_time(std::string_view text);
+Bytes parse_bytes(std::string_view text);
+Bandwidth parse_bandwidth(std::string_view text);
+
+/// Values to short text for people: "1.500 ms", "4.19 MB", "12 GB/s".
+std::string print(Time time);
+std::string print(Bytes bytes);
+std::string print(Bandwidth bandwidth);
+
+}  // namespace stageline
