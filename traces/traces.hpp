@@ -1,0 +1,38 @@
+// Everything that reads or writes a trace or a cluster. Formats: traces/README.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+/// A native trace: the same layers at one or more batch sizes, ascending. Throws TraceError with the
+/// JSON pointer of the offending value.
+std::vector<Model> read_trace(const std::string& json_text, const std::string& file);
+std::string write_trace(const std::vector<Model>& models);
+
+/// A PipeDream (or DAPPLE) profile, graph.txt. `batch` is the samples of its minibatch, 0 when
+/// unknown: the file does not say. Throws TraceError with the line.
+Model read_pipedream_profile(const std::string& text, const std::string& file, int batch);
+
+/// "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB,weights=4MB": equal
+/// layers of a chain, for closed forms. Throws UsageError.
+Model uniform_model(const std::string& options);
+
+/// A cluster file. Throws TraceError with the JSON pointer.
+Cluster read_cluster(const std::string& json_text, const std::string& file);
+
+/// What is bundled in the binary, by name, from traces/data/.
+struct Bundled {
+  std::string_view name;  // "h100x8", "resnet50-h100"
+  std::string_view text;  // JSON
+};
+const std::vector<Bundled>& bundled_clusters();
+const std::vector<Bundled>& bundled_traces();
+
+}  // namespace stageline
