@@ -30,7 +30,8 @@ struct Scheduler {
   std::string_view source;   // citation
   Synchrony synchrony;
   std::span<const Knob> knobs;
-  /// Stages on `devices` devices. Throws UsageError when they do not suit, with the nearest that do.
+  /// Stages on `devices` devices. Throws UsageError when they do not suit, with the nearest that
+  /// do.
   Placement (*place)(int devices, const Knobs& knobs);
   /// Compute ops only (sim/passes.hpp adds the rest). Throws UsageError on impossible numbers.
   Program (*schedule)(const Problem& problem);
@@ -45,12 +46,13 @@ const Scheduler& scheduler(std::string_view name);
 /// "gpipe:recompute=always,reverse=yes"
 struct ScheduleSpec {
   const Scheduler* scheduler = nullptr;
-  Knobs knobs;             // complete: defaults filled in
-  std::string text;        // as the user would write it, only what differs from the defaults
+  Knobs knobs;       // complete: defaults filled in
+  std::string text;  // as the user would write it, only what differs from the defaults
 };
 
-/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the next
-/// schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs, values.
+/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the
+/// next schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs,
+/// values.
 std::vector<ScheduleSpec> parse_schedules(const std::string& text);
 
 /// Placement and compute-only program of a spec: `place`, then `schedule`.

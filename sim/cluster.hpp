@@ -18,24 +18,24 @@ struct PeakRate {
 };
 
 struct DeviceKind {
-  std::string name;                // "h100", as in model:resnet50@h100
-  std::string title;               // "NVIDIA H100 SXM5 80 GB"
-  std::optional<Bytes> memory;     //
-  Bandwidth memory_bandwidth;      //
-  std::vector<PeakRate> peak;      //
-  double power_watts = 0;          // board power; 0: unknown
-  double price_per_hour = 0;       // US dollars; 0: unknown
-  std::string source;              // data sheet
+  std::string name;             // "h100", as in model:resnet50@h100
+  std::string title;            // "NVIDIA H100 SXM5 80 GB"
+  std::optional<Bytes> memory;  //
+  Bandwidth memory_bandwidth;   //
+  std::vector<PeakRate> peak;   //
+  double power_watts = 0;       // board power; 0: unknown
+  double price_per_hour = 0;    // US dollars; 0: unknown
+  std::string source;           // data sheet
 
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
 
 struct Device {
-  std::string name;              // "gpu0"
-  int kind = -1;                 // index into Cluster::kinds; -1: unnamed
-  std::optional<Bytes> memory;   // of this device; nothing: unknown, and so is the fit
-  double rate = 1;               // speed relative to the device the trace was measured on
-  int host = -1;                 // index into Cluster::hosts; -1: none
+  std::string name;             // "gpu0"
+  int kind = -1;                // index into Cluster::kinds; -1: unnamed
+  std::optional<Bytes> memory;  // of this device; nothing: unknown, and so is the fit
+  double rate = 1;              // speed relative to the device the trace was measured on
+  int host = -1;                // index into Cluster::hosts; -1: none
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -74,8 +74,8 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// One way from node to node: the narrowest link's bandwidth, the latencies added up, and the shared
-/// resources it occupies (see Network::resources) while bytes move.
+/// One way from node to node: the narrowest link's bandwidth, the latencies added up, and the
+/// shared resources it occupies (see Network::resources) while bytes move.
 struct Route {
   Bandwidth bandwidth = Bandwidth::unlimited();
   Time latency{};
@@ -88,10 +88,10 @@ struct Route {
 /// All routes between devices, and from each device to its host and back, as tables.
 struct Network {
   int devices = 0;
-  std::vector<Route> routes;                // devices × devices, row = from; the diagonal is free
-  std::vector<Route> to_host;               // by device; free where there is no host link
-  std::vector<Route> from_host;             //
-  std::vector<std::string> resources;       // "gpu0>nvswitch"; a half-duplex link is one resource
+  std::vector<Route> routes;           // devices × devices, row = from; the diagonal is free
+  std::vector<Route> to_host;          // by device; free where there is no host link
+  std::vector<Route> from_host;        //
+  std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
 
   const Route& between(int from, int to) const {
     return routes[static_cast<std::size_t>(from) * static_cast<std::size_t>(devices) +
@@ -110,7 +110,8 @@ Cluster first_devices(Cluster cluster, int count);
 
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
 /// common switch, so that what one device sends (or receives) at the same time shares its port;
-/// `latency` is that of the whole way from device to device. Without, communication is free.
+/// `latency` is that of the whole way from device to device (in whole pairs of picoseconds).
+/// Without a link communication is free.
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{};

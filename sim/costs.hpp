@@ -14,16 +14,16 @@ struct StageCosts {
   Time forward{};
   Time input_grad{};
   Time weight_grad{};
-  Time backward{};   // I and W as one
+  Time backward{};  // I and W as one
   Time recompute{};
-  Time update{};     // one optimizer step
+  Time update{};  // one optimizer step
   Bytes weights{};
   Bytes gradients{};
   Bytes optimizer_state{};
   Bytes stash_input_grad{};   // part of the stash that only I reads
   Bytes stash_weight_grad{};  // the rest of the stash
-  Bytes boundary{};           // the stage's input: what a recomputed stage keeps instead of its stash
-  Bytes workspace{};          // while one of its ops runs
+  Bytes boundary{};   // the stage's input: what a recomputed stage keeps instead of its stash
+  Bytes workspace{};  // while one of its ops runs
 
   Bytes stash() const { return stash_input_grad + stash_weight_grad; }
   friend bool operator==(const StageCosts&, const StageCosts&) = default;

@@ -35,12 +35,13 @@ struct DeviceMemory {
   Bytes peak{};
   Time peak_at{};
   MemoryUse at_peak{};
-  MemoryUse at_end{};               // what is left when the program has ended
-  std::vector<MemoryPoint> curve;   // a step function: value from `at` on; only when asked for
+  MemoryUse at_end{};              // what is left when the program has ended
+  std::vector<MemoryPoint> curve;  // a step function: value from `at` on; only when asked for
 };
 
 struct StageMemory {
-  int stash_peak = 0;  // most micro-batches of this stage whose stash is held at once, all replicas' maximum
+  int stash_peak =
+      0;  // most micro-batches of this stage whose stash is held at once, all replicas' maximum
 };
 
 struct MemoryProfile {

@@ -32,9 +32,9 @@ struct IdleInterval {
 };
 
 struct DeviceMetrics {
-  Time busy{};       // compute lane
-  Time idle{};       // makespan - busy
-  Time span_idle{};  // idle between this device's first start and last end
+  Time busy{};                             // compute lane
+  Time idle{};                             // makespan - busy
+  Time span_idle{};                        // idle between this device's first start and last end
   std::array<Time, idle_kinds> idle_by{};  // sums to idle
 };
 
@@ -49,7 +49,8 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
 /// Completion of each step: the end of the last task that belongs to it.
 std::vector<Time> step_ends(const Program& program, const TaskGraph& graph, const TaskTimes& times);
 
-/// One link of the critical path, in order of time: a task, or waiting for a shared link, or latency.
+/// One link of the critical path, in order of time: a task, or waiting for a shared link, or
+/// latency.
 struct PathPiece {
   enum class Kind : std::uint8_t { task, queue, latency } kind = Kind::task;
   Op op{};

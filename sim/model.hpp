@@ -59,11 +59,11 @@ struct Provenance {
 /// Layers in topological order. `edges` empty means a chain.
 struct Model {
   std::string name;
-  int batch = 0;             // samples in one micro-batch; 0: unknown
-  std::string sample = "";   // what a sample is: "image", "sequence"; empty: "sample"
+  int batch = 0;            // samples in one micro-batch; 0: unknown
+  std::string sample = "";  // what a sample is: "image", "sequence"; empty: "sample"
   std::vector<Layer> layers;
   std::vector<LayerEdge> edges;
-  Bytes input{};             // of one micro-batch, held by the first layer for its backward
+  Bytes input{};  // of one micro-batch, held by the first layer for its backward
   Provenance provenance;
 
   friend bool operator==(const Model&, const Model&) = default;

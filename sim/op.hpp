@@ -27,9 +27,10 @@ enum class OpKind : std::uint8_t {
 };
 inline constexpr int op_kinds = 13;
 
-/// 8 bytes. `part` says which: part of a divided I; edge of the stage for a message (the how-manieth
-/// of its outgoing edges for SEND_F and RECV_B, of its incoming ones for RECV_F and SEND_B); replica
-/// for U and REDUCE_GRAD. `overlapped`: this op and the next in the list are one indivisible task.
+/// 8 bytes. `part` says which: part of a divided I; edge of the stage for a message (the
+/// how-manieth of its outgoing edges for SEND_F and RECV_B, of its incoming ones for RECV_F and
+/// SEND_B); replica for U and REDUCE_GRAD. `overlapped`: this op and the next in the list are one
+/// indivisible task.
 struct Op {
   OpKind kind = OpKind::forward;
   std::uint8_t part : 7 = 0;

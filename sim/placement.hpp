@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "sim/model.hpp"
@@ -56,16 +57,16 @@ struct StageEdge {
 /// 0>1 1>2 ...
 std::vector<StageEdge> chain_edges(int stages);
 
-/// A partition from the last layer of every stage but the last: cuts {1, 3} over 6 layers are stages
-/// 0-1, 2-3, 4-5.
+/// A partition from the last layer of every stage but the last: cuts {1, 3} over 6 layers are
+/// stages 0-1, 2-3, 4-5.
 Partition partition_from_cuts(const std::vector<int>& last_layers, int layers);
 
-/// Throws UsageError unless every layer has a stage, no stage is empty, and every stage is convex and
-/// feeds only later ones. The message names the layers in question.
+/// Throws UsageError unless every layer has a stage, no stage is empty, and every stage is convex
+/// and feeds only later ones. The message names the layers in question.
 void check(const Partition& partition, const Model& model);
 
-/// Stage edges of a partitioned model with the bytes of one micro-batch that cross each of them: every
-/// layer's output once a receiving stage. Sorted.
+/// Stage edges of a partitioned model with the bytes of one micro-batch that cross each of them:
+/// every layer's output once a receiving stage. Sorted.
 struct StageFlow {
   StageEdge edge;
   Bytes bytes;
@@ -73,7 +74,7 @@ struct StageFlow {
 };
 std::vector<StageFlow> stage_flows(const Partition& partition, const Model& model);
 
-/// "0-5 | 6-11 | 12-20", or names of the layers with `model`.
+/// Layers by stage: "0-5 | 6-11 | 12-20".
 std::string print(const Partition& partition);
 
 }  // namespace stageline

@@ -20,8 +20,8 @@ struct Problem {
   Costs costs;
   int microbatches = 1;  // per step
   int steps = 1;
-  std::vector<std::string> devices;             // names
-  std::vector<std::optional<Bytes>> memory;     // by device
+  std::vector<std::string> devices;          // names
+  std::vector<std::optional<Bytes>> memory;  // by device
   Knobs knobs;
 };
 

@@ -23,16 +23,16 @@ enum class WeightRule : std::uint8_t {
 std::string_view name(WeightRule rule);
 
 struct Program {
-  std::string schedule;               // where it came from; free text
-  int microbatches = 0;               // per step; the numbers in ops count through all steps
-  int steps = 1;                      //
+  std::string schedule;  // where it came from; free text
+  int microbatches = 0;  // per step; the numbers in ops count through all steps
+  int steps = 1;         //
   WeightRule weights = WeightRule::flush;
-  std::string correction = "none";    // how an old version is made up for
-  std::vector<std::string> devices;   // names
+  std::string correction = "none";   // how an old version is made up for
+  std::vector<std::string> devices;  // names
   Placement placement;
-  std::vector<StageEdge> edges;       // of the stage graph, sorted
-  std::vector<bool> independent_w;    // stages whose W does not wait for I
-  std::vector<std::vector<Op>> ops;   // by device
+  std::vector<StageEdge> edges;      // of the stage graph, sorted
+  std::vector<bool> independent_w;   // stages whose W does not wait for I
+  std::vector<std::vector<Op>> ops;  // by device
 
   int stages() const { return placement.stages(); }
   std::uint32_t total_microbatches() const {
@@ -52,9 +52,9 @@ int updates(const Program& program, int stage);
 std::string print(const Program& program);
 Program parse_program(std::string_view text);
 
-/// Throws ProgramError unless every stage does each micro-batch's work exactly once, each op stands on
-/// the device it is placed on, messages match, and numbers are in range. Says nothing of deadlock:
-/// compile() does.
+/// Throws ProgramError unless every stage does each micro-batch's work exactly once, each op stands
+/// on the device it is placed on, messages match, and numbers are in range. Says nothing of
+/// deadlock: compile() does.
 void validate(const Program& program);
 
 }  // namespace stageline

@@ -30,19 +30,19 @@ struct Path {
 /// Numbered so that every task comes after what it needs and after its predecessor in its lane.
 /// A SEND and its RECV are one task, in the sender's lane. `path[0]` is the empty path.
 struct TaskGraph {
-  std::vector<Op> op;                       // the SEND of a message, the first of an overlapped pair
-  std::vector<Op> partner;                  // parallel to `op` if any pair is overlapped, else empty
-  std::vector<std::uint16_t> lane;          // index into lanes
-  std::vector<std::uint16_t> path_of;       // index into paths
+  std::vector<Op> op;                  // the SEND of a message, the first of an overlapped pair
+  std::vector<Op> partner;             // parallel to `op` if any pair is overlapped, else empty
+  std::vector<std::uint16_t> lane;     // index into lanes
+  std::vector<std::uint16_t> path_of;  // index into paths
   std::vector<Time> duration;
-  std::vector<std::uint32_t> need_begin;    // CSR, tasks + 1
-  std::vector<std::uint32_t> need;          // tasks of other lanes that must be done first
-  std::vector<std::uint32_t> lane_begin;    // CSR, lanes + 1
-  std::vector<std::uint32_t> lane_task;     // tasks of each lane, in order
+  std::vector<std::uint32_t> need_begin;  // CSR, tasks + 1
+  std::vector<std::uint32_t> need;        // tasks of other lanes that must be done first
+  std::vector<std::uint32_t> lane_begin;  // CSR, lanes + 1
+  std::vector<std::uint32_t> lane_task;   // tasks of each lane, in order
   std::vector<Lane> lanes;
   std::vector<Path> paths;
-  std::vector<std::string> resources;       // names of what the paths share
-  std::vector<std::string> devices;         // names
+  std::vector<std::string> resources;  // names of what the paths share
+  std::vector<std::string> devices;    // names
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(op.size()); }
 };

@@ -20,8 +20,8 @@ struct Span {
 };
 
 /// Spans by lane, each lane in order of start. Every device has all five lanes, maybe empty.
-/// In compute, send and copy lanes spans do not overlap (the two halves of an overlapped pair are two
-/// spans with the same times); receives may.
+/// In compute, send and copy lanes spans do not overlap (the two halves of an overlapped pair are
+/// two spans with the same times); receives may.
 struct Timeline {
   std::vector<std::string> devices;
   std::vector<std::vector<Span>> lanes;  // devices × lane_kinds

@@ -16,19 +16,19 @@ struct VersionEvent {
 };
 
 struct StageVersions {
-  int held_peak = 1;            // most versions held at once on one device, the newest included
-  double staleness_min = 0;     // updates between a micro-batch's forward and its own update
-  double staleness_mean = 0;    //
-  double staleness_max = 0;     //
-  bool consistent = true;       // forward and backward of every micro-batch read the same version
+  int held_peak = 1;          // most versions held at once on one device, the newest included
+  double staleness_min = 0;   // updates between a micro-batch's forward and its own update
+  double staleness_mean = 0;  //
+  double staleness_max = 0;   //
+  bool consistent = true;     // forward and backward of every micro-batch read the same version
   std::vector<VersionEvent> events;  // in order of time
 };
 
 /// By stage, under the program's weight rule. The version of a stage is the number of its updates
 /// that ended before; on a replica, of that replica's updates.
-/// Staleness of micro-batch m at a stage: updates applied there between the version that its forward
-/// reads and the update that its gradient goes into, that is 0 for plain training. Steady value: the
-/// maximum; the mean is over all micro-batches.
+/// Staleness of micro-batch m at a stage: updates applied there between the version that its
+/// forward reads and the update that its gradient goes into, that is 0 for plain training. Steady
+/// value: the maximum; the mean is over all micro-batches.
 std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline);
 
 }  // namespace stageline

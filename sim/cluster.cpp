@@ -1,0 +1,211 @@
+#include "sim/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
+#include <boost/graph/filtered_graph.hpp>
+#include <limits>
+#include <tuple>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+// How long a route is: compared field by field.
+struct Length {
+  std::int64_t latency = 0;
+  double seconds_per_byte = 0;
+  int links = 0;
+  friend auto operator<=>(const Length&, const Length&) = default;
+  friend Length operator+(const Length& a, const Length& b) {
+    return {a.latency + b.latency, std::max(a.seconds_per_byte, b.seconds_per_byte),
+            a.links + b.links};
+  }
+};
+constexpr Length unreachable{std::numeric_limits<std::int64_t>::max() / 4, 0, 0};
+
+struct Wire {  // one direction of a link
+  Length length;
+  std::size_t link = 0;
+  int resource = 0;  // what bytes occupy this way
+  int opposite = 0;  // and the other way; the same on a half-duplex link
+};
+
+using Graph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Wire>;
+using Edge = Graph::edge_descriptor;
+
+// Bytes do not travel through a third device: only the source may be left by its own links.
+struct FromSourceOrRelay {
+  const Graph* graph = nullptr;
+  std::size_t source = 0;
+  std::size_t devices = 0;
+  bool operator()(const Edge& edge) const {
+    const std::size_t from = boost::source(edge, *graph);
+    return from == source || from >= devices;
+  }
+};
+
+std::string node_name(const Cluster& cluster, int node) {
+  auto index = static_cast<std::size_t>(node);
+  if (index < cluster.devices.size()) return cluster.devices[index].name;
+  index -= cluster.devices.size();
+  if (index < cluster.hosts.size()) return cluster.hosts[index].name;
+  return cluster.switches[index - cluster.hosts.size()];
+}
+
+// Everything reachable from one device.
+class RoutesFrom {
+ public:
+  RoutesFrom(const Graph& graph, const Cluster& cluster, std::size_t source)
+      : graph_(graph),
+        cluster_(cluster),
+        source_(source),
+        length_(boost::num_vertices(graph), unreachable),
+        by_(boost::num_vertices(graph)) {
+    const boost::filtered_graph<Graph, FromSourceOrRelay> allowed(
+        graph, {&graph, source, cluster.devices.size()});
+    boost::dijkstra_shortest_paths(
+        allowed, source,
+        boost::weight_map(get(&Wire::length, allowed))
+            .distance_map(boost::make_iterator_property_map(length_.begin(),
+                                                            get(boost::vertex_index, allowed)))
+            .distance_zero(Length{})
+            .distance_inf(unreachable)
+            .distance_compare(std::less<Length>())
+            .distance_combine(std::plus<Length>())
+            .visitor(boost::make_dijkstra_visitor(boost::record_edge_predecessors(
+                boost::make_iterator_property_map(by_.begin(), get(boost::vertex_index, allowed)),
+                boost::on_edge_relaxed()))));
+  }
+
+  bool reaches(std::size_t node) const {
+    return node == source_ || length_[node].latency < unreachable.latency;
+  }
+
+  Route route_to(std::size_t node) const {
+    Route route = route_from(node, &Wire::resource);
+    std::reverse(route.resources.begin(), route.resources.end());
+    return route;
+  }
+
+  // The same links, walked back to the source.
+  Route route_back_from(std::size_t node) const { return route_from(node, &Wire::opposite); }
+
+ private:
+  Route route_from(std::size_t node, int Wire::*resource) const {
+    Route route;
+    while (node != source_) {
+      const Wire& wire = graph_[by_[node]];
+      const Link& link = cluster_.links[wire.link];
+      route.bandwidth = std::min(route.bandwidth, link.bandwidth);
+      route.latency += link.latency;
+      route.resources.push_back(wire.*resource);
+      node = boost::source(by_[node], graph_);
+    }
+    return route;
+  }
+
+  const Graph& graph_;
+  const Cluster& cluster_;
+  std::size_t source_;
+  std::vector<Length> length_;
+  std::vector<Edge> by_;
+};
+
+}  // namespace
+
+Network network_of(const Cluster& cluster) {
+  const std::size_t devices = cluster.devices.size();
+  Network network;
+  network.devices = static_cast<int>(devices);
+  network.routes.resize(devices * devices);
+  network.to_host.resize(devices);
+  network.from_host.resize(devices);
+  if (cluster.links.empty()) return network;
+
+  Graph graph(devices + cluster.hosts.size() + cluster.switches.size());
+  for (std::size_t i = 0; i < cluster.links.size(); ++i) {
+    const Link& link = cluster.links[i];
+    const double inverse = link.bandwidth.is_unlimited()
+                               ? 0
+                               : 1.0 / static_cast<double>(link.bandwidth.bytes_per_second);
+    const Length length{link.latency.count(), inverse, 1};
+    const bool half = link.duplex == Duplex::half;
+    const auto there = static_cast<int>(network.resources.size());
+    const auto back = half ? there : there + 1;
+    const std::string from = node_name(cluster, link.from);
+    const std::string to = node_name(cluster, link.to);
+    network.resources.push_back(from + (half ? "-" : ">") + to);
+    if (!half) network.resources.push_back(to + ">" + from);
+    const auto a = static_cast<std::size_t>(link.from);
+    const auto b = static_cast<std::size_t>(link.to);
+    boost::add_edge(a, b, Wire{length, i, there, back}, graph);
+    boost::add_edge(b, a, Wire{length, i, back, there}, graph);
+  }
+  for (std::size_t from = 0; from < devices; ++from) {
+    const RoutesFrom routes(graph, cluster, from);
+    for (std::size_t to = 0; to < devices; ++to) {
+      if (to == from) continue;
+      if (!routes.reaches(to)) {
+        throw UsageError(fmt::format(
+            "cluster \"{}\": no link leads from {} to {}; every pair of devices must be joined, "
+            "directly or through hosts and switches",
+            cluster.name, cluster.devices[from].name, cluster.devices[to].name));
+      }
+      network.routes[from * devices + to] = routes.route_to(to);
+    }
+    const int host = cluster.devices[from].host;
+    if (host < 0) continue;
+    const std::size_t node = devices + static_cast<std::size_t>(host);
+    if (!routes.reaches(node)) continue;
+    network.to_host[from] = routes.route_to(node);
+    network.from_host[from] = routes.route_back_from(node);
+  }
+  return network;
+}
+
+Cluster first_devices(Cluster cluster, int count) {
+  const int have = static_cast<int>(cluster.devices.size());
+  if (count < 1) throw UsageError(fmt::format("--devices must be at least 1 (it is {})", count));
+  if (count > have) {
+    throw UsageError(fmt::format(
+        "cluster \"{}\" has {} device{}, and {} were asked for; give --devices {} or fewer, or "
+        "another --cluster",
+        cluster.name, have, have == 1 ? "" : "s", count, have));
+  }
+  const int dropped = have - count;
+  cluster.devices.resize(static_cast<std::size_t>(count));
+  const auto gone = [&](int node) { return node >= count && node < have; };
+  std::erase_if(cluster.links, [&](const Link& link) { return gone(link.from) || gone(link.to); });
+  for (Link& link : cluster.links) {
+    if (link.from >= have) link.from -= dropped;
+    if (link.to >= have) link.to -= dropped;
+  }
+  return cluster;
+}
+
+Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory) {
+  if (count < 1) throw UsageError(fmt::format("--devices must be at least 1 (it is {})", count));
+  Cluster cluster;
+  cluster.name = fmt::format("{} equal device{}", count, count == 1 ? "" : "s");
+  for (int i = 0; i < count; ++i) {
+    Device device;
+    device.name = fmt::format("gpu{}", i);
+    device.memory = memory;
+    cluster.devices.push_back(device);
+  }
+  if (!link) return cluster;
+  cluster.switches.emplace_back("switch");
+  for (int i = 0; i < count; ++i) {
+    // Every way has two ports, which share its latency.
+    cluster.links.push_back({fmt::format("port{}", i), i, count, link->bandwidth,
+                             Time{link->latency.count() / 2}, Duplex::full});
+  }
+  return cluster;
+}
+
+}  // namespace stageline

@@ -1,0 +1,40 @@
+#include "sim/costs.hpp"
+
+#include <fmt/format.h>
+
+namespace stageline {
+
+Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,
+                    Time transfer) {
+  Costs costs;
+  StageCosts stage;
+  stage.forward = forward;
+  stage.input_grad = input_grad;
+  stage.weight_grad = weight_grad;
+  stage.backward = input_grad + weight_grad;
+  stage.recompute = forward;
+  stage.stash_input_grad = Bytes{1};
+  stage.stash_weight_grad = Bytes{1};
+  stage.weights = stage.gradients = Bytes{1};
+  costs.stage.assign(static_cast<std::size_t>(stages), stage);
+  // A byte a picosecond, over wires of their own between every two devices.
+  const Bytes message{transfer.count()};
+  for (const StageEdge edge : chain_edges(stages)) costs.edges.push_back({edge, message, message});
+  costs.network.devices = devices;
+  costs.network.to_host.resize(static_cast<std::size_t>(devices));
+  costs.network.from_host.resize(static_cast<std::size_t>(devices));
+  for (int from = 0; from < devices; ++from) {
+    for (int to = 0; to < devices; ++to) {
+      Route route;
+      if (from != to && transfer > Time{}) {
+        route.bandwidth = Bandwidth{1'000'000'000'000};
+        route.resources = {static_cast<int>(costs.network.resources.size())};
+        costs.network.resources.push_back(fmt::format("gpu{}>gpu{}", from, to));
+      }
+      costs.network.routes.push_back(route);
+    }
+  }
+  return costs;
+}
+
+}  // namespace stageline

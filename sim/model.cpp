@@ -1,0 +1,68 @@
+#include "sim/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+#include "sim/graph.hpp"
+
+namespace stageline {
+
+std::vector<LayerEdge> edges_of(const Model& model) {
+  std::vector<LayerEdge> edges = model.edges;
+  if (edges.empty()) {
+    for (int i = 1; i < static_cast<int>(model.layers.size()); ++i) edges.push_back({i - 1, i});
+  }
+  std::sort(edges.begin(), edges.end());
+  return edges;
+}
+
+Model in_topological_order(Model model, const std::string& file) {
+  if (model.edges.empty()) return model;
+  const int layers = static_cast<int>(model.layers.size());
+  std::vector<std::pair<int, int>> edges;
+  for (const LayerEdge& edge : model.edges) {
+    for (const int end : {edge.from, edge.to}) {
+      if (end < 0 || end >= layers) {
+        throw TraceError(file, "/edges",
+                         fmt::format("an edge names layer {}, but there are layers 0 to {} only",
+                                     end, layers - 1));
+      }
+    }
+    edges.emplace_back(edge.from, edge.to);
+  }
+  const GraphOrder order = topological_order(layers, edges);
+  if (!order.cycle.empty()) {
+    std::string names;
+    for (const int layer : order.cycle) {
+      names += fmt::format("\"{}\" → ", model.layers[static_cast<std::size_t>(layer)].name);
+    }
+    names +=
+        fmt::format("\"{}\"", model.layers[static_cast<std::size_t>(order.cycle.front())].name);
+    throw TraceError(file, "/edges",
+                     fmt::format("the layers feed each other in a circle: {}; a layer graph must "
+                                 "have no cycle",
+                                 names));
+  }
+  std::vector<int> place(model.layers.size());
+  std::vector<Layer> sorted;
+  for (const int layer : order.order) {
+    place[static_cast<std::size_t>(layer)] = static_cast<int>(sorted.size());
+    sorted.push_back(std::move(model.layers[static_cast<std::size_t>(layer)]));
+  }
+  model.layers = std::move(sorted);
+  for (LayerEdge& edge : model.edges) {
+    edge = {place[static_cast<std::size_t>(edge.from)], place[static_cast<std::size_t>(edge.to)]};
+  }
+  std::sort(model.edges.begin(), model.edges.end());
+  return model;
+}
+
+Time forward_backward(const Model& model) {
+  Time sum{};
+  for (const Layer& layer : model.layers) sum += layer.forward + layer.backward;
+  return sum;
+}
+
+}  // namespace stageline

@@ -1,0 +1,79 @@
+#include "sim/op.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+namespace stageline {
+namespace {
+
+constexpr std::array<std::string_view, op_kinds> symbols{
+    "F",      "I",      "W",      "B",      "R",       "U",       "REDUCE_GRAD",
+    "SEND_F", "RECV_F", "SEND_B", "RECV_B", "OFFLOAD", "PREFETCH"};
+
+// A run of digits at the front of `text`, at most `limit`; cuts it off.
+std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t limit) {
+  std::uint32_t value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value > limit) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return value;
+}
+
+}  // namespace
+
+std::string_view symbol(OpKind kind) { return symbols[static_cast<std::size_t>(kind)]; }
+
+std::string print(Op op) {
+  std::string text = fmt::format("{}{}{}", op.stage, symbol(op.kind), op.microbatch);
+  if (op.part != 0) text += fmt::format(".{}", static_cast<int>(op.part));
+  return text;
+}
+
+std::optional<Op> parse_op(std::string_view text) {
+  const auto stage = take_number(text, max_stages - 1);
+  if (!stage) return std::nullopt;
+  const std::size_t letters = text.find_first_of("0123456789");
+  if (letters == std::string_view::npos) return std::nullopt;
+  const std::string_view spelled = text.substr(0, letters);
+  text.remove_prefix(letters);
+  const auto microbatch = take_number(text, 0x7fffffff);
+  if (!microbatch) return std::nullopt;
+  std::uint32_t part = 0;
+  if (!text.empty()) {
+    if (text.front() != '.') return std::nullopt;
+    text.remove_prefix(1);
+    const auto given = take_number(text, max_parts);
+    if (!given || !text.empty()) return std::nullopt;
+    part = *given;
+  }
+  for (std::size_t kind = 0; kind < symbols.size(); ++kind) {
+    if (symbols[kind] != spelled) continue;
+    Op op;
+    op.kind = static_cast<OpKind>(kind);
+    op.part = static_cast<std::uint8_t>(part & 0x7f);
+    op.stage = static_cast<std::uint16_t>(*stage);
+    op.microbatch = *microbatch;
+    return op;
+  }
+  return std::nullopt;
+}
+
+std::string_view name(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::compute:
+      return "compute";
+    case LaneKind::send:
+      return "send";
+    case LaneKind::receive:
+      return "receive";
+    case LaneKind::copy_out:
+      return "copy-out";
+    case LaneKind::copy_in:
+      return "copy-in";
+  }
+  return "";
+}
+
+}  // namespace stageline

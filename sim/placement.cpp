@@ -1,0 +1,144 @@
+#include "sim/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+
+Placement straight_placement(int stages) {
+  return replicated_placement(std::vector<int>(static_cast<std::size_t>(stages), 1));
+}
+
+Placement replicated_placement(const std::vector<int>& replicas) {
+  Placement placement;
+  int device = 0;
+  for (const int count : replicas) {
+    StagePlace place;
+    for (int i = 0; i < count; ++i) place.replicas.push_back(device++);
+    placement.stage.push_back(place);
+  }
+  return placement;
+}
+
+int device_of(const Placement& placement, Op op) {
+  const StagePlace& place = placement.stage[op.stage];
+  const std::size_t replica =
+      counts_microbatches(op.kind) ? op.microbatch % place.replicas.size() : op.part;
+  const int home = replica < place.replicas.size() ? place.replicas[replica] : -1;
+  switch (op.kind) {
+    case OpKind::input_grad:
+      if (place.input_grad.empty()) return op.part == 0 ? home : -1;
+      return op.part < place.input_grad.size() ? place.input_grad[op.part] : -1;
+    case OpKind::weight_grad:
+      if (place.weight_grad.empty()) return home;
+      return op.part < place.weight_grad.size() ? place.weight_grad[op.part] : -1;
+    case OpKind::forward:
+    case OpKind::backward:
+    case OpKind::recompute:
+    case OpKind::update:
+    case OpKind::reduce_grad:
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::offload:
+    case OpKind::prefetch:
+      return home;
+  }
+  return -1;
+}
+
+std::vector<StageEdge> chain_edges(int stages) {
+  std::vector<StageEdge> edges;
+  for (int s = 1; s < stages; ++s) {
+    edges.push_back({static_cast<std::uint16_t>(s - 1), static_cast<std::uint16_t>(s)});
+  }
+  return edges;
+}
+
+Partition partition_from_cuts(const std::vector<int>& last_layers, int layers) {
+  Partition partition;
+  partition.stages = static_cast<int>(last_layers.size()) + 1;
+  std::size_t stage = 0;
+  for (int layer = 0; layer < layers; ++layer) {
+    partition.stage_of.push_back(static_cast<int>(stage));
+    if (stage < last_layers.size() && layer == last_layers[stage]) ++stage;
+  }
+  return partition;
+}
+
+void check(const Partition& partition, const Model& model) {
+  if (partition.stage_of.size() != model.layers.size()) {
+    throw UsageError(fmt::format("the partition speaks of {} layers, but the trace has {}",
+                                 partition.stage_of.size(), model.layers.size()));
+  }
+  std::vector<int> count(static_cast<std::size_t>(std::max(partition.stages, 0)));
+  for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
+    const int stage = partition.stage_of[layer];
+    if (stage < 0 || stage >= partition.stages) {
+      throw UsageError(
+          fmt::format("layer {} (\"{}\") is put in stage {}, but there are stages 0 to "
+                      "{} only",
+                      layer, model.layers[layer].name, stage, partition.stages - 1));
+    }
+    ++count[static_cast<std::size_t>(stage)];
+  }
+  const auto empty = std::find(count.begin(), count.end(), 0);
+  if (empty != count.end()) {
+    throw UsageError(fmt::format("stage {} of {} has no layer; every stage needs at least one",
+                                 empty - count.begin(), partition.stages));
+  }
+  for (const LayerEdge& edge : edges_of(model)) {
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    if (partition.stage_of[from] <= partition.stage_of[to]) continue;
+    throw UsageError(fmt::format(
+        "layer {} (\"{}\", stage {}) feeds layer {} (\"{}\", stage {}); a stage may feed later "
+        "stages only",
+        from, model.layers[from].name, partition.stage_of[from], to, model.layers[to].name,
+        partition.stage_of[to]));
+  }
+}
+
+std::vector<StageFlow> stage_flows(const Partition& partition, const Model& model) {
+  // (layer, receiving stage) pairs, each counted once however many layers of that stage read it
+  std::map<std::pair<int, int>, bool> sent;
+  std::map<StageEdge, Bytes> bytes;
+  for (const LayerEdge& edge : edges_of(model)) {
+    const int from = partition.stage_of[static_cast<std::size_t>(edge.from)];
+    const int to = partition.stage_of[static_cast<std::size_t>(edge.to)];
+    if (from == to || !sent.try_emplace({edge.from, to}, true).second) continue;
+    bytes[{static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(to)}] +=
+        model.layers[static_cast<std::size_t>(edge.from)].output;
+  }
+  std::vector<StageFlow> flows;
+  for (const auto& [edge, sum] : bytes) flows.push_back({edge, sum});
+  return flows;
+}
+
+std::string print(const Partition& partition) {
+  std::string text;
+  const auto layers = static_cast<int>(partition.stage_of.size());
+  for (int stage = 0; stage < partition.stages; ++stage) {
+    if (stage > 0) text += " | ";
+    bool first = true;
+    for (int layer = 0; layer < layers; ++layer) {
+      if (partition.stage_of[static_cast<std::size_t>(layer)] != stage) continue;
+      int last = layer;
+      while (last + 1 < layers && partition.stage_of[static_cast<std::size_t>(last) + 1] == stage) {
+        ++last;
+      }
+      if (!first) text += ",";
+      text += last == layer ? fmt::format("{}", layer) : fmt::format("{}-{}", layer, last);
+      first = false;
+      layer = last;
+    }
+  }
+  return text;
+}
+
+}  // namespace stageline
