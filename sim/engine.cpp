@@ -1,0 +1,168 @@
+// Two engines over one task graph. sweep: every task is numbered behind what it needs, so one pass
+// in number order finds all times. run: the same rule, but tasks whose path crosses a shared link
+// must be served in order of time, so lanes are walked as far as they get and the askers wait in a
+// heap, one entry a lane.
+#include "sim/engine.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+
+namespace stageline {
+namespace {
+
+constexpr Time unknown{-1};
+constexpr std::uint32_t none = 0xffffffff;
+
+struct Request {
+  Time asked;
+  std::uint32_t task;
+  friend bool operator>(const Request& a, const Request& b) {
+    return a.asked != b.asked ? a.asked > b.asked : a.task > b.task;
+  }
+};
+
+class Runner {
+ public:
+  explicit Runner(const TaskGraph& graph)
+      : graph_(graph),
+        head_(graph.lane_begin.begin(), graph.lane_begin.end() - 1),
+        next_waiter_(graph.lanes.size(), none),
+        lane_free_(graph.lanes.size()),
+        resource_free_(graph.resources.size()),
+        waiter_(graph.tasks(), none) {
+    times_.available.assign(graph.tasks(), unknown);
+  }
+
+  TaskTimes run() {
+    for (std::uint32_t lane = static_cast<std::uint32_t>(graph_.lanes.size()); lane-- > 0;) {
+      ready_lanes_.push_back(lane);
+    }
+    while (true) {
+      while (!ready_lanes_.empty()) {
+        const std::uint32_t lane = ready_lanes_.back();
+        ready_lanes_.pop_back();
+        walk(lane);
+      }
+      if (requests_.empty()) return std::move(times_);
+      const Request request = requests_.top();
+      requests_.pop();
+      grant(request);
+    }
+  }
+
+ private:
+  // Does tasks of the lane until one must wait: for a need, or for its turn on a shared resource.
+  void walk(std::uint32_t lane) {
+    while (head_[lane] != graph_.lane_begin[lane + 1]) {
+      const std::uint32_t task = graph_.lane_task[head_[lane]];
+      Time ready = lane_free_[lane];
+      for (std::uint32_t i = graph_.need_begin[task]; i != graph_.need_begin[task + 1]; ++i) {
+        const std::uint32_t needed = graph_.need[i];
+        const Time available = times_.available[needed];
+        if (available == unknown) {
+          next_waiter_[lane] = waiter_[needed];
+          waiter_[needed] = lane;
+          return;
+        }
+        ready = std::max(ready, available);
+      }
+      if (!graph_.paths[graph_.path_of[task]].resources.empty()) {
+        requests_.push({ready, task});
+        return;
+      }
+      finish(task, lane, ready);
+    }
+  }
+
+  void finish(std::uint32_t task, std::uint32_t lane, Time start) {
+    const Time end = start + graph_.duration[task];
+    lane_free_[lane] = end;
+    times_.available[task] = end + graph_.paths[graph_.path_of[task]].lag;
+    ++head_[lane];
+    for (std::uint32_t waiting = waiter_[task]; waiting != none; waiting = next_waiter_[waiting]) {
+      ready_lanes_.push_back(waiting);
+    }
+  }
+
+  void grant(const Request& request) {
+    const Path& path = graph_.paths[graph_.path_of[request.task]];
+    Time start = request.asked;
+    for (const std::uint32_t resource : path.resources) {
+      start = std::max(start, resource_free_[resource]);
+    }
+    for (const std::uint32_t resource : path.resources) {
+      resource_free_[resource] = start + graph_.duration[request.task];
+    }
+    const std::uint32_t lane = graph_.lane[request.task];
+    finish(request.task, lane, start);
+    ready_lanes_.push_back(lane);
+  }
+
+  const TaskGraph& graph_;
+  std::vector<std::uint32_t> head_;         // by lane, into lane_task
+  std::vector<std::uint32_t> next_waiter_;  // by lane: the next one that waits for the same task
+  std::vector<Time> lane_free_;             // by lane
+  std::vector<Time> resource_free_;         // by resource
+  std::vector<std::uint32_t> waiter_;       // by task: the first lane that waits for it
+  std::vector<std::uint32_t> ready_lanes_;
+  std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
+  TaskTimes times_;
+};
+
+}  // namespace
+
+TaskTimes sweep(const TaskGraph& graph) {
+  TaskTimes times;
+  times.available.resize(graph.tasks());
+  std::vector<Time> lane_free(graph.lanes.size());
+  std::vector<Time> lag;
+  for (const Path& path : graph.paths) lag.push_back(path.lag);
+  Time* const available = times.available.data();
+  const std::uint32_t* const need = graph.need.data();
+  std::uint32_t i = 0;
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    Time& free = lane_free[graph.lane[task]];
+    Time start = free;
+    for (const std::uint32_t end = graph.need_begin[task + 1]; i != end; ++i) {
+      start = std::max(start, available[need[i]]);
+    }
+    free = start + graph.duration[task];
+    available[task] = free + lag[graph.path_of[task]];
+  }
+  return times;
+}
+
+TaskTimes run(const TaskGraph& graph) { return Runner(graph).run(); }
+
+TaskTimes simulate(const TaskGraph& graph) {
+  return shares_resources(graph) ? run(graph) : sweep(graph);
+}
+
+std::vector<Time> slack(const TaskGraph& graph, const TaskTimes& times) {
+  // Latest moment at which each task's result may become available; backwards, so that everything
+  // that reads it has been seen.
+  std::vector<Time> latest(graph.tasks(), makespan(times));
+  std::vector<Time> lane_latest(graph.lanes.size(), Time::max());  // start of the lane's next task
+  for (std::uint32_t task = graph.tasks(); task-- > 0;) {
+    const Time lag = graph.paths[graph.path_of[task]].lag;
+    Time& next = lane_latest[graph.lane[task]];
+    if (next != Time::max()) latest[task] = std::min(latest[task], next + lag);
+    const Time start = latest[task] - lag - graph.duration[task];
+    next = start;
+    for (std::uint32_t i = graph.need_begin[task]; i != graph.need_begin[task + 1]; ++i) {
+      latest[graph.need[i]] = std::min(latest[graph.need[i]], start);
+    }
+  }
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) latest[task] -= times.available[task];
+  return latest;
+}
+
+Time makespan(const TaskTimes& times) {
+  Time last{};
+  for (const Time available : times.available) last = std::max(last, available);
+  return last;
+}
+
+}  // namespace stageline

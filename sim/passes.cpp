@@ -1,0 +1,206 @@
+#include "sim/passes.hpp"
+
+#include <algorithm>
+
+#include "sim/rules.hpp"
+
+namespace stageline {
+namespace {
+
+bool holds(const Program& program, OpKind kind, int stage) {
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind == kind && op.stage == stage) return true;
+    }
+  }
+  return false;
+}
+
+bool makes_weight_gradient(OpKind kind) {
+  return kind == OpKind::weight_grad || kind == OpKind::backward;
+}
+
+Op update_op(int stage, int number, int replica) {
+  Op op;
+  op.kind = OpKind::update;
+  op.stage = static_cast<std::uint16_t>(stage);
+  op.microbatch = static_cast<std::uint32_t>(number);
+  op.part = static_cast<std::uint8_t>(replica & 0x7f);
+  return op;
+}
+
+// Copies `list` in units that must stay together (an overlapped pair is one), handing each unit to
+// `around(first, last, out)`.
+template <class Around>
+std::vector<Op> rebuilt(const std::vector<Op>& list, Around&& around) {
+  std::vector<Op> out;
+  out.reserve(list.size() + list.size() / 2);
+  for (std::size_t i = 0; i < list.size();) {
+    const std::size_t last = list[i].overlapped && i + 1 < list.size() ? i + 1 : i;
+    around(list.data() + i, list.data() + last + 1, out);
+    i = last + 1;
+  }
+  return out;
+}
+
+void update_one_device(Program& program, int device, const std::vector<bool>& wanted) {
+  struct Stage {
+    int replica = -1;
+    int group = 1;             // micro-batches an update
+    std::vector<int> missing;  // by update, gradients of this device not yet seen
+  };
+  std::vector<Stage> stages(static_cast<std::size_t>(program.stages()));
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto& replicas = program.placement.stage[s].replicas;
+    const auto here = std::find(replicas.begin(), replicas.end(), device);
+    if (!wanted[s] || here == replicas.end()) continue;
+    stages[s].replica = static_cast<int>(here - replicas.begin());
+    stages[s].group = microbatches_per_update(program, static_cast<int>(s));
+    stages[s].missing.resize(static_cast<std::size_t>(updates(program, static_cast<int>(s))));
+  }
+  std::vector<Op>& list = program.ops[static_cast<std::size_t>(device)];
+  for (const Op op : list) {
+    Stage& stage = stages[op.stage];
+    if (stage.replica < 0 || !makes_weight_gradient(op.kind)) continue;
+    ++stage.missing[op.microbatch / static_cast<std::uint32_t>(stage.group)];
+  }
+  // Updates that none of this device's micro-batches goes into (a last round that is not full)
+  // still happen here: replicas stay alike.
+  std::vector<Op> at_end;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (std::size_t k = 0; k < stages[s].missing.size(); ++k) {
+      if (stages[s].missing[k] > 0) continue;
+      at_end.push_back(update_op(static_cast<int>(s), static_cast<int>(k), stages[s].replica));
+    }
+  }
+  list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
+    out.insert(out.end(), first, last);
+    for (; first != last; ++first) {
+      Stage& stage = stages[first->stage];
+      if (stage.replica < 0 || !makes_weight_gradient(first->kind)) continue;
+      const std::uint32_t k = first->microbatch / static_cast<std::uint32_t>(stage.group);
+      if (--stage.missing[k] == 0) {
+        out.push_back(update_op(first->stage, static_cast<int>(k), stage.replica));
+      }
+    }
+  });
+  list.insert(list.end(), at_end.begin(), at_end.end());
+}
+
+}  // namespace
+
+Program add_updates(Program program) {
+  std::vector<bool> wanted;
+  for (int s = 0; s < program.stages(); ++s) wanted.push_back(!holds(program, OpKind::update, s));
+  for (std::size_t device = 0; device < program.ops.size(); ++device) {
+    update_one_device(program, static_cast<int>(device), wanted);
+  }
+  return program;
+}
+
+Program add_reductions(Program program) {
+  std::vector<bool> wanted;
+  for (int s = 0; s < program.stages(); ++s) {
+    const bool replicated =
+        program.placement.stage[static_cast<std::size_t>(s)].replicas.size() > 1;
+    wanted.push_back(replicated && !holds(program, OpKind::reduce_grad, s));
+  }
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return program;
+  for (auto& list : program.ops) {
+    list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
+      if (first->kind == OpKind::update && wanted[first->stage]) {
+        Op reduce = *first;
+        reduce.kind = OpKind::reduce_grad;
+        out.push_back(reduce);
+      }
+      out.insert(out.end(), first, last);
+    });
+  }
+  return program;
+}
+
+Program add_transfers(Program program) {
+  const StageGraph graph = stage_graph(program);
+  for (int s = 0; s < program.stages(); ++s) {
+    for (const OpKind kind : {OpKind::send_forward, OpKind::receive_forward, OpKind::send_backward,
+                              OpKind::receive_backward}) {
+      if (holds(program, kind, s)) return program;
+    }
+  }
+  const auto home = [&](int stage, std::uint32_t m) {
+    const auto& replicas = program.placement.stage[static_cast<std::size_t>(stage)].replicas;
+    return replicas[m % replicas.size()];
+  };
+  // One message of `kind` for each of the stage's edges on that side whose other end is elsewhere.
+  const auto messages = [&](Op op, OpKind kind, bool outgoing, std::vector<Op>& out) {
+    const auto& edges = outgoing ? graph.out[op.stage] : graph.in[op.stage];
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const StageEdge edge = graph.edges[static_cast<std::size_t>(edges[i])];
+      const int other = outgoing ? edge.to : edge.from;
+      if (home(other, op.microbatch) == home(op.stage, op.microbatch)) continue;
+      Op message;
+      message.kind = kind;
+      message.part = static_cast<std::uint8_t>(i & 0x7f);
+      message.stage = op.stage;
+      message.microbatch = op.microbatch;
+      out.push_back(message);
+    }
+  };
+  for (auto& list : program.ops) {
+    list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
+      for (const Op* op = first; op != last; ++op) {
+        if (op->kind == OpKind::forward) messages(*op, OpKind::receive_forward, false, out);
+        if (op->kind == OpKind::backward || op->kind == OpKind::input_grad) {
+          messages(*op, OpKind::receive_backward, true, out);
+        }
+      }
+      out.insert(out.end(), first, last);
+      for (const Op* op = first; op != last; ++op) {
+        if (op->kind == OpKind::forward) messages(*op, OpKind::send_forward, true, out);
+        if (op->kind == OpKind::backward || op->kind == OpKind::input_grad) {
+          messages(*op, OpKind::send_backward, false, out);
+        }
+      }
+    });
+  }
+  return program;
+}
+
+Program merge_backward(Program program) {
+  for (auto& list : program.ops) {
+    std::vector<Op> merged;
+    for (const Op op : list) {
+      const bool joins = op.kind == OpKind::weight_grad && !merged.empty() &&
+                         merged.back().kind == OpKind::input_grad && merged.back().part == 0 &&
+                         !merged.back().overlapped && !op.overlapped &&
+                         merged.back().stage == op.stage &&
+                         merged.back().microbatch == op.microbatch;
+      if (joins) {
+        merged.back().kind = OpKind::backward;
+      } else {
+        merged.push_back(op);
+      }
+    }
+    list = std::move(merged);
+  }
+  return program;
+}
+
+Program complete(Program program, const Costs& costs) {
+  program = add_reductions(add_updates(std::move(program)));
+  const auto& places = program.placement.stage;
+  for (const StageEdge edge : program.edges) {
+    for (const int from : places[edge.from].replicas) {
+      for (const int to : places[edge.to].replicas) {
+        const bool known = from < costs.network.devices && to < costs.network.devices;
+        if (known && (!costs.network.between(from, to).is_free() ||
+                      !costs.network.between(to, from).is_free())) {
+          return add_transfers(std::move(program));
+        }
+      }
+    }
+  }
+  return program;
+}
+
+}  // namespace stageline

@@ -1,0 +1,414 @@
+// The program text: printing and parsing. Grammar: traces/README.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "sim/errors.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view pair_mark = "OVERLAP_F_B";
+constexpr std::size_t line_width = 100;
+
+std::string device_names(const Program& program, const std::vector<int>& devices) {
+  std::string text;
+  for (const int device : devices) {
+    if (!text.empty()) text += "+";
+    text += program.devices[static_cast<std::size_t>(device)];
+  }
+  return text;
+}
+
+// "0F0", or "(7F3;0B2)OVERLAP_F_B" for the pair that begins at `i`, which then points at its
+// second.
+std::string item(const std::vector<Op>& ops, std::size_t& i) {
+  const Op op = ops[i];
+  if (!op.overlapped || i + 1 == ops.size()) return print(op);
+  ++i;
+  return fmt::format("({};{}){}", print(op), print(ops[i]), pair_mark);
+}
+
+// ---- parsing ------------------------------------------------------------------------------------
+
+struct Word {
+  std::string_view text;
+  int line = 0;
+  int column = 0;
+};
+
+struct Line {
+  std::string_view text;  // without its comment
+  int number = 0;
+};
+
+[[noreturn]] void refuse(int line, int column, const std::string& message) {
+  throw ProgramError(fmt::format("line {}, column {}: {}", line, column, message));
+}
+[[noreturn]] void refuse(const Word& word, const std::string& message) {
+  refuse(word.line, word.column, message);
+}
+
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    line = line.substr(0, line.find('#'));
+    lines.push_back({line, ++number});
+  }
+  return lines;
+}
+
+// Blank-separated words of `line` from position `from` on.
+std::vector<Word> words_of(const Line& line, std::size_t from) {
+  std::vector<Word> words;
+  constexpr std::string_view blanks = " \t\r";
+  std::size_t at = line.text.find_first_not_of(blanks, from);
+  while (at != std::string_view::npos) {
+    std::size_t end = line.text.find_first_of(blanks, at);
+    if (end == std::string_view::npos) end = line.text.size();
+    words.push_back({line.text.substr(at, end - at), line.number, static_cast<int>(at) + 1});
+    at = line.text.find_first_not_of(blanks, end);
+  }
+  return words;
+}
+
+int whole_number(const Word& word, std::string_view what, int least, int most) {
+  int value = 0;
+  const char* const end = word.text.data() + word.text.size();
+  const auto [rest, error] = std::from_chars(word.text.data(), end, value);
+  if (error != std::errc{} || rest != end || value < least || value > most) {
+    refuse(word, fmt::format("{} must be a whole number from {} to {} (it is \"{}\")", what, least,
+                             most, word.text));
+  }
+  return value;
+}
+
+std::vector<Word> split(const Word& word, char separator) {
+  std::vector<Word> parts;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t end = std::min(word.text.find(separator, at), word.text.size());
+    parts.push_back(
+        {word.text.substr(at, end - at), word.line, word.column + static_cast<int>(at)});
+    if (end == word.text.size()) return parts;
+    at = end + 1;
+  }
+}
+
+// A stage line waits for the device names, which come with the lists.
+struct StageLine {
+  int stage = 0;
+  std::vector<Word> words;
+};
+
+class Parser {
+ public:
+  Program parse(std::string_view text) {
+    const std::vector<Line> lines = lines_of(text);
+    std::size_t i = 0;
+    while (i < lines.size() && words_of(lines[i], 0).empty()) ++i;
+    read_first_line(i < lines.size() ? lines[i] : Line{"", 1});
+    for (++i; i < lines.size(); ++i) read_line(lines[i]);
+    return finish(static_cast<int>(lines.size()));
+  }
+
+ private:
+  void read_first_line(const Line& line) {
+    const std::vector<Word> words = words_of(line, 0);
+    if (words.size() == 2 && words[0].text == "stageline-program" && words[1].text == "1") return;
+    refuse(line.number, 1, "a program begins with the line \"stageline-program 1\"");
+  }
+
+  void read_line(const Line& line) {
+    const std::vector<Word> words = words_of(line, 0);
+    if (words.empty()) return;
+    const std::size_t colon = line.text.find(':');
+    if (colon == std::string_view::npos) {
+      if (program_.devices.empty()) {
+        refuse(words[0], fmt::format("\"{}\" is neither a \"key: value\" nor belongs to a device's "
+                                     "list",
+                                     words[0].text));
+      }
+      return read_ops(words);
+    }
+    const std::vector<Word> key = words_of({line.text.substr(0, colon), line.number}, 0);
+    const std::vector<Word> values = words_of(line, colon + 1);
+    if (key.size() == 2 && key[0].text == "stage") {
+      stages_.push_back({whole_number(key[1], "a stage", 0, max_stages - 1), values});
+      if (values.empty()) refuse(key[0], "a stage line names the stage's device");
+      return;
+    }
+    if (key.size() != 1) refuse(line.number, 1, "expected \"key: value\" or \"device: ops\"");
+    read_key(key[0], values, line, colon);
+  }
+
+  void read_key(const Word& key, const std::vector<Word>& values, const Line& line,
+                std::size_t colon) {
+    const auto once = [&] {
+      if (!seen_.emplace(std::string(key.text), true).second) {
+        refuse(key, fmt::format("\"{}:\" stands here a second time", key.text));
+      }
+    };
+    const auto one = [&]() -> const Word& {
+      once();
+      if (values.size() != 1) {
+        refuse(key, fmt::format("\"{}:\" takes one value (there are {})", key.text, values.size()));
+      }
+      return values[0];
+    };
+    if (key.text == "schedule") {
+      once();
+      std::string_view rest = line.text.substr(colon + 1);
+      const std::size_t first = rest.find_first_not_of(" \t\r");
+      rest = first == std::string_view::npos ? "" : rest.substr(first);
+      program_.schedule = std::string(rest.substr(0, rest.find_last_not_of(" \t\r") + 1));
+    } else if (key.text == "microbatches") {
+      program_.microbatches = whole_number(one(), "microbatches", 1, 1 << 26);
+    } else if (key.text == "steps") {
+      program_.steps = whole_number(one(), "steps", 1, 1 << 26);
+    } else if (key.text == "weights") {
+      read_weights(one());
+    } else if (key.text == "correction") {
+      program_.correction = std::string(one().text);
+    } else if (key.text == "independent_w") {
+      once();
+      independent_ = values;
+    } else if (key.text == "edges") {
+      once();
+      edges_ = values;
+      has_edges_ = true;
+    } else {
+      once();
+      program_.devices.emplace_back(key.text);
+      program_.ops.emplace_back();
+      read_ops(values);
+    }
+  }
+
+  void read_weights(const Word& word) {
+    std::vector<std::string> known;
+    for (const WeightRule rule : {WeightRule::flush, WeightRule::stash, WeightRule::vertical_sync,
+                                  WeightRule::double_buffer, WeightRule::latest}) {
+      if (name(rule) == word.text) {
+        program_.weights = rule;
+        return;
+      }
+      known.emplace_back(name(rule));
+    }
+    refuse(word,
+           fmt::format("weights are one of flush, stash, vertical_sync, double_buffer, latest "
+                       "(not \"{}\"{})",
+                       word.text, did_you_mean(std::string(word.text), known)));
+  }
+
+  Op read_op(const Word& word) {
+    const std::optional<Op> op = parse_op(word.text);
+    if (!op) {
+      refuse(word, fmt::format("\"{}\" is not an op; write <stage><kind><micro-batch>[.part] with "
+                               "kind F, I, W, B, R, U, SEND_F, RECV_F, SEND_B, RECV_B, OFFLOAD, "
+                               "PREFETCH or REDUCE_GRAD, such as 0F3",
+                               word.text));
+    }
+    return *op;
+  }
+
+  void read_ops(const std::vector<Word>& words) {
+    std::vector<Op>& list = program_.ops.back();
+    for (const Word& word : words) {
+      if (word.text.front() != '(') {
+        list.push_back(read_op(word));
+        continue;
+      }
+      const std::size_t close = word.text.find(')');
+      if (close == std::string_view::npos || word.text.substr(close + 1) != pair_mark) {
+        refuse(word, "an overlapped pair is written (7F3;0B2)OVERLAP_F_B, without blanks");
+      }
+      const std::vector<Word> both =
+          split({word.text.substr(1, close - 1), word.line, word.column + 1}, ';');
+      if (both.size() != 2) refuse(word, "an overlapped pair has two ops");
+      Op first = read_op(both[0]);
+      const Op second = read_op(both[1]);
+      for (const Op op : {first, second}) {
+        if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) {
+          refuse(word,
+                 fmt::format("{} cannot be overlapped; only F, I, W, B and R can", print(op)));
+        }
+      }
+      first.overlapped = 1;
+      list.push_back(first);
+      list.push_back(second);
+    }
+  }
+
+  int device_named(const Word& word) {
+    const auto found = std::find(program_.devices.begin(), program_.devices.end(), word.text);
+    if (found == program_.devices.end()) {
+      refuse(word, fmt::format("there is no device \"{}\"{}; give it a list, even an empty one "
+                               "(\"{}:\")",
+                               word.text, did_you_mean(std::string(word.text), program_.devices),
+                               word.text));
+    }
+    return static_cast<int>(found - program_.devices.begin());
+  }
+
+  std::vector<int> devices_named(const Word& word) {
+    std::vector<int> devices;
+    for (const Word& part : split(word, '+')) devices.push_back(device_named(part));
+    return devices;
+  }
+
+  void place_stage(const StageLine& line) {
+    const auto stage = static_cast<std::size_t>(line.stage);
+    if (stage >= program_.placement.stage.size()) program_.placement.stage.resize(stage + 1);
+    StagePlace& place = program_.placement.stage[stage];
+    if (!place.replicas.empty()) {
+      refuse(line.words[0], fmt::format("stage {} is placed a second time", stage));
+    }
+    for (const Word& word : line.words) {
+      const std::size_t equals = word.text.find('=');
+      if (equals == std::string_view::npos) {
+        place.replicas = devices_named(word);
+        continue;
+      }
+      const std::string_view role = word.text.substr(0, equals);
+      const Word value{word.text.substr(equals + 1), word.line,
+                       word.column + static_cast<int>(equals) + 1};
+      if (role == "F") {
+        place.replicas = devices_named(value);
+      } else if (role == "I") {
+        place.input_grad = devices_named(value);
+      } else if (role == "W") {
+        place.weight_grad = devices_named(value);
+      } else if (role == "share") {
+        read_shares(value, place);
+      } else {
+        refuse(word, fmt::format("\"{}\" is no role; a stage has F=, I=, W= and share=", role));
+      }
+    }
+    if (place.replicas.empty()) refuse(line.words[0], "the stage's forward has no device");
+  }
+
+  void read_shares(const Word& value, StagePlace& place) {
+    for (const Word& part : split(value, '+')) {
+      double share = 0;
+      const char* const end = part.text.data() + part.text.size();
+      const auto [rest, error] = std::from_chars(part.text.data(), end, share);
+      if (error != std::errc{} || rest != end || !(share > 0 && share <= 1)) {
+        refuse(part,
+               fmt::format("a share is a number above 0 and at most 1 (not \"{}\")", part.text));
+      }
+      place.share.push_back(share);
+    }
+  }
+
+  Program finish(int lines) {
+    if (program_.microbatches == 0) refuse(lines, 1, "the line \"microbatches: N\" is missing");
+    if (static_cast<std::int64_t>(program_.microbatches) * program_.steps > (1 << 26)) {
+      refuse(lines, 1,
+             fmt::format("{} micro-batches × {} steps are more than 2^26", program_.microbatches,
+                         program_.steps));
+    }
+    if (stages_.empty()) refuse(lines, 1, "no stage is placed (\"stage 0: gpu0\")");
+    for (const StageLine& line : stages_) place_stage(line);
+    for (std::size_t s = 0; s < program_.placement.stage.size(); ++s) {
+      if (program_.placement.stage[s].replicas.empty()) {
+        refuse(lines, 1,
+               fmt::format("stage {} is not placed, but stage {} is", s,
+                           program_.placement.stage.size() - 1));
+      }
+    }
+    program_.independent_w.assign(program_.placement.stage.size(), false);
+    for (const Word& word : independent_) {
+      program_.independent_w[static_cast<std::size_t>(
+          whole_number(word, "a stage", 0, program_.stages() - 1))] = true;
+    }
+    program_.edges = chain_edges(program_.stages());
+    if (has_edges_) read_edges();
+    return std::move(program_);
+  }
+
+  void read_edges() {
+    program_.edges.clear();
+    for (const Word& word : edges_) {
+      const std::vector<Word> ends = split(word, '>');
+      if (ends.size() != 2) refuse(word, "an edge is written 0>1");
+      const int from = whole_number(ends[0], "a stage", 0, program_.stages() - 1);
+      const int to = whole_number(ends[1], "a stage", 0, program_.stages() - 1);
+      if (from >= to) refuse(word, "a stage feeds later stages only");
+      program_.edges.push_back({static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(to)});
+    }
+    std::sort(program_.edges.begin(), program_.edges.end());
+    if (std::adjacent_find(program_.edges.begin(), program_.edges.end()) != program_.edges.end()) {
+      refuse(edges_[0], "an edge stands here twice");
+    }
+  }
+
+  Program program_;
+  std::vector<StageLine> stages_;
+  std::vector<Word> independent_;
+  std::vector<Word> edges_;
+  bool has_edges_ = false;
+  std::map<std::string, bool> seen_;
+};
+
+std::string shares_text(const std::vector<double>& shares) {
+  std::string text;
+  for (const double share : shares) text += fmt::format("{}{}", text.empty() ? "" : "+", share);
+  return text;
+}
+
+}  // namespace
+
+std::string print(const Program& program) {
+  std::string text = fmt::format(
+      "stageline-program 1\nschedule: {}\nmicrobatches: {}\nsteps: {}\nweights: {}\ncorrection: "
+      "{}\n",
+      program.schedule, program.microbatches, program.steps, name(program.weights),
+      program.correction);
+  for (std::size_t s = 0; s < program.placement.stage.size(); ++s) {
+    const StagePlace& place = program.placement.stage[s];
+    const bool apart = !place.input_grad.empty() || !place.weight_grad.empty();
+    text +=
+        fmt::format("stage {}: {}{}", s, apart ? "F=" : "", device_names(program, place.replicas));
+    if (!place.input_grad.empty()) text += " I=" + device_names(program, place.input_grad);
+    if (!place.share.empty()) text += " share=" + shares_text(place.share);
+    if (!place.weight_grad.empty()) text += " W=" + device_names(program, place.weight_grad);
+    text += "\n";
+  }
+  if (program.edges != chain_edges(program.stages())) {
+    text += "edges:";
+    for (const StageEdge edge : program.edges) text += fmt::format(" {}>{}", edge.from, edge.to);
+    text += "\n";
+  }
+  std::string independent;
+  for (std::size_t s = 0; s < program.independent_w.size(); ++s) {
+    if (program.independent_w[s]) independent += fmt::format(" {}", s);
+  }
+  if (!independent.empty()) text += "independent_w:" + independent + "\n";
+  for (std::size_t device = 0; device < program.devices.size(); ++device) {
+    std::string line = program.devices[device] + ":";
+    const std::vector<Op>& ops = program.ops[device];
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const std::string next = item(ops, i);
+      if (line.size() + 1 + next.size() > line_width) {
+        text += line + "\n";
+        line = " ";
+      }
+      line += " " + next;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+Program parse_program(std::string_view text) { return Parser{}.parse(text); }
+
+}  // namespace stageline

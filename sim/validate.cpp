@@ -1,0 +1,245 @@
+// Is each thing done exactly once, in the right place? (Whether it can finish is compile()'s
+// question.)
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+#include "sim/figure.hpp"
+#include "sim/rules.hpp"
+
+namespace stageline {
+namespace {
+
+struct Place {
+  int device = -1;
+  int position = -1;
+};
+
+class Validator {
+ public:
+  explicit Validator(const Program& program)
+      : program_(program), graph_(stage_graph(program)), index_(program, graph_) {}
+
+  void validate() {
+    check_header();
+    made_.assign(index_.size(), 0);
+    for (std::size_t device = 0; device < program_.ops.size(); ++device) {
+      const auto& list = program_.ops[device];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        check_op({static_cast<int>(device), static_cast<int>(i)}, list);
+      }
+    }
+    for (int s = 0; s < program_.stages(); ++s) check_work(s);
+    check_messages();
+  }
+
+ private:
+  [[noreturn]] void refuse(Place place, Op op, const std::string& message) const {
+    throw ProgramError(
+        fmt::format("{}, op {} ({}): {}", program_.devices[static_cast<std::size_t>(place.device)],
+                    place.position, print(op), message),
+        place.device, place.position, grid(program_, {op}));
+  }
+
+  bool exists(Product product, int index, std::uint32_t number, int part = 0) const {
+    const std::int64_t slot = index_.index(product, index, number, part);
+    return slot >= 0 && made_[static_cast<std::size_t>(slot)] > 0;
+  }
+
+  void check_header() const {
+    if (program_.microbatches < 1 || program_.steps < 1) {
+      throw ProgramError("a program needs at least one micro-batch and one step");
+    }
+    const auto devices = static_cast<int>(program_.devices.size());
+    for (int s = 0; s < program_.stages(); ++s) {
+      const StagePlace& place = program_.placement.stage[static_cast<std::size_t>(s)];
+      std::vector<int> replicas = place.replicas;
+      std::sort(replicas.begin(), replicas.end());
+      const bool twice = std::adjacent_find(replicas.begin(), replicas.end()) != replicas.end();
+      if (replicas.empty() || replicas.front() < 0 || replicas.back() >= devices || twice ||
+          replicas.size() > max_parts) {
+        throw ProgramError(
+            fmt::format("stage {} must live on 1 to {} different devices of the {} there are", s,
+                        max_parts, devices));
+      }
+      const auto& in = graph_.in[static_cast<std::size_t>(s)];
+      const auto& out = graph_.out[static_cast<std::size_t>(s)];
+      if (in.size() > max_parts || out.size() > max_parts) {
+        throw ProgramError(fmt::format("stage {} has {} edges; at most {} can be told apart", s,
+                                       std::max(in.size(), out.size()), max_parts));
+      }
+    }
+  }
+
+  void check_op(Place place, const std::vector<Op>& list) {
+    const Op op = list[static_cast<std::size_t>(place.position)];
+    if (op.stage >= program_.stages()) {
+      refuse(place, op, fmt::format("there are stages 0 to {} only", program_.stages() - 1));
+    }
+    if (counts_microbatches(op.kind)) {
+      if (op.microbatch >= program_.total_microbatches()) {
+        refuse(
+            place, op,
+            fmt::format("there are micro-batches 0 to {} only ({} a step, {} steps)",
+                        program_.total_microbatches() - 1, program_.microbatches, program_.steps));
+      }
+    } else if (op.microbatch >= static_cast<std::uint32_t>(updates(program_, op.stage))) {
+      refuse(place, op,
+             fmt::format("the stage has updates 0 to {} only", updates(program_, op.stage) - 1));
+    }
+    const int home = device_of(program_.placement, op);
+    if (home != place.device) {
+      refuse(place, op,
+             home < 0 ? std::string("the stage has no such part")
+                      : fmt::format("the op belongs on {}, where its stage is placed",
+                                    program_.devices[static_cast<std::size_t>(home)]));
+    }
+    if (op.overlapped) {
+      const auto next = static_cast<std::size_t>(place.position) + 1;
+      if (next >= list.size() || lane_of(list[next].kind) != LaneKind::compute ||
+          lane_of(op.kind) != LaneKind::compute || list[next].overlapped) {
+        refuse(place, op, "an overlapped op needs a second compute op right behind it");
+      }
+    }
+    const StagePlace& stage = program_.placement.stage[op.stage];
+    if (op.kind == OpKind::reduce_grad && stage.replicas.size() == 1) {
+      refuse(place, op, "only a stage with replicas reduces gradients between them");
+    }
+    const LaneKind lane = lane_of(op.kind);
+    if ((lane == LaneKind::send || lane == LaneKind::receive) && op.kind != OpKind::reduce_grad) {
+      check_message(place, op);
+    }
+    makes(graph_, op, [&](Product product, int index, std::uint32_t number, int part) {
+      std::uint8_t& count =
+          made_[static_cast<std::size_t>(index_.index(product, index, number, part))];
+      if (count++ > 0) refuse(place, op, "this work is done twice");
+    });
+  }
+
+  void check_message(Place place, Op op) {
+    const int edge = edge_of(graph_, op);
+    if (edge < 0) refuse(place, op, "the stage has no such edge for a message");
+    const StageEdge ends = graph_.edges[static_cast<std::size_t>(edge)];
+    const auto home = [&](int stage) {
+      const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
+      return replicas[op.microbatch % replicas.size()];
+    };
+    if (home(ends.from) == home(ends.to)) {
+      refuse(place, op, "both ends of the message are on the same device");
+    }
+    const bool sends = lane_of(op.kind) == LaneKind::send;
+    messages_.push_back({edge, op.microbatch,
+                         op.kind == OpKind::send_forward || op.kind == OpKind::receive_forward,
+                         sends, place, op});
+  }
+
+  // Each micro-batch of the stage: one F, and one B or all parts of I and one W.
+  void check_work(int s) const {
+    const StagePlace& place = program_.placement.stage[static_cast<std::size_t>(s)];
+    const bool first = graph_.in[static_cast<std::size_t>(s)].empty();
+    const auto parts = static_cast<int>(std::max<std::size_t>(place.input_grad.size(), 1));
+    const auto missing = [&](std::uint32_t m, std::string_view kind) {
+      throw ProgramError(
+          fmt::format("no device does {}{}{}; every stage needs, for each of the {} "
+                      "micro-batches, one F and either one B or I and W",
+                      s, kind, m, program_.total_microbatches()));
+    };
+    for (std::uint32_t m = 0; m < program_.total_microbatches(); ++m) {
+      if (!exists(Product::activation, s, m)) missing(m, "F");
+      if (!exists(Product::weight_gradient, s, m)) missing(m, "B");
+      for (int part = 0; part < parts; ++part) {
+        if (!first && !exists(Product::gradient, s, m, part)) {
+          missing(m, part == 0 ? "I" : fmt::format("I (part {}) ", part));
+        }
+      }
+    }
+  }
+
+  // A SEND for every RECV and the other way round; and none missing, when there are any.
+  void check_messages() {
+    if (messages_.empty()) return;
+    const auto key = [](const Message& message) {
+      return std::tuple(message.forward, message.edge, message.microbatch, message.sends);
+    };
+    std::sort(messages_.begin(), messages_.end(),
+              [&](const Message& a, const Message& b) { return key(a) < key(b); });
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      const Message& one = messages_[i];
+      if (i + 1 < messages_.size() && !one.sends) {
+        const Message& two = messages_[i + 1];
+        if (two.sends && two.edge == one.edge && two.microbatch == one.microbatch &&
+            two.forward == one.forward) {
+          ++i;
+          continue;
+        }
+        if (key(two) == key(one)) refuse(two.place, two.op, "this message is received twice");
+      }
+      refuse(one.place, one.op,
+             one.sends ? "nobody receives this message" : "nobody sends this message");
+    }
+    for (std::size_t device = 0; device < program_.ops.size(); ++device) {
+      const auto& list = program_.ops[device];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        check_brought({static_cast<int>(device), static_cast<int>(i)}, list[i]);
+      }
+    }
+  }
+
+  void check_brought(Place place, Op op) const {
+    if (op.kind != OpKind::forward && op.kind != OpKind::input_grad &&
+        op.kind != OpKind::backward) {
+      return;
+    }
+    const auto home = [&](int stage) {
+      const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
+      return replicas[op.microbatch % replicas.size()];
+    };
+    const bool forward = op.kind == OpKind::forward;
+    for (const int edge : forward ? graph_.in[op.stage] : graph_.out[op.stage]) {
+      const StageEdge ends = graph_.edges[static_cast<std::size_t>(edge)];
+      if (home(ends.from) == home(ends.to)) continue;
+      if (exists(forward ? Product::sent_activation : Product::sent_gradient, edge,
+                 op.microbatch)) {
+        continue;
+      }
+      refuse(place, op,
+             fmt::format("no message brings what stage {} makes for it, though the program writes "
+                         "its messages out; write all of them or none",
+                         forward ? ends.from : ends.to));
+    }
+  }
+
+  struct Message {
+    int edge;
+    std::uint32_t microbatch;
+    bool forward;
+    bool sends;
+    Place place;
+    Op op;
+  };
+
+  const Program& program_;
+  StageGraph graph_;
+  ProductIndex index_;
+  std::vector<std::uint8_t> made_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace
+
+void validate(const Program& program) {
+  // Numbers of stages first: the index below is made from them.
+  for (std::size_t device = 0; device < program.ops.size(); ++device) {
+    for (std::size_t i = 0; i < program.ops[device].size(); ++i) {
+      const Op op = program.ops[device][i];
+      if (op.stage < program.stages()) continue;
+      throw ProgramError(fmt::format("{}, op {} ({}): there are stages 0 to {} only",
+                                     program.devices[device], i, print(op), program.stages() - 1),
+                         static_cast<int>(device), static_cast<int>(i));
+    }
+  }
+  Validator(program).validate();
+}
+
+}  // namespace stageline
