@@ -27,6 +27,10 @@ struct PartitionRequest {
 struct PartitionPlan {
   Partition partition;
   std::vector<int> replicas;
+  /// The devices of each stage, in the order of their micro-batches, where the partitioner chose
+  /// them (a replicated stage that spans machines); empty: consecutive ones, as
+  /// replicated_placement has it.
+  std::vector<std::vector<int>> devices;
   std::string reason;
 };
 
@@ -41,8 +45,8 @@ struct Partitioner {
 
 std::span<const Partitioner* const> partitioners();
 
-/// `text` is "balanced", "pipedream:cost=paper,…", an explicit list of layer ranges "0-5,6-11,12-", or
-/// a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError.
+/// `text` is "balanced", "pipedream:cost=paper,…", an explicit list of layer ranges "0-5,6-11,12-",
+/// or a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError.
 PartitionPlan partition(const std::string& text, const PartitionRequest& request);
 
 }  // namespace stageline

@@ -1,0 +1,216 @@
+// The contiguous cut of the topological order whose slowest stage is fastest, and among all such
+// cuts the one that moves the fewest bytes. Every contiguous cut of a topological order has convex
+// stages, so nothing needs checking.
+//
+// Two exact steps over L layers and S stages; stage s = layers [i, j) takes time(s, i, j).
+//  1. The smallest limit under which S non-empty stages cover the layers, by bisection. For one
+//     limit, the set of ends that s stages can reach grows from that of s - 1 in O(L).
+//  2. Shortest path over (stage, end) within that limit. A tensor is counted once a stage that
+//     reads it and does not make it, so what stage [i, j) receives depends on i and j alone:
+//     received(i, j) = Σ output[u], u < i, u read in [i, j). The sum over stages is exact on any
+//     graph, O(S Σ window), at worst O(L² S); a window is how far one stage can reach.
+// Equal bytes: the most even cut (least sum of squares of stage times, each rounded to 2^-20 of the
+// limit); equal still: the larger stages first.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "schedulers/partition/cuts.hpp"
+
+namespace stageline {
+namespace {
+
+// Layers with their summed times, and the stages' devices.
+struct Chain {
+  std::vector<std::int64_t> before;  // ps of layers 0..i-1; L + 1 entries
+  std::vector<double> rate;          // by stage
+
+  std::size_t layers() const { return before.size() - 1; }
+  std::size_t stages() const { return rate.size(); }
+  std::int64_t time(std::size_t stage, std::size_t begin, std::size_t end) const {
+    return on_device(Time{before[end] - before[begin]}, rate[stage]).count();
+  }
+};
+
+Chain chain_of(const PartitionRequest& request) {
+  Chain chain;
+  chain.before.push_back(0);
+  for (const Layer& layer : request.model.layers) {
+    chain.before.push_back(chain.before.back() + (layer.forward + layer.backward).count());
+  }
+  for (int stage = 0; stage < request.stages; ++stage) {
+    chain.rate.push_back(rate_of_stage(request.cluster, stage));
+  }
+  return chain;
+}
+
+// By first layer i, the farthest end j of a stage [i, j) that keeps the limit; i when not even one
+// layer does. Ascending.
+std::vector<std::size_t> farthest_ends(const Chain& chain, std::size_t stage, std::int64_t limit) {
+  std::vector<std::size_t> ends(chain.layers());
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    end = std::max(end, i);
+    while (end < chain.layers() && chain.time(stage, i, end + 1) <= limit) ++end;
+    ends[i] = end;
+  }
+  return ends;
+}
+
+bool feasible(const Chain& chain, std::int64_t limit) {
+  const std::size_t layers = chain.layers();
+  std::vector<char> reached(layers + 1);  // ends of the stages so far
+  std::vector<char> next(layers + 1);
+  std::vector<std::size_t> ends;
+  reached[0] = 1;
+  for (std::size_t stage = 0; stage < chain.stages(); ++stage) {
+    if (stage == 0 || chain.rate[stage] != chain.rate[stage - 1]) {
+      ends = farthest_ends(chain, stage, limit);
+    }
+    std::fill(next.begin(), next.end(), char{0});
+    std::size_t covered = 0;  // all ends up to here that can be marked are
+    for (std::size_t i = stage; i < layers; ++i) {
+      if (reached[i] == 0) continue;
+      for (std::size_t j = std::max(covered, i) + 1; j <= ends[i]; ++j) next[j] = 1;
+      covered = std::max(covered, ends[i]);
+    }
+    reached.swap(next);
+  }
+  return reached[layers] != 0;
+}
+
+std::int64_t smallest_limit(const Chain& chain) {
+  double rates = 0;
+  for (const double rate : chain.rate) rates += rate;
+  const double slowest = *std::min_element(chain.rate.begin(), chain.rate.end());
+  std::int64_t high = on_device(Time{chain.before.back()}, slowest).count();  // always feasible
+  // No stage can be faster than the mean; the slack covers what rounding can take off it.
+  const double mean = static_cast<double>(chain.before.back()) / rates;
+  std::int64_t low = std::max<std::int64_t>(0, static_cast<std::int64_t>(mean * 0.999'999) - 1);
+  low = std::min(low, high);
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (feasible(chain, middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return high;
+}
+
+// In-edges by reader, as received() needs them.
+struct Reads {
+  struct Read {
+    std::size_t from;      // the layer that makes the tensor
+    std::size_t previous;  // 1 + the last layer before this one that reads it too; 0: none
+    std::int64_t bytes;
+  };
+  std::vector<std::vector<Read>> of;  // by reading layer
+};
+
+Reads reads_of(const Model& model) {
+  Reads reads;
+  reads.of.resize(model.layers.size());
+  std::vector<std::size_t> latest(model.layers.size());  // by maker, 1 + its last reader so far
+  std::vector<LayerEdge> edges = edges_of(model);        // sorted by (from, to)
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  for (const LayerEdge& edge : edges) {
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    reads.of[to].push_back({from, latest[from], model.layers[from].output.count});
+    latest[from] = to + 1;
+  }
+  return reads;
+}
+
+// row[j] = bytes that a stage [begin, j) receives, for j up to `end`.
+void fill_received(const Reads& reads, std::size_t begin, std::size_t end,
+                   std::vector<std::int64_t>& row) {
+  std::int64_t sum = 0;
+  for (std::size_t j = begin; j < end; ++j) {
+    for (const Reads::Read& read : reads.of[j]) {
+      if (read.from < begin && read.previous <= begin) sum += read.bytes;
+    }
+    row[j + 1] = sum;
+  }
+}
+
+// Best way to end a stage at a layer, so far.
+struct Best {
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  // nobody came here
+  std::int64_t unevenness = 0;
+  std::size_t begin = 0;  // of the stage that ends here
+};
+
+std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int64_t limit) {
+  const std::size_t layers = chain.layers();
+  const std::size_t stages = chain.stages();
+  const Reads reads = reads_of(model);
+  const double scale = limit == 0 ? 0 : 1'048'576.0 / static_cast<double>(limit);
+  std::vector<std::vector<std::size_t>> ends(stages);  // by stage; empty: as the stage before
+  std::vector<std::size_t> widest(layers);             // over all stages
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (s > 0 && chain.rate[s] == chain.rate[s - 1]) continue;
+    ends[s] = farthest_ends(chain, s, limit);
+    for (std::size_t i = 0; i < layers; ++i) widest[i] = std::max(widest[i], ends[s][i]);
+  }
+  // best[s][j]: s stages cover the layers before j. All ways to j come from smaller begins, so one
+  // pass over begins is enough, and what a stage receives is computed once a begin.
+  std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
+  best[0][0].bytes = 0;
+  std::vector<std::int64_t> received(layers + 1);
+  std::vector<std::int64_t> square(layers + 1);
+  for (std::size_t i = 0; i < layers; ++i) {
+    fill_received(reads, i, widest[i], received);
+    const std::vector<std::size_t>* end_of = nullptr;
+    for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
+      if (!ends[s].empty()) {
+        end_of = &ends[s];
+        for (std::size_t j = i + 1; j <= (*end_of)[i]; ++j) {
+          const auto part =
+              static_cast<std::int64_t>(static_cast<double>(chain.time(s, i, j)) * scale);
+          square[j] = part * part;
+        }
+      }
+      const Best& here = best[s][i];
+      if (here.bytes == std::numeric_limits<std::int64_t>::max()) continue;
+      std::vector<Best>& next = best[s + 1];
+      const std::size_t last = std::min((*end_of)[i], layers - (stages - s - 1));
+      for (std::size_t j = i + 1; j <= last; ++j) {
+        const std::int64_t bytes = here.bytes + received[j];
+        if (bytes > next[j].bytes) continue;
+        const std::int64_t unevenness = here.unevenness + square[j];
+        if (bytes < next[j].bytes || unevenness <= next[j].unevenness) {
+          next[j] = {bytes, unevenness, i};
+        }
+      }
+    }
+  }
+  std::vector<int> last_layers;
+  std::size_t end = layers;
+  for (std::size_t s = stages; s > 1; --s) {
+    end = best[s][end].begin;
+    last_layers.push_back(static_cast<int>(end) - 1);
+  }
+  std::reverse(last_layers.begin(), last_layers.end());
+  return last_layers;
+}
+
+PartitionPlan plan(const PartitionRequest& request) {
+  check_stages(request);
+  const Chain chain = chain_of(request);
+  PartitionPlan plan =
+      plan_from_cuts(request, cheapest_cuts(chain, request.model, smallest_limit(chain)), "");
+  plan.reason = balance_of(request, plan.partition);
+  return plan;
+}
+
+}  // namespace
+
+extern const Partitioner balanced_partitioner = {
+    "balanced", "the slowest stage as fast as can be, then the fewest bytes between stages",
+    "bisection and dynamic programming, exact", "", plan};
+
+}  // namespace stageline

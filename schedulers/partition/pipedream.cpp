@@ -1,0 +1,198 @@
+// PipeDream's partitioner as one word: its options, and its plan as a sentence. The dynamic program
+// and its rules are in pipedream.hpp.
+#include "schedulers/partition/pipedream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+
+#include "schedulers/partition/cuts.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+struct Options {
+  PipedreamCost cost = PipedreamCost::code;
+  bool transfers = true;
+  std::optional<bool> replicate;  // nothing: as the schedule can
+  std::optional<Bandwidth> bandwidth;
+  std::vector<PipedreamLevel> levels;
+};
+
+bool one_of(const std::string& key, const std::string& value, const std::string& yes,
+            const std::string& no) {
+  if (value == yes) return true;
+  if (value == no) return false;
+  throw UsageError(
+      fmt::format("pipedream: {}=\"{}\" is neither \"{}\" nor \"{}\"", key, value, yes, no));
+}
+
+Bandwidth bandwidth_of(const std::string& text) {
+  try {
+    return parse_bandwidth(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("pipedream: {}", error.what()));
+  }
+}
+
+// "4@12GB/s"
+PipedreamLevel level_of(const std::string& text) {
+  const std::size_t at = text.find('@');
+  PipedreamLevel level;
+  const char* const end = text.data() + std::min(at, text.size());
+  const auto [rest, error] = std::from_chars(text.data(), end, level.machines);
+  if (at == std::string::npos || error != std::errc{} || rest != end || level.machines < 1) {
+    throw UsageError(
+        fmt::format("pipedream: level \"{}\" is not \"<machines>@<bandwidth>\" with at "
+                    "least 1 machine, like levels=4@12GB/s,2@1GB/s",
+                    text));
+  }
+  level.bandwidth = bandwidth_of(text.substr(at + 1));
+  return level;
+}
+
+Options parse_options(const std::string& text) {
+  Options options;
+  if (text.empty()) return options;
+  std::string key;
+  for (const std::string& item : split_at_commas(text)) {
+    const std::size_t equals = item.find('=');
+    std::string value = item;
+    if (equals != std::string::npos) {
+      key = item.substr(0, equals);
+      value = item.substr(equals + 1);
+    } else if (key != "levels") {  // whose value holds commas itself
+      throw UsageError(
+          fmt::format("pipedream: \"{}\" in \"{}\" has no value; write key=value", item, text));
+    }
+    if (key == "cost") {
+      options.cost =
+          one_of(key, value, "code", "paper") ? PipedreamCost::code : PipedreamCost::paper;
+    } else if (key == "transfers") {
+      options.transfers = one_of(key, value, "yes", "no");
+    } else if (key == "replicate") {
+      options.replicate = one_of(key, value, "yes", "no");
+    } else if (key == "bandwidth") {
+      options.bandwidth = bandwidth_of(value);
+    } else if (key == "levels") {
+      options.levels.push_back(level_of(value));
+    } else {
+      throw UsageError(fmt::format(
+          "pipedream: option \"{}\" is not known (cost, transfers, replicate, bandwidth, levels){}",
+          key, did_you_mean(key, {"cost", "transfers", "replicate", "bandwidth", "levels"})));
+    }
+  }
+  if (options.bandwidth && !options.levels.empty()) {
+    throw UsageError("pipedream: give bandwidth= or levels=, not both; each level has its own");
+  }
+  return options;
+}
+
+Bandwidth narrowest_route(const Cluster& cluster) {
+  const Network network = network_of(cluster);
+  Bandwidth narrowest = Bandwidth::unlimited();
+  for (const Route& route : network.routes) narrowest = std::min(narrowest, route.bandwidth);
+  return narrowest;
+}
+
+// The relative rate of all devices; PipeDream knows one kind only.
+double common_rate(const Cluster& cluster) {
+  if (cluster.devices.empty()) return 1;
+  const Device& first = cluster.devices.front();
+  for (const Device& device : cluster.devices) {
+    if (device.rate == first.rate) continue;
+    throw UsageError(fmt::format(
+        "pipedream: its plan takes all devices as equally fast, but {} has rate {} and {} has {}; "
+        "use balanced, which does not",
+        first.name, first.rate, device.name, device.rate));
+  }
+  return first.rate;
+}
+
+PipedreamQuestion question_of(const PartitionRequest& request, const Options& options) {
+  PipedreamQuestion question;
+  const double rate = common_rate(request.cluster);
+  for (const Layer& layer : request.model.layers) {
+    question.time.push_back(on_device(layer.forward + layer.backward, rate));
+    question.weights.push_back(layer.weights);
+  }
+  question.crossing = crossing_bytes(request.model);
+  question.cost = options.cost;
+  question.transfers = options.transfers;
+  question.replicate = options.replicate.value_or(request.replicate);
+  if (question.replicate && !request.replicate) {
+    throw UsageError(
+        "pipedream: replicate=yes needs a schedule that can replicate stages, like pipedream; give "
+        "replicate=no");
+  }
+  const int devices =
+      question.replicate ? static_cast<int>(request.cluster.devices.size()) : request.stages;
+  question.levels = options.levels;
+  if (question.levels.empty()) {
+    question.levels.push_back(
+        {devices, options.bandwidth ? *options.bandwidth : narrowest_route(request.cluster)});
+  }
+  std::int64_t held = 1;
+  for (const PipedreamLevel& level : question.levels) {
+    if (held <= devices) held *= level.machines;
+  }
+  if (held != devices) {
+    throw UsageError(
+        fmt::format("pipedream: the levels hold {}{} devices, but the plan is for {}; their "
+                    "product must be the "
+                    "same",
+                    held > devices ? "at least " : "", held, devices));
+  }
+  return question;
+}
+
+// Which kind of thing sets the pace, where one level makes that a plain question.
+std::string slowest_part(const PipedreamQuestion& question, const PipedreamPlan& plan) {
+  if (question.levels.size() > 1) return "stage or transfer";
+  for (const PipedreamStage& stage : plan.stages) {
+    const auto replicas = static_cast<int>(stage.devices.size());
+    if (pipedream_stage_time(question, stage.first, stage.last, replicas) == plan.bottleneck) {
+      return "stage";
+    }
+  }
+  return "transfer";
+}
+
+PartitionPlan plan(const PartitionRequest& request) {
+  const Options options = parse_options(request.options);
+  const PipedreamQuestion question = question_of(request, options);
+  if (!question.replicate) check_stages(request);
+  const PipedreamPlan found = pipedream_plan(question);
+  std::vector<int> last_layers;
+  for (const PipedreamStage& stage : found.stages) last_layers.push_back(stage.last);
+  last_layers.pop_back();
+  PartitionPlan plan = plan_from_cuts(request, last_layers, "");
+  plan.replicas.clear();
+  for (const PipedreamStage& stage : found.stages) {
+    plan.replicas.push_back(static_cast<int>(stage.devices.size()));
+    if (question.levels.size() > 1) plan.devices.push_back(stage.devices);
+  }
+  plan.reason = fmt::format("plan {}, slowest {} {} a minibatch", print(found),
+                            slowest_part(question, found), print(found.bottleneck));
+  if (found.bottleneck > Time{}) {
+    plan.reason +=
+        fmt::format(", {:.2f}× one device", static_cast<double>(found.single.count()) /
+                                                static_cast<double>(found.bottleneck.count()));
+  }
+  return plan;
+}
+
+}  // namespace
+
+extern const Partitioner pipedream_partitioner = {
+    "pipedream", "PipeDream's dynamic program, with replicated stages and levels of machines",
+    "Harlap et al., arXiv 1806.03377; Narayanan et al., SOSP'19",
+    "cost=code|paper, transfers=yes|no, replicate=yes|no, bandwidth=1GB/s, "
+    "levels=4@12GB/s,2@1GB/s (the innermost first)",
+    plan};
+
+}  // namespace stageline

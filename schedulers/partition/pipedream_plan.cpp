@@ -1,0 +1,261 @@
+#include "schedulers/partition/pipedream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // no such plan
+constexpr std::size_t largest_table = std::size_t{1} << 26;               // entries; 1 GiB
+
+// How the best plan for layers i..j on k machines ends.
+struct Entry {
+  std::int64_t time = never;  // ps
+  int split = -1;             // last layer before the last stage; -1: one stage
+  int machines = 0;           // of the last stage
+};
+
+// A of one level, for i <= j < layers and k = 1..machines. The outermost level needs i = 0 only.
+struct Table {
+  std::size_t layers = 0;
+  std::size_t machines = 0;
+  std::vector<Entry> entry;
+
+  const Entry& at(std::size_t i, std::size_t j, std::size_t k) const {
+    return entry[(i * layers - i * (i + 1) / 2 + j) * machines + k - 1];
+  }
+  Entry& at(std::size_t i, std::size_t j, std::size_t k) {
+    return entry[(i * layers - i * (i + 1) / 2 + j) * machines + k - 1];
+  }
+};
+
+// One level's constants. Prefix sums have L + 1 entries.
+struct Level {
+  std::vector<std::int64_t> compute;  // ps of the layers before
+  std::vector<std::int64_t> reduce;   // ps that 4 |w| of the layers before take
+  std::vector<std::int64_t> move;     // by cut, ps that 2 a take; 0 where they do not count
+  PipedreamCost cost = PipedreamCost::code;
+  bool replicate = true;
+  std::int64_t below = 1;  // devices in one of this level's machines
+
+  // T of layers i..j on k machines, each of which needs `inner` for them.
+  std::int64_t stage_time(std::int64_t inner, std::size_t i, std::size_t j, std::int64_t k) const {
+    if (inner == never || k == 1) return inner;
+    const std::int64_t work = inner * k;
+    const std::int64_t sync = (reduce[j + 1] - reduce[i]) * (k - 1);
+    return (cost == PipedreamCost::code ? work + sync : std::max(work, sync)) / (k * k);
+  }
+};
+
+int devices_of(const PipedreamQuestion& question) {
+  std::int64_t devices = 1;
+  for (const PipedreamLevel& level : question.levels) devices *= level.machines;
+  return static_cast<int>(devices);
+}
+
+Level level_of(const PipedreamQuestion& question, std::size_t number) {
+  const PipedreamLevel& asked = question.levels[number];
+  Level level;
+  level.cost = question.cost;
+  level.replicate = question.replicate;
+  for (std::size_t l = 0; l < number; ++l) level.below *= question.levels[l].machines;
+  level.compute.push_back(0);
+  level.reduce.push_back(0);
+  Bytes weights;
+  double longest = 0;  // ps; whatever is added up below stays under it
+  const double ps_per_byte = asked.bandwidth.is_unlimited()
+                                 ? 0
+                                 : 1e12 / static_cast<double>(asked.bandwidth.bytes_per_second);
+  for (std::size_t i = 0; i < question.time.size(); ++i) {
+    longest += static_cast<double>(question.time[i].count()) +
+               4 * ps_per_byte * static_cast<double>(question.weights[i].count);
+    const double move = 2 * ps_per_byte * static_cast<double>(question.crossing[i].count);
+    if ((longest + move) * devices_of(question) > 4e18) {
+      throw UsageError(fmt::format(
+          "pipedream: times, all-reduces and transfers of {} layers at {} on {} devices "
+          "add up to over {:.0f} s, which is more than its tables hold; give a larger "
+          "bandwidth",
+          question.time.size(), print(asked.bandwidth), devices_of(question), 4e6));
+    }
+    weights += question.weights[i];
+    level.compute.push_back(level.compute.back() + question.time[i].count());
+    level.reduce.push_back(transfer_time(weights * 4, asked.bandwidth).count());
+    level.move.push_back(
+        question.transfers ? transfer_time(question.crossing[i] * 2, asked.bandwidth).count() : 0);
+  }
+  return level;
+}
+
+// A(i..j, k) of one level; inner(i, j) is what one machine needs for layers i..j.
+template <typename Inner>
+Entry best_end(const Level& level, const Table& table, const Inner& inner, std::size_t i,
+               std::size_t j, std::size_t k) {
+  Entry best;
+  if (k == 1 || level.replicate) {
+    best = {level.stage_time(inner(i, j), i, j, static_cast<std::int64_t>(k)), -1,
+            static_cast<int>(k)};
+  }
+  const std::vector<std::int64_t>& sum = level.compute;
+  const std::size_t most = level.replicate ? k : std::min<std::size_t>(k, 2);
+  for (std::size_t last = 1; last < most; ++last) {
+    // No plan beats its compute divided by its devices: only splits between these two bounds can.
+    const auto bound = [&](std::size_t machines) {
+      return best.time > sum.back() ? sum.back() + 1
+                                    : best.time * static_cast<std::int64_t>(machines) * level.below;
+    };
+    const auto from = std::upper_bound(sum.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                       sum.begin() + static_cast<std::ptrdiff_t>(j) + 1,
+                                       sum[j + 1] - bound(last));
+    std::int64_t before = bound(k - last);
+    for (auto s = static_cast<std::size_t>(from - sum.begin()) - 1; s < j; ++s) {
+      if (sum[s + 1] - sum[i] >= before) break;
+      const std::int64_t move = level.move[s] / static_cast<std::int64_t>(last);
+      const std::int64_t first = table.at(i, s, k - last).time;
+      if (std::max(first, move) >= best.time) continue;
+      const std::int64_t stage =
+          level.stage_time(inner(s + 1, j), s + 1, j, static_cast<std::int64_t>(last));
+      const std::int64_t time = std::max({first, move, stage});
+      if (time >= best.time) continue;
+      best = {time, static_cast<int>(s), static_cast<int>(last)};
+      before = bound(k - last);
+    }
+  }
+  return best;
+}
+
+template <typename Inner>
+Table solve(const PipedreamQuestion& question, std::size_t number, const Inner& inner) {
+  const Level level = level_of(question, number);
+  const bool outermost = number + 1 == question.levels.size();
+  Table table;
+  table.layers = question.time.size();
+  table.machines = static_cast<std::size_t>(question.levels[number].machines);
+  const std::size_t pairs = outermost ? table.layers : table.layers * (table.layers + 1) / 2;
+  if (pairs > largest_table / table.machines) {
+    throw UsageError(fmt::format(
+        "pipedream: {} layers and {} machines at level {} need a table of {} entries, "
+        "more than {}; merge layers or put fewer machines in a level",
+        table.layers, table.machines, number + 1, pairs * table.machines, largest_table));
+  }
+  table.entry.resize(pairs * table.machines);
+  for (std::size_t i = 0; i < (outermost ? 1 : table.layers); ++i) {
+    for (std::size_t j = i; j < table.layers; ++j) {
+      for (std::size_t k = 1; k <= table.machines; ++k) {
+        table.at(i, j, k) = best_end(level, table, inner, i, j, k);
+      }
+    }
+  }
+  return table;
+}
+
+// Stages of layers i..j on all machines of one level, devices counted from 0.
+std::vector<PipedreamStage> stages_of(const PipedreamQuestion& question,
+                                      const std::vector<Table>& tables, std::size_t number,
+                                      std::size_t i, std::size_t j) {
+  const Table& table = tables[number];
+  int below = 1;  // devices in one machine
+  for (std::size_t l = 0; l < number; ++l) below *= question.levels[l].machines;
+  std::vector<std::vector<PipedreamStage>> parts;  // the last first
+  std::size_t machines = table.machines;
+  for (bool more = true; more;) {
+    const Entry& entry = table.at(i, j, machines);
+    more = entry.split >= 0;
+    const std::size_t first = more ? static_cast<std::size_t>(entry.split) + 1 : i;
+    machines -= static_cast<std::size_t>(entry.machines);
+    const auto base = static_cast<int>(machines);
+    if (number == 0) {
+      PipedreamStage stage{static_cast<int>(first), static_cast<int>(j), {}};
+      for (int d = 0; d < entry.machines; ++d) stage.devices.push_back(base + d);
+      parts.push_back({stage});
+    } else {
+      parts.push_back(stages_of(question, tables, number - 1, first, j));
+      for (PipedreamStage& stage : parts.back()) {
+        std::vector<int> devices;
+        for (const int inner : stage.devices) {
+          for (int m = 0; m < entry.machines; ++m) devices.push_back((base + m) * below + inner);
+        }
+        stage.devices = devices;
+      }
+    }
+    if (more) j = static_cast<std::size_t>(entry.split);
+  }
+  std::vector<PipedreamStage> stages;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    stages.insert(stages.end(), part->begin(), part->end());
+  }
+  return stages;
+}
+
+}  // namespace
+
+std::vector<Bytes> crossing_bytes(const Model& model) {
+  std::vector<int> last_reader(model.layers.size(), -1);
+  for (const LayerEdge& edge : edges_of(model)) {
+    int& last = last_reader[static_cast<std::size_t>(edge.from)];
+    last = std::max(last, edge.to);
+  }
+  // a tensor is on its way behind the layers maker..last reader - 1
+  std::vector<Bytes> change(model.layers.size() + 1);
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+    if (last_reader[layer] < 0) continue;
+    change[layer] += model.layers[layer].output;
+    change[static_cast<std::size_t>(last_reader[layer])] -= model.layers[layer].output;
+  }
+  std::vector<Bytes> crossing;
+  Bytes sum;
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+    crossing.push_back(sum += change[layer]);
+  }
+  return crossing;
+}
+
+Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last, int replicas) {
+  const Level level = level_of(question, 0);
+  const auto i = static_cast<std::size_t>(first);
+  const auto j = static_cast<std::size_t>(last);
+  return Time{level.stage_time(level.compute[j + 1] - level.compute[i], i, j, replicas)};
+}
+
+PipedreamPlan pipedream_plan(const PipedreamQuestion& question) {
+  const std::size_t layers = question.time.size();
+  if (!question.replicate && static_cast<std::size_t>(devices_of(question)) > layers) {
+    throw UsageError(fmt::format(
+        "pipedream: a straight pipeline of {} stages needs at least {} layers, but there are {}",
+        devices_of(question), devices_of(question), layers));
+  }
+  std::vector<std::int64_t> sum{0};
+  for (const Time time : question.time) sum.push_back(sum.back() + time.count());
+  std::vector<Table> tables;
+  tables.push_back(
+      solve(question, 0, [&](std::size_t i, std::size_t j) { return sum[j + 1] - sum[i]; }));
+  for (std::size_t number = 1; number < question.levels.size(); ++number) {
+    const Table& below = tables.back();
+    tables.push_back(solve(question, number, [&](std::size_t i, std::size_t j) {
+      return below.at(i, j, below.machines).time;
+    }));
+  }
+  PipedreamPlan plan;
+  plan.stages = stages_of(question, tables, tables.size() - 1, 0, layers - 1);
+  plan.bottleneck = Time{tables.back().at(0, layers - 1, tables.back().machines).time};
+  plan.single = Time{sum.back()};
+  return plan;
+}
+
+std::string print(const PipedreamPlan& plan) {
+  std::string text;
+  bool straight = true;
+  for (const PipedreamStage& stage : plan.stages) {
+    text += fmt::format("{}{}", text.empty() ? "" : "-", stage.devices.size());
+    straight = straight && stage.devices.size() == 1;
+  }
+  if (!straight) return text;
+  return fmt::format("straight, {} stage{}", plan.stages.size(),
+                     plan.stages.size() == 1 ? "" : "s");
+}
+
+}  // namespace stageline
