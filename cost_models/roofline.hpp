@@ -1,0 +1,41 @@
+// From a model's shape and a device's data sheet to a trace: what a layer takes if nothing but
+// arithmetic and memory bandwidth limits it (Williams, Waterman and Patterson 2009,
+// doi 10.1145/1498765.1498785).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/shapes/shapes.hpp"
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+enum class Optimizer : std::uint8_t { sgd, momentum, adam };
+std::string_view name(Optimizer optimizer);
+
+struct RooflineOptions {
+  int batch = 0;          // samples in a micro-batch; 0: the model's usual one
+  std::string dtype;      // fp32, tf32, fp16, bf16; empty: bf16 where the device has it, else fp32
+  std::string optimizer;  // sgd, momentum, adam; empty: the model's usual one
+  double efficiency = 1;  // fraction of both peaks that is reached, above 0 and at most 1
+  Time overhead{};        // added for each primitive op of a pass (its launch)
+};
+
+/// Each pass of each layer: the sum over its primitive ops of
+///   max(FLOPs / (peak · efficiency), bytes / (memory bandwidth · efficiency)) + overhead,
+/// rounded once. The update: the optimizer's bytes likewise. With fp16 and bf16 a master copy of
+/// the weights is kept in 4 bytes and counted as optimizer state, as is the optimizer's own
+/// (momentum 4 bytes a weight, adam 8); fp32 and tf32 need no copy. Workspace is 0. The provenance
+/// is `estimated`. Throws UsageError when an option is unknown, out of range, not on the device's
+/// data sheet, or when a number does not fit in 64 bits or a time is longer than `longest_input`.
+Model roofline(const ModelShape& shape, const DeviceKind& device, const RooflineOptions& options);
+
+/// "model:resnet50@h100,batch=32,dtype=bf16,optimizer=adam,efficiency=0.5,overhead=5us", and the
+/// model's own options, as in "model:gpt@a100,layers=24,hidden=1024"; "model:" may be left out.
+/// Throws UsageError that names the offending word and the nearest one that would do.
+Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds);
+
+}  // namespace stageline

@@ -1,0 +1,81 @@
+// The bricks that the models are built of. For the files of this folder only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/shapes/shapes.hpp"
+
+namespace stageline {
+
+/// A tensor of channels × height × width; one of channels only has height and width 1.
+struct Image {
+  std::int64_t channels = 0;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+
+  std::int64_t elements() const { return channels * height * width; }
+};
+
+/// What a square window makes of an image.
+struct Window {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+};
+Image through(Image in, Window window, std::int64_t channels);
+
+Primitive conv(Image in, Image out, std::int64_t kernel, bool bias);
+Primitive linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias);
+/// `count` products of (rows × inner) by (inner × columns).
+Primitive matmul(std::int64_t count, std::int64_t rows, std::int64_t inner, std::int64_t columns);
+Primitive batch_norm(Image image);
+Primitive layer_norm(std::int64_t rows, std::int64_t width);
+Primitive activation(std::int64_t elements, std::int64_t flops_per_element);
+/// `branching`: elements of the tensor that is read by both branches.
+Primitive add(std::int64_t elements, std::int64_t branching);
+Primitive max_pool(Image in, Image out, std::int64_t kernel);
+Primitive average_pool(Image in, Image out);
+Primitive softmax(std::int64_t elements);
+Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t table_rows);
+Primitive loss(std::int64_t elements);
+
+/// What stands behind a convolution.
+struct Behind {
+  bool norm = false;
+  bool relu = true;
+  std::int64_t branching = 0;  // elements of the tensor where a skip began; 0: no add
+  bool owns_input = true;      // no layer before it keeps the same input
+};
+LayerShape conv_layer(std::string name, Image in, Image out, std::int64_t kernel, Behind behind);
+LayerShape max_pool_layer(std::string name, Image in, Image out, std::int64_t kernel);
+LayerShape average_pool_layer(std::string name, Image in);
+enum class After : std::uint8_t { relu, loss };
+LayerShape linear_layer(std::string name, std::int64_t in, std::int64_t out, After after);
+
+/// A layer of these ops; `kept` is the whole stash, `kept_for_weight_grad` what W needs of it.
+LayerShape layer(std::string name, std::string kind, std::vector<Primitive> ops,
+                 std::vector<std::int64_t> output, std::int64_t kept,
+                 std::int64_t kept_for_weight_grad);
+
+/// The same layer where its input needs no gradient: what is left of its backward is all W.
+LayerShape first_layer(LayerShape layer);
+
+/// Fills in what follows from the layers.
+ModelShape finished(ModelShape model);
+
+// The families, by the name in the catalogue.
+ModelShape lenet5(const ShapeOptions& options);
+ModelShape alexnet(const ShapeOptions& options);
+ModelShape vgg11(const ShapeOptions& options);
+ModelShape vgg16(const ShapeOptions& options);
+ModelShape resnet18(const ShapeOptions& options);
+ModelShape resnet50(const ShapeOptions& options);
+ModelShape resnet20(const ShapeOptions& options);
+ModelShape resnet56(const ShapeOptions& options);
+ModelShape resnet110(const ShapeOptions& options);
+ModelShape resnet224(const ShapeOptions& options);
+ModelShape resnet362(const ShapeOptions& options);
+ModelShape gpt(const ShapeOptions& options);
+
+}  // namespace stageline

@@ -1,0 +1,125 @@
+// Built-in models as values: what each layer computes, reads and keeps, per sample, before any
+// device or number format prices it (cost_models/roofline.hpp does).
+//
+// One layer is what nobody would cut inside: a convolution or linear layer with the batch norm, the
+// residual add and the ReLU behind it; half a transformer block. Pools are layers of their own:
+// they have no weights, and the cheapest place to cut a convolutional net is behind one. Left out,
+// since they move next to nothing: biases' FLOPs, flatten, dropout, and average pools that change
+// nothing.
+//
+// FLOPs: a multiply-accumulate counts 2. Bytes: every primitive op reads its operands from device
+// memory and writes its result there, once, except that a batch norm needs the statistics of the
+// whole micro-batch before it can normalize and so reads its operands twice.
+//
+// Who keeps what from forward to backward, so that every tensor is counted once:
+//   * a layer stashes its own INPUT, if its ops or the ReLU that made it read it backward, and the
+//     tensors inside it; its output belongs to the next layer. (Behind a cut, the ReLU at the end
+//     of the sending stage reads an output that is counted on the receiving side only.)
+//   * an input that several layers read belongs to the first of them.
+//   * W still needs what its ops read (their inputs) and the gradients at their outputs, which I
+//     writes where the tensors that only I reads stood: stash_weight_grad is the smaller of that
+//     sum and the whole stash; stash_input_grad the rest. (Where W's needs are larger, as for a
+//     convolution without batch norm, the gradient kept from I to W is not counted.) With a
+//     transformer layer this gives 32·s·b·h bytes for W, as in Zero Bubble (arXiv 2401.10241).
+//   * batch norm's statistics, two numbers a channel and micro-batch, are not counted.
+// The gradients of a norm's own weights are part of I. A layer without input gradient (images and
+// token ids need none) does all its backward work in W.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/model.hpp"
+
+namespace stageline {
+
+enum class PrimitiveKind : std::uint8_t {
+  conv,
+  linear,
+  matmul,  // of two activations
+  batch_norm,
+  layer_norm,
+  activation,
+  add,  // of a skip connection; backward, the sum of the gradients where the branches part
+  max_pool,
+  average_pool,
+  softmax,
+  embedding,
+  loss,  // softmax and cross entropy
+};
+std::string_view name(PrimitiveKind kind);
+
+/// What one pass over one primitive op does. Per sample, but for `_once`: per micro-batch.
+struct Work {
+  std::int64_t flops = 0;
+  std::int64_t reads = 0;        // elements
+  std::int64_t writes = 0;       // elements
+  std::int64_t reads_once = 0;   // elements: weights
+  std::int64_t writes_once = 0;  // elements: weight gradients
+
+  Work& operator+=(const Work& other);
+  friend bool operator==(const Work&, const Work&) = default;
+};
+
+struct Primitive {
+  PrimitiveKind kind = PrimitiveKind::conv;
+  Work forward;
+  Work input_grad;
+  Work weight_grad;
+  std::int64_t weights = 0;  // elements
+
+  friend bool operator==(const Primitive&, const Primitive&) = default;
+};
+
+struct LayerShape {
+  std::string name;  // "layer2.0.conv1"
+  std::string kind;  // "conv", "linear", "pool", "embedding", "attention", "mlp", "norm"
+  std::vector<Primitive> ops;
+  std::vector<std::int64_t> output;  // of one sample: {64, 112, 112}, {1000}, {1024, 768}
+  std::int64_t weights = 0;          // elements the layer holds
+  std::int64_t parameters = 0;       // elements that count: 0 where the weights are another layer's
+  std::int64_t stash_input_grad = 0;   // elements per sample; see above
+  std::int64_t stash_weight_grad = 0;  // elements per sample
+
+  friend bool operator==(const LayerShape&, const LayerShape&) = default;
+};
+
+struct ModelShape {
+  std::string name;    // "resnet50"
+  std::string sample;  // "image", "sequence"
+  std::vector<LayerShape> layers;
+  std::vector<LayerEdge> edges;    // empty: a chain
+  std::int64_t input = 0;          // elements per sample
+  std::int64_t parameters = 0;     // sum over the layers
+  int usual_batch = 32;            // samples in a micro-batch, when nobody says
+  std::string usual_optimizer;     // "momentum", "adam"
+  std::string source;              // the paper
+  std::vector<std::string> notes;  // for the provenance of what is made from it
+
+  friend bool operator==(const ModelShape&, const ModelShape&) = default;
+};
+
+/// By name: "layers" → 24. All whole numbers from 1.
+using ShapeOptions = std::map<std::string, std::int64_t>;
+
+/// Throws UsageError on an unknown model or option, with the nearest name, and on numbers that do
+/// not fit together.
+ModelShape model_shape(const std::string& name, const ShapeOptions& options = {});
+
+/// All models, small to large within a family, and one line about each.
+std::vector<std::string> model_names();
+std::string_view model_summary(const std::string& name);
+
+/// The names of the options of a model: those of gpt are layers, hidden, heads, seq and vocab.
+std::vector<std::string> model_options(const std::string& name);
+
+/// The sum of one pass over a layer's ops: total(layer, &Primitive::forward).
+Work total(const LayerShape& layer, Work Primitive::*pass);
+
+/// Elements of the layer's output, per sample.
+std::int64_t output_elements(const LayerShape& layer);
+
+}  // namespace stageline

@@ -1,0 +1,129 @@
+#include "cost_models/stage_costs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+[[noreturn]] void too_large(std::size_t stage, std::string_view what) {
+  throw UsageError(
+      fmt::format("stage {}: the sum of its layers' {} does not fit in 64 bits", stage, what));
+}
+
+// Adds without silent overflow.
+void add(std::int64_t& sum, std::int64_t part, std::size_t stage, std::string_view what) {
+  if (__builtin_add_overflow(sum, part, &sum)) too_large(stage, what);
+}
+void add(Time& sum, Time part, std::size_t stage, std::string_view what) {
+  std::int64_t count = sum.count();
+  add(count, part.count(), stage, what);
+  sum = Time{count};
+}
+void add(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
+  add(sum.count, part.count, stage, what);
+}
+
+void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
+  add(sum.forward, layer.forward, stage, "forward times");
+  add(sum.input_grad, layer.input_grad, stage, "input gradient times");
+  add(sum.weight_grad, layer.weight_grad, stage, "weight gradient times");
+  add(sum.backward, layer.backward, stage, "backward times");
+  add(sum.update, layer.update, stage, "update times");
+  add(sum.weights, layer.weights, stage, "weights");
+  add(sum.gradients, layer.gradients, stage, "gradients");
+  add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
+  add(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
+  add(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
+  // One layer runs at a time.
+  sum.workspace = std::max(sum.workspace, layer.workspace);
+}
+
+// The common relative rate of the devices that share a role; 1 where there is none.
+double rate_of(const std::vector<int>& devices, std::string_view role, std::size_t stage,
+               const Cluster& cluster) {
+  for (const int device : devices) {
+    if (device < 0 || static_cast<std::size_t>(device) >= cluster.devices.size()) {
+      throw UsageError(
+          fmt::format("stage {} is placed on device {}, but the cluster has {} devices", stage,
+                      device, cluster.devices.size()));
+    }
+    const Device& first = cluster.devices[static_cast<std::size_t>(devices.front())];
+    const Device& other = cluster.devices[static_cast<std::size_t>(device)];
+    if (!(other.rate > 0) || !std::isfinite(other.rate)) {
+      throw UsageError(fmt::format("device {} has rate {:g}; a rate is a positive number",
+                                   other.name, other.rate));
+    }
+    if (other.rate != first.rate) {
+      throw UsageError(fmt::format(
+          "stage {}: its {} share the work as equals, but {} has rate {:g} and {} {:g}; "
+          "give the stage devices of one speed",
+          stage, role, first.name, first.rate, other.name, other.rate));
+    }
+  }
+  return devices.empty() ? 1 : cluster.devices[static_cast<std::size_t>(devices.front())].rate;
+}
+
+// The only rounding. A rate of 1 leaves the sum as it is, however long.
+Time at_rate(Time time, double rate, std::size_t stage) {
+  const double scaled = static_cast<double>(time.count()) / rate;
+  if (!(scaled <= static_cast<double>(longest_input.count()))) {
+    throw UsageError(
+        fmt::format("stage {} takes {:.3g} s a micro-batch; at most {:.0f} s are allowed", stage,
+                    scaled / 1e12, to_seconds(longest_input)));
+  }
+  return rate == 1 ? time : Time{std::llround(scaled)};
+}
+
+}  // namespace
+
+Costs stage_costs(const Model& model, const Partition& partition, const Placement& placement,
+                  const Cluster& cluster) {
+  check(partition, model);
+  if (partition.stages != placement.stages() || partition.stages < 1 ||
+      partition.stages > max_stages) {
+    throw UsageError(fmt::format(
+        "the partition has {} stages and the placement {}; they must agree, from 1 to {}",
+        partition.stages, placement.stages(), max_stages));
+  }
+  Costs costs;
+  costs.stage.resize(placement.stage.size());
+  Bytes outputs{};  // of all layers: what stage_flows adds up is no more
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto stage = static_cast<std::size_t>(partition.stage_of[l]);
+    add_layer(costs.stage[stage], model.layers[l], stage);
+    add(outputs, model.layers[l].output, stage, "outputs");
+  }
+  for (const StageFlow& flow : stage_flows(partition, model)) {
+    costs.edges.push_back({flow.edge, flow.bytes, flow.bytes});
+    add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
+  }
+  add(costs.stage.front().boundary, model.input, 0, "inputs");
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    if (place.replicas.empty()) {
+      throw UsageError(fmt::format("stage {} is placed on no device", s));
+    }
+    const double rate = rate_of(place.replicas, "replicas", s, cluster);
+    const double input_grad_rate =
+        place.input_grad.empty() ? rate
+                                 : rate_of(place.input_grad, "input gradient parts", s, cluster);
+    const double weight_grad_rate =
+        place.weight_grad.empty() ? rate
+                                  : rate_of(place.weight_grad, "weight gradient parts", s, cluster);
+    StageCosts& stage = costs.stage[s];
+    stage.forward = stage.recompute = at_rate(stage.forward, rate, s);
+    stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
+    stage.weight_grad = at_rate(stage.weight_grad, weight_grad_rate, s);
+    stage.backward = at_rate(stage.backward, rate, s);
+    stage.update = at_rate(stage.update, rate, s);
+  }
+  costs.network = network_of(cluster);
+  return costs;
+}
+
+}  // namespace stageline
