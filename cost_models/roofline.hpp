@@ -17,11 +17,11 @@ enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name(Optimizer optimizer);
 
 struct RooflineOptions {
-  int batch = 0;          // samples in a micro-batch; 0: the model's usual one
-  std::string dtype;      // fp32, tf32, fp16, bf16; empty: bf16 where the device has it, else fp32
-  std::string optimizer;  // sgd, momentum, adam; empty: the model's usual one
-  double efficiency = 1;  // fraction of both peaks that is reached, above 0 and at most 1
-  Time overhead{};        // added for each primitive op of a pass (its launch)
+  int batch = 0;        // samples in a micro-batch; 0: the model's usual one
+  std::string dtype{};  // fp32, tf32, fp16, bf16; empty: bf16 where the device has it, else fp32
+  std::string optimizer{};  // sgd, momentum, adam; empty: the model's usual one
+  double efficiency = 1;    // fraction of both peaks that is reached, above 0 and at most 1
+  Time overhead{};          // added for each primitive op of a pass (its launch)
 };
 
 /// Each pass of each layer: the sum over its primitive ops of

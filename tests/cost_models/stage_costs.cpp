@@ -1,0 +1,205 @@
+// Do stages cost what their layers cost?
+#include "cost_models/stage_costs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "cost_models/roofline.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+DeviceKind device_kind() {
+  DeviceKind kind;
+  kind.name = "any";
+  kind.memory_bandwidth = {1'000'000'000'000};
+  kind.peak = {{"fp32", 1e13}};
+  return kind;
+}
+
+Layer plain_layer(const std::string& name, std::int64_t time, std::int64_t output) {
+  Layer layer;
+  layer.name = name;
+  layer.forward = Time{time};
+  layer.input_grad = Time{2 * time};
+  layer.weight_grad = Time{3 * time};
+  layer.backward = Time{4 * time};  // less than the halves, as when measured as one
+  layer.update = Time{5 * time};
+  layer.output = Bytes{output};
+  layer.workspace = Bytes{7 * output};
+  return layer;
+}
+
+// 0 feeds 1, 2 and 3; they feed each other in a row.
+Model branching_model() {
+  Model model;
+  model.name = "branching";
+  model.batch = 1;
+  model.layers = {plain_layer("a", 10, 100), plain_layer("b", 20, 200), plain_layer("c", 30, 300),
+                  plain_layer("d", 41, 400)};
+  model.edges = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {2, 3}};
+  model.input = Bytes{50};
+  return model;
+}
+
+Cluster cluster_of(int devices) { return uniform_cluster(devices, std::nullopt, std::nullopt); }
+
+StageCosts summed(const std::vector<StageCosts>& stages) {
+  StageCosts sum;
+  for (const StageCosts& s : stages) {
+    sum.forward += s.forward;
+    sum.input_grad += s.input_grad;
+    sum.weight_grad += s.weight_grad;
+    sum.backward += s.backward;
+    sum.recompute += s.recompute;
+    sum.update += s.update;
+    sum.weights += s.weights;
+    sum.gradients += s.gradients;
+    sum.optimizer_state += s.optimizer_state;
+    sum.stash_input_grad += s.stash_input_grad;
+    sum.stash_weight_grad += s.stash_weight_grad;
+    sum.workspace = std::max(sum.workspace, s.workspace);
+  }
+  return sum;
+}
+
+TEST_CASE("however a model is cut, its stages add up to the model") {
+  std::mt19937_64 random(20240607);
+  for (const char* name : {"resnet50", "resnet20", "vgg16", "gpt"}) {
+    const Model model = roofline(model_shape(name), device_kind(), {});
+    const int layers = static_cast<int>(model.layers.size());
+    const Costs whole =
+        stage_costs(model, partition_from_cuts({}, layers), straight_placement(1), cluster_of(1));
+    REQUIRE(whole.stages() == 1);
+    CHECK(whole.edges.empty());
+    CHECK(whole.stage[0].forward + whole.stage[0].backward == forward_backward(model));
+    CHECK(whole.stage[0].boundary == model.input);
+    StageCosts expected = whole.stage[0];
+    expected.boundary = {};
+    for (int round = 0; round < 50; ++round) {
+      std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);
+      std::iota(cuts.begin(), cuts.end(), 0);
+      for (std::size_t i = cuts.size(); i > 1; --i) std::swap(cuts[i - 1], cuts[random() % i]);
+      cuts.resize(random() % 9);
+      std::sort(cuts.begin(), cuts.end());
+      const Partition partition = partition_from_cuts(cuts, layers);
+      const Costs costs = stage_costs(model, partition, straight_placement(partition.stages),
+                                      cluster_of(partition.stages));
+      CAPTURE(name);
+      CAPTURE(print(partition));
+      CHECK(summed(costs.stage) == expected);
+      Bytes inputs{}, flows{};
+      for (const StageCosts& stage : costs.stage) inputs += stage.boundary;
+      for (const EdgeCosts& edge : costs.edges) {
+        CHECK(edge.activation == edge.gradient);
+        flows += edge.activation;
+      }
+      CHECK(inputs == flows + model.input);
+      CHECK(costs.network.devices == partition.stages);
+    }
+  }
+}
+
+TEST_CASE("stages of a branching model receive each tensor once") {
+  const Partition partition{{0, 1, 1, 2}, 3};
+  const Costs costs =
+      stage_costs(branching_model(), partition, straight_placement(3), cluster_of(3));
+  REQUIRE(costs.edges.size() == 3);
+  CHECK(costs.edges[0] == EdgeCosts{{0, 1}, Bytes{100}, Bytes{100}});  // to b and c, once
+  CHECK(costs.edges[1] == EdgeCosts{{0, 2}, Bytes{100}, Bytes{100}});
+  CHECK(costs.edges[2] == EdgeCosts{{1, 2}, Bytes{300}, Bytes{300}});  // b's output stays inside
+  CHECK(costs.stage[0].boundary == Bytes{50});
+  CHECK(costs.stage[1].boundary == Bytes{100});
+  CHECK(costs.stage[2].boundary == Bytes{400});
+  CHECK(costs.stage[1].forward == Time{50});
+  CHECK(costs.stage[1].recompute == Time{50});
+  CHECK(costs.stage[1].input_grad == Time{100});
+  CHECK(costs.stage[1].weight_grad == Time{150});
+  CHECK(costs.stage[1].backward == Time{200});
+  CHECK(costs.stage[1].update == Time{250});
+  CHECK(costs.stage[1].workspace == Bytes{2100});  // of the larger layer: one runs at a time
+}
+
+TEST_CASE("a cut inside a residual block moves both tensors") {
+  const ModelShape shape = model_shape("resnet20");
+  const Model model = roofline(shape, device_kind(), {.batch = 1});
+  REQUIRE(model.layers.at(3).name == "layer1.1.conv1");
+  const auto moved = [&](int last) {
+    return stage_costs(model, partition_from_cuts({last}, static_cast<int>(model.layers.size())),
+                       straight_placement(2), cluster_of(2))
+        .edges.at(0)
+        .activation;
+  };
+  const Bytes tensor{4 * 16 * 32 * 32};
+  CHECK(moved(2) == tensor);
+  CHECK(moved(3) == tensor * 2);
+}
+
+TEST_CASE("a device twice as fast takes half the time, rounded once a stage") {
+  Cluster cluster = cluster_of(2);
+  cluster.devices[1].rate = 2;
+  const Partition partition{{0, 0, 1, 1}, 2};
+  const Costs costs = stage_costs(branching_model(), partition, straight_placement(2), cluster);
+  CHECK(costs.stage[0].forward == Time{30});
+  CHECK(costs.stage[1].forward == Time{36});  // (30 + 41) / 2, not 15 + 21 rounded apart
+  CHECK(costs.stage[1].recompute == Time{36});
+  CHECK(costs.stage[1].input_grad == Time{71});
+  CHECK(costs.stage[1].backward == Time{142});
+  CHECK(costs.stage[1].update == Time{178});
+  CHECK(costs.stage[1].boundary == Bytes{300});  // bytes know no speed
+}
+
+TEST_CASE("each role is timed on the device it is placed on") {
+  Cluster cluster = cluster_of(3);
+  cluster.devices[1].rate = 2;
+  cluster.devices[2].rate = 10;
+  Placement placement = straight_placement(1);
+  placement.stage[0].input_grad = {1};
+  placement.stage[0].weight_grad = {2};
+  const Partition all = partition_from_cuts({}, 4);
+  const StageCosts stage = stage_costs(branching_model(), all, placement, cluster).stage[0];
+  CHECK(stage.forward == Time{101});
+  CHECK(stage.input_grad == Time{101});
+  CHECK(stage.weight_grad == Time{30});
+}
+
+TEST_CASE("placements that do not suit are refused in words") {
+  Cluster cluster = cluster_of(3);
+  const Partition all = partition_from_cuts({}, 4);
+  const auto refused = [&](const Placement& placement, const char* words) {
+    CHECK_THROWS_WITH_AS(stage_costs(branching_model(), all, placement, cluster),
+                         doctest::Contains(words), UsageError);
+  };
+  refused(straight_placement(2), "has 1 stages and the placement 2");
+  refused(replicated_placement({0}), "no device");
+  refused(replicated_placement({4}), "device 3, but the cluster has 3");
+  cluster.devices[1].rate = 2;
+  refused(replicated_placement({2}), "one speed");
+  cluster.devices[0].rate = 0;
+  refused(straight_placement(1), "a rate is a positive number");
+  cluster.devices[0].rate = 1e-30;
+  refused(straight_placement(1), "at most 100000 s");
+}
+
+TEST_CASE("sums beyond 64 bits are refused, not wrapped") {
+  const Partition all = partition_from_cuts({}, 4);
+  Model model = branching_model();
+  for (Layer& layer : model.layers) layer.stash_weight_grad = Bytes{1LL << 62};
+  CHECK_THROWS_WITH_AS(stage_costs(model, all, straight_placement(1), cluster_of(1)),
+                       doctest::Contains("stash does not fit in 64 bits"), UsageError);
+  model = branching_model();
+  for (Layer& layer : model.layers) layer.output = Bytes{1LL << 62};
+  CHECK_THROWS_AS(stage_costs(model, all, straight_placement(1), cluster_of(1)), UsageError);
+  model = branching_model();
+  for (Layer& layer : model.layers) layer.forward = longest_input;
+  CHECK_THROWS_WITH_AS(stage_costs(model, all, straight_placement(1), cluster_of(1)),
+                       doctest::Contains("at most 100000 s"), UsageError);
+}
+
+}  // namespace
+}  // namespace stageline
