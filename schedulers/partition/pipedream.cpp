@@ -136,16 +136,13 @@ PipedreamQuestion question_of(const PartitionRequest& request, const Options& op
     question.levels.push_back(
         {devices, options.bandwidth ? *options.bandwidth : narrowest_route(request.cluster)});
   }
-  std::int64_t held = 1;
-  for (const PipedreamLevel& level : question.levels) {
-    if (held <= devices) held *= level.machines;
-  }
+  double held = 1;
+  for (const PipedreamLevel& level : question.levels) held *= level.machines;
   if (held != devices) {
     throw UsageError(
-        fmt::format("pipedream: the levels hold {}{} devices, but the plan is for {}; their "
-                    "product must be the "
-                    "same",
-                    held > devices ? "at least " : "", held, devices));
+        fmt::format("pipedream: the levels hold {:.0f} device{}, but the plan is for {}; their "
+                    "product must be the same",
+                    held, held == 1 ? "" : "s", devices));
   }
   return question;
 }

@@ -223,6 +223,7 @@ Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last
 
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question) {
   const std::size_t layers = question.time.size();
+  if (layers == 0) throw UsageError("pipedream: there are no layers to plan for");
   if (!question.replicate && static_cast<std::size_t>(devices_of(question)) > layers) {
     throw UsageError(fmt::format(
         "pipedream: a straight pipeline of {} stages needs at least {} layers, but there are {}",

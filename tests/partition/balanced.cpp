@@ -1,0 +1,170 @@
+// Is the balanced cut the best one?
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "schedulers/partition/partitioner.hpp"
+#include "sim/errors.hpp"
+#include "tests/partition/models.hpp"
+
+using namespace stageline;
+using namespace stageline::testing;
+
+namespace {
+
+struct Quality {
+  std::int64_t slowest = 0;  // ps
+  std::int64_t bytes = 0;    // moved between stages
+  friend auto operator<=>(const Quality&, const Quality&) = default;
+};
+
+// By the definitions, with nothing of the partitioner's.
+Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster) {
+  std::vector<std::int64_t> time(static_cast<std::size_t>(partition.stages));
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    time[static_cast<std::size_t>(partition.stage_of[i])] +=
+        (model.layers[i].forward + model.layers[i].backward).count();
+  }
+  Quality quality;
+  for (std::size_t s = 0; s < time.size(); ++s) {
+    const double rate = cluster.devices[s % cluster.devices.size()].rate;
+    quality.slowest =
+        std::max<std::int64_t>(quality.slowest, std::llround(static_cast<double>(time[s]) / rate));
+  }
+  std::set<std::pair<int, int>> received;  // (layer, stage)
+  for (const LayerEdge& edge : edges_of(model)) {
+    const int from = partition.stage_of[static_cast<std::size_t>(edge.from)];
+    const int to = partition.stage_of[static_cast<std::size_t>(edge.to)];
+    if (from != to) received.insert({edge.from, to});
+  }
+  for (const auto& pair : received) {
+    quality.bytes += model.layers[static_cast<std::size_t>(pair.first)].output.count;
+  }
+  return quality;
+}
+
+Quality best_of_all(const Model& model, int stages, const Cluster& cluster) {
+  const int layers = static_cast<int>(model.layers.size());
+  Quality best{INT64_MAX, INT64_MAX};
+  for (const std::vector<int>& cut : all_cuts(layers, stages)) {
+    best = std::min(best, quality_of(partition_from_cuts(cut, layers), model, cluster));
+  }
+  return best;
+}
+
+void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices) {
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    const int layers = 1 + draw(random, 10);
+    const int stages = 1 + draw(random, layers);
+    const Model model = random_model(random, layers, branches);
+    Cluster cluster = devices(stages);
+    for (Device& device : cluster.devices) {
+      if (!equal_devices) device.rate = 0.25 * (1 + draw(random, 8));
+    }
+    CAPTURE(round);
+    CAPTURE(layers);
+    CAPTURE(stages);
+    const PartitionPlan plan = partition("balanced", {model, cluster, stages, false, ""});
+    CHECK_NOTHROW(check(plan.partition, model));
+    CHECK(plan.replicas == std::vector<int>(static_cast<std::size_t>(stages), 1));
+    const Quality found = quality_of(plan.partition, model, cluster);
+    const Quality best = best_of_all(model, stages, cluster);
+    CHECK(found.slowest == best.slowest);
+    CHECK(found.bytes == best.bytes);
+    CHECK(partition("balanced", {model, cluster, stages, false, ""}).partition == plan.partition);
+  }
+}
+
+std::string cut(const char* name, const Model& model, int stages) {
+  const Cluster cluster = devices(stages);
+  return print(partition(name, {model, cluster, stages, false, ""}).partition);
+}
+
+}  // namespace
+
+TEST_CASE("no cut of a chain is faster than the balanced one, and of the fastest none moves less") {
+  compare_with_all_cuts(1, false, true);
+}
+
+TEST_CASE("the same holds on branching graphs, where a tensor counts once a stage that reads it") {
+  compare_with_all_cuts(2, true, true);
+}
+
+TEST_CASE("the same holds on devices of different speed") {
+  compare_with_all_cuts(3, false, false);
+  compare_with_all_cuts(4, true, false);
+}
+
+TEST_CASE("of equally fast cuts one that moves fewer bytes goes before a more even one") {
+  CHECK(cut("balanced", chain({1, 1, 1, 1, 4}, {9, 9, 9, 9}), 3) == "0-1 | 2-3 | 4");
+  CHECK(cut("balanced", chain({1, 1, 1, 1, 4}, {9, 9, 1, 9}), 3) == "0-2 | 3 | 4");
+}
+
+TEST_CASE("equal layers that do not divide are spread evenly") {
+  CHECK(cut("balanced", chain(std::vector<int>(12, 7)), 5) == "0-2 | 3-5 | 6-7 | 8-9 | 10-11");
+  CHECK(cut("uniform", chain(std::vector<int>(12, 7)), 5) == "0-2 | 3-5 | 6-7 | 8-9 | 10-11");
+}
+
+TEST_CASE("uniform counts layers and does not look at their times") {
+  CHECK(cut("uniform", chain({90, 1, 1, 1, 1, 1, 1}), 3) == "0-2 | 3-4 | 5-6");
+  CHECK(cut("uniform", chain({90, 1, 1, 1, 1, 1}), 3) == "0-1 | 2-3 | 4-5");
+  CHECK(cut("uniform", chain({1, 2, 3}), 3) == "0 | 1 | 2");
+}
+
+TEST_CASE("a device of half the speed gets half the layers") {
+  Cluster cluster = devices(2);
+  cluster.devices[1].rate = 0.5;
+  const Model model = chain(std::vector<int>(9, 1));
+  const PartitionPlan plan = partition("balanced", {model, cluster, 2, false, ""});
+  CHECK(print(plan.partition) == "0-5 | 6-8");
+  CHECK(plan.reason ==
+        "largest stage 6.000 ms, 0.0 % over the mean; 0 B a micro-batch between stages");
+}
+
+TEST_CASE("the reason names the largest stage, the mean and the bytes that move") {
+  const Model model = chain({3, 3, 2}, {1000, 2000});
+  const Cluster cluster = devices(2);
+  CHECK(partition("balanced", {model, cluster, 2, false, ""}).reason ==
+        "largest stage 5.000 ms, 25.0 % over the mean; 1.000 kB a micro-batch between stages");
+  CHECK(partition("uniform", {model, cluster, 2, false, ""}).reason ==
+        "2 or 1 layers a stage; largest stage 6.000 ms, 50.0 % over the mean; 2.000 kB a "
+        "micro-batch between stages");
+}
+
+TEST_CASE("a thousand layers over 128 stages: one picosecond less needs another stage") {
+  std::mt19937 random(5);
+  const Model model = random_model(random, 1000, false);
+  const Cluster cluster = devices(128);
+  const PartitionPlan plan = partition("balanced", {model, cluster, 128, false, ""});
+  const Quality found = quality_of(plan.partition, model, cluster);
+  int stages = 1;
+  std::int64_t held = 0;
+  for (const Layer& layer : model.layers) {
+    const std::int64_t time = (layer.forward + layer.backward).count();
+    REQUIRE(time < found.slowest);
+    if (held + time >= found.slowest) {
+      ++stages;
+      held = 0;
+    }
+    held += time;
+  }
+  CHECK(stages > 128);
+}
+
+TEST_CASE("more stages than layers is refused with both numbers") {
+  const Model model = chain({1, 1, 1});
+  const Cluster cluster = devices(4);
+  for (const char* name : {"balanced", "uniform", "pipedream:replicate=no"}) {
+    CAPTURE(name);
+    CHECK_THROWS_WITH_AS(
+        partition(name, {model, cluster, 4, false, ""}),
+        "4 stages need at least 4 layers, but the model \"chain\" has 3; use fewer "
+        "devices or a finer trace",
+        UsageError);
+  }
+}

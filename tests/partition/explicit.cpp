@@ -1,0 +1,156 @@
+// What does `--partition TEXT` accept, and what does it say to the rest?
+#include <doctest/doctest.h>
+
+#include "schedulers/partition/partitioner.hpp"
+#include "sim/errors.hpp"
+#include "tests/partition/models.hpp"
+
+using namespace stageline;
+using namespace stageline::testing;
+
+namespace {
+
+// vgg-like: ten layers, one whose name holds commas
+Model ten_layers() {
+  Model model = chain({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  const char* names[] = {
+      "conv1", "relu1", "Conv2d(64, 128)", "relu2", "pool2", "conv3", "relu3", "fc6", "fc7", "fc8"};
+  for (std::size_t i = 0; i < 10; ++i) model.layers[i].name = names[i];
+  return model;
+}
+
+std::string cut(const std::string& text, int stages) {
+  const Model model = ten_layers();
+  const Cluster cluster = devices(stages);
+  const PartitionPlan plan = partition(text, {model, cluster, stages, false, ""});
+  CHECK(plan.replicas == std::vector<int>(static_cast<std::size_t>(stages), 1));
+  return print(plan.partition);
+}
+
+std::string refusal(const std::string& text, int stages = 3) {
+  try {
+    return cut(text, stages);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("layer ranges say which layers each stage has") {
+  CHECK(cut("0-3,4-6,7-9", 3) == "0-3 | 4-6 | 7-9");
+  CHECK(cut("0-3,4-6,7-", 3) == "0-3 | 4-6 | 7-9");
+  CHECK(cut("0,1-8,9", 3) == "0 | 1-8 | 9");
+  CHECK(cut("0-", 1) == "0-9");
+}
+
+TEST_CASE("names say the last layer of each stage, and the last stage is implied") {
+  CHECK(cut("relu1,pool2", 3) == "0-1 | 2-4 | 5-9");
+  CHECK(cut("conv1,Conv2d(64, 128),fc7", 4) == "0 | 1-2 | 3-8 | 9");
+  CHECK(cut("fc6", 2) == "0-7 | 8-9");
+}
+
+TEST_CASE("names that are numbers are names when all of them are") {
+  Model model = chain({1, 1, 1, 1});
+  const char* names[] = {"10", "11", "12", "13"};
+  for (std::size_t i = 0; i < 4; ++i) model.layers[i].name = names[i];
+  const Cluster cluster = devices(2);
+  CHECK(print(partition("11", {model, cluster, 2, false, ""}).partition) == "0-1 | 2-3");
+  CHECK(print(partition("0-0,1-", {model, cluster, 2, false, ""}).partition) == "0 | 1-3");
+}
+
+TEST_CASE("the reason of an explicit cut gives its balance") {
+  const Model model = ten_layers();
+  const Cluster cluster = devices(2);
+  CHECK(partition("fc6", {model, cluster, 2, false, ""}).reason ==
+        "as given; largest stage 36.00 ms, 30.9 % over the mean; 0 B a micro-batch between stages");
+}
+
+TEST_CASE("ranges that leave layers out say which") {
+  CHECK(refusal("0-3,5-6,7-") ==
+        "partition \"0-3,5-6,7-\": layer 4 is missing before \"5-6\"; the ranges must follow each "
+        "other without a gap, from layer 0 to layer 9");
+  CHECK(refusal("2-3,4-6,7-") ==
+        "partition \"2-3,4-6,7-\": layers 0 to 1 are missing before \"2-3\"; the ranges must "
+        "follow each other without a gap, from layer 0 to layer 9");
+  CHECK(refusal("0-3,4-6,7-8") ==
+        "partition \"0-3,4-6,7-8\": layer 9 is missing at the end; end the last range with a dash, "
+        "\"7-\", to reach the last layer");
+}
+
+TEST_CASE("ranges that hold layers twice say which") {
+  CHECK(refusal("0-3,2-6,7-") ==
+        "partition \"0-3,2-6,7-\": layers 2 to 3 are in both \"0-3\" and \"2-6\"; each layer "
+        "belongs to one stage");
+  CHECK(refusal("0-3,3-6,7-") ==
+        "partition \"0-3,3-6,7-\": layer 3 is in both \"0-3\" and \"3-6\"; each layer belongs to "
+        "one stage");
+  CHECK(refusal("0-,5-,7-") ==
+        "partition \"0-,5-,7-\": layers 5 to 9 are in both \"0-\" and \"5-\"; each layer belongs "
+        "to one stage");
+  CHECK(refusal("0-3,4-6,1-") ==
+        "partition \"0-3,4-6,1-\": \"1-\" stands behind \"4-6\" but begins before it; stages are "
+        "contiguous and in the order of the layers");
+}
+
+TEST_CASE("ranges that are no ranges are refused") {
+  CHECK(refusal("0-3,4-12") ==
+        "partition \"0-3,4-12\": \"4-12\" names layer 12, but the model has layers 0 to 9 only");
+  CHECK(refusal("0-3,6-4,7-") ==
+        "partition \"0-3,6-4,7-\": \"6-4\" ends before it begins; write the smaller number first");
+  const std::string tail =
+      " is no layer range; write the first and the last layer of each stage as whole numbers, like "
+      "0-5,6-11,12-";
+  CHECK(refusal("0-3,,7-") == "partition \"0-3,,7-\": \"\"" + tail);
+  CHECK(refusal("-3,4-") == "partition \"-3,4-\": \"-3\"" + tail);
+  CHECK(refusal("0-3-5,6-") == "partition \"0-3-5,6-\": \"0-3-5\"" + tail);
+  CHECK(refusal("0-99999999999") == "partition \"0-99999999999\": \"0-99999999999\"" + tail);
+}
+
+TEST_CASE("names that do not fit are refused, with the nearest") {
+  CHECK(refusal("relu1,poool2") ==
+        "partition \"relu1,poool2\": \"poool2\" is no layer of the model, whose 10 layers are "
+        "\"conv1\" to \"fc8\"; name the last layer of every stage but the last, did you mean "
+        "\"pool2\"?");
+  CHECK(refusal("pool2,relu1") ==
+        "partition \"pool2,relu1\": \"relu1\" is layer 1 and stands behind layer 4; name the last "
+        "layers of the stages in the order of the model, each once");
+  CHECK(refusal("relu1,fc8") ==
+        "partition \"relu1,fc8\": \"fc8\" is the model's last layer, so nothing is left for the "
+        "stage behind it; leave it out, the last stage is implied");
+}
+
+TEST_CASE("a name that several layers have is refused, with a way out") {
+  Model model = ten_layers();
+  model.layers[3].name = "relu1";
+  const Cluster cluster = devices(2);
+  CHECK_THROWS_WITH_AS(partition("relu1", {model, cluster, 2, false, ""}),
+                       "partition \"relu1\": 2 layers are named \"relu1\", the first is layer 1; "
+                       "give layer ranges, like 0-1,2-",
+                       UsageError);
+}
+
+TEST_CASE("a text that is nothing known gets the possibilities and the nearest") {
+  CHECK(refusal("ballanced") ==
+        "partition \"ballanced\" is neither a partitioner (balanced, uniform, pipedream) nor layer "
+        "ranges like 0-5,6-11,12- nor the names of the stages' last layers like conv1, did you "
+        "mean \"balanced\"?");
+  CHECK(refusal("pipedreem:cost=paper").find("did you mean \"pipedream\"?") != std::string::npos);
+  CHECK(refusal("relu11").find("did you mean \"relu1\"?") != std::string::npos);
+  CHECK(refusal("").find("partition \"\" is neither a partitioner") == 0);
+  CHECK(refusal("0-x,5-").find("is neither a partitioner") != std::string::npos);
+}
+
+TEST_CASE("an explicit cut has as many stages as the schedule") {
+  CHECK(refusal("0-3,4-", 3) ==
+        "partition \"0-3,4-\" has 2 stages, but the schedule makes 3 on 3 devices; give as many "
+        "ranges as stages");
+  const Model model = ten_layers();
+  const Cluster cluster = devices(3);
+  CHECK(print(partition("0-3,4-", {model, cluster, 3, true, ""}).partition) == "0-3 | 4-9");
+  CHECK_THROWS_AS(partition("0,1,2,3-", {model, cluster, 3, true, ""}), UsageError);
+}
+
+TEST_CASE("options are for partitioners that have some") {
+  CHECK(refusal("balanced:x=1") == "partitioner \"balanced\" takes no options (\"x=1\" was given)");
+}
