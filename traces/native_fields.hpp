@@ -1,0 +1,58 @@
+// The fields of a layer in the native format, in the order they are written: one table for the
+// reader and the writer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sim/model.hpp"
+
+namespace stageline {
+
+inline constexpr std::string_view trace_format = "stageline-trace 1";
+
+/// What the number of a field does when `batch` is a list: it must be a list too, may be, or must
+/// not.
+enum class PerBatch : std::uint8_t { must, may, never };
+
+struct TimeField {
+  const char* key;
+  Time Layer::*member;
+  bool required;
+  PerBatch per_batch;
+};
+inline constexpr std::array<TimeField, 8> time_fields{
+    {{"forward_us", &Layer::forward, true, PerBatch::must},
+     {"input_grad_us", &Layer::input_grad, true, PerBatch::must},
+     {"weight_grad_us", &Layer::weight_grad, true, PerBatch::must},
+     {"backward_us", &Layer::backward, false, PerBatch::must},
+     {"update_us", &Layer::update, false, PerBatch::may},
+     {"forward_spread_us", &Layer::forward_spread, false, PerBatch::must},
+     {"input_grad_spread_us", &Layer::input_grad_spread, false, PerBatch::must},
+     {"weight_grad_spread_us", &Layer::weight_grad_spread, false, PerBatch::must}}};
+
+struct ByteField {
+  const char* key;
+  Bytes Layer::*member;
+  bool required;
+  PerBatch per_batch;
+};
+inline constexpr std::array<ByteField, 7> byte_fields{
+    {{"weights_bytes", &Layer::weights, true, PerBatch::never},
+     {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
+     {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
+     {"output_bytes", &Layer::output, true, PerBatch::may},
+     {"stash_input_grad_bytes", &Layer::stash_input_grad, true, PerBatch::may},
+     {"stash_weight_grad_bytes", &Layer::stash_weight_grad, true, PerBatch::may},
+     {"workspace_bytes", &Layer::workspace, false, PerBatch::may}}};
+
+/// What a field that is left out stands for, once the fields before it are known.
+inline Time fallback(const TimeField& field, const Layer& layer) {
+  return field.member == &Layer::backward ? layer.input_grad + layer.weight_grad : Time{};
+}
+inline Bytes fallback(const ByteField& field, const Layer& layer) {
+  return field.member == &Layer::gradients ? layer.weights : Bytes{};
+}
+
+}  // namespace stageline
