@@ -99,6 +99,7 @@ ModelShape model_shape(const std::string& name, const ShapeOptions& options) {
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
+  names.reserve(catalogue.size());
   for (const Entry& e : catalogue) names.emplace_back(e.name);
   return names;
 }

@@ -28,7 +28,7 @@ double forward_macs(const ModelShape& model) {
   return flops / 2;
 }
 
-const LayerShape& layer_called(const ModelShape& model, const std::string& name) {
+LayerShape layer_called(const ModelShape& model, const std::string& name) {
   for (const LayerShape& layer : model.layers) {
     if (layer.name == name) return layer;
   }
@@ -78,9 +78,9 @@ TEST_CASE("the stale-weights paper's register positions fall at the end of the f
 TEST_CASE("forward multiply-accumulates are within 1 % of the literature") {
   const std::map<std::string, double> giga = {
       {"resnet50", 4.09}, {"vgg16", 15.47}, {"alexnet", 0.714}, {"resnet18", 1.814}};
-  for (const auto& [name, expected] : giga) {
-    CAPTURE(name);
-    CHECK(forward_macs(model_shape(name)) / 1e9 == doctest::Approx(expected).epsilon(0.01));
+  for (const auto& row : giga) {
+    CAPTURE(row.first);
+    CHECK(forward_macs(model_shape(row.first)) / 1e9 == doctest::Approx(row.second).epsilon(0.01));
   }
 }
 
@@ -192,15 +192,15 @@ TEST_CASE("a convolution counts what a pencil counts") {
 TEST_CASE("every tensor is stashed once, by the first layer that reads it") {
   const ModelShape resnet = model_shape("resnet50");
   const std::int64_t x = 256 * 56 * 56;
-  const LayerShape& downsample = layer_called(resnet, "layer2.0.downsample");
-  const LayerShape& conv1 = layer_called(resnet, "layer2.0.conv1");
+  const LayerShape downsample = layer_called(resnet, "layer2.0.downsample");
+  const LayerShape conv1 = layer_called(resnet, "layer2.0.conv1");
   CHECK(downsample.stash_weight_grad == x + 512 * 28 * 28);  // its input and what its norm reads
   CHECK(conv1.stash_weight_grad == 128 * 56 * 56);           // the same input, not again
   CHECK(layer_called(resnet, "layer1.1.conv1").stash_weight_grad == x + 64 * 56 * 56);
-  const LayerShape& pool = layer_called(resnet, "maxpool");
+  const LayerShape pool = layer_called(resnet, "maxpool");
   CHECK(pool.stash_weight_grad == 0);
   CHECK(pool.stash_input_grad == 64 * 112 * 112 + 64 * 56 * 56);
-  const LayerShape& vgg = layer_called(model_shape("vgg16"), "conv1_2");
+  const LayerShape vgg = layer_called(model_shape("vgg16"), "conv1_2");
   CHECK(vgg.stash_weight_grad == 64 * 224 * 224);
   CHECK(vgg.stash_input_grad == 0);
 }
@@ -208,8 +208,8 @@ TEST_CASE("every tensor is stashed once, by the first layer that reads it") {
 TEST_CASE("W holds 32·s·h bytes of a transformer block in two-byte numbers, as in Zero Bubble") {
   const std::int64_t s = 512, h = 1024, heads = 16;
   const ModelShape model = model_shape("gpt", {{"seq", s}, {"hidden", h}, {"heads", heads}});
-  const LayerShape& attention = layer_called(model, "h.3.attention");
-  const LayerShape& mlp = layer_called(model, "h.3.mlp");
+  const LayerShape attention = layer_called(model, "h.3.attention");
+  const LayerShape mlp = layer_called(model, "h.3.mlp");
   CHECK(2 * (attention.stash_weight_grad + mlp.stash_weight_grad) == 32 * s * h);
   // The rest: the probabilities, and two statistics a row of each norm.
   CHECK(attention.stash_input_grad + mlp.stash_input_grad == heads * s * s + 4 * s);

@@ -154,6 +154,14 @@ TEST_CASE("a device twice as fast takes half the time, rounded once a stage") {
   CHECK(costs.stage[1].boundary == Bytes{300});  // bytes know no speed
 }
 
+TEST_CASE("at rate 1 even a sum that no double holds stays exact") {
+  Model model = branching_model();
+  model.layers[0].forward = Time{(1LL << 53) + 1 - 91};  // with the other three: 2^53 + 1
+  const Costs costs =
+      stage_costs(model, partition_from_cuts({}, 4), straight_placement(1), cluster_of(1));
+  CHECK(costs.stage[0].forward == Time{(1LL << 53) + 1});
+}
+
 TEST_CASE("each role is timed on the device it is placed on") {
   Cluster cluster = cluster_of(3);
   cluster.devices[1].rate = 2;
