@@ -46,16 +46,14 @@ const Scheduler& scheduler(std::string_view name);
 /// "gpipe:recompute=always,reverse=yes"
 struct ScheduleSpec {
   const Scheduler* scheduler = nullptr;
-  Knobs knobs;       // complete: defaults filled in
-  std::string text;  // as the user would write it, only what differs from the defaults
+  Knobs knobs;  // complete: defaults filled in
 };
 
-/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the
-/// next schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs,
-/// values.
-std::vector<ScheduleSpec> parse_schedules(const std::string& text);
+/// As the user would write it: the name, and the knobs that differ from their defaults.
+std::string spelled(const ScheduleSpec& spec);
 
-/// Placement and compute-only program of a spec: `place`, then `schedule`.
-int knob_int(const Knobs& knobs, const std::string& name);
+/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the next
+/// schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs, values.
+std::vector<ScheduleSpec> parse_schedules(const std::string& text);
 
 }  // namespace stageline

@@ -1,0 +1,113 @@
+// PipeDream (Narayanan et al., SOSP 2019; Harlap et al. 2018, arXiv 1806.03377): 1F1B without a flush.
+// Mini-batches stream; every backward is followed by an update, and a backward reads the weights that
+// its forward read (stashed; with vertical_sync those that the first stage had). A stage may be
+// replicated, "1F1B-RR": mini-batch m goes to replica m mod r, and comes back there. Warm-up at stage s
+// with R workers in all: floor((R - 1 - sum of r_i over i < s) / r_s) forwards a replica, so that a
+// straight pipeline holds S-s versions of its weights. Rules from the runtime's code.
+//
+// figure: stages 4, microbatches 8, F 1, I 1, W 1
+//   0 |0123      aa4bb5cc6dd7ee ff gg hh
+//   1 | 012    aa3bb4cc5dd6ee7ff gg hh
+//   2 |  01  aa2bb3cc4dd5ee6ff7gg hh
+//   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+//
+// figure: devices 4, replicas 3-1, microbatches 9, F 3/1, I 3/1, W 3/1
+//   0 |000333aaaaaa      666ddddddgggggg
+//   1 |111444   bbbbbb   777eeeeeehhhhhh
+//   2 |222555      cccccc888ffffff   iiiiii
+//   3 |   0aa1bb2cc3dd4ee5ff6gg7hh8ii
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "schedulers/order.hpp"
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"replicas", "straight or r0-r1-…", "straight",
+     "devices of each stage, such as 3-1; the pipedream partitioner fills it in"},
+    {"vertical_sync", "no|yes", "no",
+     "all stages read the weight version that the first stage read for the mini-batch"},
+};
+
+std::vector<int> replicas_of(const std::string& text) {
+  std::vector<int> replicas;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    int count = 0;
+    const auto [rest, error] = std::from_chars(at, end, count);
+    if (error != std::errc{} || count < 1 || count > max_parts || (rest != end && *rest != '-')) {
+      throw UsageError(fmt::format(
+          "pipedream: replicas are whole numbers from 1 to {} joined by '-', such as 3-1 (not "
+          "\"{}\")",
+          max_parts, text));
+    }
+    replicas.push_back(count);
+    if (rest == end) return replicas;
+    at = rest + 1;
+  }
+}
+
+Placement place(int devices, const Knobs& knobs) {
+  const std::string& text = knobs.at("replicas");
+  if (text == "straight") return straight_placement(devices);
+  const std::vector<int> replicas = replicas_of(text);
+  const int sum = std::accumulate(replicas.begin(), replicas.end(), 0);
+  if (sum != devices) {
+    throw UsageError(fmt::format(
+        "pipedream: replicas={} are {} devices, but there are {}; give --devices {}", text, sum,
+        devices, sum));
+  }
+  return replicated_placement(replicas);
+}
+
+Program schedule(const Problem& problem) {
+  const bool vertical = problem.knobs.at("vertical_sync") == "yes";
+  Program program = blank_program(problem, "pipedream",
+                                  vertical ? WeightRule::vertical_sync : WeightRule::stash);
+  const std::uint32_t total = program.total_microbatches();
+  std::uint32_t behind = 0;  // workers from this stage on
+  for (const StagePlace& place : problem.placement.stage) {
+    behind += static_cast<std::uint32_t>(place.replicas.size());
+  }
+  for (int s = 0; s < program.stages(); ++s) {
+    const auto replicas = static_cast<std::uint32_t>(
+        problem.placement.stage[static_cast<std::size_t>(s)].replicas.size());
+    const std::uint32_t warm_up = (behind - 1) / replicas;
+    behind -= replicas;
+    for (std::uint32_t replica = 0; replica < replicas; ++replica) {
+      if (replica >= total) continue;
+      const std::uint32_t own = (total - replica + replicas - 1) / replicas;
+      Order order(program, s);
+      for (std::uint32_t i = 0; i < own + std::min(warm_up, own); ++i) {
+        if (i < own) order.forward(replica + i * replicas);
+        if (i >= std::min(warm_up, own)) {
+          order.backward(replica + (i - std::min(warm_up, own)) * replicas);
+        }
+      }
+    }
+  }
+  return program;
+}
+
+}  // namespace
+
+extern const Scheduler pipedream_scheduler;
+const Scheduler pipedream_scheduler = {
+    "pipedream",
+    "1F1B without flush: stashed weights, an update after every backward",
+    "Narayanan et al., SOSP 2019; Harlap et al. 2018, arXiv 1806.03377",
+    Synchrony::asynchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline

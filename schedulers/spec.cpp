@@ -1,0 +1,125 @@
+// From what the user writes ("gpipe:recompute=always") to a scheduler and its knobs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+void check_value(const Scheduler& scheduler, const Knob& knob, const std::string& value) {
+  if (knob.values == "int") {
+    int number = 0;
+    const char* const end = value.data() + value.size();
+    const auto [rest, error] = std::from_chars(value.data(), end, number);
+    if (error == std::errc{} && rest == end && number >= 1) return;
+    throw UsageError(fmt::format("{}: {} must be a whole number from 1 (it is \"{}\")",
+                                 scheduler.name, knob.name, value));
+  }
+  if (knob.values.find('|') == std::string_view::npos) return;
+  const std::vector<std::string> known = split(std::string(knob.values), '|');
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  std::string choices;
+  for (const std::string& choice : known) choices += (choices.empty() ? "" : ", ") + choice;
+  throw UsageError(fmt::format("{}: {} is one of {} (not \"{}\"{})", scheduler.name, knob.name,
+                               choices, value, did_you_mean(value, known)));
+}
+
+void set_knob(ScheduleSpec& spec, const std::string& item) {
+  const std::size_t equals = item.find('=');
+  const std::string name = item.substr(0, equals);
+  std::vector<std::string> known;
+  for (const Knob& knob : spec.scheduler->knobs) {
+    known.emplace_back(knob.name);
+    if (knob.name != name) continue;
+    const std::string value = item.substr(equals + 1);
+    check_value(*spec.scheduler, knob, value);
+    spec.knobs[name] = value;
+    return;
+  }
+  std::string choices;
+  for (const std::string& choice : known) choices += (choices.empty() ? "" : ", ") + choice;
+  throw UsageError(fmt::format("{} has no knob \"{}\"{} {}", spec.scheduler->name, name,
+                               did_you_mean(name, known),
+                               known.empty() ? "It has none." : "Its knobs: " + choices + "."));
+}
+
+ScheduleSpec with_defaults(const Scheduler& scheduler) {
+  ScheduleSpec spec;
+  spec.scheduler = &scheduler;
+  for (const Knob& knob : scheduler.knobs) {
+    spec.knobs.emplace(std::string(knob.name), std::string(knob.fallback));
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::string spelled(const ScheduleSpec& spec) {
+  std::string text(spec.scheduler->name);
+  char separator = ':';
+  for (const Knob& knob : spec.scheduler->knobs) {
+    const std::string& value = spec.knobs.at(std::string(knob.name));
+    if (value == knob.fallback) continue;
+    text += fmt::format("{}{}={}", separator, knob.name, value);
+    separator = ',';
+  }
+  return text;
+}
+
+const Scheduler& scheduler(std::string_view name) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const Scheduler* const one : schedulers()) {
+    if (one->name == name) return *one;
+    known.emplace_back(one->name);
+    list += (list.empty() ? "" : ", ") + known.back();
+  }
+  throw UsageError(fmt::format("there is no schedule \"{}\"{} Schedules: {}, all.", name,
+                               did_you_mean(std::string(name), known), list));
+}
+
+std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
+  std::vector<ScheduleSpec> specs;
+  for (const std::string& item : split(text, ',')) {
+    if (item == "all") {
+      for (const Scheduler* const one : schedulers()) specs.push_back(with_defaults(*one));
+      continue;
+    }
+    const std::size_t colon = item.find(':');
+    const std::size_t equals = item.find('=');
+    if (colon == std::string::npos && equals != std::string::npos) {
+      if (specs.empty()) {
+        throw UsageError(
+            fmt::format("\"{}\" is a knob without a schedule; write NAME:{}", item, item));
+      }
+      set_knob(specs.back(), item);
+      continue;
+    }
+    specs.push_back(with_defaults(scheduler(item.substr(0, colon))));
+    if (colon == std::string::npos) continue;
+    const std::string knob = item.substr(colon + 1);
+    if (knob.find('=') == std::string::npos) {
+      throw UsageError(fmt::format("\"{}\": a knob is written NAME=VALUE", item));
+    }
+    set_knob(specs.back(), knob);
+  }
+  return specs;
+}
+
+}  // namespace stageline

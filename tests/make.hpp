@@ -1,0 +1,84 @@
+// What several test files make: problems of equal or random stages, programs from scheduler specs.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "schedulers/scheduler.hpp"
+#include "sim/engine.hpp"
+#include "sim/passes.hpp"
+#include "sim/problem.hpp"
+
+namespace stageline::test {
+
+inline ScheduleSpec spec(const std::string& text) { return parse_schedules(text).at(0); }
+
+inline Problem problem_for(const ScheduleSpec& spec, int devices, Costs costs, int microbatches,
+                           int steps = 1) {
+  Problem problem;
+  problem.placement = spec.scheduler->place(devices, spec.knobs);
+  problem.costs = std::move(costs);
+  problem.microbatches = microbatches;
+  problem.steps = steps;
+  for (int i = 0; i < devices; ++i) problem.devices.push_back("gpu" + std::to_string(i));
+  problem.memory.resize(problem.devices.size());
+  problem.knobs = spec.knobs;
+  return problem;
+}
+
+/// Everything from a program that has run.
+struct Ran {
+  Program program;
+  Costs costs;
+  TaskGraph graph;
+  TaskTimes times;
+  Timeline timeline;
+};
+
+inline Ran run_program(Program program, const Costs& costs) {
+  Ran ran{complete(std::move(program), costs), costs, {}, {}, {}};
+  validate(ran.program);
+  ran.graph = compile(ran.program, costs);
+  ran.times = simulate(ran.graph);
+  ran.timeline = timeline_of(ran.program, ran.graph, ran.times);
+  return ran;
+}
+
+inline Ran run_schedule(const std::string& text, int devices, const Costs& costs, int microbatches,
+                        int steps = 1) {
+  const ScheduleSpec chosen = spec(text);
+  return run_program(
+      chosen.scheduler->schedule(problem_for(chosen, devices, costs, microbatches, steps)), costs);
+}
+
+/// Costs of unequal stages, seeded; zero now and then. With `transfer`, messages of unequal size over
+/// ports that two neighbours share. Stashes and weights of a few bytes, so that nothing cancels.
+inline Costs random_costs(std::mt19937& random, int stages, int devices, bool transfer) {
+  Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
+  std::uniform_int_distribution<int> time(0, 12);
+  std::uniform_int_distribution<int> bytes(0, 9);
+  for (StageCosts& stage : costs.stage) {
+    stage.forward = Time{time(random)};
+    stage.input_grad = Time{time(random)};
+    stage.weight_grad = Time{time(random)};
+    stage.backward = stage.input_grad + stage.weight_grad;
+    stage.recompute = stage.forward;
+    stage.update = Time{time(random) / 4};
+    stage.boundary = Bytes{bytes(random)};
+    stage.stash_input_grad = Bytes{bytes(random)};
+    stage.stash_weight_grad = Bytes{bytes(random) + 10};
+    stage.weights = Bytes{bytes(random)};
+    stage.workspace = Bytes{bytes(random)};
+  }
+  if (!transfer) return costs;
+  for (EdgeCosts& edge : costs.edges) {
+    edge.activation = Bytes{bytes(random)};
+    edge.gradient = Bytes{bytes(random)};
+  }
+  costs.network = network_of(
+      uniform_cluster(devices, LinkSpec{Bandwidth{1'000'000'000'000}, Time{2 * (bytes(random) / 2)}},
+                      std::nullopt));
+  return costs;
+}
+
+}  // namespace stageline::test
