@@ -24,12 +24,13 @@ namespace {
 // Layers with their summed times, and the stages' devices.
 struct Chain {
   std::vector<std::int64_t> before;  // ps of layers 0..i-1; L + 1 entries
-  std::vector<double> rate;          // by stage
+  std::vector<double> rates;         // all different
+  std::vector<std::size_t> rate_of;  // by stage, index into rates
 
   std::size_t layers() const { return before.size() - 1; }
-  std::size_t stages() const { return rate.size(); }
-  std::int64_t time(std::size_t stage, std::size_t begin, std::size_t end) const {
-    return on_device(Time{before[end] - before[begin]}, rate[stage]).count();
+  std::size_t stages() const { return rate_of.size(); }
+  std::int64_t time(double rate, std::size_t begin, std::size_t end) const {
+    return on_device(Time{before[end] - before[begin]}, rate).count();
   }
 };
 
@@ -40,21 +41,31 @@ Chain chain_of(const PartitionRequest& request) {
     chain.before.push_back(chain.before.back() + (layer.forward + layer.backward).count());
   }
   for (int stage = 0; stage < request.stages; ++stage) {
-    chain.rate.push_back(rate_of_stage(request.cluster, stage));
+    const double rate = rate_of_stage(request.cluster, stage);
+    const auto found = std::find(chain.rates.begin(), chain.rates.end(), rate);
+    chain.rate_of.push_back(static_cast<std::size_t>(found - chain.rates.begin()));
+    if (found == chain.rates.end()) chain.rates.push_back(rate);
   }
   return chain;
 }
 
 // By first layer i, the farthest end j of a stage [i, j) that keeps the limit; i when not even one
 // layer does. Ascending.
-std::vector<std::size_t> farthest_ends(const Chain& chain, std::size_t stage, std::int64_t limit) {
+std::vector<std::size_t> farthest_ends(const Chain& chain, double rate, std::int64_t limit) {
   std::vector<std::size_t> ends(chain.layers());
   std::size_t end = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     end = std::max(end, i);
-    while (end < chain.layers() && chain.time(stage, i, end + 1) <= limit) ++end;
+    while (end < chain.layers() && chain.time(rate, i, end + 1) <= limit) ++end;
     ends[i] = end;
   }
+  return ends;
+}
+
+// The same for every rate.
+std::vector<std::vector<std::size_t>> all_ends(const Chain& chain, std::int64_t limit) {
+  std::vector<std::vector<std::size_t>> ends;
+  for (const double rate : chain.rates) ends.push_back(farthest_ends(chain, rate, limit));
   return ends;
 }
 
@@ -62,12 +73,10 @@ bool feasible(const Chain& chain, std::int64_t limit) {
   const std::size_t layers = chain.layers();
   std::vector<char> reached(layers + 1);  // ends of the stages so far
   std::vector<char> next(layers + 1);
-  std::vector<std::size_t> ends;
+  const std::vector<std::vector<std::size_t>> ends_at = all_ends(chain, limit);
   reached[0] = 1;
   for (std::size_t stage = 0; stage < chain.stages(); ++stage) {
-    if (stage == 0 || chain.rate[stage] != chain.rate[stage - 1]) {
-      ends = farthest_ends(chain, stage, limit);
-    }
+    const std::vector<std::size_t>& ends = ends_at[chain.rate_of[stage]];
     std::fill(next.begin(), next.end(), char{0});
     std::size_t covered = 0;  // all ends up to here that can be marked are
     for (std::size_t i = stage; i < layers; ++i) {
@@ -82,8 +91,8 @@ bool feasible(const Chain& chain, std::int64_t limit) {
 
 std::int64_t smallest_limit(const Chain& chain) {
   double rates = 0;
-  for (const double rate : chain.rate) rates += rate;
-  const double slowest = *std::min_element(chain.rate.begin(), chain.rate.end());
+  for (const std::size_t index : chain.rate_of) rates += chain.rates[index];
+  const double slowest = *std::min_element(chain.rates.begin(), chain.rates.end());
   std::int64_t high = on_device(Time{chain.before.back()}, slowest).count();  // always feasible
   // No stage can be faster than the mean; the slack covers what rounding can take off it.
   const double mean = static_cast<double>(chain.before.back()) / rates;
@@ -149,39 +158,34 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
   const std::size_t stages = chain.stages();
   const Reads reads = reads_of(model);
   const double scale = limit == 0 ? 0 : 1'048'576.0 / static_cast<double>(limit);
-  std::vector<std::vector<std::size_t>> ends(stages);  // by stage; empty: as the stage before
-  std::vector<std::size_t> widest(layers);             // over all stages
-  for (std::size_t s = 0; s < stages; ++s) {
-    if (s > 0 && chain.rate[s] == chain.rate[s - 1]) continue;
-    ends[s] = farthest_ends(chain, s, limit);
-    for (std::size_t i = 0; i < layers; ++i) widest[i] = std::max(widest[i], ends[s][i]);
-  }
+  const std::vector<std::vector<std::size_t>> ends = all_ends(chain, limit);
   // best[s][j]: s stages cover the layers before j. All ways to j come from smaller begins, so one
   // pass over begins is enough, and what a stage receives is computed once a begin.
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
   best[0][0].bytes = 0;
   std::vector<std::int64_t> received(layers + 1);
-  std::vector<std::int64_t> square(layers + 1);
+  std::vector<std::vector<std::int64_t>> square(ends.size(), received);  // by rate
   for (std::size_t i = 0; i < layers; ++i) {
-    fill_received(reads, i, widest[i], received);
-    const std::vector<std::size_t>* end_of = nullptr;
-    for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
-      if (!ends[s].empty()) {
-        end_of = &ends[s];
-        for (std::size_t j = i + 1; j <= (*end_of)[i]; ++j) {
-          const auto part =
-              static_cast<std::int64_t>(static_cast<double>(chain.time(s, i, j)) * scale);
-          square[j] = part * part;
-        }
+    std::size_t widest = i;
+    for (std::size_t rate = 0; rate < ends.size(); ++rate) {
+      widest = std::max(widest, ends[rate][i]);
+      for (std::size_t j = i + 1; j <= ends[rate][i]; ++j) {
+        const auto time = static_cast<double>(chain.time(chain.rates[rate], i, j));
+        const auto part = static_cast<std::int64_t>(time * scale);
+        square[rate][j] = part * part;
       }
+    }
+    fill_received(reads, i, widest, received);
+    for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
+      const std::size_t rate = chain.rate_of[s];
       const Best& here = best[s][i];
       if (here.bytes == std::numeric_limits<std::int64_t>::max()) continue;
       std::vector<Best>& next = best[s + 1];
-      const std::size_t last = std::min((*end_of)[i], layers - (stages - s - 1));
+      const std::size_t last = std::min(ends[rate][i], layers - (stages - s - 1));
       for (std::size_t j = i + 1; j <= last; ++j) {
         const std::int64_t bytes = here.bytes + received[j];
         if (bytes > next[j].bytes) continue;
-        const std::int64_t unevenness = here.unevenness + square[j];
+        const std::int64_t unevenness = here.unevenness + square[rate][j];
         if (bytes < next[j].bytes || unevenness <= next[j].unevenness) {
           next[j] = {bytes, unevenness, i};
         }

@@ -19,8 +19,11 @@ namespace {
 struct Quality {
   std::int64_t slowest = 0;  // ps
   std::int64_t bytes = 0;    // moved between stages
-  friend auto operator<=>(const Quality&, const Quality&) = default;
 };
+
+bool better(const Quality& a, const Quality& b) {
+  return a.slowest != b.slowest ? a.slowest < b.slowest : a.bytes < b.bytes;
+}
 
 // By the definitions, with nothing of the partitioner's.
 Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster) {
@@ -51,7 +54,8 @@ Quality best_of_all(const Model& model, int stages, const Cluster& cluster) {
   const int layers = static_cast<int>(model.layers.size());
   Quality best{INT64_MAX, INT64_MAX};
   for (const std::vector<int>& cut : all_cuts(layers, stages)) {
-    best = std::min(best, quality_of(partition_from_cuts(cut, layers), model, cluster));
+    const Quality here = quality_of(partition_from_cuts(cut, layers), model, cluster);
+    if (better(here, best)) best = here;
   }
   return best;
 }
