@@ -50,6 +50,15 @@ TEST_CASE("names say the last layer of each stage, and the last stage is implied
   CHECK(cut("fc6", 2) == "0-7 | 8-9");
 }
 
+TEST_CASE("where a name begins another one, the longer is meant") {
+  Model model = chain({1, 1, 1, 1});
+  model.layers[1].name = "conv(3,64)";
+  model.layers[2].name = "conv(3";
+  const Cluster cluster = devices(2);
+  CHECK(print(partition("conv(3,64)", {model, cluster, 2, false, ""}).partition) == "0-1 | 2-3");
+  CHECK(print(partition("conv(3", {model, cluster, 2, false, ""}).partition) == "0-2 | 3");
+}
+
 TEST_CASE("names that are numbers are names when all of them are") {
   Model model = chain({1, 1, 1, 1});
   const char* names[] = {"10", "11", "12", "13"};

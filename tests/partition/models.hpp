@@ -29,16 +29,16 @@ inline int draw(std::mt19937& random, int below) {
   return static_cast<int>(random() % static_cast<unsigned>(below));
 }
 
-/// Small whole times, so that ties are common. With `branches`, every layer but the first reads an
-/// earlier one, and some read more.
+/// Times of a few picoseconds, so that ties are common and rounding shows. With `branches`, every
+/// layer but the first reads an earlier one, and some read more.
 inline Model random_model(std::mt19937& random, int layers, bool branches) {
   Model model;
   model.name = "random";
   for (int i = 0; i < layers; ++i) {
     Layer layer;
     layer.name = "layer" + std::to_string(i);
-    layer.forward = Time{draw(random, 5) * 1'000};
-    layer.backward = Time{draw(random, 5) * 1'000};
+    layer.forward = Time{draw(random, 5)};
+    layer.backward = Time{draw(random, 5)};
     layer.weights = Bytes{draw(random, 4) * 100};
     layer.output = Bytes{draw(random, 4) * 100};
     model.layers.push_back(layer);

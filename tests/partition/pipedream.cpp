@@ -171,7 +171,7 @@ TEST_CASE("the program finds what all plans tried one by one give") {
     const int layers = 1 + draw(random, 6);
     const Model model = random_model(random, layers, round % 2 == 0);
     PipedreamQuestion question = question_of(model, 1 + draw(random, 5), "1GB/s");
-    for (Time& time : question.time) time *= 1000;  // microseconds, against hundreds of bytes:
+    for (Time& time : question.time) time *= 1'000'000;  // microseconds, against hundreds of bytes:
     question.levels[0].bandwidth = Bandwidth{(1 + draw(random, 20)) * std::int64_t{20'000'000}};
     question.cost = draw(random, 2) == 0 ? PipedreamCost::code : PipedreamCost::paper;
     question.transfers = draw(random, 2) == 0;
