@@ -11,16 +11,19 @@
 // the cut behind layer s, B the bandwidth. How the readings differ, and which of them is which:
 //   cost = code    the sum inside T, as its code has it
 //   cost = paper   max(Σ t, 4 (k-1) |w| / (k B)) / k, as the paper has it: the all-reduce hides
-//   transfers      whether 2 a_s / (B k') counts: the paper has it (activation there, gradient
-//                  back); the code drops it unless it is given a compression ratio
+//   transfers      whether 2 a_s / (B k') counts, the activation there and the gradient back; the
+//                  code counts it only when it is given a compression ratio (and then the last
+//                  stage's own output too, which is the next stage's input)
 //   replicate      without, every stage has one worker ("straight")
 //   a_s            the outputs of all layers up to s that a later layer reads, each once
-//   the cut        anywhere in the topological order; the code cuts at antichains, and the results
-//                  on its own VGG-16 and ResNet-50 profiles are the same
+//   the cut        anywhere in the given topological order; the code cuts at antichains of the
+//                  graph, a different set of cuts where branches run side by side
 //   the input      a profile's "Input" node costs nothing (its forward time is the data loader's)
 //   all workers    are used: the code's flag use_fewer_machines is off
 //
-// Levels (SOSP'19, section 3.1): a machine of level l holds `machines` machines of level l-1, which
+// These readings give the figures in tests/partition/pipedream.cpp to their last digit.
+//
+// Levels (SOSP'19): a machine of level l holds `machines` machines of level l-1, which
 // are joined at B_l. A of one level, with all of its machines, takes the place of Σ t one level up.
 // The code divides a replicated outer stage's all-reduce by the devices of a machine, in one of the
 // two places where it counts it; the paper, and this, does not.
