@@ -44,8 +44,8 @@ Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, dou
 
 std::string time_grid(const Frame& frame, double top, double bottom) {
   std::string out;
-  for (Time tick{}; tick <= frame.scale.end; tick += Time{frame.axis.step}) {
-    const double x = frame.scale.x(tick);
+  for (std::int64_t i = 0; i <= frame.scale.end.count() / frame.axis.step; ++i) {
+    const double x = frame.scale.x(Time{i * frame.axis.step});
     out += line_at(x, top, x, bottom, "grid");
   }
   return out;
@@ -54,10 +54,10 @@ std::string time_grid(const Frame& frame, double top, double bottom) {
 Fragment time_labels(const Frame& frame, double top) {
   Fragment result;
   result.text = line_at(frame.left, top, frame.right, top, "axis");
-  for (Time tick{}; tick <= frame.scale.end; tick += Time{frame.axis.step}) {
-    const double x = frame.scale.x(tick);
+  for (std::int64_t i = 0; i <= frame.scale.end.count() / frame.axis.step; ++i) {
+    const double x = frame.scale.x(Time{i * frame.axis.step});
     result.text += line_at(x, top, x, top + 4, "axis");
-    result.text += text_at(x, top + 16, "d n", 11, tick_label(frame.axis, tick.count()));
+    result.text += text_at(x, top + 16, "d n", 11, tick_label(frame.axis, i * frame.axis.step));
   }
   result.text += text_at(frame.right + 16, top + 16, "d", 11, "time, " + frame.axis.unit_name);
   result.bottom = top + 22;
@@ -89,8 +89,8 @@ std::string by_stage(const std::vector<StageVersions>& versions, bool held) {
   std::string out;
   for (std::size_t i = 0; i < versions.size(); ++i) {
     if (i == most) return out + " …";
-    out += (i == 0 ? "" : " ") +
-           (held ? std::to_string(versions[i].held_peak) : svg_number(versions[i].staleness_max));
+    if (i > 0) out += ' ';
+    out += held ? std::to_string(versions[i].held_peak) : svg_number(versions[i].staleness_max);
   }
   return out;
 }

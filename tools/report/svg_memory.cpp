@@ -8,12 +8,12 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t most_multiples = 8;     // devices; more share one panel
-constexpr double multiple_height = 40;        // px
-constexpr double multiple_gap = 12;           //
-constexpr double panel_height = 170;          //
-constexpr std::size_t most_columns = 20'000;  // over all curves: keeps the document under 2 MB
-constexpr double show_limit = 1.6;  // of the peak; a limit farther away only flattens curves
+constexpr std::size_t most_multiples = 8;  // devices; more share one panel
+constexpr double multiple_height = 40;     // px
+constexpr double multiple_gap = 12;        //
+constexpr double panel_height = 170;       //
+constexpr double most_columns = 20'000;    // over all curves: keeps the document under 2 MB
+constexpr double show_limit = 1.6;         // of the peak; a limit farther away only flattens curves
 
 using Shares = std::array<Bytes, memory_groups>;
 
@@ -242,8 +242,8 @@ Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
     result.text += legend(entries, frame, top + 1).text + curves;
     y = panel_top - multiple_gap;
   } else {
-    const double columns = static_cast<double>(most_columns / devices.size());
-    const double column = std::max(1.0, frame.scale.width / columns);
+    const double column =
+        std::max(1.0, frame.scale.width * static_cast<double>(devices.size()) / most_columns);
     result.text += fmt::format(
         "<defs><linearGradient id=\"stageline-ramp\"><stop offset=\"0\" stop-color=\"{}\"/>"
         "<stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n"

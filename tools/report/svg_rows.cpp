@@ -35,6 +35,7 @@ constexpr int compute_lane = static_cast<int>(LaneKind::compute);
 // Distinct stages in a compute lane, ascending.
 std::vector<std::uint16_t> stages_in(const std::vector<Span>& spans) {
   std::vector<std::uint16_t> stages;
+  stages.reserve(spans.size());
   for (const Span& span : spans) stages.push_back(span.op.stage);
   std::sort(stages.begin(), stages.end());
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
@@ -92,11 +93,11 @@ std::string rectangle(const Box& box, double top, double height, std::string_vie
 
 // One path a tone: a third of the bytes of rectangles.
 std::string paths(const Boxes& boxes, double top, double height) {
-  std::array<std::string, 2 * tones> data;  // without and with an edge
+  std::array<std::string, std::size_t{2} * tones> data;  // without and with an edge
   for (const Box& box : boxes.boxes) {
     const bool edge = box.piece >= 0 && box.width >= edged;
     const std::string width = svg_number(box.width);
-    data[static_cast<std::size_t>(2 * box.tone + (edge ? 1 : 0))] +=
+    data[2 * static_cast<std::size_t>(box.tone) + (edge ? 1 : 0)] +=
         fmt::format("M{} {}h{}v{}h-{}z", svg_number(box.x), svg_number(top + box.top * height),
                     width, svg_number(box.height * height), width);
   }

@@ -37,6 +37,8 @@ std::size_t sequence_length(std::string_view text) {
   return length;
 }
 
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
 std::size_t code_points(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -50,7 +52,7 @@ std::string xml_escaped(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = sequence_length(text);
     const char head = text.front();
-    if (length == 0) {
+    if (length == 0 || (static_cast<unsigned char>(head) < 0x20 && !is_space(head))) {
       out += "\uFFFD";
     } else if (head == '<') {
       out += "&lt;";
@@ -60,10 +62,8 @@ std::string xml_escaped(std::string_view text) {
       out += "&amp;";
     } else if (head == '"') {
       out += "&quot;";
-    } else if (head == '\t' || head == '\n' || head == '\r') {
+    } else if (is_space(head)) {
       out += ' ';
-    } else if (length == 1 && static_cast<unsigned char>(head) < 0x20) {
-      out += "\uFFFD";
     } else {
       out += text.substr(0, length);
     }
@@ -122,7 +122,8 @@ std::vector<std::string> wrapped(const std::string& text, double width, double s
     std::size_t blank = text.find(' ', at);
     if (blank == std::string::npos) blank = text.size();
     const std::string word = text.substr(at, blank - at);
-    if (!line.empty() && text_width(line + ' ' + word, size) > width) {
+    if (!line.empty() &&
+        text_width(line, size) + text_width(" ", size) + text_width(word, size) > width) {
       lines.push_back(line);
       line.clear();
     }
@@ -150,11 +151,12 @@ Axis axis(std::int64_t top, int intervals, const std::array<Unit, n>& units) {
     }
   }
   const auto too_many = [&](std::int64_t step) { return top / step > std::max(intervals, 1); };
-  constexpr std::int64_t largest = 1'000'000'000'000'000'000;
-  for (std::int64_t decade = 1; too_many(result.step) && decade <= largest / 10; decade *= 10) {
+  constexpr std::int64_t last_decade = 1'000'000'000'000'000'000;
+  for (std::int64_t decade = 1; too_many(result.step); decade *= 10) {
     for (const std::int64_t digit : {1, 2, 5}) {
       if (too_many(result.step)) result.step = decade * digit;
     }
+    if (decade == last_decade) break;
   }
   std::int64_t remainder = result.step % result.unit;
   for (; remainder != 0; remainder = remainder * 10 % result.unit) ++result.decimals;

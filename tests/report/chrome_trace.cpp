@@ -1,0 +1,254 @@
+// Does the trace say exactly what the timeline says?
+#include "tools/report/chrome_trace.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/report/example.hpp"
+
+using namespace stageline;
+using examples::drawing_of;
+using examples::millisecond;
+using examples::one_f_one_b;
+using nlohmann::json;
+
+namespace {
+
+// The text of a number behind a key in one line of the trace: doubles would hide what was written.
+std::string number_in(const std::string& line, const std::string& key) {
+  const std::size_t at = line.find("\"" + key + "\":");
+  REQUIRE(at != std::string::npos);
+  const std::size_t begin = at + key.size() + 3;
+  return line.substr(begin, line.find_first_of(",}", begin) - begin);
+}
+
+std::string unquoted(const std::string& text) { return text.substr(1, text.size() - 2); }
+
+// Picoseconds from decimal microseconds, without a double.
+std::int64_t picoseconds(const std::string& text) {
+  const std::size_t point = text.find('.');
+  std::string fraction = point == std::string::npos ? "" : text.substr(point + 1);
+  REQUIRE(fraction.size() <= 6);
+  fraction.resize(6, '0');
+  return std::stoll(text.substr(0, point)) * 1'000'000 + std::stoll(fraction);
+}
+
+struct Slice {
+  std::string name;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
+
+// X events by pid and tid, in the order of the file.
+std::map<std::pair<int, int>, std::vector<Slice>> slices_in(const std::string& text) {
+  std::map<std::pair<int, int>, std::vector<Slice>> slices;
+  std::size_t at = 0;
+  while ((at = text.find("{\"ph\":\"X\"", at)) != std::string::npos) {
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    const std::int64_t start = picoseconds(number_in(line, "ts"));
+    slices[{std::stoi(number_in(line, "pid")), std::stoi(number_in(line, "tid"))}].push_back(
+        {unquoted(number_in(line, "name")), start, start + picoseconds(number_in(line, "dur"))});
+    at += line.size();
+  }
+  return slices;
+}
+
+std::vector<json> events_of(const std::string& text, const std::string& phase) {
+  std::vector<json> found;
+  const json trace = json::parse(text);
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == phase) found.push_back(event);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the trace is JSON, and its times are the timeline's to the picosecond") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 5), Time{1'234'567'891}, Time{98'765'433});
+  const std::string text = chrome_trace(drawing);
+  CHECK(json::parse(text).at("displayTimeUnit") == "ns");
+  const auto slices = slices_in(text);
+  std::size_t count = 0;
+  for (int device = 0; device < 3; ++device) {
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      if (lane == static_cast<int>(LaneKind::receive)) continue;  // may lie on several tids
+      const auto& spans = drawing.timeline.lane(device, static_cast<LaneKind>(lane));
+      if (spans.empty()) continue;
+      const auto& found = slices.at({device, lane});
+      REQUIRE(found.size() == spans.size());
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        CHECK(found[i].name == print(spans[i].op));
+        CHECK(found[i].start == spans[i].start.count());
+        CHECK(found[i].end == spans[i].end.count());
+      }
+      count += spans.size();
+    }
+  }
+  CHECK(count > 0);
+}
+
+TEST_CASE("times far from zero keep their last picosecond") {
+  Drawing drawing;
+  drawing.timeline.devices = {"gpu0"};
+  drawing.timeline.lanes.resize(lane_kinds);
+  const Time late{9'000'000'000'000'000'001};
+  drawing.timeline.lanes[0].push_back({Op{}, late, late + Time{7}});
+  const std::string text = chrome_trace(drawing);
+  CHECK(text.find("\"ts\":9000000000000.000001,\"dur\":0.000007") != std::string::npos);
+}
+
+TEST_CASE("events say stage, number and kind, and processes have the devices' names") {
+  Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond, millisecond);
+  drawing.timeline.devices[1] = "a \"quoted\" name";
+  const std::string text = chrome_trace(drawing);
+  bool forward = false, update = false;
+  for (const json& event : events_of(text, "X")) {
+    if (event.at("name") == "1F1") {
+      forward = true;
+      CHECK(event.at("pid") == 1);
+      CHECK(event.at("tid") == 0);
+      CHECK(event.at("args") == json({{"stage", 1}, {"microbatch", 1}, {"kind", "F"}}));
+    }
+    if (event.at("name") == "0U0") {
+      update = true;
+      CHECK(event.at("args") == json({{"stage", 0}, {"update", 0}, {"kind", "U"}}));
+    }
+  }
+  CHECK(forward);
+  CHECK(update);
+  std::map<int, std::string> names, threads;
+  for (const json& event : events_of(text, "M")) {
+    if (event.at("name") == "process_name") names[event.at("pid")] = event.at("args").at("name");
+    if (event.at("name") == "thread_name") threads[event.at("tid")] = event.at("args").at("name");
+    if (event.at("name") == "process_sort_index") {
+      CHECK(event.at("args").at("sort_index") == event.at("pid"));
+    }
+  }
+  CHECK(names[0] == "gpu0");
+  CHECK(names[1] == "a \"quoted\" name");
+  CHECK(threads[0] == "compute");
+  CHECK(threads[1] == "send");
+  CHECK(threads[2] == "receive");
+}
+
+TEST_CASE("every message is one arrow from the send to the receive of the same micro-batch") {
+  const Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  const std::string text = chrome_trace(drawing);
+  std::map<int, json> starts, finishes;
+  for (const json& event : events_of(text, "s"))
+    CHECK(starts.emplace(event.at("id"), event).second);
+  for (const json& event : events_of(text, "f")) {
+    CHECK(finishes.emplace(event.at("id"), event).second);
+    CHECK(event.at("bp") == "e");
+  }
+  CHECK(starts.size() == 2 * 3 * 6);  // both ways over three borders
+  CHECK(starts.size() == finishes.size());
+  // The slice that an arrow's end lies on.
+  const std::vector<json> slices = events_of(text, "X");
+  const auto slice_at = [&](const json& end) {
+    for (const json& slice : slices) {
+      const double start = slice.at("ts"), length = slice.at("dur"), at = end.at("ts");
+      if (slice.at("pid") == end.at("pid") && slice.at("tid") == end.at("tid") && start <= at &&
+          at <= start + length) {
+        return slice;
+      }
+    }
+    return json();
+  };
+  for (const auto& [id, start] : starts) {
+    REQUIRE(finishes.count(id) == 1);
+    const json& finish = finishes[id];
+    CHECK(start.at("ts") <= finish.at("ts"));
+    const json send = slice_at(start), receive = slice_at(finish);
+    REQUIRE(!send.is_null());
+    REQUIRE(!receive.is_null());
+    const std::string sent = send.at("args").at("kind"), got = receive.at("args").at("kind");
+    CHECK(((sent == "SEND_F" && got == "RECV_F") || (sent == "SEND_B" && got == "RECV_B")));
+    CHECK(send.at("args").at("microbatch") == receive.at("args").at("microbatch"));
+    const int from = send.at("args").at("stage"), to = receive.at("args").at("stage");
+    CHECK(to - from == (sent == "SEND_F" ? 1 : -1));
+  }
+}
+
+TEST_CASE("slices of one tid do not overlap, not even receives") {
+  Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  // A device that receives three messages at once.
+  auto& receives = drawing.timeline.lanes[static_cast<std::size_t>(LaneKind::receive)];
+  receives.clear();
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    Op op;
+    op.kind = OpKind::receive_backward;
+    op.microbatch = m;
+    receives.push_back({op, Time{m * 10}, Time{m * 10 + 25}});
+  }
+  const auto slices = slices_in(chrome_trace(drawing));
+  std::size_t received = 0;
+  for (const auto& [where, lane] : slices) {
+    for (std::size_t i = 1; i < lane.size(); ++i) CHECK(lane[i].start >= lane[i - 1].end);
+    if (where.first == 0 && where.second >= 2) received += lane.size();
+  }
+  CHECK(received == 3);
+  CHECK(slices.count({0, lane_kinds}) == 1);
+}
+
+TEST_CASE("memory counters follow the curve to its last point, in bytes") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  std::map<int, std::vector<json>> counters;
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    if (event.at("name") == "memory") counters[event.at("pid")].push_back(event);
+  }
+  REQUIRE(counters.size() == 3);
+  for (const auto& [device, points] : counters) {
+    const auto& curve = drawing.memory.device[static_cast<std::size_t>(device)].curve;
+    REQUIRE(points.size() == curve.size());
+    std::int64_t highest = 0;
+    for (const json& point : points) {
+      std::int64_t sum = 0;
+      for (const auto& amount : point.at("args")) sum += amount.get<std::int64_t>();
+      highest = std::max(highest, sum);
+    }
+    CHECK(highest == drawing.memory.device[static_cast<std::size_t>(device)].peak.count);
+    CHECK(points.back().at("ts").get<double>() * 1e6 ==
+          doctest::Approx(static_cast<double>(curve.back().at.count())));
+    for (int kind = 0; kind < memory_kinds; ++kind) {
+      CHECK(points.back().at("args").at(std::string(name(static_cast<MemoryKind>(kind)))) ==
+            curve.back().use[static_cast<std::size_t>(kind)].count);
+    }
+  }
+}
+
+TEST_CASE("weight versions are counted from one and end at one") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 8, "stash"), millisecond);
+  int highest = 0, last = 0;
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    if (event.at("name") != "weight versions of stage 0") continue;
+    last = event.at("args").at("versions");
+    highest = std::max(highest, last);
+    CHECK(last >= 1);
+  }
+  CHECK(highest == drawing.versions[0].held_peak);
+  CHECK(last == 1);
+}
+
+TEST_CASE("both halves of an overlapped pair are there, the first one marked") {
+  Drawing drawing;
+  drawing.timeline.devices = {"gpu0"};
+  drawing.timeline.lanes.resize(lane_kinds);
+  Op first, second;
+  first.overlapped = 1;
+  second.kind = OpKind::backward;
+  drawing.timeline.lanes[0] = {{first, Time{0}, Time{10}}, {second, Time{0}, Time{10}}};
+  const auto events = events_of(chrome_trace(drawing), "X");
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].at("args").at("overlapped") == true);
+  CHECK(!events[1].at("args").contains("overlapped"));
+}
+
+TEST_CASE("an empty timeline gives an empty but valid trace") {
+  const json trace = json::parse(chrome_trace(Drawing{}));
+  CHECK(trace.at("traceEvents").empty());
+}

@@ -1,0 +1,283 @@
+// Is the picture true, and is it an SVG?
+#include "tools/report/svg.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+
+#include "sim/errors.hpp"
+#include "tests/report/example.hpp"
+
+using namespace stageline;
+using examples::drawing_of;
+using examples::millisecond;
+using examples::one_f_one_b;
+
+namespace {
+
+struct Rectangle {
+  std::string classes;
+  double x = 0, y = 0, width = 0, height = 0;
+  std::string tooltip;
+};
+
+// Rectangles that carry a tooltip: the spans.
+std::vector<Rectangle> spans_in(const std::string& document) {
+  static const std::regex pattern(
+      "<rect class=\"([^\"]*)\" x=\"([^\"]*)\" y=\"([^\"]*)\" width=\"([^\"]*)\" "
+      "height=\"([^\"]*)\"><title>([^<]*)</title>");
+  std::vector<Rectangle> found;
+  for (std::sregex_iterator at(document.begin(), document.end(), pattern), end; at != end; ++at) {
+    found.push_back({(*at)[1], std::stod((*at)[2]), std::stod((*at)[3]), std::stod((*at)[4]),
+                     std::stod((*at)[5]), (*at)[6]});
+  }
+  return found;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Faults in the nesting of elements and in the use of & and <, or "".
+std::string nesting_fault(const std::string& xml) {
+  std::vector<std::string> open;
+  std::size_t at = xml.find("?>") + 2;
+  while ((at = xml.find_first_of("<&", at)) != std::string::npos) {
+    if (xml[at] == '&') {
+      const std::size_t end = xml.find(';', at);
+      std::string name = xml.substr(at, end - at + 1);
+      if (name != "&lt;" && name != "&gt;" && name != "&amp;" && name != "&quot;") return name;
+      at = end;
+      continue;
+    }
+    const std::size_t end = xml.find('>', at);
+    std::string tag = xml.substr(at + 1, end - at - 1);
+    if (tag.find('<') != std::string::npos) return tag;
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != tag.substr(1)) return tag;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(tag.substr(0, tag.find(' ')));
+    }
+    at = end;
+  }
+  return open.empty() ? "" : open.back();
+}
+
+Drawing huge(int devices, int spans_each) {
+  Drawing drawing;
+  for (int device = 0; device < devices; ++device) {
+    drawing.timeline.devices.push_back(fmt::format("gpu{}", device));
+    for (int lane = 0; lane < lane_kinds; ++lane) drawing.timeline.lanes.emplace_back();
+    auto& compute = drawing.timeline.lanes[static_cast<std::size_t>(device) * lane_kinds];
+    std::uint64_t random = 88172645463325252ull + static_cast<std::uint64_t>(device);
+    Time at{};
+    for (int i = 0; i < spans_each; ++i) {
+      random ^= random << 13, random ^= random >> 7, random ^= random << 17;  // xorshift
+      const Time length{static_cast<std::int64_t>(random % 1'000'000) + 1};
+      const OpKind kinds[] = {OpKind::forward, OpKind::backward, OpKind::weight_grad};
+      Op op;
+      op.kind = kinds[random / 1'000'000 % 3];
+      op.stage = static_cast<std::uint16_t>(device);
+      op.microbatch = static_cast<std::uint32_t>(i);
+      compute.push_back({op, at, at + length});
+      at += length + Time{static_cast<std::int64_t>(random % 7) * 100'000};
+    }
+  }
+  return drawing;
+}
+
+}  // namespace
+
+TEST_CASE("each span has a rectangle where its times say") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
+  const auto rectangles = spans_in(svg(drawing));
+  const double end = static_cast<double>(makespan(drawing.timeline).count());
+  // The plot, from the earliest and the last edge.
+  double left = 1e9, right = 0;
+  for (const Rectangle& rectangle : rectangles) {
+    left = std::min(left, rectangle.x);
+    right = std::max(right, rectangle.x + rectangle.width);
+  }
+  std::size_t next = 0;
+  std::map<int, double> row_top;  // by device: of its compute row
+  for (int device = 0; device < 3; ++device) {
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      for (const Span& span : drawing.timeline.lane(device, static_cast<LaneKind>(lane))) {
+        if (span.start == span.end) continue;
+        REQUIRE(next < rectangles.size());
+        const Rectangle& rectangle = rectangles[next++];
+        INFO(rectangle.tooltip);
+        CHECK(rectangle.tooltip.rfind(print(span.op) + " on gpu" + std::to_string(device), 0) == 0);
+        const auto x = [&](Time time) {
+          return left + (right - left) * static_cast<double>(time.count()) / end;
+        };
+        CHECK(std::abs(rectangle.x - x(span.start)) <= 0.011);
+        CHECK(std::abs(rectangle.x + rectangle.width - x(span.end)) <= 0.021);
+        if (lane == 0) {
+          if (row_top.count(device) == 0) row_top[device] = rectangle.y;
+          CHECK(rectangle.y == row_top[device]);
+        } else {
+          CHECK(rectangle.y > row_top[device]);
+          CHECK(rectangle.height < 10);
+        }
+      }
+    }
+  }
+  CHECK(next == rectangles.size());
+  CHECK(row_top[0] < row_top[1]);
+  CHECK(row_top[1] < row_top[2]);
+}
+
+TEST_CASE("spans of different kinds have different classes, the same kind the same") {
+  const auto rectangles = spans_in(svg(drawing_of(
+      "stageline-program 1\nschedule: x\nmicrobatches: 2\nsteps: 1\nweights: flush\nstage 0: gpu0\n"
+      "stage 1: gpu1\ngpu0: 0F0 0F1 0R0 0I0 0W0 0B1\ngpu1: 1F0 1I0 1F1 1W0 1B1\n",
+      millisecond)));
+  std::map<std::string, std::string> class_of;  // by kind
+  for (const Rectangle& rectangle : rectangles) {
+    const std::string kind(1, rectangle.tooltip[1]);
+    const std::string colour = rectangle.classes.substr(0, rectangle.classes.find(' '));
+    const auto [entry, fresh] = class_of.emplace(kind, colour);
+    CHECK((fresh || entry->second == colour));
+  }
+  CHECK(class_of.size() == 5);
+  std::map<std::string, std::string> kind_of;
+  for (const auto& [kind, colour] : class_of) CHECK(kind_of.emplace(colour, kind).second);
+}
+
+TEST_CASE("names with markup in them stay text") {
+  Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  drawing.title = "F < B & \"I\" > W";
+  drawing.subtitle = "</text><script>alert(1)</script>";
+  drawing.footnotes = {"5 < 6 && 7 > 6"};
+  drawing.timeline.devices[0] = "<a&\"b\">";
+  const std::string document = svg(drawing);
+  CHECK(nesting_fault(document) == "");
+  CHECK(!contains(document, "<script"));
+  CHECK(contains(document, "F &lt; B &amp; &quot;I&quot; &gt; W"));
+  CHECK(contains(document, "&lt;a&amp;&quot;b&quot;&gt;</text>"));
+}
+
+TEST_CASE("a timeline without a span is refused with its numbers") {
+  Drawing drawing;
+  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("nothing to draw"), UsageError);
+  drawing.timeline.devices = {"gpu0", "gpu1"};
+  drawing.timeline.lanes.resize(std::size_t{2} * lane_kinds);
+  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("2 devices, 10 lanes and 0 spans"),
+                       UsageError);
+  drawing.timeline.lanes[0].push_back({Op{}, Time{}, Time{}});
+  CHECK_THROWS_WITH_AS(svg(drawing), doctest::Contains("1 spans"), UsageError);
+}
+
+TEST_CASE("a width out of range is refused") {
+  const Drawing drawing = drawing_of(one_f_one_b(2, 2), millisecond);
+  CHECK_THROWS_WITH_AS(svg(drawing, {Theme::light, 100}), doctest::Contains("100"), UsageError);
+  CHECK_THROWS_AS(svg(drawing, {Theme::light, 20'000}), UsageError);
+  CHECK(contains(svg(drawing, {Theme::light, 640}), "width=\"640\""));
+}
+
+TEST_CASE("themes: automatic asks the viewer, light and dark force one") {
+  const Drawing drawing = drawing_of(one_f_one_b(2, 3), millisecond);
+  const std::string automatic = svg(drawing, {Theme::automatic, 800});
+  const std::string light = svg(drawing, {Theme::light, 800});
+  const std::string dark = svg(drawing, {Theme::dark, 800});
+  const std::string light_ground = ".bg{fill:#ffffff}";
+  const std::string dark_ground = ".bg{fill:#14171c}";
+  CHECK(contains(light, light_ground));
+  CHECK(!contains(light, dark_ground));
+  CHECK(contains(dark, dark_ground));
+  CHECK(!contains(dark, light_ground));
+  CHECK(automatic.find(light_ground) < automatic.find("@media (prefers-color-scheme:dark)"));
+  CHECK(automatic.find("@media (prefers-color-scheme:dark)") < automatic.find(dark_ground));
+  // Only the style differs.
+  const auto body = [](const std::string& text) { return text.substr(text.find("</style>")); };
+  CHECK(body(light) == body(dark));
+  CHECK(body(light) == body(automatic));
+}
+
+TEST_CASE("the same run gives the same bytes") {
+  const auto text = one_f_one_b(4, 6, "stash");
+  CHECK(svg(drawing_of(text, millisecond)) == svg(drawing_of(text, millisecond)));
+  CHECK(svg(huge(3, 5000)) == svg(huge(3, 5000)));
+}
+
+TEST_CASE("huge timelines stay under 2 MB, say what they merged and have no tooltips") {
+  for (const int devices : {1, 8, 128}) {
+    CAPTURE(devices);
+    const std::string document = svg(huge(devices, 300'000 / devices));
+    CAPTURE(document.size());
+    CHECK(document.size() < 2'000'000);
+    CHECK(contains(document, "drawn merged"));
+    CHECK(spans_in(document).empty());
+    CHECK(nesting_fault(document) == "");
+    CHECK(!contains(document, "width=\"-"));
+    CHECK(!contains(document, "height=\"-"));
+    CHECK(!contains(document, "h--"));
+    CHECK(!contains(document, "nan"));
+  }
+}
+
+TEST_CASE("small timelines merge nothing and say nothing of it") {
+  CHECK(!contains(svg(drawing_of(one_f_one_b(4, 8), millisecond)), "merged"));
+}
+
+TEST_CASE("memory shows each device's peak, and the limit where it is known") {
+  Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
+  const std::string plain = svg(drawing);
+  CHECK(contains(plain, ">Memory</text>"));
+  CHECK(!contains(plain, "class=\"limit\""));
+  CHECK(contains(plain, ">6 B</text>"));  // three stashes of two bytes on gpu0
+  drawing.memory_limit = {Bytes{7}, Bytes{7}, Bytes{7}};
+  CHECK(contains(svg(drawing), "class=\"limit\""));
+  CHECK(contains(svg(drawing), ">of 7 B</text>"));
+  drawing.memory_limit = {Bytes{5}, std::nullopt, std::nullopt};
+  CHECK(contains(svg(drawing), "class=\"bad\""));
+  CHECK(contains(svg(drawing), ">over 5 B</text>"));
+  drawing.memory = {};
+  CHECK(!contains(svg(drawing), ">Memory</text>"));
+}
+
+TEST_CASE("many devices share one memory panel") {
+  const std::string document = svg(drawing_of(one_f_one_b(12, 4), millisecond));
+  CHECK(contains(document, "one curve a device, gpu0 to gpu11"));
+  CHECK(nesting_fault(document) == "");
+}
+
+TEST_CASE("stale weights are stated by stage") {
+  CHECK(contains(svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond)),
+                 "Weights (stash), by stage: staleness 2 1 0 updates; versions held 3 2 1."));
+  CHECK(!contains(svg(drawing_of(one_f_one_b(3, 6), millisecond)), "staleness"));
+}
+
+TEST_CASE("every XML parser reads what is drawn") {
+  Drawing odd = drawing_of(one_f_one_b(4, 6), millisecond / 7, millisecond / 100);
+  odd.title = "a <b> & 'c' \x02 \xff";
+  odd.timeline.devices[1] = "a name far too long for the column of names & \"more\"";
+  const std::vector<std::string> documents{svg(odd), svg(odd, {Theme::dark, 400}),
+                                           svg(drawing_of(one_f_one_b(12, 20), millisecond)),
+                                           svg(huge(128, 1000), {Theme::light, 3000})};
+  const char* checker = std::getenv("STAGELINE_WELLFORMED");
+  std::string command = checker ? fmt::format("python3 '{}'", checker) : "";
+  const auto folder = std::filesystem::temp_directory_path() /
+                      fmt::format("stageline-svg-{}", static_cast<const void*>(&odd));
+  std::filesystem::create_directories(folder);
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    CHECK(nesting_fault(documents[i]) == "");
+    const auto path = folder / fmt::format("{}.svg", i);
+    std::ofstream(path) << documents[i];
+    command += fmt::format(" '{}'", path.string());
+  }
+  if (checker) {
+    CHECK(std::system(command.c_str()) == 0);
+  } else {
+    MESSAGE("STAGELINE_WELLFORMED does not name tests/report/wellformed.py: checked nesting alone");
+  }
+  std::filesystem::remove_all(folder);
+}
