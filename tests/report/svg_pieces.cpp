@@ -30,10 +30,11 @@ TEST_CASE("escaping leaves nothing that XML would read as markup, or not at all"
   CHECK(xml_escaped("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");  // four bytes
 }
 
-TEST_CASE("long names end in an ellipsis and are cut between characters") {
+TEST_CASE("long names lose their middle and are cut between characters") {
   CHECK(shortened("gpu0", 4) == "gpu0");
-  CHECK(shortened("gpu10", 4) == "gpu…");
-  CHECK(shortened("ééééé", 3) == "éé…");
+  CHECK(shortened("node7.gpu10", 6) == "nod…10");
+  CHECK(shortened("abc", 1) == "…");
+  CHECK(shortened("ééééé", 3) == "é…é");
 }
 
 TEST_CASE("text is broken at blanks and loses no word") {

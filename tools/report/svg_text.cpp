@@ -91,12 +91,22 @@ std::string brief(Bytes bytes) { return without_zeros(print(bytes)); }
 std::string brief(Time time) { return without_zeros(print(time)); }
 
 std::string shortened(std::string_view text, std::size_t characters) {
-  if (code_points(text) <= characters) return std::string(text);
-  std::size_t end = 0;
-  for (std::size_t kept = 0; end < text.size(); ++end) {
-    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80 && ++kept >= characters) break;
+  const std::size_t count = code_points(text);
+  if (count <= characters || characters == 0) return std::string(text);
+  const std::size_t tail = (characters - 1) / 2;
+  const std::size_t head = characters - 1 - tail;
+  std::string out;
+  std::size_t number = 0;  // of the code point, from 1
+  bool cut = false;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++number;
+    if (number > head && !cut) {
+      out += "…";
+      cut = true;
+    }
+    if (number <= head || number > count - tail) out += c;
   }
-  return std::string(text.substr(0, end)) + "…";
+  return out;
 }
 
 double text_width(std::string_view text, double size) {

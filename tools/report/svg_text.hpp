@@ -21,7 +21,8 @@ std::string xml_escaped(std::string_view text);
 std::string brief(Bytes bytes);
 std::string brief(Time time);
 
-/// At most `characters` code points, the last of them an ellipsis where something was cut.
+/// At most `characters` code points (at least 1), with an ellipsis where the middle was cut: names
+/// of devices differ at the end.
 std::string shortened(std::string_view text, std::size_t characters);
 
 /// Width in px at a font size in px, for the broadest of the usual sans-serif fonts: an upper
