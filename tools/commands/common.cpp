@@ -1,0 +1,251 @@
+#include "tools/commands/common.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "sim/errors.hpp"
+#include "tools/files.hpp"
+
+namespace stageline {
+namespace {
+
+int whole_number(const std::string& text, const std::string& flag) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || rest != end || value < 1 || value > 4096) {
+    throw UsageError(
+        fmt::format("{} must be a whole number from 1 to 4096 (it is \"{}\")", flag, text));
+  }
+  return value;
+}
+
+// "8" or "2..16"
+std::vector<int> parse_devices(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return {whole_number(text, "--devices")};
+  const int from = whole_number(text.substr(0, dots), "--devices (from)");
+  const int to = whole_number(text.substr(dots + 2), "--devices (to)");
+  if (from > to) {
+    throw UsageError(
+        fmt::format("--devices {}: a sweep goes upwards; write {}..{}", text, to, from));
+  }
+  std::vector<int> counts;
+  for (int count = from; count <= to; ++count) counts.push_back(count);
+  return counts;
+}
+
+std::optional<WeightRule> parse_weights(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::vector<std::string> known;
+  for (const WeightRule rule : {WeightRule::flush, WeightRule::stash, WeightRule::vertical_sync,
+                                WeightRule::double_buffer, WeightRule::latest}) {
+    if (name(rule) == text) return rule;
+    known.emplace_back(name(rule));
+  }
+  throw UsageError(fmt::format(
+      "--weights is one of flush, stash, vertical_sync, double_buffer, latest (not \"{}\"{})", text,
+      did_you_mean(text, known)));
+}
+
+}  // namespace
+
+void add_trace_flags(CLI::App& command, CommonFlags& flags) {
+  command
+      .add_option("TRACE", flags.trace,
+                  "a trace file, model:NAME@DEVICE[,batch=N…], uniform:…, or a bundled trace")
+      ->required();
+  command
+      .add_option("--batch", flags.profile_batch,
+                  "samples in a minibatch of a PipeDream profile, which does not say")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_case_flags(CLI::App& command, CommonFlags& flags) {
+  add_trace_flags(command, flags);
+  command
+      .add_option("--schedule", flags.schedules,
+                  "NAME[:knob=value,…], a comma list of them, or all; repeatable")
+      ->allow_extra_args(false);
+  command.add_option("--devices", flags.devices, "how many, or a sweep such as 2..16");
+  command.add_option("--cluster", flags.cluster, "a cluster file or a bundled cluster");
+  command.add_option("--link", flags.link,
+                     "equal devices with one full-duplex port each: 12GB/s,5us");
+  command.add_option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
+  command
+      .add_option("--microbatches", flags.microbatches,
+                  "per step (mini-batches where updates are asynchronous); default 4 a device")
+      ->check(CLI::Range(1, 1 << 26));
+  command
+      .add_option("--microbatch-size", flags.microbatch_size,
+                  "samples in a micro-batch; costs are scaled or interpolated to it")
+      ->check(CLI::Range(1, 1 << 26));
+  command.add_option("--steps", flags.steps, "steps to simulate")->check(CLI::Range(1, 1 << 20));
+  command.add_option("--partition", flags.partition,
+                     "balanced, uniform, pipedream[:…], ranges 0-5,6-11,12- or last layers' names");
+  command.add_option(
+      "--weights", flags.weights,
+      "override the weight rule: flush, stash, vertical_sync, double_buffer, latest");
+  command.add_option("--program", flags.program, "simulate this program text")
+      ->excludes("--schedule");
+  command.add_option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
+  command.add_flag("--quiet", flags.quiet, "no heading and no notes");
+}
+
+Setting read_setting(const CommonFlags& flags) {
+  Setting setting;
+  ClusterRequest request;
+  request.cluster = flags.cluster;
+  if (!flags.link.empty()) request.link = parse_link(flags.link);
+  if (!flags.memory.empty()) {
+    try {
+      request.memory = parse_bytes(flags.memory);
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(fmt::format("--memory: {}", error.what()));
+    }
+  }
+  request.priced_for = priced_device(flags.trace);
+  setting.cluster = choose_cluster(request);
+  TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
+  if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
+  setting.model = open_trace(trace);
+  if (!flags.program.empty()) {
+    try {
+      setting.program = parse_program(read_file(flags.program));
+    } catch (const ProgramError& error) {
+      throw ProgramError(fmt::format("{}: {}", flags.program, error.what()));
+    }
+    if (setting.program->schedule.empty()) setting.program->schedule = flags.program;
+    if (flags.microbatches > 0 || flags.steps > 0 || !flags.weights.empty()) {
+      throw UsageError(
+          "--program already says its micro-batches, steps and weights; leave out --microbatches, "
+          "--steps and --weights, or change the program text");
+    }
+  }
+  if (setting.program) {
+    const int have = static_cast<int>(setting.program->devices.size());
+    if (!flags.devices.empty() && parse_devices(flags.devices) != std::vector<int>{have}) {
+      throw UsageError(fmt::format("the program is for {} devices; leave out --devices {}", have,
+                                   flags.devices));
+    }
+    setting.device_counts = {have};
+  } else if (!flags.devices.empty()) {
+    setting.device_counts = parse_devices(flags.devices);
+  } else if (setting.cluster.fixed) {
+    setting.device_counts = {static_cast<int>(setting.cluster.fixed->devices.size())};
+  } else {
+    setting.device_counts = {4};
+  }
+  return setting;
+}
+
+Case make_case(const CommonFlags& flags, const Setting& setting, const ScheduleSpec& spec,
+               int devices) {
+  Case asked;
+  asked.model = setting.model;
+  asked.cluster = cluster_of(setting.cluster, devices);
+  asked.spec = spec;
+  asked.program = setting.program;
+  asked.partition = flags.partition;
+  asked.weights = parse_weights(flags.weights);
+  asked.microbatches = flags.microbatches > 0 ? flags.microbatches : 4 * devices;
+  asked.steps = flags.steps;
+  return asked;
+}
+
+std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags) {
+  std::vector<ScheduleSpec> specs;
+  for (const std::string& text : flags.schedules) {
+    for (const ScheduleSpec& spec : parse_schedules(text)) specs.push_back(spec);
+  }
+  if (flags.schedules.empty()) specs = parse_schedules("all");
+  return specs;
+}
+
+ScheduleSpec one_schedule(const CommonFlags& flags) {
+  if (flags.schedules.empty()) return parse_schedules("1f1b").front();
+  std::vector<ScheduleSpec> specs = all_schedules(flags);
+  if (specs.size() > 1) {
+    throw UsageError(fmt::format(
+        "this command takes one schedule, and {} were named; `stageline compare` takes many",
+        specs.size()));
+  }
+  return specs.front();
+}
+
+std::string_view name(Origin origin) {
+  switch (origin) {
+    case Origin::measured:
+      return "measured";
+    case Origin::estimated:
+      return "estimated";
+    case Origin::synthetic:
+      return "synthetic";
+  }
+  return "";
+}
+
+std::vector<std::string> notes(const Setting& setting) {
+  std::vector<std::string> all = setting.model.provenance.notes;
+  if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
+  return all;
+}
+
+std::string heading(const Setting& setting, const Case& asked, bool sweep) {
+  const Model& model = setting.model;
+  const std::string sample = model.sample.empty() ? "sample" : model.sample;
+  std::string text = fmt::format(
+      "{} · {} layers · {} a micro-batch on one device ({}{})\n", model.name, model.layers.size(),
+      print(forward_backward(model)), name(model.provenance.origin),
+      model.provenance.device.empty() ? "" : ": " + model.provenance.device);
+  const std::string size =
+      model.batch > 0 ? fmt::format(" of {} {}{}", model.batch, sample, model.batch == 1 ? "" : "s")
+                      : "";
+  const bool shown = asked.cluster.name.empty();
+  text += sweep ? fmt::format("{}–{} devices", setting.device_counts.front(),
+                              setting.device_counts.back())
+                : fmt::format("{} device{}", asked.cluster.devices.size(),
+                              asked.cluster.devices.size() == 1 ? "" : "s");
+  if (setting.cluster.fixed && !shown) text += fmt::format(" of {}", asked.cluster.name);
+  const int microbatches = asked.program ? asked.program->microbatches : asked.microbatches;
+  text += sweep ? fmt::format(" · micro-batches{}", size)
+                : fmt::format(" · {} micro-batches{} a step", microbatches, size);
+  return text + fmt::format(" · cut: {}\n", asked.partition);
+}
+
+Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome) {
+  Drawing drawing;
+  drawing.title = fmt::format("{} · {}", outcome.schedule, setting.model.name);
+  const std::string size = outcome.microbatch_size > 0
+                               ? fmt::format(" of {} {}{}", outcome.microbatch_size,
+                                             outcome.sample.empty() ? "sample" : outcome.sample,
+                                             outcome.microbatch_size == 1 ? "" : "s")
+                               : "";
+  drawing.subtitle = fmt::format(
+      "{}{} · {} micro-batches{}{} · step {} · bubble {:.1f} %", outcome.devices,
+      outcome.devices == 1 ? " device" : " devices", outcome.microbatches, size,
+      outcome.program.steps > 1 ? fmt::format(", {} steps shown", outcome.program.steps) : "",
+      print(outcome.step_time), outcome.bubble_fraction * 100);
+  drawing.footnotes.push_back(fmt::format(
+      "Costs {}: {}.{}", name(setting.model.provenance.origin),
+      setting.model.provenance.method.empty() ? "no method given" : setting.model.provenance.method,
+      asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
+  if (!setting.cluster.note.empty())
+    drawing.footnotes.push_back("Note: " + setting.cluster.note + ".");
+  drawing.program = outcome.program;
+  drawing.timeline = outcome.timeline;
+  drawing.memory = outcome.memory;
+  drawing.memory_limit = outcome.memory_limit;
+  drawing.idle = outcome.metrics.idle;
+  drawing.versions = outcome.versions;
+  return drawing;
+}
+
+bool colour_wanted() { return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
+
+}  // namespace stageline

@@ -1,0 +1,87 @@
+// stageline list: what there is.
+#include <fmt/format.h>
+
+#include "cost_models/shapes/shapes.hpp"
+#include "schedulers/partition/partitioner.hpp"
+#include "schedulers/scheduler.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/common.hpp"
+#include "tools/table.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+void list_schedulers() {
+  fmt::print("Schedules (--schedule NAME:knob=value,…)\n");
+  for (const Scheduler* const one : schedulers()) {
+    fmt::print("  {:<12} {} [{}]\n{:15}{}\n", one->name, one->summary,
+               one->synchrony == Synchrony::synchronous ? "synchronous" : "asynchronous", "",
+               one->source);
+    for (const Knob& knob : one->knobs) {
+      fmt::print("{:15}{}={}  ({}; default {})\n", "", knob.name, knob.values, knob.summary,
+                 knob.fallback);
+    }
+  }
+}
+
+void list_partitioners() {
+  fmt::print("\nPartitioners (--partition NAME)\n");
+  for (const Partitioner* const one : partitioners()) {
+    fmt::print("  {:<12} {}\n", one->name, one->summary);
+    if (!one->options.empty()) fmt::print("{:15}options: {}\n", "", one->options);
+    if (!one->source.empty()) fmt::print("{:15}{}\n", "", one->source);
+  }
+  fmt::print(
+      "  or ranges \"0-5,6-11,12-\", or the last layer of each stage but the last by name\n");
+}
+
+void list_models() {
+  fmt::print("\nModels (model:NAME@DEVICE,batch=N,…; priced by a roofline, so estimated)\n");
+  for (const std::string& name : model_names()) {
+    std::string options;
+    for (const std::string& option : model_options(name)) options += " " + option + "=";
+    fmt::print("  {:<12} {}{}\n", name, model_summary(name),
+               options.empty() ? "" : " · options:" + options);
+  }
+  fmt::print("  devices:");
+  for (const DeviceKind& kind : known_kinds()) fmt::print(" {}", kind.name);
+  fmt::print("\n  options of all: batch= dtype= optimizer= efficiency= overhead=\n");
+}
+
+void list_clusters() {
+  fmt::print("\nClusters (--cluster NAME, or a file)\n");
+  for (const Bundled& bundled : bundled_clusters()) {
+    const Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
+    const auto& memory = cluster.devices.front().memory;
+    fmt::print("  {:<12} {}{}\n", bundled.name, cluster.name,
+               memory ? fmt::format(", {} each", print(*memory)) : "");
+  }
+}
+
+void list_traces() {
+  fmt::print("\nBundled traces\n");
+  for (const Bundled& bundled : bundled_traces()) {
+    const std::vector<Model> models =
+        read_trace(std::string(bundled.text), std::string(bundled.name));
+    fmt::print("  {:<12} {} layers, {}: {}\n", bundled.name, models.front().layers.size(),
+               name(models.front().provenance.origin), models.front().provenance.method);
+  }
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int&) {
+  CLI::App* const command =
+      app.add_subcommand("list", "Schedules, partitioners, models, clusters and traces there are");
+  command->footer("Example:\n  stageline list");
+  command->callback([] {
+    list_schedulers();
+    list_partitioners();
+    list_models();
+    list_clusters();
+    list_traces();
+  });
+}
+
+}  // namespace stageline

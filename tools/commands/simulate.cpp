@@ -1,0 +1,169 @@
+// stageline simulate: one schedule in full.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "sim/errors.hpp"
+#include "sim/figure.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/common.hpp"
+#include "tools/files.hpp"
+#include "tools/outcome_json.hpp"
+#include "tools/table.hpp"
+
+namespace stageline {
+namespace {
+
+double part(Time some, Time whole) {
+  return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
+}
+
+std::string device_table(const Outcome& outcome) {
+  const Time all = outcome.metrics.makespan;
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
+    const DeviceMetrics& metrics = outcome.metrics.device[d];
+    const DeviceMemory& memory = outcome.memory.device[d];
+    std::vector<std::string> row{outcome.program.devices[d], print(metrics.busy),
+                                 percent(part(metrics.idle, all))};
+    for (const Time idle : metrics.idle_by) row.push_back(percent(part(idle, all)));
+    const auto& limit = outcome.memory_limit[d];
+    row.push_back(print(memory.peak));
+    row.push_back(limit ? print(*limit) : "unknown");
+    row.push_back(print(memory.peak_at));
+    row.push_back(fmt::format("{}", outcome.memory.device_stash_peak[d]));
+    rows.push_back(std::move(row));
+  }
+  return table({{"device", true},
+                {"busy"},
+                {"idle"},
+                {"fill"},
+                {"drain"},
+                {"imbalance"},
+                {"link"},
+                {"other"},
+                {"peak memory"},
+                {"of"},
+                {"at"},
+                {"stashes"}},
+               rows);
+}
+
+std::string layers_of(const Outcome& outcome, const Model& model, int stage) {
+  const auto& stage_of = outcome.plan.partition.stage_of;
+  int first = -1;
+  int last = -1;
+  int count = 0;
+  for (int layer = 0; layer < static_cast<int>(stage_of.size()); ++layer) {
+    if (stage_of[static_cast<std::size_t>(layer)] != stage) continue;
+    if (first < 0) first = layer;
+    last = layer;
+    ++count;
+  }
+  const auto name_of = [&](int layer) {
+    return model.layers[static_cast<std::size_t>(layer)].name;
+  };
+  return count == 1 ? name_of(first)
+                    : fmt::format("{} … {} ({})", name_of(first), name_of(last), count);
+}
+
+std::string stage_table(const Outcome& outcome, const Model& model) {
+  std::vector<std::vector<std::string>> rows;
+  for (int s = 0; s < outcome.program.stages(); ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    const StageCosts& costs = outcome.costs.stage[at];
+    const StageVersions& versions = outcome.versions[at];
+    std::string devices;
+    for (const int device : outcome.program.placement.stage[at].replicas) {
+      devices +=
+          (devices.empty() ? "" : "+") + outcome.program.devices[static_cast<std::size_t>(device)];
+    }
+    Bytes sent{};
+    for (const EdgeCosts& edge : outcome.costs.edges) {
+      if (edge.edge.from == s) sent += edge.activation;
+    }
+    rows.push_back(
+        {fmt::format("{}", s), devices, layers_of(outcome, model, s), print(costs.forward),
+         print(costs.backward), print(costs.weights), print(costs.stash()), print(sent),
+         fmt::format("{}", outcome.memory.stage[at].stash_peak),
+         fmt::format("{}", versions.held_peak), fmt::format("{:g}", versions.staleness_max)});
+  }
+  return table({{"stage"},
+                {"device", true},
+                {"layers", true},
+                {"F"},
+                {"B"},
+                {"weights"},
+                {"stash"},
+                {"sends"},
+                {"stashes"},
+                {"versions"},
+                {"staleness"}},
+               rows);
+}
+
+std::string summary(const Outcome& outcome) {
+  std::string text =
+      fmt::format("{}: step {} · {:.5g} {} · {:.2f}× one device · bubble {}\n", outcome.schedule,
+                  print(outcome.step_time), outcome.throughput, outcome.throughput_unit,
+                  outcome.speedup, percent(outcome.bubble_fraction));
+  const auto device = static_cast<std::size_t>(outcome.peak_device());
+  const auto& limit = outcome.memory_limit[device];
+  text += fmt::format("peak memory {} on {}{}; makespan of {} step{} {}\n",
+                      print(outcome.memory.device[device].peak), outcome.program.devices[device],
+                      !limit                   ? " (memory unknown: give --memory or --cluster)"
+                      : outcome.fit == Fit::no ? fmt::format(": does NOT fit in {}", print(*limit))
+                                               : fmt::format(" of {}: fits", print(*limit)),
+                      outcome.program.steps, outcome.program.steps == 1 ? "" : "s",
+                      print(outcome.metrics.makespan));
+  return text;
+}
+
+std::string path_line(const Outcome& outcome) {
+  std::string text = "critical path:";
+  for (const PathShare& share : shares(outcome.critical_path)) {
+    text += fmt::format(" {} {} ({})", share.kind, print(share.time),
+                        percent(part(share.time, outcome.metrics.makespan)));
+  }
+  return text + "\n";
+}
+
+int simulate_command(const CommonFlags& flags, bool timeline) {
+  const Setting setting = read_setting(flags);
+  if (setting.device_counts.size() > 1) {
+    throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
+  }
+  const ScheduleSpec spec = one_schedule(flags);
+  const Case asked = make_case(flags, setting, spec, setting.device_counts.front());
+  const Outcome outcome = study(asked);
+  const int answer = outcome.fit == Fit::no ? 1 : 0;
+  if (!flags.json.empty()) write_file(flags.json, outcome_json(setting, asked, outcome, timeline));
+  if (flags.json == "-") return answer;
+  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
+  fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome), device_table(outcome),
+             stage_table(outcome, setting.model));
+  fmt::print("{}", figure(outcome.timeline, {Time{}, 100, colour_wanted()}));
+  if (flags.quiet) return answer;
+  fmt::print("{}\n", figure_legend());
+  fmt::print("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason);
+  for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
+  return answer;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("simulate", "One schedule in full");
+  const auto flags = std::make_shared<CommonFlags>();
+  const auto timeline = std::make_shared<bool>(false);
+  add_case_flags(*command, *flags);
+  command->add_flag("--timeline", *timeline, "with --json: every span too");
+  command->footer(
+      "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
+      "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"
+      "says that the step takes 33 ms, and why. Exit code 1: it does not fit into the memory.");
+  command->callback(
+      [flags, timeline, &exit_code] { exit_code = simulate_command(*flags, *timeline); });
+}
+
+}  // namespace stageline

@@ -1,0 +1,56 @@
+// What the user names on the command line, turned into values: a trace, a cluster.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+/// TRACE is a file (native JSON or a PipeDream graph.txt, told apart by what is in it),
+/// "model:NAME@ DEVICE,…", "uniform:…", or the name of a bundled trace. `batch` is
+/// --microbatch-size: 0 keeps the trace's own. Throws UsageError or TraceError.
+struct TraceRequest {
+  std::string text;
+  int batch = 0;
+  int profile_batch = 0;               // of a PipeDream profile, which does not say its own
+  std::vector<DeviceKind> more_kinds;  // beside those of the bundled clusters
+};
+Model open_trace(const TraceRequest& request);
+
+/// All batch sizes that a file holds. "model:" and "uniform:" have one.
+std::vector<Model> open_trace_sizes(const TraceRequest& request);
+
+/// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
+std::string priced_device(const std::string& trace);
+
+/// --cluster, --link, --memory.
+struct ClusterRequest {
+  std::string cluster;           // file or name of a bundled one; empty: see below
+  std::optional<LinkSpec> link;  // with a link or a memory: equal devices
+  std::optional<Bytes> memory;   //
+  std::string priced_for;        // device kind of the trace; empty: none
+};
+
+/// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
+/// device that the trace is priced for, else equal devices with free communication. `note` says
+/// what was assumed, or is empty.
+struct ClusterChoice {
+  std::optional<Cluster> fixed;  // take the first devices of this one
+  std::optional<LinkSpec> link;  // or make equal ones
+  std::optional<Bytes> memory;
+  std::string note;
+};
+ClusterChoice choose_cluster(const ClusterRequest& request);
+Cluster cluster_of(const ClusterChoice& choice, int devices);
+
+/// "12GB/s,5us" or "12GB/s". Throws UsageError.
+LinkSpec parse_link(const std::string& text);
+
+/// Kinds of all bundled clusters, each once.
+std::vector<DeviceKind> known_kinds();
+
+}  // namespace stageline

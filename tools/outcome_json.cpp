@@ -1,0 +1,166 @@
+#include "tools/outcome_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void put_time(Json& object, const std::string& key, Time time) {
+  object[key + "_s"] = to_seconds(time);
+  object[key + "_ps"] = time.count();
+}
+
+std::string_view name(Fit fit) {
+  switch (fit) {
+    case Fit::yes:
+      return "yes";
+    case Fit::no:
+      return "no";
+    case Fit::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+Json device_json(const Outcome& outcome, std::size_t d) {
+  const DeviceMetrics& metrics = outcome.metrics.device[d];
+  const DeviceMemory& memory = outcome.memory.device[d];
+  Json device;
+  device["name"] = outcome.program.devices[d];
+  put_time(device, "busy", metrics.busy);
+  put_time(device, "idle", metrics.idle);
+  put_time(device, "span_idle", metrics.span_idle);
+  Json idle_by;
+  for (int kind = 0; kind < idle_kinds; ++kind) {
+    put_time(idle_by, std::string(stageline::name(static_cast<IdleKind>(kind))),
+             metrics.idle_by[static_cast<std::size_t>(kind)]);
+  }
+  device["idle_by"] = idle_by;
+  device["peak_bytes"] = memory.peak.count;
+  put_time(device, "peak_at", memory.peak_at);
+  Json at_peak;
+  for (int kind = 0; kind < memory_kinds; ++kind) {
+    at_peak[std::string(stageline::name(static_cast<MemoryKind>(kind)))] =
+        memory.at_peak[static_cast<std::size_t>(kind)].count;
+  }
+  device["at_peak_bytes"] = at_peak;
+  const auto& limit = outcome.memory_limit[d];
+  device["memory_bytes"] = limit ? Json(limit->count) : Json(nullptr);
+  int versions = 0;
+  for (int s = 0; s < outcome.program.stages(); ++s) {
+    for (const int device_of_stage :
+         outcome.program.placement.stage[static_cast<std::size_t>(s)].replicas) {
+      if (device_of_stage == static_cast<int>(d)) {
+        versions = std::max(versions, outcome.versions[static_cast<std::size_t>(s)].held_peak);
+      }
+    }
+  }
+  device["weight_versions"] = versions;
+  device["stash_peak"] = outcome.memory.device_stash_peak[d];
+  return device;
+}
+
+Json stage_json(const Outcome& outcome, std::size_t s) {
+  const StageVersions& versions = outcome.versions[s];
+  Json stage;
+  stage["stage"] = s;
+  Json devices = Json::array();
+  for (const int device : outcome.program.placement.stage[s].replicas) {
+    devices.push_back(outcome.program.devices[static_cast<std::size_t>(device)]);
+  }
+  stage["device"] = devices.size() == 1 ? devices[0] : devices;
+  Json layers = Json::array();
+  for (std::size_t layer = 0; layer < outcome.plan.partition.stage_of.size(); ++layer) {
+    if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
+  }
+  stage["layers"] = layers;
+  put_time(stage, "forward", outcome.costs.stage[s].forward);
+  put_time(stage, "input_grad", outcome.costs.stage[s].input_grad);
+  put_time(stage, "weight_grad", outcome.costs.stage[s].weight_grad);
+  put_time(stage, "backward", outcome.costs.stage[s].backward);
+  put_time(stage, "update", outcome.costs.stage[s].update);
+  stage["weights_bytes"] = outcome.costs.stage[s].weights.count;
+  stage["stash_bytes"] = outcome.costs.stage[s].stash().count;
+  stage["stash_peak"] = outcome.memory.stage[s].stash_peak;
+  stage["weight_versions"] = versions.held_peak;
+  stage["staleness_updates"] = {{"min", versions.staleness_min},
+                                {"mean", versions.staleness_mean},
+                                {"max", versions.staleness_max}};
+  stage["consistent_weights"] = versions.consistent;
+  return stage;
+}
+
+Json timeline_json(const Timeline& timeline) {
+  Json spans = Json::array();
+  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
+    for (const Span& span : timeline.lanes[lane]) {
+      spans.push_back({{"device", timeline.devices[lane / lane_kinds]},
+                       {"lane", stageline::name(static_cast<LaneKind>(lane % lane_kinds))},
+                       {"op", print(span.op)},
+                       {"start_ps", span.start.count()},
+                       {"end_ps", span.end.count()}});
+    }
+  }
+  return spans;
+}
+
+Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline) {
+  Json result;
+  result["schedule"] = outcome.schedule;
+  result["synchronous"] = outcome.synchrony == Synchrony::synchronous;
+  result["model"] = setting.model.name;
+  result["costs"] = stageline::name(setting.model.provenance.origin);
+  result["cluster"] = asked.cluster.name;
+  result["partition"] = print(outcome.plan.partition);
+  result["devices"] = outcome.devices;
+  result["microbatches"] = outcome.microbatches;
+  result["microbatch_size"] =
+      outcome.microbatch_size > 0 ? Json(outcome.microbatch_size) : Json(nullptr);
+  result["steps"] = outcome.program.steps;
+  put_time(result, "makespan", outcome.metrics.makespan);
+  put_time(result, "step_time", outcome.step_time);
+  result["throughput"] = outcome.throughput;
+  result["throughput_unit"] = outcome.throughput_unit;
+  result["speedup"] = outcome.speedup;
+  result["bubble_fraction"] = outcome.bubble_fraction;
+  result["exposed_link_fraction"] = outcome.exposed_link;
+  result["fits"] = name(outcome.fit);
+  Json path;
+  for (const PathShare& share : shares(outcome.critical_path))
+    put_time(path, share.kind, share.time);
+  result["critical_path"] = path;
+  for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
+    result["per_device"].push_back(device_json(outcome, d));
+  }
+  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
+    result["per_stage"].push_back(stage_json(outcome, s));
+  }
+  result["notes"] = notes(setting);
+  if (timeline) result["timeline"] = timeline_json(outcome.timeline);
+  return result;
+}
+
+}  // namespace
+
+std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
+                         bool timeline) {
+  return json_of(setting, asked, outcome, timeline).dump(2) + "\n";
+}
+
+std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
+  Json all = Json::array();
+  for (const Row& row : rows) {
+    if (row.outcome) {
+      all.push_back(json_of(setting, row.asked, *row.outcome, false));
+    } else {
+      all.push_back({{"schedule", row.schedule},
+                     {"devices", row.asked.cluster.devices.size()},
+                     {"error", row.why_not}});
+    }
+  }
+  return all.dump(2) + "\n";
+}
+
+}  // namespace stageline

@@ -1,0 +1,79 @@
+// One schedule on one problem, from names to results: what every command does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedulers/partition/partitioner.hpp"
+#include "schedulers/scheduler.hpp"
+#include "sim/costs.hpp"
+#include "sim/engine.hpp"
+#include "sim/memory.hpp"
+#include "sim/metrics.hpp"
+#include "sim/model.hpp"
+#include "sim/program.hpp"
+#include "sim/versions.hpp"
+
+namespace stageline {
+
+/// What is asked, after all names are resolved.
+struct Case {
+  Model model;                         // one micro-batch
+  Cluster cluster;                     // exactly the devices to use
+  ScheduleSpec spec;                   // ignored with a given program
+  std::optional<Program> program;      // --program
+  std::string partition = "balanced";  //
+  std::optional<WeightRule> weights;   // --weights
+  int microbatches = 0;                // per step
+  int steps = 0;  // 0: one, or for asynchronous schedules enough to run steadily
+};
+
+enum class Fit : std::uint8_t { yes, no, unknown };
+
+/// Everything that is known after the run. Times are of `program`, except the steady ones.
+struct Outcome {
+  std::string schedule;  // "gpipe:recompute=always", or the file of a given program
+  Synchrony synchrony = Synchrony::synchronous;
+  int devices = 0;
+  int microbatches = 0;
+  int microbatch_size = 0;  // samples; 0: unknown
+  std::string sample;       // "image"; empty: "sample"
+  PartitionPlan plan;
+  Program program;
+  Costs costs;
+  TaskGraph graph;
+  TaskTimes times;
+  Timeline timeline;
+  Metrics metrics;
+  MemoryProfile memory;
+  std::vector<std::optional<Bytes>> memory_limit;  // by device
+  std::vector<StageVersions> versions;
+  std::vector<PathPiece> critical_path;
+
+  Time step_time{};             // steady state: from one step's end to the next's
+  double throughput = 0;        // per second, in `throughput_unit`
+  std::string throughput_unit;  // "images/s", or "micro-batches/s" when the batch is unknown
+  double speedup = 0;           // over one device that does the same step, updates included
+  double bubble_fraction = 0;   // 1 - busy / (devices × step time), idle devices counted
+  double exposed_link = 0;      // compute time lost to links, as a fraction of devices × makespan
+  Fit fit = Fit::unknown;
+
+  int peak_device() const;    // the one with the highest memory peak
+  int versions_peak() const;  // most weight versions that any stage holds
+  double staleness_max() const;
+};
+
+/// Places, cuts, prices, schedules, completes, validates, compiles, runs and measures. Throws what
+/// those throw. `curves`: with memory over time.
+Outcome study(const Case& asked, Curves curves = Curves::none);
+
+/// Why a schedule stands where it does.
+struct Ranked {
+  std::vector<std::size_t>
+      order;             // indices into the outcomes, best first: those that do not fit last
+  std::string sentence;  // the winner among those that fit, and the reason
+};
+Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>& of);
+
+}  // namespace stageline
