@@ -189,6 +189,7 @@ struct Residuals {
 // all when none does.
 Residuals residuals_of(const std::vector<Model>& measured, const LineFit& fit) {
   std::vector<Model> refitted;
+  refitted.reserve(measured.size());
   for (const Model& model : measured) refitted.push_back(fitted(measured, fit, model.batch));
   double total = 0;
   for (const Model& model : measured) total += to_seconds(forward_backward(model));
@@ -235,9 +236,11 @@ std::string fit_note(const std::vector<Model>& measured, const LineFit& fit, int
   std::string note = fmt::format(
       "Batch {} is {}: the least-squares line a + b·batch of every quantity over the batch sizes "
       "{}; "
-      "relative residual of forward and backward over {} layers: median {:.2f} %, worst {:.2f} %{}",
+      "relative residual of forward and backward over {} layer{}: median {:.2f} %, worst {:.2f} "
+      "%{}",
       batch, batch < least || batch > most ? "extrapolated" : "interpolated", list,
-      residuals.layers, residuals.median * 100, residuals.worst * 100,
+      residuals.layers, residuals.layers == 1 ? "" : "s", residuals.median * 100,
+      residuals.worst * 100,
       residuals.worst_layer.empty() ? "" : fmt::format(" (\"{}\")", residuals.worst_layer));
   if (measured.size() == 2) note += "; two sizes fix a line, so this says little";
   return note + ".";

@@ -184,7 +184,7 @@ void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) 
       link.to = b;
       const std::string ends = fmt::format("{}-{}", nodes.names()[static_cast<std::size_t>(a)],
                                            nodes.names()[static_cast<std::size_t>(b)]);
-      link.name = name.empty() ? ends : several ? name + "." + ends : name;
+      link.name = name.empty() ? ends : several ? fmt::format("{}.{}", name, ends) : name;
       cluster.links.push_back(link);
     }
   }

@@ -1,0 +1,222 @@
+// Do cluster files say what is joined to what, and are broken ones refused?
+#include <algorithm>
+#include <random>
+
+#include "tests/traces/support.hpp"
+#include "traces/traces.hpp"
+
+using namespace stageline;
+
+namespace {
+
+const std::string valid = R"({
+  "format": "stageline-cluster 1",
+  "name": "c",
+  "source": "s",
+  "kinds": [{"name": "k", "title": "T", "memory": "16GB", "memory_bandwidth": "900GB/s",
+             "peak": {"fp32": 14e12, "fp16": 112e12}, "power_watts": 250, "price_per_hour": 2.5,
+             "source": "sheet"}],
+  "devices": [{"name": "gpu", "count": 3, "kind": "k", "host": "host0"},
+              {"name": "old", "rate": 0.5, "memory": 1000}],
+  "hosts": [{"name": "host0", "memory": "1TiB"}],
+  "switches": ["sw"],
+  "links": [{"from": "gpu*", "to": "sw", "bandwidth": "50GB/s", "latency": "1us"},
+            {"from": "old", "to": "sw", "bandwidth": "8Gbit/s", "duplex": "half", "name": "slow"},
+            {"from": "gpu*", "to": "host0", "bandwidth": "10GB/s", "latency": "5us", "name": "p"}]
+}
+)";
+
+const Cluster& bundled(const std::string& name) {
+  static std::vector<Cluster> clusters;
+  if (clusters.empty()) {
+    for (const Bundled& file : bundled_clusters()) {
+      clusters.push_back(read_cluster(std::string(file.text), std::string(file.name)));
+    }
+  }
+  const auto found = std::find_if(clusters.begin(), clusters.end(),
+                                  [&](const Cluster& c) { return c.name == name; });
+  REQUIRE_MESSAGE(found != clusters.end(), "no cluster ", name);
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("a cluster file becomes devices, hosts, switches and links") {
+  const Cluster cluster = read_cluster(valid, "c.json");
+  CHECK(cluster.name == "c");
+  REQUIRE(cluster.kinds.size() == 1);
+  const DeviceKind& kind = cluster.kinds[0];
+  CHECK(kind.memory == Bytes{16'000'000'000});
+  CHECK(kind.memory_bandwidth == Bandwidth{900'000'000'000});
+  CHECK(kind.peak == std::vector<PeakRate>{{"fp32", 14e12}, {"fp16", 112e12}});
+  CHECK(kind.power_watts == 250);
+  CHECK(kind.price_per_hour == 2.5);
+  REQUIRE(cluster.devices.size() == 4);
+  CHECK(cluster.devices[2] == Device{"gpu2", 0, Bytes{16'000'000'000}, 1, 0});
+  CHECK(cluster.devices[3] == Device{"old", -1, Bytes{1000}, 0.5, -1});
+  CHECK(cluster.hosts == std::vector<Host>{{"host0", Bytes{std::int64_t{1} << 40U}}});
+  CHECK(cluster.switches == std::vector<std::string>{"sw"});
+  // Nodes: gpu0 gpu1 gpu2 old host0 sw.
+  REQUIRE(cluster.links.size() == 7);
+  CHECK(cluster.links[1] == Link{"gpu1-sw", 1, 5, Bandwidth{50'000'000'000},
+                                 std::chrono::microseconds(1), Duplex::full});
+  CHECK(cluster.links[3] == Link{"slow", 3, 5, Bandwidth{1'000'000'000}, Time{}, Duplex::half});
+  CHECK(cluster.links[6].name == "p.gpu2-host0");
+  CHECK(cluster.links[6].to == 4);
+}
+
+TEST_CASE("a star stands for every node whose name begins so, and a pair is joined once") {
+  const auto links = [](const std::string& ends) {
+    const std::string text = R"({"format": "stageline-cluster 1", "name": "c",
+      "devices": [{"name": "a", "count": 3}, {"name": "b"}], "switches": ["a9"],
+      "links": [{)" + ends + R"(, "bandwidth": "1GB/s"}]})";
+    std::string pairs;
+    for (const Link& link : read_cluster(text, "c").links) {
+      pairs += std::to_string(link.from) + ">" + std::to_string(link.to) + " ";
+    }
+    return pairs;
+  };
+  CHECK(links(R"("from": "b", "to": "a*")") == "3>0 3>1 3>2 3>4 ");
+  CHECK(links(R"("from": "a*", "to": "b")") == "0>3 1>3 2>3 4>3 ");
+  CHECK(links(R"("from": "a*", "to": "a9")") == "0>4 1>4 2>4 ");
+  CHECK(links(R"("from": "a*", "to": "a*")") == "0>1 0>2 0>4 1>2 1>4 2>4 ");
+  CHECK(links(R"("from": "*", "to": "b*")") == "0>3 1>3 2>3 4>3 ");
+  CHECK(links(R"("from": "a*", "to": "*")") == "0>1 0>2 0>3 0>4 1>2 1>3 1>4 2>3 2>4 4>3 ");
+}
+
+TEST_CASE("every bundled cluster has routes between all its devices") {
+  CHECK(bundled_clusters().size() == 6);
+  for (const Bundled& file : bundled_clusters()) {
+    CAPTURE(file.name);
+    const Cluster& cluster = bundled(std::string(file.name));
+    CHECK(cluster.name == file.name);
+    CHECK(!cluster.source.empty());
+    for (const DeviceKind& kind : cluster.kinds) {
+      CHECK(!kind.source.empty());
+      CHECK(!kind.peak.empty());
+      CHECK(!kind.memory_bandwidth.is_unlimited());
+    }
+    const Network network = network_of(cluster);
+    for (int from = 0; from < network.devices; ++from) {
+      for (int to = 0; to < network.devices; ++to) {
+        if (from != to) CHECK(!network.between(from, to).is_free());
+      }
+      if (cluster.devices[static_cast<std::size_t>(from)].host >= 0) {
+        CHECK(!network.to_host[static_cast<std::size_t>(from)].is_free());
+      }
+    }
+  }
+}
+
+TEST_CASE("the bundled clusters carry bytes where their hardware does") {
+  struct Expected {
+    std::string name;
+    std::size_t devices;
+    std::int64_t between, to_host;  // bytes a second
+    std::int64_t memory;            // of a device; 0: unknown
+  };
+  for (const Expected& expected :
+       std::vector<Expected>{{"h100x8", 8, 450'000'000'000, 63'000'000'000, 80'000'000'000},
+                             {"h200x8", 8, 450'000'000'000, 63'000'000'000, 141'000'000'000},
+                             {"a100x8", 8, 300'000'000'000, 31'500'000'000, 80'000'000'000},
+                             {"v100x4-pcie", 4, 15'750'000'000, 15'750'000'000, 16'000'000'000},
+                             {"gtx1060x2", 2, 15'750'000'000, 15'750'000'000, 6'000'000'000},
+                             {"cpu2", 2, 5'000'000'000, 0, 0}}) {
+    CAPTURE(expected.name);
+    const Cluster& cluster = bundled(expected.name);
+    REQUIRE(cluster.devices.size() == expected.devices);
+    CHECK(cluster.devices[0].memory.value_or(Bytes{}) == Bytes{expected.memory});
+    const Network network = network_of(cluster);
+    CHECK(network.between(0, 1).bandwidth == Bandwidth{expected.between});
+    if (expected.to_host != 0) CHECK(network.to_host[1].bandwidth == Bandwidth{expected.to_host});
+  }
+  // Copies of all four V100 to the host share one link; those between pairs of them do not.
+  const Network v100 = network_of(bundled("v100x4-pcie"));
+  const auto share = [](const Route& a, const Route& b) {
+    return std::any_of(a.resources.begin(), a.resources.end(), [&](int r) {
+      return std::count(b.resources.begin(), b.resources.end(), r) > 0;
+    });
+  };
+  CHECK(share(v100.to_host[0], v100.to_host[3]));
+  CHECK(!share(v100.between(0, 1), v100.between(2, 3)));
+  // On two cores, both ways take turns.
+  const Network cores = network_of(bundled("cpu2"));
+  CHECK(share(cores.between(0, 1), cores.between(1, 0)));
+}
+
+TEST_CASE("the cluster of the README is sound") {
+  const std::string page = source_text("traces/README.md");
+  const std::size_t begin = page.rfind("```json\n", page.find("\"stageline-cluster 1\"")) + 8;
+  const Cluster cluster = read_cluster(page.substr(begin, page.find("```", begin) - begin), "r");
+  CHECK(cluster.devices.size() == 3);
+  CHECK(cluster.links.size() == 5);
+  CHECK(network_of(cluster).between(0, 2).bandwidth == Bandwidth{12'500'000'000});
+}
+
+TEST_CASE("a broken cluster is refused with its pointer and the rule") {
+  struct Broken {
+    std::string from, to, where, text;
+  };
+  for (const Broken& broken : std::vector<Broken>{
+           {"stageline-cluster 1", "stageline-trace 1", "/format", "\"stageline-cluster 1\" here"},
+           {"\"source\": \"s\"", "\"sauce\": \"s\"", "/sauce", "did you mean \"source\"?"},
+           {"\"title\"", "\"titel\"", "/kinds/0/titel", "did you mean \"title\"?"},
+           {"\"16GB\"", "\"16 gigs\"", "/kinds/0/memory", "no unit that is known"},
+           {"\"16GB\"", "-5", "/kinds/0/memory", "must not be negative"},
+           {"\"16GB\"", "true", "/kinds/0/memory", "must be a text"},
+           {"\"900GB/s\"", "900", "/kinds/0/memory_bandwidth", "must be a text, not a number"},
+           {"\"900GB/s\"", "\"0GB/s\"", "/kinds/0/memory_bandwidth", "is zero"},
+           {"\"fp32\"", "\"fp33\"", "/kinds/0/peak/fp33", "did you mean \"fp"},
+           {"14e12", "-14e12", "/kinds/0/peak/fp32", "must be a positive number (it is -14e12)"},
+           {"14e12", "0", "/kinds/0/peak/fp32", "must be a positive number"},
+           {"\"count\": 3", "\"count\": 0", "/devices/0/count", "from 1 to 4096 (it is 0)"},
+           {"\"count\": 3", "\"count\": 4096", "/devices/1", "at most 4096 devices"},
+           {"\"kind\": \"k\"", "\"kind\": \"kk\"", "/devices/0/kind", "did you mean \"k\"?"},
+           {"\"host\": \"host0\"", "\"host\": \"host1\"", "/devices/0/host", "no host \"host1\""},
+           {"\"rate\": 0.5", "\"rate\": 0", "/devices/1/rate", "positive"},
+           {"\"name\": \"old\"", "\"name\": \"gpu1\"", "/devices/1/name", "\"gpu1\" stands twice"},
+           {"\"name\": \"old\"", "\"name\": \"o d\"", "/devices/1/name", "made of letters"},
+           {"\"name\": \"old\"", "\"name\": \"\"", "/devices/1/name", "made of letters"},
+           {"[\"sw\"]", "[\"gpu0\"]", "/switches/0", "\"gpu0\" stands twice"},
+           {"\"from\": \"gpu*\"", "\"from\": \"cpu*\"", "/links/0/from", "begins with \"cpu\""},
+           {"\"to\": \"sw\"", "\"to\": \"swi\"", "/links/0/to", "did you mean \"sw\"?"},
+           {"\"from\": \"old\", \"to\": \"sw\"", "\"from\": \"old\", \"to\": \"old\"", "/links/1",
+            "two different nodes"},
+           {"\"half\"", "\"simplex\"", "/links/1/duplex", "not \"simplex\""},
+           {"\"1us\"", "\"1\"", "/links/0/latency", "has no unit"},
+           {"\"1us\"", "\"-1us\"", "/links/0/latency", "negative"},
+           {"\"bandwidth\": \"8Gbit/s\", ", "", "/links/1", "\"bandwidth\" is missing"}}) {
+    CAPTURE(broken.to);
+    const std::string text = replaced(valid, broken.from, broken.to);
+    const TraceError error = trace_error_of([&] { read_cluster(text, "c.json"); });
+    CHECK(error.where == broken.where);
+    const std::string what = error.what();
+    CAPTURE(what);
+    CHECK(contains(what, broken.text));
+  }
+}
+
+TEST_CASE("damaged clusters are read or refused, never anything else") {
+  std::mt19937 random(13);
+  const auto below = [&](std::size_t limit) { return random() % limit; };
+  int refused = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::string text = valid;
+    const std::size_t at = below(text.size());
+    if (below(2) == 0) {
+      text[at] = static_cast<char>(below(256));
+    } else {
+      const std::size_t from = below(text.size());
+      text.insert(at, text.substr(from, 1 + below(10)));
+    }
+    CAPTURE(text);
+    try {
+      const Cluster cluster = read_cluster(text, "damaged");
+      REQUIRE(!cluster.devices.empty());
+    } catch (const TraceError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 500);
+  CHECK(refused < 1000);
+}

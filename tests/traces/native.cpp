@@ -1,0 +1,205 @@
+// Does the native trace format say what was meant, and give back what it was given?
+#include <algorithm>
+#include <random>
+
+#include "tests/traces/support.hpp"
+#include "traces/traces.hpp"
+
+using namespace stageline;
+
+namespace {
+
+Time us(double microseconds) { return from_seconds(microseconds / 1e6); }
+
+// The fenced example of a format in traces/README.md.
+std::string readme_example(const std::string& format) {
+  const std::string page = source_text("traces/README.md");
+  const std::size_t inside = page.find("\"format\": \"" + format);
+  REQUIRE(inside != std::string::npos);
+  const std::size_t begin = page.rfind("```json\n", inside) + 8;
+  return page.substr(begin, page.find("```", inside) - begin);
+}
+
+// A model whose every field is drawn at random, at `sizes` batch sizes; layers in topological
+// order.
+std::vector<Model> random_models(std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t limit) { return random() % limit; };
+  const auto word = [&] {
+    static const std::vector<std::string> words{"conv", "a \"b\" \\", "ü/~", "x\ty\n", "层", "z"};
+    return words[below(words.size())] + std::to_string(below(1000));
+  };
+  const auto time = [&] {
+    return Time{static_cast<std::int64_t>(below(3) == 0 ? 0 : random() >> (8 + below(50)))};
+  };
+  const auto bytes = [&] {
+    return Bytes{static_cast<std::int64_t>(below(3) == 0 ? 0 : random() >> (2 + below(60)))};
+  };
+  std::vector<Model> models(1 + below(4));
+  Model common;
+  common.name = word();
+  common.sample = below(2) == 0 ? "" : word();
+  common.provenance.origin = static_cast<Origin>(below(3));
+  if (below(2) == 0) common.provenance.device = word();
+  if (below(2) == 0) common.provenance.method = word();
+  if (below(2) == 0) common.provenance.source = word();
+  if (below(2) == 0) common.provenance.date = "2024-01-01";
+  for (std::uint64_t n = below(3); n > 0; --n) common.provenance.notes.push_back(word());
+  const int layers = 1 + static_cast<int>(below(7));
+  for (int to = 1; to < layers; ++to) {
+    for (int from = 0; from < to; ++from) {
+      if (below(3) == 0) common.edges.push_back({from, to});
+    }
+  }
+  std::sort(common.edges.begin(), common.edges.end());
+  for (int i = 0; i < layers; ++i) {
+    Layer layer;
+    layer.name = word() + "." + std::to_string(i);
+    layer.kind = word();
+    layer.weights = bytes();
+    layer.gradients = below(2) == 0 ? layer.weights : bytes();
+    layer.optimizer_state = bytes();
+    layer.parameters = bytes().count;
+    common.layers.push_back(layer);
+  }
+  int batch = 0;
+  for (Model& model : models) {
+    model = common;
+    batch += 1 + static_cast<int>(below(64));
+    model.batch = models.size() == 1 && below(3) == 0 ? 0 : batch;
+    model.input = bytes();
+    for (Layer& layer : model.layers) {
+      layer.forward = time();
+      layer.input_grad = time();
+      layer.weight_grad = time();
+      layer.backward = below(2) == 0 ? layer.input_grad + layer.weight_grad : time();
+      layer.update = time();
+      layer.forward_spread = time();
+      layer.input_grad_spread = time();
+      layer.weight_grad_spread = time();
+      layer.output = bytes();
+      layer.stash_input_grad = bytes();
+      layer.stash_weight_grad = bytes();
+      layer.workspace = bytes();
+    }
+  }
+  return models;
+}
+
+}  // namespace
+
+TEST_CASE("the example of the README reads as the README says") {
+  const std::vector<Model> models = read_trace(readme_example("stageline-trace"), "README.md");
+  REQUIRE(models.size() == 2);
+  CHECK(models[0].batch == 16);
+  CHECK(models[1].batch == 32);
+  CHECK(models[0].sample == "image");
+  CHECK(models[1].input == Bytes{3211264});
+  CHECK(models[0].provenance.origin == Origin::synthetic);
+  CHECK(models[0].provenance.notes.size() == 1);
+  CHECK(models[0].edges == std::vector<LayerEdge>{{0, 1}, {0, 2}, {1, 2}});
+  const Layer& conv = models[1].layers.at(0);
+  CHECK(conv.forward == us(190.25));
+  CHECK(conv.backward == us(230));
+  CHECK(conv.update == us(3.5));
+  CHECK(conv.gradients == conv.weights);
+  CHECK(conv.optimizer_state == Bytes{294912});
+  CHECK(conv.stash_weight_grad == Bytes{3211264});
+  CHECK(conv.workspace == Bytes{4194304});
+  CHECK(conv.parameters == 36864);
+  const Layer& add = models[1].layers.at(2);
+  CHECK(add.forward == Time{19'000'001});
+  CHECK(add.backward == us(0.5));
+}
+
+TEST_CASE("what the writer wrote is written again byte for byte") {
+  const std::string example = readme_example("stageline-trace");
+  CHECK(write_trace(read_trace(example, "README.md")) == example);
+  for (const Bundled& bundled : bundled_traces()) {
+    CAPTURE(bundled.name);
+    const std::string text(bundled.text);
+    CHECK(write_trace(read_trace(text, std::string(bundled.name))) == text);
+  }
+}
+
+TEST_CASE("the bundled uniform8 is the uniform model with its defaults") {
+  const auto& traces = bundled_traces();
+  const auto found = std::find_if(traces.begin(), traces.end(),
+                                  [](const Bundled& b) { return b.name == "uniform8"; });
+  REQUIRE(found != traces.end());
+  CHECK(read_trace(std::string(found->text), "uniform8") ==
+        std::vector<Model>{uniform_model("uniform:layers=8")});
+}
+
+TEST_CASE("reading what was written gives the same models, whatever they hold") {
+  std::mt19937_64 random(20240501);
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<Model> models = random_models(random);
+    const std::string text = write_trace(models);
+    CAPTURE(text);
+    const std::vector<Model> again = read_trace(text, "random");
+    REQUIRE(again == models);
+    REQUIRE(write_trace(again) == text);
+  }
+}
+
+TEST_CASE("times keep every picosecond, however long they are") {
+  Model model = uniform_model("layers=1");
+  for (const std::int64_t ps : {1LL, 999'999LL, 1'000'000LL, 9'007'199'254'740'993LL,
+                                99'999'999'999'999'999LL, 100'000'000'000'000'000LL}) {
+    model.layers[0].forward = Time{ps};
+    CHECK(read_trace(write_trace({model}), "t")[0].layers[0].forward == Time{ps});
+  }
+}
+
+TEST_CASE("decimals past the picosecond are rounded once, halves up") {
+  const std::string text = write_trace({uniform_model("layers=1,forward=1ps")});
+  const auto forward = [&](const std::string& number) {
+    return read_trace(replaced(text, "0.000001", number), "t")[0].layers[0].forward.count();
+  };
+  CHECK(forward("0.0000014999999999999999999") == 1);
+  CHECK(forward("0.0000015") == 2);
+  CHECK(forward("0.0000004999999999999999999999") == 0);
+  CHECK(forward("0.0000005") == 1);
+  CHECK(forward("1.5e3") == 1'500'000'000);
+  CHECK(forward("15E-1") == 1'500'000);
+  CHECK(forward("1e-400") == 0);
+  CHECK(forward("-0") == 0);
+  CHECK(forward("-0.0") == 0);
+}
+
+TEST_CASE("layers that stand before what they read are put in order") {
+  const std::string text = replaced(readme_example("stageline-trace"), R"(["conv1", "relu1"],
+    ["conv1", "add"],
+    ["relu1", "add"])",
+                                    R"(["add", "relu1"], ["relu1", "conv1"])");
+  const std::vector<Model> models = read_trace(text, "t");
+  for (const Model& model : models) {
+    CHECK(model.layers[0].name == "add");
+    CHECK(model.layers[2].name == "conv1");
+    CHECK(model.edges == std::vector<LayerEdge>{{0, 1}, {1, 2}});
+  }
+}
+
+TEST_CASE("a trace without batch is of one unknown size") {
+  Model model = uniform_model("layers=2");
+  model.batch = 0;
+  const std::string text = write_trace({model});
+  CHECK(!contains(text, "\"batch\""));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+}
+
+TEST_CASE("models that differ in what stands once are not written as one trace") {
+  Model small = uniform_model("layers=2,batch=1");
+  Model large = uniform_model("layers=2,batch=2");
+  CHECK(read_trace(write_trace({small, large}), "t") == std::vector<Model>{small, large});
+  CHECK(contains(usage_error_of([&] {
+                   write_trace({large, small});
+                 }),
+                 "must ascend (1 follows 2)"));
+  CHECK(contains(usage_error_of([&] { write_trace({}); }), "at least one model"));
+  large.layers[1].weights += Bytes{1};
+  CHECK(contains(usage_error_of([&] {
+                   write_trace({small, large});
+                 }),
+                 "at batch 2 differs from batch 1"));
+}
