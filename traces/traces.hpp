@@ -11,17 +11,23 @@
 
 namespace stageline {
 
-/// A native trace: the same layers at one or more batch sizes, ascending. Throws TraceError with the
-/// JSON pointer of the offending value.
+/// A native trace: the same layers at one or more batch sizes, ascending. Throws TraceError with
+/// the JSON pointer of the offending value, or line and column where it is not JSON.
 std::vector<Model> read_trace(const std::string& json_text, const std::string& file);
+
+/// The same as text: read_trace gives back the very same models. They must be in topological order
+/// and ascend in batch size; throws UsageError when they differ in what a trace holds once (names,
+/// kinds, weights, edges, provenance).
 std::string write_trace(const std::vector<Model>& models);
 
 /// A PipeDream (or DAPPLE) profile, graph.txt. `batch` is the samples of its minibatch, 0 when
 /// unknown: the file does not say. Throws TraceError with the line.
 Model read_pipedream_profile(const std::string& text, const std::string& file, int batch);
 
-/// "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB,weights=4MB": equal
-/// layers of a chain, for closed forms. Throws UsageError.
+/// "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB,weights=4MB,stash=1MB,
+/// update=0,batch=1" (these are the defaults; the prefix may be left out): equal layers of a chain,
+/// for closed forms. The stash is as large as the output unless given, and all kept until W. Throws
+/// UsageError.
 Model uniform_model(const std::string& options);
 
 /// A cluster file. Throws TraceError with the JSON pointer.
