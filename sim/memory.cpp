@@ -45,14 +45,15 @@ struct VersionChange {
 // freed.
 struct Tables {
   Tables(const Program& in_program, const Costs& in_costs)
-      : program(in_program), costs(in_costs), stages(stage_graph(in_program)) {
+      : program(in_program),
+        costs(in_costs),
+        stages(stage_graph(in_program)),
+        input_grads(in_program) {
     const auto count = static_cast<std::size_t>(program.stages());
-    has_input_grad.assign(count, false);
     recomputed.resize(count);
     half_done.resize(count);
     for (const auto& list : program.ops) {
       for (const Op op : list) {
-        if (op.kind == OpKind::input_grad) has_input_grad[op.stage] = true;
         if (op.kind == OpKind::send_forward || op.kind == OpKind::send_backward)
           any_messages = true;
         if (op.kind != OpKind::recompute) continue;
@@ -93,7 +94,7 @@ struct Tables {
   const Program& program;
   const Costs& costs;
   StageGraph stages;
-  std::vector<bool> has_input_grad;
+  InputGrads input_grads;
   std::vector<std::vector<bool>> recomputed;
   std::vector<std::vector<bool>> half_done;  // I or W of a pair has ended
   bool any_messages = false;
@@ -115,7 +116,6 @@ class DeviceAccount {
       add(MemoryKind::gradients, costs.gradients);
       add(MemoryKind::optimizer, costs.optimizer_state);
     }
-    note(Time{});
   }
 
   // Frees at one moment come before allocations; each stream keeps its own order.
@@ -127,6 +127,7 @@ class DeviceAccount {
     const auto& in = timeline.lane(device, LaneKind::copy_in);
     std::size_t c = 0, s = 0, r = 0, o = 0, i = 0, v = 0;
     bool running = false;  // compute[c] has started
+    Time now{};
     while (true) {
       Time best = Time::max();
       int which = -1;
@@ -144,6 +145,8 @@ class DeviceAccount {
       offer(r < receive.size(), r < receive.size() ? receive[r].start : Time{}, 4);
       offer(i < in.size(), i < in.size() ? in[i].start : Time{}, 5);
       offer(c < compute.size() && !running, c < compute.size() ? compute[c].start : Time{}, 6);
+      if (best != now) settle(now);
+      now = best;
       switch (which) {
         case 0:
           ended(compute[c++].op);
@@ -177,7 +180,6 @@ class DeviceAccount {
           result_.at_end = use_;
           return;
       }
-      note(best);
     }
   }
 
@@ -207,7 +209,7 @@ class DeviceAccount {
     } else if (op.kind == OpKind::recompute) {
       add(MemoryKind::stash, costs.stash() - costs.boundary);
       hold(op.stage, +1);
-    } else if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
+    } else if (tables_.input_grads.takes_output_gradient(op)) {
       drop(MemoryKind::buffers, tables_.messages(op, true, false));
     }
   }
@@ -220,7 +222,8 @@ class DeviceAccount {
     } else if (op.kind == OpKind::backward) {
       drop(MemoryKind::stash, costs.stash());
       hold(op.stage, -1);
-    } else if (op.kind == OpKind::weight_grad && !tables_.has_input_grad[op.stage]) {
+    } else if (op.kind == OpKind::weight_grad &&
+               !tables_.input_grads.has(op.stage, op.microbatch)) {
       drop(MemoryKind::stash, costs.stash());
       hold(op.stage, -1);
     } else if (op.kind == OpKind::weight_grad) {
@@ -243,19 +246,14 @@ class DeviceAccount {
     half[op.microbatch] = true;
   }
 
-  void note(Time at) {
+  // A moment is over: what is held now is held until the next.
+  void settle(Time at) {
     if (sum_ > result_.peak || result_.peak == Bytes{}) {
       result_.peak = sum_;
       result_.peak_at = at;
       result_.at_peak = use_;
     }
-    if (curves_ == Curves::all) {
-      if (result_.curve.empty() || result_.curve.back().at != at) {
-        result_.curve.push_back({at, use_});
-      } else {
-        result_.curve.back().use = use_;
-      }
-    }
+    if (curves_ == Curves::all) result_.curve.push_back({at, use_});
   }
 
  public:

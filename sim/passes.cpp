@@ -146,11 +146,12 @@ Program add_transfers(Program program) {
       out.push_back(message);
     }
   };
+  const InputGrads input_grads(program);
   for (auto& list : program.ops) {
     list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
       for (const Op* op = first; op != last; ++op) {
         if (op->kind == OpKind::forward) messages(*op, OpKind::receive_forward, false, out);
-        if (op->kind == OpKind::backward || op->kind == OpKind::input_grad) {
+        if (input_grads.takes_output_gradient(*op)) {
           messages(*op, OpKind::receive_backward, true, out);
         }
       }

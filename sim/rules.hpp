@@ -167,6 +167,35 @@ void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exis
   }
 }
 
+/// Which micro-batches have an I, by stage. A first stage may do without, and its W then takes the
+/// output gradient that otherwise B or I take in.
+class InputGrads {
+ public:
+  explicit InputGrads(const Program& program) : there_(program.placement.stage.size()) {
+    for (const auto& list : program.ops) {
+      for (const Op op : list) {
+        if (op.kind != OpKind::input_grad) continue;
+        there_[op.stage].resize(program.total_microbatches());
+        there_[op.stage][op.microbatch] = true;
+      }
+    }
+  }
+
+  bool has(int stage, std::uint32_t microbatch) const {
+    const std::vector<bool>& here = there_[static_cast<std::size_t>(stage)];
+    return !here.empty() && here[microbatch];
+  }
+
+  /// The op before which a message with the output gradient arrives.
+  bool takes_output_gradient(Op op) const {
+    return op.kind == OpKind::backward || op.kind == OpKind::input_grad ||
+           (op.kind == OpKind::weight_grad && !has(op.stage, op.microbatch));
+  }
+
+ private:
+  std::vector<std::vector<bool>> there_;  // stages × micro-batches, empty where no I is
+};
+
 /// Numbers for products, so that a flat array can hold something about each: only kinds that the
 /// program makes have room. index() is -1 for what is outside.
 class ProductIndex {

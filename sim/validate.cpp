@@ -178,19 +178,18 @@ class Validator {
       refuse(one.place, one.op,
              one.sends ? "nobody receives this message" : "nobody sends this message");
     }
+    const InputGrads input_grads(program_);
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       const auto& list = program_.ops[device];
       for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind != OpKind::forward && !input_grads.takes_output_gradient(list[i]))
+          continue;
         check_brought({static_cast<int>(device), static_cast<int>(i)}, list[i]);
       }
     }
   }
 
   void check_brought(Place place, Op op) const {
-    if (op.kind != OpKind::forward && op.kind != OpKind::input_grad &&
-        op.kind != OpKind::backward) {
-      return;
-    }
     const auto home = [&](int stage) {
       const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
       return replicas[op.microbatch % replicas.size()];
