@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "sim/errors.hpp"
 #include "sim/figure.hpp"
@@ -304,7 +305,8 @@ class Lowering {
     return costs_.network.between(ends.from, ends.to);
   }
 
-  // Every pair of ends has one path, used by one lane only: that of the sender or its copy engine.
+  // Every pair of ends has one path, used by one lane only: that of the sender or its copy engine;
+  // and a second one for its part of a ring all-reduce, which has its latencies in its duration.
   std::uint16_t path_of(Op op, std::uint32_t lane) {
     const Ends ends = ends_of(op);
     const std::size_t devices = program_.devices.size();
@@ -312,7 +314,9 @@ class Lowering {
     const std::size_t column = ends.to < 0     ? devices
                                : ends.from < 0 ? devices + 1
                                                : static_cast<std::size_t>(ends.to);
-    std::uint16_t& known = path_of_pair_[row * (devices + 2) + column];
+    const bool ring = op.kind == OpKind::reduce_grad;
+    const std::size_t pair = row * (devices + 2) + column;
+    std::uint16_t& known = ring ? ring_path_of_pair_[pair] : path_of_pair_[pair];
     if (known != 0) return known;
     const Route& route = route_of(op);
     if (route.is_free() && route.resources.empty()) return 0;
@@ -321,8 +325,7 @@ class Lowering {
     }
     known = static_cast<std::uint16_t>(graph_.paths.size());
     Path path;
-    // A ring all-reduce has its latencies in its duration.
-    path.lag = op.kind == OpKind::reduce_grad ? Time{} : route.latency;
+    path.lag = ring ? Time{} : route.latency;
     for (const int resource : route.resources) {
       path.resources.push_back(static_cast<std::uint32_t>(resource));
     }
@@ -456,6 +459,7 @@ class Lowering {
   std::vector<std::uint32_t> queue_;        // lanes to walk
   std::vector<std::uint32_t> turn_;
   std::vector<std::uint16_t> path_of_pair_;  // devices × (devices, to host, from host)
+  std::map<std::size_t, std::uint16_t> ring_path_of_pair_;  // few
   std::vector<std::uint32_t> path_lane_;
   bool any_overlapped_ = false;
   TaskGraph graph_;
