@@ -34,7 +34,8 @@ std::string values(const std::vector<Model>& models, bool always_list, Get get) 
   for (const Model& model : models) same = same && get(model) == get(models[0]);
   if (models.size() == 1 || (same && !always_list)) return number(get(models[0]));
   std::string list;
-  for (const Model& model : models) list += (list.empty() ? "[" : ", ") + number(get(model));
+  for (const Model& model : models)
+    list += fmt::format("{}{}", list.empty() ? "[" : ", ", number(get(model)));
   return list + "]";
 }
 
@@ -87,8 +88,8 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
   if (layer.parameters != 0) {
     bytes.push_back(member("parameters", fmt::format("{}", layer.parameters)));
   }
-  return "{" + member("name", json_text(layer.name)) + ", " +
-         member("kind", json_text(layer.kind)) + lines_of(times) + lines_of(bytes) + "}";
+  return fmt::format("{{{}, {}{}{}}}", member("name", json_text(layer.name)),
+                     member("kind", json_text(layer.kind)), lines_of(times), lines_of(bytes));
 }
 
 std::string_view origin_text(Origin origin) {
@@ -116,7 +117,7 @@ std::string provenance_text(const Provenance& provenance) {
   if (!provenance.notes.empty()) {
     std::string notes;
     for (const std::string& note : provenance.notes) {
-      notes += (notes.empty() ? "[\n      " : ",\n      ") + json_text(note);
+      notes += fmt::format("{}{}", notes.empty() ? "[\n      " : ",\n      ", json_text(note));
     }
     text += ",\n    " + member("notes", notes + "\n    ]");
   }
@@ -171,7 +172,7 @@ std::string write_trace(const std::vector<Model>& models) {
       member("input_bytes", values(models, false, [](const Model& m) { return m.input; })));
   std::string list;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    list += (list.empty() ? "[\n    " : ",\n    ") + layer_text(models, i);
+    list += fmt::format("{}{}", list.empty() ? "[\n    " : ",\n    ", layer_text(models, i));
   }
   lines.push_back(member("layers", list + "\n  ]"));
   if (!model.edges.empty()) {
