@@ -54,8 +54,14 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::result_out_of_range) refuse("is too large");
-  if (error != std::errc{}) refuse("does not begin with a number");
+  if (error == std::errc::result_out_of_range) {
+    // Out of range is too large or too small; the sign of the exponent tells.
+    const std::string_view number(text.data(), static_cast<std::size_t>(rest - text.data()));
+    if (number.find_first_of("eE") != number.find('-') - 1) refuse("is too large");
+    value = 0;
+  } else if (error != std::errc{}) {
+    refuse("does not begin with a number");
+  }
   if (!std::isfinite(value)) refuse("is not a finite number");
   if (value < 0 || (value == 0 && std::signbit(value))) refuse("is negative");
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
@@ -86,7 +92,8 @@ Time transfer_time(Bytes bytes, Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return Time{};
   const Wide scaled_bytes = static_cast<Wide>(bytes.count) * 1'000'000'000'000;
   const Wide rate = bandwidth.bytes_per_second;
-  return Time{static_cast<std::int64_t>((scaled_bytes + rate / 2) / rate)};
+  const Wide time = (scaled_bytes + rate / 2) / rate;
+  return time < longest_input.count() ? Time{static_cast<std::int64_t>(time)} : longest_input;
 }
 
 Time from_seconds(double seconds) {

@@ -35,7 +35,8 @@ struct Bandwidth {
   constexpr bool is_unlimited() const { return *this == unlimited(); }
 };
 
-/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond.
+/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond, and at
+/// most `longest_input`.
 Time transfer_time(Bytes bytes, Bandwidth bandwidth);
 
 /// Seconds, rounded once to the nearest picosecond. Throws std::invalid_argument when the value is
@@ -51,7 +52,7 @@ Time parse_time(std::string_view text);
 Bytes parse_bytes(std::string_view text);
 Bandwidth parse_bandwidth(std::string_view text);
 
-/// Values to short text for people: "1.500 ms", "4.19 MB", "12 GB/s".
+/// Values to short text for people: "1.500 ms", "4.190 MB", "12.00 GB/s".
 std::string print(Time time);
 std::string print(Bytes bytes);
 std::string print(Bandwidth bandwidth);
