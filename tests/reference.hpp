@@ -1,0 +1,170 @@
+// A second opinion on when things run, for tests only: slow and plain, straight from a program and
+// its costs. It shares no code with sim/rules.hpp, sim/compile.cpp and sim/engine.cpp.
+#pragma once
+
+#include <cmath>
+#include <map>
+
+#include "sim/costs.hpp"
+#include "tests/needs_table.hpp"
+
+namespace stageline::test {
+
+/// What each op of a program takes, and how long after its end others can use what it made.
+class Prices {
+ public:
+  Prices(const Program& program, const Costs& costs)
+      : program_(program), costs_(costs), wires_(wires_of(program)) {}
+
+  struct Price {
+    Time duration{};
+    Time lag{};
+  };
+  Price of(Op one) const {
+    const StageCosts& stage = costs_.stage[one.stage];
+    const int here = home(one.stage, one.microbatch);
+    switch (one.kind) {
+      case OpKind::forward:
+        return {stage.forward, {}};
+      case OpKind::input_grad:
+        return {stage.input_grad, {}};
+      case OpKind::weight_grad:
+        return {stage.weight_grad, {}};
+      case OpKind::backward:
+        return {stage.backward, {}};
+      case OpKind::recompute:
+        return {stage.recompute, {}};
+      case OpKind::update:
+        return {stage.update, {}};
+      case OpKind::offload:
+        return over(costs_.network.to_host[static_cast<std::size_t>(here)], stage.stash());
+      case OpKind::prefetch:
+        return over(costs_.network.from_host[static_cast<std::size_t>(here)], stage.stash());
+      case OpKind::send_forward:
+      case OpKind::send_backward:
+        return message(one);
+      case OpKind::reduce_grad: {
+        const auto& replicas = program_.placement.stage[one.stage].replicas;
+        const auto r = static_cast<std::int64_t>(replicas.size());
+        const Route& route =
+            costs_.network.between(replicas[one.part], replicas[(one.part + 1U) % replicas.size()]);
+        const Price ring = over(route, Bytes{2 * (r - 1) * stage.gradients.count / r});
+        return {ring.duration + 2 * (r - 1) * ring.lag, {}};
+      }
+      case OpKind::receive_forward:
+      case OpKind::receive_backward:
+        break;
+    }
+    return {};
+  }
+
+  int home(int stage, std::uint32_t m) const {
+    const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
+    return replicas[m % replicas.size()];
+  }
+
+ private:
+  static Price over(const Route& route, Bytes bytes) {
+    if (route.bandwidth.is_unlimited()) return {Time{}, route.latency};
+    const long double seconds = static_cast<long double>(bytes.count) /
+                                static_cast<long double>(route.bandwidth.bytes_per_second);
+    return {Time{std::llround(seconds * 1e12L)}, route.latency};
+  }
+
+  Price message(Op one) const {
+    const bool forward = one.kind == OpKind::send_forward;
+    for (std::size_t e = 0; e < wires_.size(); ++e) {
+      const Wire& wire = wires_[e];
+      const bool is_it = forward ? wire.from == one.stage && wire.among_outgoing == one.part
+                                 : wire.to == one.stage && wire.among_incoming == one.part;
+      if (!is_it) continue;
+      const int there = home(forward ? wire.to : wire.from, one.microbatch);
+      return over(costs_.network.between(home(one.stage, one.microbatch), there),
+                  forward ? costs_.edges[e].activation : costs_.edges[e].gradient);
+    }
+    return {};
+  }
+
+  const Program& program_;
+  const Costs& costs_;
+  std::vector<Wire> wires_;
+};
+
+struct When {
+  Time start{};
+  Time end{};
+};
+
+/// By op, receives left out: when it runs if nothing is shared but lanes. An op starts when the op
+/// before it in its lane has ended and what it needs is there. Empty when the program cannot
+/// finish. Goes round and round over all ops until nothing new is known.
+inline std::map<Op, When> reference(const Program& program, const Costs& costs) {
+  const Table table(program);
+  const Prices prices(program, costs);
+  struct Item {
+    std::vector<Op> ops;  // two when overlapped
+    int before = -1;      // in its lane
+    std::vector<Op> needs;
+    Time duration{};
+    std::vector<Time> lags;
+    bool known = false;
+    Time start{};
+  };
+  std::vector<Item> items;
+  std::map<Op, std::size_t> item_of;
+  for (const auto& list : program.ops) {
+    std::map<LaneKind, int> last;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const LaneKind lane = lane_of(list[i].kind);
+      if (lane == LaneKind::receive) continue;
+      Item item;
+      item.ops.push_back(plain(list[i]));
+      if (list[i].overlapped) item.ops.push_back(plain(list[++i]));
+      if (last.count(lane) > 0) item.before = last[lane];
+      last[lane] = static_cast<int>(items.size());
+      for (const Op one : item.ops) {
+        item_of[one] = items.size();
+        item.duration += prices.of(one).duration;
+        item.lags.push_back(prices.of(one).lag);
+        for (const Op need : table.needs(one)) item.needs.push_back(need);
+      }
+      items.push_back(item);
+    }
+  }
+  std::size_t known = 0;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (Item& item : items) {
+      if (item.known) continue;
+      Time start{};
+      bool ready = true;
+      if (item.before >= 0) {
+        const Item& before = items[static_cast<std::size_t>(item.before)];
+        ready = before.known;
+        start = before.start + before.duration;
+      }
+      for (const Op need : item.needs) {
+        const auto found = item_of.find(need);
+        if (found == item_of.end() || !items[found->second].known) {
+          ready = false;
+          break;
+        }
+        const Item& maker = items[found->second];
+        start = std::max(start, maker.start + maker.duration +
+                                    maker.lags[maker.ops[0] == need ? 0 : maker.ops.size() - 1]);
+      }
+      if (!ready) continue;
+      item.known = progress = true;
+      item.start = start;
+      ++known;
+    }
+  }
+  std::map<Op, When> when;
+  if (known < items.size()) return when;
+  for (const Item& item : items) {
+    for (const Op one : item.ops) when[one] = {item.start, item.start + item.duration};
+  }
+  return when;
+}
+
+}  // namespace stageline::test
