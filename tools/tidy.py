@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy 14 over our sources: tidy.py BUILD CACHE
+
+BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
+file is compiled, its Ninja log which headers that read. A file found clean is not checked again
+until it, one of those headers, its command or .clang-tidy changes: CACHE holds an empty file for
+each such state, named by its hash. Prints what clang-tidy found; exit code 1 if anything.
+"""
+import concurrent.futures
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+TIDY = "clang-tidy-14"
+
+
+def headers_read(build):
+    """{object file: files it was made from}, paths relative to the build folder."""
+    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+    found, current = {}, None
+    for line in listing.splitlines():
+        if line.startswith("    "):
+            current.append(line.strip())
+        elif ": #deps" in line:
+            current = found.setdefault(line.split(": #deps")[0], [])
+    return found
+
+
+class Contents:
+    """What a file holds, as a hash; installed headers by size and time, for there are thousands."""
+
+    def __init__(self, root):
+        self.root = os.path.realpath(root) + os.sep
+        self.known = {}
+
+    def of(self, path):
+        if path not in self.known:
+            if not os.path.exists(path):
+                self.known[path] = "absent"
+            elif path.startswith(self.root):
+                with open(path, "rb") as file:
+                    self.known[path] = hashlib.sha256(file.read()).hexdigest()
+            else:
+                status = os.stat(path)
+                self.known[path] = f"{status.st_size} {status.st_mtime_ns}"
+        return self.known[path]
+
+
+def state(command, headers, contents, common):
+    """The hash of all that decides what clang-tidy says about this file."""
+    build = command["directory"]
+    parts = [common, command["file"], command.get("command") or " ".join(command["arguments"])]
+    for path in sorted({command["file"], *headers.get(command["output"], [])}):
+        full = os.path.realpath(os.path.join(build, path))
+        parts.append(f"{full} {contents.of(full)}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def check(build, file):
+    run = subprocess.run([TIDY, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # stderr holds a count of suppressed warnings, and what went wrong if nothing else was said.
+    return run.returncode == 0, run.stdout or run.stderr
+
+
+def main(build, cache):
+    root = os.path.realpath(".")
+    os.makedirs(cache, exist_ok=True)
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = json.load(file)
+    version = subprocess.run([TIDY, "--version"], check=True, text=True, stdout=subprocess.PIPE)
+    with open(".clang-tidy", encoding="utf-8") as file:
+        common = version.stdout + file.read()
+    headers, contents = headers_read(build), Contents(root)
+    built = os.path.realpath(build) + os.sep
+    waiting = {}  # file: the marker of its present state; one check a file serves all its programs
+    files = set()
+    for command in commands:
+        file = os.path.realpath(os.path.join(command["directory"], command["file"]))
+        if file.startswith(built) or not file.endswith(".cpp") or file in files:
+            continue  # what the build generates is not ours to style
+        files.add(file)
+        marker = os.path.join(cache, state(command, headers, contents, common))
+        if not os.path.exists(marker):
+            waiting[file] = marker
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
+        runs = {workers.submit(check, build, file): file for file in sorted(waiting)}
+        try:
+            for run in concurrent.futures.as_completed(runs):
+                clean, said = run.result()
+                if clean:
+                    open(waiting[runs[run]], "w").close()
+                else:
+                    bad += 1
+                    print(said.strip(), flush=True)
+        except KeyboardInterrupt:
+            workers.shutdown(cancel_futures=True)
+            return 130
+    print(f"{len(files)} files: {len(waiting)} checked, {bad} with findings, "
+          f"{len(files) - len(waiting)} unchanged since they were found clean")
+    return 1 if bad or not files else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} BUILD CACHE")
+    sys.exit(main(sys.argv[1], sys.argv[2]))
