@@ -47,7 +47,8 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
   struct Stage {
     int replica = -1;
     int group = 1;             // micro-batches an update
-    std::vector<int> missing;  // by update, gradients of this device not yet seen
+    std::vector<int> missing;  // by update, gradients of this device not yet seen; -1: it is placed
+    std::size_t next = 0;      // others() has seen to all updates before this one
   };
   std::vector<Stage> stages(static_cast<std::size_t>(program.stages()));
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -64,27 +65,35 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
     if (stage.replica < 0 || !makes_weight_gradient(op.kind)) continue;
     ++stage.missing[op.microbatch / static_cast<std::uint32_t>(stage.group)];
   }
-  // Updates that none of this device's micro-batches goes into (a last round that is not full)
-  // still happen here: replicas stay alike.
-  std::vector<Op> at_end;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    for (std::size_t k = 0; k < stages[s].missing.size(); ++k) {
-      if (stages[s].missing[k] > 0) continue;
-      at_end.push_back(update_op(static_cast<int>(s), static_cast<int>(k), stages[s].replica));
+  // An update that none of this device's gradients goes into (of a round that is not full) still
+  // happens here, since replicas stay alike: before the first work of a later step, or at the end.
+  const auto others = [&](std::size_t s, std::size_t before, std::vector<Op>& out) {
+    Stage& stage = stages[s];
+    for (; stage.next < before && stage.missing[stage.next] <= 0; ++stage.next) {
+      if (stage.missing[stage.next] < 0) continue;
+      out.push_back(update_op(static_cast<int>(s), static_cast<int>(stage.next), stage.replica));
     }
-  }
+  };
   list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
+    for (const Op* op = first; op != last; ++op) {
+      const Stage& stage = stages[op->stage];
+      if (stage.replica < 0 || !counts_microbatches(op->kind)) continue;
+      if (program.weights != WeightRule::flush && !makes_weight_gradient(op->kind)) continue;
+      others(op->stage, op->microbatch / static_cast<std::uint32_t>(stage.group), out);
+    }
     out.insert(out.end(), first, last);
     for (; first != last; ++first) {
       Stage& stage = stages[first->stage];
       if (stage.replica < 0 || !makes_weight_gradient(first->kind)) continue;
       const std::uint32_t k = first->microbatch / static_cast<std::uint32_t>(stage.group);
-      if (--stage.missing[k] == 0) {
-        out.push_back(update_op(first->stage, static_cast<int>(k), stage.replica));
-      }
+      if (--stage.missing[k] > 0) continue;
+      out.push_back(update_op(first->stage, static_cast<int>(k), stage.replica));
+      stage.missing[k] = -1;
     }
   });
-  list.insert(list.end(), at_end.begin(), at_end.end());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].replica >= 0) others(s, stages[s].missing.size(), list);
+  }
 }
 
 }  // namespace
@@ -168,12 +177,16 @@ Program add_transfers(Program program) {
 }
 
 Program merge_backward(Program program) {
+  // An overlapped pair is as it is: its second half is no I to grow.
+  const auto ends_pair = [](const std::vector<Op>& ops) {
+    return ops.size() > 1 && ops[ops.size() - 2].overlapped;
+  };
   for (auto& list : program.ops) {
     std::vector<Op> merged;
     for (const Op op : list) {
       const bool joins = op.kind == OpKind::weight_grad && !merged.empty() &&
                          merged.back().kind == OpKind::input_grad && merged.back().part == 0 &&
-                         !merged.back().overlapped && !op.overlapped &&
+                         !merged.back().overlapped && !op.overlapped && !ends_pair(merged) &&
                          merged.back().stage == op.stage &&
                          merged.back().microbatch == op.microbatch;
       if (joins) {
