@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "sim/errors.hpp"
 #include "sim/figure.hpp"
@@ -405,7 +406,7 @@ class Lowering {
           });
     };
     look(ops_[head_[lane]]);
-    if (awaited < 0) look(ops_[head_[lane] + 1]);  // the second of an overlapped pair
+    if (awaited < 0) look(ops_[head_[lane] + 1]);  // the second half of an overlapped pair
     for (std::uint32_t other = 0; other < head_.size(); ++other) {
       for (std::uint32_t at = head_[other]; at != end_[other]; ++at) {
         bool here = false;
@@ -426,23 +427,39 @@ class Lowering {
       lane = blocker_of(lane).lane;
     }
     seen.erase(seen.begin(), std::find(seen.begin(), seen.end(), lane));
-    // The story begins with the smallest op, so that it is always told the same way.
+    // The story begins with the first stage's smallest number: it is always told the same way.
     const auto head_op = [&](std::uint32_t of) { return ops_[head_[of]]; };
-    std::rotate(
-        seen.begin(),
-        std::min_element(seen.begin(), seen.end(),
-                         [&](std::uint32_t a, std::uint32_t b) { return head_op(a) < head_op(b); }),
-        seen.end());
+    const auto is_pair = [&](std::uint32_t of) {
+      return head_op(of).overlapped && head_[of] + 1 != end_[of];
+    };
+    const auto head_text = [&](std::uint32_t of) {
+      return is_pair(of) ? fmt::format("({};{})", print(head_op(of)), print(ops_[head_[of] + 1]))
+                         : print(head_op(of));
+    };
+    std::rotate(seen.begin(),
+                std::min_element(seen.begin(), seen.end(),
+                                 [&](std::uint32_t a, std::uint32_t b) {
+                                   const auto key = [&](std::uint32_t of) {
+                                     const Op op = head_op(of);
+                                     return std::tuple(op.stage, op.microbatch, op.kind, op.part);
+                                   };
+                                   return key(a) < key(b);
+                                 }),
+                seen.end());
     std::vector<Op> cycle;
-    std::string words = print(head_op(seen.front()));
+    std::string words = head_text(seen.front());
     for (const std::uint32_t stuck : seen) {
       const Standing standing = blocker_of(stuck);
       const Op maker = ops_[standing.at];
       cycle.push_back(head_op(stuck));
       words += fmt::format("{} needs {}", stuck == seen.front() ? "" : ", which", print(maker));
-      if (standing.at == head_[standing.lane]) continue;
-      cycle.push_back(maker);
-      words += fmt::format(", which stands behind {}", print(head_op(standing.lane)));
+      const std::uint32_t ahead = standing.at - head_[standing.lane];
+      if (ahead > 0) cycle.push_back(maker);
+      if (is_pair(standing.lane) && ahead <= 1) {
+        words += fmt::format(", half of {}", head_text(standing.lane));
+      } else if (ahead > 0) {
+        words += fmt::format(", which stands behind {}", head_text(standing.lane));
+      }
     }
     throw Deadlock("the program cannot finish: " + words, cycle, grid(program_, cycle));
   }
