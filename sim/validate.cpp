@@ -24,6 +24,7 @@ class Validator {
   void validate() {
     check_header();
     made_.assign(index_.size(), 0);
+    updated_.resize(program_.placement.stage.size());
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       const auto& list = program_.ops[device];
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -48,8 +49,14 @@ class Validator {
   }
 
   void check_header() const {
-    if (program_.microbatches < 1 || program_.steps < 1) {
-      throw ProgramError("a program needs at least one micro-batch and one step");
+    // Before room is made for them: a short text may ask for many.
+    std::int64_t ops = 0;
+    for (const auto& list : program_.ops) ops += static_cast<std::int64_t>(list.size());
+    if (ops < std::int64_t{program_.stages()} * program_.total_microbatches()) {
+      throw ProgramError(fmt::format(
+          "the program has {} ops, too few for {} stages and {} micro-batches, of which "
+          "each needs one F and either one B or I and W",
+          ops, program_.stages(), program_.total_microbatches()));
     }
     const auto devices = static_cast<int>(program_.devices.size());
     for (int s = 0; s < program_.stages(); ++s) {
@@ -110,6 +117,13 @@ class Validator {
     if ((lane == LaneKind::send || lane == LaneKind::receive) && op.kind != OpKind::reduce_grad) {
       check_message(place, op);
     }
+    if (op.kind == OpKind::update) {
+      auto& here = updated_[op.stage];
+      here.resize(static_cast<std::size_t>(updates(program_, op.stage)) * stage.replicas.size());
+      const std::size_t at = op.microbatch * stage.replicas.size() + op.part;
+      if (here[at]) refuse(place, op, "this work is done twice");
+      here[at] = true;
+    }
     makes(graph_, op, [&](Product product, int index, std::uint32_t number, int part) {
       std::uint8_t& count =
           made_[static_cast<std::size_t>(index_.index(product, index, number, part))];
@@ -153,6 +167,23 @@ class Validator {
           missing(m, part == 0 ? "I" : fmt::format("I (part {}) ", part));
         }
       }
+      if (exists(Product::offloaded, s, m) && !exists(Product::prefetched, s, m)) {
+        throw ProgramError(fmt::format(
+            "no device does {}PREFETCH{}; what an OFFLOAD takes away must come back", s, m));
+      }
+    }
+    // All updates or none: the pass that adds them leaves a stage alone that has some.
+    const auto& done = updated_[static_cast<std::size_t>(s)];
+    const auto gap = std::find(done.begin(), done.end(), false);
+    if (gap != done.end()) {
+      const auto at = static_cast<std::size_t>(gap - done.begin());
+      Op absent;
+      absent.kind = OpKind::update;
+      absent.stage = static_cast<std::uint16_t>(s);
+      absent.microbatch = static_cast<std::uint32_t>(at / place.replicas.size());
+      absent.part = static_cast<std::uint8_t>(at % place.replicas.size() & 0x7f);
+      throw ProgramError(
+          fmt::format("no device does {}; write all updates of a stage or none", print(absent)));
     }
   }
 
@@ -222,13 +253,17 @@ class Validator {
   StageGraph graph_;
   ProductIndex index_;
   std::vector<std::uint8_t> made_;
+  std::vector<std::vector<bool>> updated_;  // by stage: updates × replicas, empty without any U
   std::vector<Message> messages_;
 };
 
 }  // namespace
 
 void validate(const Program& program) {
-  // Numbers of stages first: the index below is made from them.
+  // These numbers first: the index below is made from them.
+  if (program.microbatches < 1 || program.steps < 1) {
+    throw ProgramError("a program needs at least one micro-batch and one step");
+  }
   for (std::size_t device = 0; device < program.ops.size(); ++device) {
     for (std::size_t i = 0; i < program.ops[device].size(); ++i) {
       const Op op = program.ops[device][i];
