@@ -1,0 +1,1 @@
+stageline compare small.graph.txt --batch 32 --schedule gpipe,gpipe:recompute=always,1f1b,pipedream --devices 2..4 --link 12GB/s,5us --memory 100MB --microbatches 8

@@ -1,0 +1,41 @@
+# Bad input: one sentence, exit 2. Each command stands before what it says.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+try
+try compare
+try compare no_such_trace
+try compare model:resnet5@h100
+try compare model:resnet50
+try compare model:resnet50@h1000
+try compare model:resnet50@h100,batch=0
+try compare model:resnet50@h100 --devices 9
+try compare uniform:layers=3 --devices 4
+try compare uniform:layers=3,forward=1
+try compare uniform:layers=8 --schedule 1f2b
+try compare uniform:layers=8 --schedule gpipe:recompute=sometimes
+try compare uniform:layers=8 --schedule gpipe:again=1
+try compare uniform:layers=8 --devices 0
+try compare uniform:layers=8 --devices 4..2
+try compare uniform:layers=8 --link fast
+try compare uniform:layers=8 --memory -1GB
+try compare uniform:layers=8 --microbatches 0
+try compare uniform:layers=8 --cluster h100
+try compare uniform:layers=8 --cluster h100x8 --link 1GB/s
+try compare uniform:layers=8 --partition 0-3,5- --devices 2
+try compare uniform:layers=8 --partition blanced --devices 2
+try compare uniform:layers=8 --weights new
+try compare uniform:layers=8 --program deadlock.slp
+try simulate uniform:layers=8 --schedule 1f1b,gpipe
+try simulate uniform:layers=8 --program deadlock.slp
+try simulate uniform:layers=8 --program no_such_file.slp
+try simulate uniform:layers=8 --program small.graph.txt
+try draw uniform:layers=8 --theme purple
+try draw uniform:layers=8 --svg .
+try program
+try program --check no_such_file.slp
+try import list.cmd
+try import .
+try frobnicate

@@ -1,0 +1,1 @@
+stageline import small.graph.txt --batch 32

@@ -1,0 +1,1 @@
+stageline program --check deadlock.slp
