@@ -149,7 +149,7 @@ class DeviceAccount {
       now = best;
       switch (which) {
         case 0:
-          ended(compute[c++].op);
+          for (const std::size_t end = unit_end(compute, c); c < end; ++c) ended(compute[c].op);
           running = false;
           break;
         case 1:
@@ -173,7 +173,7 @@ class DeviceAccount {
           hold(in[i++].op.stage, +1);
           break;
         case 6:
-          started(compute[c].op);
+          for (std::size_t at = c; at < unit_end(compute, c); ++at) started(compute[at].op);
           running = true;
           break;
         default:
@@ -189,6 +189,11 @@ class DeviceAccount {
     sum_ += bytes;
   }
   void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
+
+  // An overlapped pair starts as one and ends as one.
+  static std::size_t unit_end(const std::vector<Span>& spans, std::size_t at) {
+    return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
+  }
 
   void hold(std::size_t stage, int change) {
     held_[stage] += change;
