@@ -54,9 +54,9 @@ void set_knob(ScheduleSpec& spec, const std::string& item) {
   }
   std::string choices;
   for (const std::string& choice : known) choices += (choices.empty() ? "" : ", ") + choice;
-  throw UsageError(fmt::format("{} has no knob \"{}\"{} {}", spec.scheduler->name, name,
+  throw UsageError(fmt::format("{} has no knob \"{}\"{}; {}", spec.scheduler->name, name,
                                did_you_mean(name, known),
-                               known.empty() ? "It has none." : "Its knobs: " + choices + "."));
+                               known.empty() ? "it has none" : "its knobs are " + choices));
 }
 
 ScheduleSpec with_defaults(const Scheduler& scheduler) {
@@ -90,7 +90,7 @@ const Scheduler& scheduler(std::string_view name) {
     known.emplace_back(one->name);
     list += (list.empty() ? "" : ", ") + known.back();
   }
-  throw UsageError(fmt::format("there is no schedule \"{}\"{} Schedules: {}, all.", name,
+  throw UsageError(fmt::format("there is no schedule \"{}\"{}; schedules are {} and all", name,
                                did_you_mean(std::string(name), known), list));
 }
 

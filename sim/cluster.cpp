@@ -173,8 +173,8 @@ Cluster first_devices(Cluster cluster, int count) {
   if (count < 1) throw UsageError(fmt::format("--devices must be at least 1 (it is {})", count));
   if (count > have) {
     throw UsageError(fmt::format(
-        "cluster \"{}\" has {} device{}, and {} were asked for; give --devices {} or fewer, or "
-        "another --cluster",
+        "cluster \"{}\" has {} device{}, and {} were asked for; give --devices {} or fewer, "
+        "another --cluster, or equal devices by --link",
         cluster.name, have, have == 1 ? "" : "s", count, have));
   }
   const int dropped = have - count;

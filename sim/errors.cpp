@@ -34,7 +34,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
       nearest = candidate;
     }
   }
-  return nearest.empty() ? "" : ", did you mean \"" + nearest + "\"?";
+  return nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)";
 }
 
 }  // namespace stageline

@@ -113,7 +113,8 @@ TEST_CASE("every scheduler's header comment draws what the scheduler does") {
   const char* const source = std::getenv("STAGELINE_SOURCE");
   REQUIRE(source != nullptr);
   std::map<std::string, int> drawn;
-  for (const auto& file : std::filesystem::directory_iterator(source + std::string("/schedulers"))) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(source + std::string("/schedulers"))) {
     if (file.path().extension() != ".cpp") continue;
     for (const Drawn& one : figures_of(file.path())) {
       CAPTURE(file.path().filename().string());

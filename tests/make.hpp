@@ -51,8 +51,9 @@ inline Ran run_schedule(const std::string& text, int devices, const Costs& costs
       chosen.scheduler->schedule(problem_for(chosen, devices, costs, microbatches, steps)), costs);
 }
 
-/// Costs of unequal stages, seeded; zero now and then. With `transfer`, messages of unequal size over
-/// ports that two neighbours share. Stashes and weights of a few bytes, so that nothing cancels.
+/// Costs of unequal stages, seeded; zero now and then. With `transfer`, messages of unequal size
+/// over ports that two neighbours share. Stashes and weights of a few bytes, so that nothing
+/// cancels.
 inline Costs random_costs(std::mt19937& random, int stages, int devices, bool transfer) {
   Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
   std::uniform_int_distribution<int> time(0, 12);
@@ -75,9 +76,9 @@ inline Costs random_costs(std::mt19937& random, int stages, int devices, bool tr
     edge.activation = Bytes{bytes(random)};
     edge.gradient = Bytes{bytes(random)};
   }
-  costs.network = network_of(
-      uniform_cluster(devices, LinkSpec{Bandwidth{1'000'000'000'000}, Time{2 * (bytes(random) / 2)}},
-                      std::nullopt));
+  costs.network = network_of(uniform_cluster(
+      devices, LinkSpec{Bandwidth{1'000'000'000'000}, Time{2 * (bytes(random) / 2)}},
+      std::nullopt));
   return costs;
 }
 

@@ -51,10 +51,11 @@ std::string with_batch(const std::string& spec, int batch) {
     known.emplace_back(one.name);
     bundled += (bundled.empty() ? "" : ", ") + known.back();
   }
-  throw UsageError(fmt::format(
-      "there is no trace \"{}\"{} A trace is a file, model:NAME@DEVICE[,batch=N…], uniform:…, or a "
-      "bundled one ({}); see `stageline list`",
-      text, did_you_mean(text, known), bundled));
+  throw UsageError(
+      fmt::format("there is no trace \"{}\"{}; a trace is a file, model:NAME@DEVICE[,batch=N…], "
+                  "uniform:…, or a "
+                  "bundled one ({}); see `stageline list`",
+                  text, did_you_mean(text, known), bundled));
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
         known.emplace_back(one.name);
         list += (list.empty() ? "" : ", ") + known.back();
       }
-      throw UsageError(fmt::format("there is no cluster \"{}\"{} A cluster is a file or one of {}",
+      throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
                                    request.cluster, did_you_mean(request.cluster, known), list));
     }
     choice.fixed = read_cluster(read_file(request.cluster), request.cluster);

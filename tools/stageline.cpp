@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -21,6 +22,15 @@ int refuse(const std::string& message, const std::string& figure) {
 // Help and version are CLI11's to print; its errors are put into our form.
 int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
+    // CLI11 would only say that a subcommand is missing.
+    const std::string first = argc > 1 ? argv[1] : "-";
+    std::vector<std::string> known;
+    for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
+    if (first[0] != '-' && std::find(known.begin(), known.end(), first) == known.end()) {
+      return refuse(fmt::format("there is no subcommand \"{}\"{}; they are {}", first,
+                                did_you_mean(first, known), fmt::join(known, ", ")),
+                    "");
+    }
     app.parse(argc, argv);
     return exit_code;
   } catch (const CLI::Success& success) {

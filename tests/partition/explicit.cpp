@@ -119,8 +119,8 @@ TEST_CASE("ranges that are no ranges are refused") {
 TEST_CASE("names that do not fit are refused, with the nearest") {
   CHECK(refusal("relu1,poool2") ==
         "partition \"relu1,poool2\": \"poool2\" is no layer of the model, whose 10 layers are "
-        "\"conv1\" to \"fc8\"; name the last layer of every stage but the last, did you mean "
-        "\"pool2\"?");
+        "\"conv1\" to \"fc8\"; name the last layer of every stage but the last (did you mean "
+        "\"pool2\"?)");
   CHECK(refusal("pool2,relu1") ==
         "partition \"pool2,relu1\": \"relu1\" is layer 1 and stands behind layer 4; name the last "
         "layers of the stages in the order of the model, each once");
@@ -142,8 +142,8 @@ TEST_CASE("a name that several layers have is refused, with a way out") {
 TEST_CASE("a text that is nothing known gets the possibilities and the nearest") {
   CHECK(refusal("ballanced") ==
         "partition \"ballanced\" is neither a partitioner (balanced, uniform, pipedream) nor layer "
-        "ranges like 0-5,6-11,12- nor the names of the stages' last layers like conv1, did you "
-        "mean \"balanced\"?");
+        "ranges like 0-5,6-11,12- nor the names of the stages' last layers like conv1 (did you "
+        "mean \"balanced\"?)");
   CHECK(refusal("pipedreem:cost=paper").find("did you mean \"pipedream\"?") != std::string::npos);
   CHECK(refusal("relu11").find("did you mean \"relu1\"?") != std::string::npos);
   CHECK(refusal("").find("partition \"\" is neither a partitioner") == 0);

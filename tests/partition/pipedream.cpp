@@ -275,8 +275,8 @@ TEST_CASE("options that do not fit are refused") {
   };
   CHECK(refusal("cost=max") == "pipedream: cost=\"max\" is neither \"code\" nor \"paper\"");
   CHECK(refusal("csot=code") ==
-        "pipedream: option \"csot\" is not known (cost, transfers, replicate, bandwidth, levels), "
-        "did you mean \"cost\"?");
+        "pipedream: option \"csot\" is not known (cost, transfers, replicate, bandwidth, levels)"
+        " (did you mean \"cost\"?)");
   CHECK(refusal("cost") == "pipedream: \"cost\" in \"cost\" has no value; write key=value");
   CHECK(refusal("levels=4") ==
         "pipedream: level \"4\" is not \"<machines>@<bandwidth>\" with at least 1 machine, like "

@@ -48,7 +48,7 @@ TEST_CASE("options that uniform does not know are refused with the nearest") {
   const auto error = [](const std::string& options) {
     return usage_error_of([&] { uniform_model(options); });
   };
-  CHECK(contains(error("uniform:forwards=1ms"), "\"forwards\", did you mean \"forward\"?"));
+  CHECK(contains(error("uniform:forwards=1ms"), "\"forwards\" (did you mean \"forward\"?)"));
   CHECK(contains(error("layers=0"), "from 1 to 1000000 (it is \"0\")"));
   CHECK(contains(error("layers=8x"), "(it is \"8x\")"));
   CHECK(contains(error("layers=99999999999"), "layers must be"));
