@@ -223,6 +223,7 @@ Model roofline(const ModelShape& shape, const DeviceKind& device, const Roofline
   model.sample = shape.sample;
   for (const LayerShape& layer : shape.layers) model.layers.push_back(priced(layer, price));
   model.edges = shape.edges;
+  std::sort(model.edges.begin(), model.edges.end());
   model.input = Bytes{product("the input", "its bytes", shape.input,
                               product("the input", "its bytes", price.batch, price.dtype.bytes))};
   model.provenance = provenance_of(shape, device, price, options);

@@ -231,9 +231,12 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
       outcome.devices == 1 ? " device" : " devices", outcome.microbatches, size,
       outcome.program.steps > 1 ? fmt::format(", {} steps shown", outcome.program.steps) : "",
       print(outcome.step_time), outcome.bubble_fraction * 100);
+  // A method may say for itself what kind of number it gives.
+  const Provenance& costs = setting.model.provenance;
+  const std::string origin(name(costs.origin));
+  const bool said = costs.method.compare(0, origin.size(), origin) == 0;
   drawing.footnotes.push_back(fmt::format(
-      "Costs {}: {}.{}", name(setting.model.provenance.origin),
-      setting.model.provenance.method.empty() ? "no method given" : setting.model.provenance.method,
+      "Costs {}{}.{}", said ? "" : origin + (costs.method.empty() ? "" : ": "), costs.method,
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
   if (!setting.cluster.note.empty())
     drawing.footnotes.push_back("Note: " + setting.cluster.note + ".");
