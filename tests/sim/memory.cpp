@@ -1,0 +1,287 @@
+// How many bytes does each device hold, and until when?
+#include "sim/memory.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/versions.hpp"
+#include "tests/random_program.hpp"
+#include "tests/text.hpp"
+
+namespace stageline {
+namespace {
+
+using test::straight_text;
+
+// Bytes that tell each other apart in any sum; F=1, I=1, W=1.
+Costs coded_costs(int stages, int transfer = 0) {
+  Costs costs = uniform_costs(stages, stages, Time{1}, Time{1}, Time{1}, Time{transfer});
+  for (StageCosts& stage : costs.stage) {
+    stage.weights = Bytes{};
+    stage.gradients = Bytes{};
+    stage.boundary = Bytes{10};
+    stage.stash_input_grad = Bytes{100};
+    stage.stash_weight_grad = Bytes{1000};
+  }
+  return costs;
+}
+
+// The curve of one category on one device: "0:1100 3:0", at changes only.
+std::string curve(const test::Simulated& ran, const Costs& costs, int device, MemoryKind kind) {
+  const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline, Curves::all);
+  std::string text;
+  Bytes last{-1};
+  for (const MemoryPoint& point : profile.device[static_cast<std::size_t>(device)].curve) {
+    const Bytes now = point.use[static_cast<std::size_t>(kind)];
+    if (now == last) continue;
+    last = now;
+    text += (text.empty() ? "" : " ") + std::to_string(point.at.count()) + ":" +
+            std::to_string(now.count);
+  }
+  return text;
+}
+std::string curve(const std::string& text, const Costs& costs, MemoryKind kind, int device = 0) {
+  return curve(test::simulated(parse_program(text), costs), costs, device, kind);
+}
+
+TEST_CASE("B frees the whole stash, at its end") {
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0F1 0B0 0B1\n"), coded_costs(1), MemoryKind::stash) ==
+        "0:1100 1:2200 4:1100 6:0");
+}
+
+TEST_CASE("I frees what only I reads, W the rest, in either order") {
+  const Costs costs = coded_costs(2);
+  const auto second = [&](const std::string& ops, const std::string& header) {
+    return curve(straight_text(2, 1, "gpu0: 0F0 0B0\ngpu1: " + ops + "\n", header), costs,
+                 MemoryKind::stash, 1);
+  };
+  CHECK(second("1F0 1I0 1W0", "") == "0:0 1:1100 3:1000 4:0");
+  CHECK(second("1F0 1W0 1I0", "independent_w: 1\n") == "0:0 1:1100 3:100 4:0");
+}
+
+TEST_CASE("a first stage without I frees all with its W") {
+  CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), coded_costs(1), MemoryKind::stash) ==
+        "0:1100 2:0");
+}
+
+TEST_CASE("a recomputed micro-batch keeps its input until R makes the stash again") {
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0F1 0R0 0B0 0R1 0B1\n"), coded_costs(1),
+              MemoryKind::stash) == "0:10 1:20 2:1110 5:1100 8:0");
+  const Costs costs = coded_costs(1);
+  const test::Simulated ran =
+      test::simulated(parse_program(straight_text(1, 2, "gpu0: 0F0 0F1 0R0 0B0 0R1 0B1\n")), costs);
+  const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline);
+  CHECK(profile.stage[0].stash_peak == 1);
+  CHECK(profile.device_stash_peak[0] == 1);
+  CHECK(profile.device[0].peak == Bytes{1110});
+  CHECK(profile.device[0].peak_at == Time{2});
+}
+
+TEST_CASE("an offloaded stash leaves when the copy ends and is back when the other begins") {
+  Costs costs = coded_costs(1);
+  costs.network.to_host[0].bandwidth = Bandwidth{1'100'000'000'000'000};  // 1 ps
+  costs.network.from_host[0].bandwidth = Bandwidth{550'000'000'000'000};  // 2 ps
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0OFFLOAD0 0F1 0PREFETCH0 0B0 0B1\n"), costs,
+              MemoryKind::stash) == "0:1100 1:2200 6:1100 8:0");
+  Costs slow = costs;
+  slow.network.from_host[0].latency = Time{4};
+  slow.network.to_host[0].latency = Time{3};
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0OFFLOAD0 0F1 0PREFETCH0 0B0 0B1\n"), slow,
+              MemoryKind::stash) == "0:1100 1:2200 2:1100 5:2200 13:1100 15:0");
+}
+
+TEST_CASE("a message is held from its making to its sending, and from its coming to its reading") {
+  Costs costs = coded_costs(2, 4);
+  costs.edges[0].activation = Bytes{5};
+  costs.edges[0].gradient = Bytes{3};
+  const std::string text =
+      straight_text(2, 2,
+                    "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                    "gpu1: 1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1\n");
+  // gpu0: F 0-1 and 1-2, sends 1-6 and 6-11. gpu1: receives 1-6 and 6-11, F 6-7 and 11-12, B 12-14
+  // and 14-16, sends 14-17 and 17-20. gpu0: receives 14-17 and 17-20, B 17-19 and 20-22.
+  CHECK(curve(text, costs, MemoryKind::buffers, 0) == "0:0 1:5 2:10 6:5 11:0 14:3 20:0");
+  CHECK(curve(text, costs, MemoryKind::buffers, 1) == "0:0 1:5 11:0 14:3 16:6 17:3 20:0");
+}
+
+TEST_CASE("workspace is there while an op of the stage runs") {
+  Costs costs = coded_costs(2);
+  costs.stage[0].workspace = Bytes{7};
+  costs.stage[0].update = Time{2};
+  CHECK(curve(straight_text(2, 1, "gpu0: 0F0 0B0 0U0\ngpu1: 1F0 1B0 1U0\n"), costs,
+              MemoryKind::workspace) == "0:7 1:0 4:7 8:0");
+}
+
+TEST_CASE("the halves of an overlapped pair hold their memory at the same time") {
+  Costs costs = coded_costs(1);
+  costs.stage[0].workspace = Bytes{7};
+  const std::string text = straight_text(1, 2, "gpu0: 0F0 (0F1;0B0)OVERLAP_F_B 0B1\n");
+  CHECK(curve(text, costs, MemoryKind::stash) == "0:1100 1:2200 4:1100 6:0");
+  CHECK(curve(text, costs, MemoryKind::workspace) == "0:7 1:14 4:7 6:0");
+  const std::string turned = straight_text(1, 2, "gpu0: 0F0 (0B0;0F1)OVERLAP_F_B 0B1\n");
+  CHECK(curve(turned, costs, MemoryKind::stash) == "0:1100 1:2200 4:1100 6:0");
+  const test::Simulated ran = test::simulated(parse_program(turned), costs);
+  CHECK(memory_of(ran.program, costs, ran.timeline).device_stash_peak[0] == 2);
+}
+
+TEST_CASE("weights, gradients and optimizer state are there all the time, on every replica") {
+  Costs costs = uniform_costs(2, 3, Time{1}, Time{1}, Time{1});
+  costs.stage[0].weights = Bytes{5};
+  costs.stage[0].gradients = Bytes{50};
+  costs.stage[0].optimizer_state = Bytes{500};
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 2\nstage 0: a+b\nstage 1: b\n"
+      "a: 0F0 0B0\nb: 0F1 1F0 1F1 1B0 1B1 0B1\nc:\n";
+  const test::Simulated ran = test::simulated(parse_program(text), costs);
+  const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline);
+  const auto use = [&](int device, MemoryKind kind) {
+    return profile.device[static_cast<std::size_t>(device)].at_end[static_cast<std::size_t>(kind)];
+  };
+  CHECK(use(0, MemoryKind::weights) == Bytes{5});
+  CHECK(use(1, MemoryKind::weights) == Bytes{6});
+  CHECK(use(1, MemoryKind::gradients) == Bytes{51});
+  CHECK(use(1, MemoryKind::optimizer) == Bytes{500});
+  CHECK(profile.device[2].peak == Bytes{});
+  CHECK(profile.stage[0].stash_peak == 1);
+  CHECK(profile.stage[1].stash_peak == 2);
+  CHECK(profile.device_stash_peak == std::vector<int>{1, 3, 0});
+}
+
+TEST_CASE("every kind of memory has a name") {
+  std::string names;
+  for (int kind = 0; kind < memory_kinds; ++kind) {
+    names += std::string(name(static_cast<MemoryKind>(kind))) + " ";
+  }
+  CHECK(names == "weights versions gradients optimizer stash buffers workspace ");
+}
+
+// ---- against the contract, interval by interval -------------------------------------------------
+
+struct Held {
+  int device = 0;
+  MemoryKind kind = MemoryKind::stash;
+  Bytes bytes;
+  Time from{};
+  Time to{};
+};
+
+// All that the header of memory.hpp says is held, one by one.
+std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
+  const Program& program = ran.program;
+  std::map<Op, Span> span;
+  std::map<Op, int> device;
+  for (std::size_t lane = 0; lane < ran.timeline.lanes.size(); ++lane) {
+    for (const Span& one : ran.timeline.lanes[lane]) {
+      span[test::plain(one.op)] = one;
+      device[test::plain(one.op)] = static_cast<int>(lane / lane_kinds);
+    }
+  }
+  const auto has = [&](OpKind kind, int s, std::uint32_t m) {
+    return span.count(test::op(kind, s, m)) > 0;
+  };
+  const auto of = [&](OpKind kind, int s, std::uint32_t m) { return span[test::op(kind, s, m)]; };
+  std::vector<Held> all;
+  for (int s = 0; s < program.stages(); ++s) {
+    const StageCosts& stage = costs.stage[static_cast<std::size_t>(s)];
+    for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
+      const bool whole = has(OpKind::backward, s, m);
+      const bool input_grad = has(OpKind::input_grad, s, m);
+      const Time w_end = of(whole ? OpKind::backward : OpKind::weight_grad, s, m).end;
+      const Time i_end = input_grad ? of(OpKind::input_grad, s, m).end : w_end;
+      const int here = device[test::op(OpKind::forward, s, m)];
+      const Time made = of(OpKind::forward, s, m).start;
+      Time from = made;
+      if (has(OpKind::recompute, s, m)) {
+        from = of(OpKind::recompute, s, m).start;
+        all.push_back({here, MemoryKind::stash, stage.boundary, made, from});
+      }
+      if (has(OpKind::offload, s, m)) {
+        const Time gone = of(OpKind::offload, s, m).end;
+        from = of(OpKind::prefetch, s, m).start;
+        all.push_back({here, MemoryKind::stash, stage.stash(), made, gone});
+      }
+      all.push_back({here, MemoryKind::stash, stage.stash_input_grad, from, i_end});
+      all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, from, w_end});
+    }
+  }
+  const std::vector<test::Wire> wires = test::wires_of(program);
+  for (const auto& [op, when] : span) {
+    if (lane_of(op.kind) == LaneKind::compute) {
+      all.push_back({device[op], MemoryKind::workspace, costs.stage[op.stage].workspace, when.start,
+                     when.end});
+    }
+    const int s = op.stage;
+    const std::uint32_t m = op.microbatch;
+    const OpKind backward = has(OpKind::backward, s, m)     ? OpKind::backward
+                            : has(OpKind::input_grad, s, m) ? OpKind::input_grad
+                                                            : OpKind::weight_grad;
+    for (std::size_t e = 0; e < wires.size(); ++e) {
+      const bool out = wires[e].from == s && wires[e].among_outgoing == op.part;
+      const bool in = wires[e].to == s && wires[e].among_incoming == op.part;
+      const Bytes activation = costs.edges[e].activation;
+      const Bytes gradient = costs.edges[e].gradient;
+      if (out && op.kind == OpKind::send_forward) {
+        all.push_back(
+            {device[op], MemoryKind::buffers, activation, of(OpKind::forward, s, m).end, when.end});
+      } else if (in && op.kind == OpKind::receive_forward) {
+        all.push_back({device[op], MemoryKind::buffers, activation, when.start,
+                       of(OpKind::forward, s, m).start});
+      } else if (in && op.kind == OpKind::send_backward) {
+        all.push_back(
+            {device[op], MemoryKind::buffers, gradient, of(backward, s, m).end, when.end});
+      } else if (out && op.kind == OpKind::receive_backward) {
+        all.push_back(
+            {device[op], MemoryKind::buffers, gradient, when.start, of(backward, s, m).start});
+      }
+    }
+  }
+  return all;
+}
+
+TEST_CASE("random programs: the curve is the sum of all that is held, at every moment") {
+  test::RandomPrograms random(61);
+  for (int i = 0; i < 150; ++i) {
+    const test::RandomProgram made = random.make(i % 2 == 0);
+    const Costs& costs = made.costs;
+    const test::Simulated ran = test::simulated(complete(made.program, costs), costs);
+    CAPTURE(print(ran.program));
+    const std::vector<Held> held = intervals(ran, costs);
+    const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline, Curves::all);
+    for (std::size_t device = 0; device < profile.device.size(); ++device) {
+      const std::vector<MemoryPoint>& curve = profile.device[device].curve;
+      std::set<Time> moments;
+      for (const Held& one : held) {
+        moments.insert(one.from);
+        moments.insert(one.to);
+      }
+      bool right = true;
+      for (const Time at : moments) {
+        MemoryUse expected{};
+        for (const Held& one : held) {
+          if (one.device != static_cast<int>(device) || at < one.from || at >= one.to) continue;
+          expected[static_cast<std::size_t>(one.kind)] += one.bytes;
+        }
+        auto point = std::find_if(curve.begin(), curve.end(),
+                                  [&](const MemoryPoint& later) { return later.at > at; });
+        REQUIRE(point != curve.begin());
+        --point;
+        for (const MemoryKind kind :
+             {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace}) {
+          const auto k = static_cast<std::size_t>(kind);
+          right = right && expected[k] == point->use[k];
+        }
+      }
+      REQUIRE(right);
+      Bytes peak{};
+      for (const MemoryPoint& point : curve) peak = std::max(peak, total(point.use));
+      CHECK(profile.device[device].peak == peak);
+      CHECK(total(profile.device[device].at_peak) == peak);
+      for (const MemoryKind kind :
+           {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace, MemoryKind::versions}) {
+        CHECK(profile.device[device].at_end[static_cast<std::size_t>(kind)] == Bytes{});
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stageline
