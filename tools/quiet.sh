@@ -58,6 +58,6 @@ compile() {  # folder, targets...
     ninja -C "$dir" "$@" || rc=$?
     ended "$rc" "$dir: building" "$started"
   else
-    quietly "$dir/build.log" "$dir: building" ninja -C "$dir" "$@"
+    quietly "$dir/build.log" "$dir: building" ninja --quiet -C "$dir" "$@"
   fi
 }
