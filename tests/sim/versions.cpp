@@ -1,0 +1,143 @@
+// Which version of its weights does each op read, how old is it, and how many are kept?
+#include "sim/versions.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/memory.hpp"
+#include "tests/text.hpp"
+
+namespace stageline {
+namespace {
+
+using test::straight_text;
+
+std::string words(const StageVersions& versions) {
+  const auto number = [](double value) {
+    std::string text = std::to_string(value);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text;
+  };
+  return std::to_string(versions.held_peak) + " held, stale " + number(versions.staleness_min) +
+         " to " + number(versions.staleness_max) + ", " + number(versions.staleness_mean) +
+         " in the mean" + (versions.consistent ? "" : ", mixed");
+}
+
+// F=1, B=2, U=0 on stages of one device each; stage 0.
+std::string stage(const std::string& text, int which = 0) {
+  const Program program = parse_program(text);
+  const auto devices = static_cast<int>(program.devices.size());
+  const Costs costs = uniform_costs(program.stages(), devices, Time{1}, Time{1}, Time{1});
+  const test::Simulated ran = test::simulated(add_reductions(add_updates(program)), costs);
+  return words(versions_of(ran.program, ran.timeline).at(static_cast<std::size_t>(which)));
+}
+std::string one_stage(const std::string& rule, int microbatches, const std::string& ops,
+                      const std::string& header = "") {
+  return stage(
+      straight_text(1, microbatches, "gpu0: " + ops + "\n", "weights: " + rule + "\n" + header));
+}
+
+TEST_CASE("with a flush there is one version and nothing is stale") {
+  CHECK(one_stage("flush", 2, "0F0 0F1 0B0 0B1 0F2 0F3 0B2 0B3", "steps: 2\n") ==
+        "1 held, stale 0 to 0, 0 in the mean");
+}
+
+TEST_CASE("a forward of the next step before the update is stale, and its backward reads another") {
+  CHECK(one_stage("flush", 1, "0F0 0F1 0B0 0B1", "steps: 2\n") ==
+        "1 held, stale 0 to 1, 0.5 in the mean, mixed");
+}
+
+TEST_CASE("a stashed backward reads what its forward read") {
+  // F1 reads version 0 and its own update is the second.
+  CHECK(one_stage("stash", 4, "0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3") ==
+        "2 held, stale 0 to 1, 0.75 in the mean");
+  CHECK(one_stage("stash", 4, "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3") ==
+        "2 held, stale 0 to 3, 1.5 in the mean");
+}
+
+TEST_CASE("without a stash the backward reads what is there") {
+  CHECK(one_stage("latest", 4, "0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3") ==
+        "1 held, stale 0 to 1, 0.75 in the mean, mixed");
+  CHECK(one_stage("latest", 2, "0F0 0B0 0F1 0B1") == "1 held, stale 0 to 0, 0 in the mean");
+}
+
+TEST_CASE("an old version is kept from its successor's coming to its last reading") {
+  const Program program = add_updates(
+      parse_program(straight_text(1, 3, "gpu0: 0F0 0F1 0B0 0F2 0B1 0B2\n", "weights: stash\n")));
+  Costs costs = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
+  costs.stage[0].weights = Bytes{5};
+  const test::Simulated ran = test::simulated(program, costs);
+  CHECK(test::lanes(ran.timeline) ==
+        "gpu0 compute: 0F0 0-1, 0F1 1-2, 0B0 2-4, 0U0 4-4, 0F2 4-5, 0B1 5-7, 0U1 7-7, 0B2 7-9, "
+        "0U2 9-9\n");
+  std::string events;
+  const std::vector<StageVersions> versions = versions_of(program, ran.timeline);
+  for (const VersionEvent& event : versions[0].events) {
+    events += std::to_string(event.at.count()) + (event.change > 0 ? "+ " : "- ");
+  }
+  // Version 0 is read until B1 ends; version 1 (read by F2) is old from U1 on until B2 ends.
+  CHECK(events == "4+ 7- 7+ 9- ");
+  const MemoryProfile profile = memory_of(program, costs, ran.timeline, Curves::all);
+  std::string bytes;
+  for (const MemoryPoint& point : profile.device[0].curve) {
+    bytes += std::to_string(point.at.count()) + ":" +
+             std::to_string(point.use[static_cast<std::size_t>(MemoryKind::versions)].count) + " ";
+  }
+  CHECK(bytes == "0:0 1:0 2:0 4:5 5:5 7:5 9:0 ");
+}
+
+TEST_CASE("under flush and latest no old version costs memory") {
+  for (const char* const rule : {"flush", "latest"}) {
+    const Program program = add_updates(parse_program(straight_text(
+        1, 1, "gpu0: 0F0 0F1 0B0 0B1\n", std::string("steps: 2\nweights: ") + rule + "\n")));
+    Costs costs = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
+    const test::Simulated ran = test::simulated(program, costs);
+    const MemoryProfile profile = memory_of(program, costs, ran.timeline, Curves::all);
+    for (const MemoryPoint& point : profile.device[0].curve) {
+      CHECK(point.use[static_cast<std::size_t>(MemoryKind::versions)] == Bytes{});
+    }
+  }
+}
+
+// Warm-up 1 and 0, as PipeDream has it with two stages.
+const std::string two_stages =
+    "gpu0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4 0B3 0B4\n"
+    "gpu1: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4\n";
+
+TEST_CASE("vertical sync gives every stage the version that the first one had") {
+  const std::string stashed = straight_text(2, 5, two_stages, "weights: stash\n");
+  CHECK(stage(stashed, 0) == "2 held, stale 0 to 1, 0.8 in the mean");
+  CHECK(stage(stashed, 1) == "1 held, stale 0 to 0, 0 in the mean");
+  const std::string synced = straight_text(2, 5, two_stages, "weights: vertical_sync\n");
+  CHECK(stage(synced, 0) == "2 held, stale 0 to 1, 0.8 in the mean");
+  CHECK(stage(synced, 1) == "2 held, stale 0 to 1, 0.8 in the mean");
+}
+
+TEST_CASE("with two buffers a step's backward reads what its forward read, one step old") {
+  // Two micro-batches a step; the warm-up lets step 1 begin before the update of step 0.
+  CHECK(one_stage("double_buffer", 2, "0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4 0B3 0F5 0B4 0B5",
+                  "steps: 3\n") == "2 held, stale 0 to 1, 0.333333 in the mean");
+}
+
+TEST_CASE("replicas count their own updates, one a round") {
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 8\nweights: stash\nstage 0: a+b\nstage 1: c\n"
+      "a: 0F0 0F2 0B0 0F4 0B2 0F6 0B4 0B6\n"
+      "b: 0F1 0F3 0B1 0F5 0B3 0F7 0B5 0B7\n"
+      "c: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4 1F5 1B5 1F6 1B6 1F7 1B7\n";
+  CHECK(stage(text, 0) == "2 held, stale 0 to 1, 0.75 in the mean");
+  CHECK(stage(text, 1) == "1 held, stale 0 to 0, 0 in the mean");
+}
+
+TEST_CASE("a recomputation and an input gradient read weights, a weight gradient does not") {
+  // The W comes after the update of the other micro-batch; the I and the R do not.
+  CHECK(one_stage("latest", 2, "0F0 0F1 0I0 0I1 0W0 0W1") ==
+        "1 held, stale 0 to 1, 0.5 in the mean");
+  CHECK(one_stage("latest", 2, "0F0 0F1 0I0 0W0 0I1 0W1") ==
+        "1 held, stale 0 to 1, 0.5 in the mean, mixed");
+  CHECK(one_stage("latest", 2, "0F0 0F1 0I0 0W0 0R1 0W1") ==
+        "1 held, stale 0 to 1, 0.5 in the mean, mixed");
+}
+
+}  // namespace
+}  // namespace stageline
