@@ -7,13 +7,26 @@
 namespace stageline {
 namespace {
 
-bool holds(const Program& program, OpKind kind, int stage) {
+// By stage, whether the program has an op of that kind.
+std::vector<bool> stages_with(const Program& program, OpKind kind) {
+  std::vector<bool> with(static_cast<std::size_t>(program.stages()));
   for (const auto& list : program.ops) {
     for (const Op op : list) {
-      if (op.kind == kind && op.stage == stage) return true;
+      if (op.kind == kind) with[op.stage] = true;
     }
   }
-  return false;
+  return with;
+}
+
+bool is_message(Op op) {
+  return op.kind == OpKind::send_forward || op.kind == OpKind::receive_forward ||
+         op.kind == OpKind::send_backward || op.kind == OpKind::receive_backward;
+}
+
+bool has_messages(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
+    return std::any_of(list.begin(), list.end(), is_message);
+  });
 }
 
 bool makes_weight_gradient(OpKind kind) {
@@ -99,8 +112,8 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
 }  // namespace
 
 Program add_updates(Program program) {
-  std::vector<bool> wanted;
-  for (int s = 0; s < program.stages(); ++s) wanted.push_back(!holds(program, OpKind::update, s));
+  std::vector<bool> wanted = stages_with(program, OpKind::update);
+  wanted.flip();
   for (std::size_t device = 0; device < program.ops.size(); ++device) {
     update_one_device(program, static_cast<int>(device), wanted);
   }
@@ -108,11 +121,9 @@ Program add_updates(Program program) {
 }
 
 Program add_reductions(Program program) {
-  std::vector<bool> wanted;
-  for (int s = 0; s < program.stages(); ++s) {
-    const bool replicated =
-        program.placement.stage[static_cast<std::size_t>(s)].replicas.size() > 1;
-    wanted.push_back(replicated && !holds(program, OpKind::reduce_grad, s));
+  std::vector<bool> wanted = stages_with(program, OpKind::reduce_grad);
+  for (std::size_t s = 0; s < wanted.size(); ++s) {
+    wanted[s] = program.placement.stage[s].replicas.size() > 1 && !wanted[s];
   }
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return program;
   for (auto& list : program.ops) {
@@ -129,13 +140,8 @@ Program add_reductions(Program program) {
 }
 
 Program add_transfers(Program program) {
+  if (has_messages(program)) return program;
   const StageGraph graph = stage_graph(program);
-  for (int s = 0; s < program.stages(); ++s) {
-    for (const OpKind kind : {OpKind::send_forward, OpKind::receive_forward, OpKind::send_backward,
-                              OpKind::receive_backward}) {
-      if (holds(program, kind, s)) return program;
-    }
-  }
   const auto home = [&](int stage, std::uint32_t m) {
     const auto& replicas = program.placement.stage[static_cast<std::size_t>(stage)].replicas;
     return replicas[m % replicas.size()];
