@@ -25,6 +25,9 @@ struct Problem {
   Knobs knobs;
 };
 
+/// Forwards in one program; with them come as many backwards, and messages.
+inline constexpr int most_forwards = 1 << 24;
+
 /// A program with everything but its ops: devices, placement, edges, micro-batches, steps.
 Program blank_program(const Problem& problem, std::string schedule, WeightRule weights);
 

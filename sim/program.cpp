@@ -92,7 +92,10 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
                          static_cast<Product>(product) == Product::sent_gradient;
     const std::size_t rows = by_edge ? graph.edges.size() : graph.in.size();
     row.base = base;
-    base += static_cast<std::int64_t>(rows) * row.columns * row.parts;
+    // An odd number of cache lines (16 numbers of 4 bytes) apart, for stages are walked side by
+    // side: micro-batches in powers of two would put them all in one set of the cache.
+    row.stride = 16 * ((static_cast<std::int64_t>(row.columns) * row.parts / 16 + 1) | 1);
+    base += static_cast<std::int64_t>(rows) * row.stride;
   }
   size_ = static_cast<std::size_t>(base);
 }
@@ -105,12 +108,14 @@ Program blank_program(const Problem& problem, std::string schedule, WeightRule w
   if (problem.steps < 1) {
     throw UsageError(fmt::format("--steps must be at least 1 (it is {})", problem.steps));
   }
-  // Numbers of ops have 31 bits; 2^26 micro-batches a stage are far beyond what memory holds
-  // anyway.
-  if (static_cast<std::int64_t>(problem.microbatches) * problem.steps > (std::int64_t{1} << 26)) {
-    throw UsageError(
-        fmt::format("{} micro-batches × {} steps are more than 2^26 = 67108864; ask for fewer",
-                    problem.microbatches, problem.steps));
+  // A forward and its backward come to some 400 bytes by the time they are drawn.
+  const int stages = problem.placement.stages();
+  const double forwards = static_cast<double>(problem.microbatches) * problem.steps * stages;
+  if (forwards > most_forwards) {
+    throw UsageError(fmt::format(
+        "{} micro-batches × {} steps × {} stages are more forwards than the {} that are simulated "
+        "at a time; ask for fewer micro-batches or steps",
+        problem.microbatches, problem.steps, stages, most_forwards));
   }
   Program program;
   program.schedule = std::move(schedule);

@@ -101,7 +101,16 @@ Model open_trace(const TraceRequest& request) {
   if (request.batch > 0 && !starts_with(request.text, "model:")) {
     return at_batch(sizes, request.batch);
   }
-  // Several sizes and no wish: the largest, which was measured best.
+  // Several sizes and no wish: the largest, where fixed costs weigh least.
+  if (sizes.size() > 1) {
+    std::string list;
+    for (const Model& size : sizes)
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", size.batch);
+    sizes.back().provenance.notes.push_back(
+        fmt::format("the trace was measured at batch sizes {}; {} is taken, --microbatch-size "
+                    "chooses another",
+                    list, sizes.back().batch));
+  }
   return std::move(sizes.back());
 }
 

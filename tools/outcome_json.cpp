@@ -125,7 +125,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["throughput_unit"] = outcome.throughput_unit;
   result["speedup"] = outcome.speedup;
   result["bubble_fraction"] = outcome.bubble_fraction;
-  result["exposed_link_fraction"] = outcome.exposed_link;
+  result["exposed_communication_fraction"] = outcome.exposed_communication;
   result["fits"] = name(outcome.fit);
   Json path;
   for (const PathShare& share : shares(outcome.critical_path))

@@ -139,7 +139,7 @@ void measure_rates(Outcome& outcome, const Case& asked) {
     outcome.bubble_fraction = 1 - busy_a_step / (outcome.devices * step);
   }
   if (outcome.metrics.makespan > Time{}) {
-    outcome.exposed_link =
+    outcome.exposed_communication =
         to_seconds(link) / (outcome.devices * to_seconds(outcome.metrics.makespan));
   }
 }

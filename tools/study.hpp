@@ -56,7 +56,8 @@ struct Outcome {
   std::string throughput_unit;  // "images/s", or "micro-batches/s" when the batch is unknown
   double speedup = 0;           // over one device that does the same step, updates included
   double bubble_fraction = 0;   // 1 - busy / (devices × step time), idle devices counted
-  double exposed_link = 0;      // compute time lost to links, as a fraction of devices × makespan
+  double exposed_communication =
+      0;  // compute time lost to links, as a fraction of devices × makespan
   Fit fit = Fit::unknown;
 
   int peak_device() const;    // the one with the highest memory peak

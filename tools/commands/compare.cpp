@@ -42,7 +42,7 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
   std::vector<Column> columns{{"schedule", true}};
   if (sweep) columns.push_back({"devices"});
   for (const char* const title :
-       {"step", "throughput", "speed-up", "bubble", "exposed link", "peak memory"}) {
+       {"step", "throughput", "speed-up", "bubble", "exposed comm", "peak memory"}) {
     columns.push_back({title});
   }
   columns.push_back({"on", true});
@@ -60,7 +60,7 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
     row.push_back(fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit));
     row.push_back(fmt::format("{:.2f}×", outcome.speedup));
     row.push_back(percent(outcome.bubble_fraction));
-    row.push_back(percent(outcome.exposed_link));
+    row.push_back(percent(outcome.exposed_communication));
     row.push_back(print(outcome.memory.device[device].peak));
     row.push_back(outcome.program.devices[device]);
     row.push_back(fmt::format("{}", outcome.versions_peak()));
