@@ -35,6 +35,12 @@ struct Ends {
   int to = 0;
 };
 
+struct Charge {
+  Time duration{};
+  std::uint16_t path = 0;
+  bool known = false;
+};
+
 class Lowering {
  public:
   Lowering(const Program& program, const Costs& costs)
@@ -48,6 +54,7 @@ class Lowering {
     graph_.paths.emplace_back();
     path_lane_.push_back(no_lane);
     path_of_pair_.assign(program_.devices.size() * (program_.devices.size() + 2), 0);
+    message_charge_.resize(2 * stages_.edges.size());
     graph_.need_begin.push_back(0);
     for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) queue_.push_back(lane);
     while (!queue_.empty()) {
@@ -197,26 +204,27 @@ class Lowering {
 
   // Adds what `op` needs to graph_.need; false, and the lane waits, when something is not made yet.
   bool met(Op op, std::uint32_t lane) {
-    Slot* missing = nullptr;
+    bool all = true;
     needs(
         program_, stages_, op,
         [&](Product product, int at, std::uint32_t number, int part) {
           return exists(product, at, number, part);
         },
         [&](Product product, int at, std::uint32_t number, int part) {
-          if (missing != nullptr) return;
-          const std::int64_t place = index_.index(product, at, number, part);
-          Slot* const slot = place < 0 ? nullptr : &slot_[static_cast<std::size_t>(place)];
-          if (slot == nullptr || *slot == nobody) explain_missing(op, product, at, number);
-          if (*slot >= waited_for) {
-            missing = slot;
-          } else if (graph_.lane[*slot] != lane) {
-            graph_.need.push_back(*slot);
-          }
+          all = all && got(index_.index(product, at, number, part), op, lane);
         });
-    if (missing == nullptr) return true;
-    next_waiter_[lane] = *missing == pending ? no_lane : *missing & ~waited_for;
-    *missing = waited_for | lane;
+    return all;
+  }
+
+  bool got(std::int64_t place, Op op, std::uint32_t lane) {
+    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody) explain_missing(op);
+    Slot& slot = slot_[static_cast<std::size_t>(place)];
+    if (slot < waited_for) {
+      if (graph_.lane[slot] != lane) graph_.need.push_back(slot);
+      return true;
+    }
+    next_waiter_[lane] = slot == pending ? no_lane : slot & ~waited_for;
+    slot = waited_for | lane;
     return false;
   }
 
@@ -230,11 +238,11 @@ class Lowering {
         return;
       }
       const auto task = graph_.tasks();
-      Time time = duration(op);
+      const Charge charge = charge_of(op, lane);
+      Time time = charge.duration;
       graph_.op.push_back(op);
       graph_.lane.push_back(static_cast<std::uint16_t>(lane));
-      graph_.path_of.push_back(graph_.lanes[lane].kind == LaneKind::compute ? std::uint16_t{0}
-                                                                            : path_of(op, lane));
+      graph_.path_of.push_back(charge.path);
       ++head_[lane];
       done(op, task);
       if (any_overlapped_) graph_.partner.push_back(pair ? ops_[head_[lane]] : Op{});
@@ -257,6 +265,23 @@ class Lowering {
       }
       slot = task;
     });
+  }
+
+  // Messages between two unreplicated stages are all charged alike: the first one asks the tables.
+  Charge charge_of(Op op, std::uint32_t lane) {
+    if (graph_.lanes[lane].kind == LaneKind::compute) return {duration(op), 0, true};
+    Charge asked;
+    Charge* charge = &asked;
+    if (op.kind == OpKind::send_forward || op.kind == OpKind::send_backward) {
+      const auto edge = static_cast<std::size_t>(edge_of(stages_, op));
+      const StageEdge ends = stages_.edges[edge];
+      const auto& places = program_.placement.stage;
+      if (places[ends.from].replicas.size() == 1 && places[ends.to].replicas.size() == 1) {
+        charge = &message_charge_[2 * edge + (op.kind == OpKind::send_backward ? 1 : 0)];
+      }
+    }
+    if (!charge->known) *charge = {duration(op), path_of(op, lane), true};
+    return *charge;
   }
 
   const EdgeCosts& edge_costs(Op message) const {
@@ -373,17 +398,26 @@ class Lowering {
   // ---- when it does not work out: slow, and in words
   // ----------------------------------------------
 
-  [[noreturn]] void explain_missing(Op op, Product product, int at, std::uint32_t number) const {
+  [[noreturn]] void explain_missing(Op op) const {
     static constexpr const char* what[products] = {
         "activation",       "input gradient",  "weight gradient",
         "recomputed stash", "offloaded stash", "prefetched stash",
         "message",          "message",         "reduced gradient"};
-    const bool by_edge = product == Product::sent_activation || product == Product::sent_gradient;
-    throw ProgramError(
-        fmt::format("{} needs the {} of {} {}, number {}, but no op of the program makes it",
-                    print(op), what[static_cast<std::size_t>(product)], by_edge ? "edge" : "stage",
-                    at, number),
-        -1, -1, grid(program_, {op}));
+    std::string words;
+    needs(
+        program_, stages_, op,
+        [&](Product product, int at, std::uint32_t number, int part) {
+          return exists(product, at, number, part);
+        },
+        [&](Product product, int at, std::uint32_t number, int part) {
+          if (!words.empty() || exists(product, at, number, part)) return;
+          const bool by_edge =
+              product == Product::sent_activation || product == Product::sent_gradient;
+          words = fmt::format(
+              "{} needs the {} of {} {}, number {}, but no op of the program makes it", print(op),
+              what[static_cast<std::size_t>(product)], by_edge ? "edge" : "stage", at, number);
+        });
+    throw ProgramError(words, -1, -1, grid(program_, {op}));
   }
 
   struct Standing {  // where an op stands: its lane and its place in ops_
@@ -478,6 +512,7 @@ class Lowering {
   std::vector<std::uint16_t> path_of_pair_;  // devices × (devices, to host, from host)
   std::map<std::size_t, std::uint16_t> ring_path_of_pair_;  // few
   std::vector<std::uint32_t> path_lane_;
+  std::vector<Charge> message_charge_;  // edges × (forward, backward)
   bool any_overlapped_ = false;
   TaskGraph graph_;
 };

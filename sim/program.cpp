@@ -75,19 +75,23 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
       if (op.kind == OpKind::input_grad) gradient.parts = std::max(gradient.parts, op.part + 1);
     }
   }
+  bool made[products] = {};
   for (std::size_t kind = 0; kind < op_kinds; ++kind) {
     if (!seen[kind]) continue;
     Op op;
     op.kind = static_cast<OpKind>(kind);
     // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
     makes(graph, op, [&](Product product, int, std::uint32_t, int) {
-      row_[static_cast<std::size_t>(product)].made = true;
+      made[static_cast<std::size_t>(product)] = true;
     });
   }
   std::int64_t base = 0;
   for (std::size_t product = 0; product < products; ++product) {
     Row& row = row_[product];
-    if (!row.made) continue;
+    if (!made[product]) {
+      row.columns = 0;
+      continue;
+    }
     const bool by_edge = static_cast<Product>(product) == Product::sent_activation ||
                          static_cast<Product>(product) == Product::sent_gradient;
     const std::size_t rows = by_edge ? graph.edges.size() : graph.in.size();

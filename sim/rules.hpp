@@ -203,20 +203,20 @@ class ProductIndex {
   explicit ProductIndex(const Program& program, const StageGraph& graph);
 
   std::size_t size() const { return size_; }
-  bool has(Product product) const { return row_[static_cast<std::size_t>(product)].made; }
+  bool has(Product product) const { return row_[static_cast<std::size_t>(product)].columns > 0; }
   std::int64_t index(Product product, int stage_or_edge, std::uint32_t number, int part) const {
     const Row& row = row_[static_cast<std::size_t>(product)];
-    if (!row.made || number >= row.columns || part >= row.parts || stage_or_edge < 0) return -1;
-    return row.base +
-           (static_cast<std::int64_t>(stage_or_edge) * row.columns + number) * row.parts + part;
+    if (number >= row.columns || part >= row.parts || stage_or_edge < 0) return -1;
+    return row.base + stage_or_edge * row.stride + static_cast<std::int64_t>(number) * row.parts +
+           part;
   }
 
  private:
   struct Row {
     std::int64_t base = 0;
-    std::uint32_t columns = 0;
+    std::int64_t stride = 0;    // from stage to stage
+    std::uint32_t columns = 0;  // 0: not made
     int parts = 1;
-    bool made = false;
   };
   Row row_[products];
   std::size_t size_ = 0;
