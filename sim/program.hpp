@@ -48,6 +48,9 @@ int microbatches_per_update(const Program& program, int stage);
 /// How many updates the whole program holds for a stage.
 int updates(const Program& program, int stage);
 
+/// What an overlapped pair ends with: "(7F3;0B2)OVERLAP_F_B".
+inline constexpr std::string_view overlap_mark = "OVERLAP_F_B";
+
 /// Text. Throws ProgramError with line and column ("line 4, column 12: ...").
 std::string print(const Program& program);
 Program parse_program(std::string_view text);

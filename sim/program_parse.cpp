@@ -1,4 +1,4 @@
-// The program text: printing and parsing. Grammar: traces/README.md.
+// The program text, read. Grammar: traces/README.md; writing it: sim/program_print.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,100 +8,10 @@
 
 #include "sim/errors.hpp"
 #include "sim/program.hpp"
+#include "sim/program_words.hpp"
 
 namespace stageline {
 namespace {
-
-constexpr std::string_view pair_mark = "OVERLAP_F_B";
-constexpr std::size_t line_width = 100;
-
-std::string device_names(const Program& program, const std::vector<int>& devices) {
-  std::string text;
-  for (const int device : devices) {
-    if (!text.empty()) text += "+";
-    text += program.devices[static_cast<std::size_t>(device)];
-  }
-  return text;
-}
-
-// "0F0", or "(7F3;0B2)OVERLAP_F_B" for the pair that begins at `i`, which then points at its
-// second.
-std::string item(const std::vector<Op>& ops, std::size_t& i) {
-  const Op op = ops[i];
-  if (!op.overlapped || i + 1 == ops.size()) return print(op);
-  ++i;
-  return fmt::format("({};{}){}", print(op), print(ops[i]), pair_mark);
-}
-
-// ---- parsing ------------------------------------------------------------------------------------
-
-struct Word {
-  std::string_view text;
-  int line = 0;
-  int column = 0;
-};
-
-struct Line {
-  std::string_view text;  // without its comment
-  int number = 0;
-};
-
-[[noreturn]] void refuse(int line, int column, const std::string& message) {
-  throw ProgramError(fmt::format("line {}, column {}: {}", line, column, message));
-}
-[[noreturn]] void refuse(const Word& word, const std::string& message) {
-  refuse(word.line, word.column, message);
-}
-
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  int number = 0;
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    line = line.substr(0, line.find('#'));
-    lines.push_back({line, ++number});
-  }
-  return lines;
-}
-
-// Blank-separated words of `line` from position `from` on.
-std::vector<Word> words_of(const Line& line, std::size_t from) {
-  std::vector<Word> words;
-  constexpr std::string_view blanks = " \t\r";
-  std::size_t at = line.text.find_first_not_of(blanks, from);
-  while (at != std::string_view::npos) {
-    std::size_t end = line.text.find_first_of(blanks, at);
-    if (end == std::string_view::npos) end = line.text.size();
-    words.push_back({line.text.substr(at, end - at), line.number, static_cast<int>(at) + 1});
-    at = line.text.find_first_not_of(blanks, end);
-  }
-  return words;
-}
-
-int whole_number(const Word& word, std::string_view what, int least, int most) {
-  int value = 0;
-  const char* const end = word.text.data() + word.text.size();
-  const auto [rest, error] = std::from_chars(word.text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < least || value > most) {
-    refuse(word, fmt::format("{} must be a whole number from {} to {} (it is \"{}\")", what, least,
-                             most, word.text));
-  }
-  return value;
-}
-
-std::vector<Word> split(const Word& word, char separator) {
-  std::vector<Word> parts;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t end = std::min(word.text.find(separator, at), word.text.size());
-    parts.push_back(
-        {word.text.substr(at, end - at), word.line, word.column + static_cast<int>(at)});
-    if (end == word.text.size()) return parts;
-    at = end + 1;
-  }
-}
 
 // A stage line waits for the device names, which come with the lists.
 struct StageLine {
@@ -228,7 +138,7 @@ class Parser {
         continue;
       }
       const std::size_t close = word.text.find(')');
-      if (close == std::string_view::npos || word.text.substr(close + 1) != pair_mark) {
+      if (close == std::string_view::npos || word.text.substr(close + 1) != overlap_mark) {
         refuse(word, "an overlapped pair is written (7F3;0B2)OVERLAP_F_B, without blanks");
       }
       const std::vector<Word> both =
@@ -359,55 +269,7 @@ class Parser {
   std::map<std::string, bool> seen_;
 };
 
-std::string shares_text(const std::vector<double>& shares) {
-  std::string text;
-  for (const double share : shares) text += fmt::format("{}{}", text.empty() ? "" : "+", share);
-  return text;
-}
-
 }  // namespace
-
-std::string print(const Program& program) {
-  std::string text = fmt::format(
-      "stageline-program 1\nschedule: {}\nmicrobatches: {}\nsteps: {}\nweights: {}\ncorrection: "
-      "{}\n",
-      program.schedule, program.microbatches, program.steps, name(program.weights),
-      program.correction);
-  for (std::size_t s = 0; s < program.placement.stage.size(); ++s) {
-    const StagePlace& place = program.placement.stage[s];
-    const bool apart = !place.input_grad.empty() || !place.weight_grad.empty();
-    text +=
-        fmt::format("stage {}: {}{}", s, apart ? "F=" : "", device_names(program, place.replicas));
-    if (!place.input_grad.empty()) text += " I=" + device_names(program, place.input_grad);
-    if (!place.share.empty()) text += " share=" + shares_text(place.share);
-    if (!place.weight_grad.empty()) text += " W=" + device_names(program, place.weight_grad);
-    text += "\n";
-  }
-  if (program.edges != chain_edges(program.stages())) {
-    text += "edges:";
-    for (const StageEdge edge : program.edges) text += fmt::format(" {}>{}", edge.from, edge.to);
-    text += "\n";
-  }
-  std::string independent;
-  for (std::size_t s = 0; s < program.independent_w.size(); ++s) {
-    if (program.independent_w[s]) independent += fmt::format(" {}", s);
-  }
-  if (!independent.empty()) text += "independent_w:" + independent + "\n";
-  for (std::size_t device = 0; device < program.devices.size(); ++device) {
-    std::string line = program.devices[device] + ":";
-    const std::vector<Op>& ops = program.ops[device];
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      const std::string next = item(ops, i);
-      if (line.size() + 1 + next.size() > line_width) {
-        text += line + "\n";
-        line = " ";
-      }
-      line += " " + next;
-    }
-    text += line + "\n";
-  }
-  return text;
-}
 
 Program parse_program(std::string_view text) { return Parser{}.parse(text); }
 

@@ -1,0 +1,36 @@
+// Lines and words of the program text, each with its place, and the error that names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+struct Word {
+  std::string_view text;
+  int line = 0;
+  int column = 0;
+};
+
+struct Line {
+  std::string_view text;  // without its comment
+  int number = 0;
+};
+
+/// Throws ProgramError "line 4, column 12: message".
+[[noreturn]] void refuse(int line, int column, const std::string& message);
+[[noreturn]] void refuse(const Word& word, const std::string& message);
+
+/// Without comments, numbered from 1.
+std::vector<Line> lines_of(std::string_view text);
+
+/// Blank-separated words of `line` from position `from` on.
+std::vector<Word> words_of(const Line& line, std::size_t from);
+
+std::vector<Word> split(const Word& word, char separator);
+
+/// The word as a number from `least` to `most`, or an error that says `what` must be one.
+int whole_number(const Word& word, std::string_view what, int least, int most);
+
+}  // namespace stageline
