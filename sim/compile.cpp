@@ -231,6 +231,8 @@ class Lowering {
   void walk(std::uint32_t lane) {
     while (head_[lane] != end_[lane]) {
       const Op op = ops_[head_[lane]];
+      // There are more lanes than the processor follows streams.
+      __builtin_prefetch(ops_.data() + std::min(head_[lane] + 16, end_[lane]));
       const bool pair = op.overlapped && head_[lane] + 1 != end_[lane];
       const std::size_t needs_before = graph_.need.size();
       if (!met(op, lane) || (pair && !met(ops_[head_[lane] + 1], lane))) {
