@@ -49,6 +49,15 @@ TEST_CASE("of two causes at one moment the need comes before the lane") {
   CHECK(told(path) == "0F0 0-1, 0F1 1-2, 1F1 2-3, 1B1 3-5, 1B0 5-7, 0B0 7-9, 0B1 9-11");
 }
 
+TEST_CASE("of two needs at one moment the one with the smaller number is told") {
+  Costs costs = uniform_costs(3, 3, Time{1}, Time{1}, Time{1});
+  costs.edges = {{{0, 2}, {}, {}}, {{1, 2}, {}, {}}};
+  const std::vector<PathPiece> path = path_of(
+      straight_text(3, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2: 2F0 2B0\n", "edges: 0>2 1>2\n"),
+      costs);
+  CHECK(told(path) == "0F0 0-1, 2F0 1-2, 2B0 2-4, 0B0 4-6");
+}
+
 TEST_CASE("bytes on the link and latency are pieces of their own") {
   Costs costs = uniform_costs(2, 2, Time{1}, Time{1}, Time{1}, Time{4});
   for (Route& route : costs.network.routes) route.latency = Time{2};

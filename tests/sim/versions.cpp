@@ -86,6 +86,14 @@ TEST_CASE("an old version is kept from its successor's coming to its last readin
   CHECK(bytes == "0:0 1:0 2:0 4:5 5:5 7:5 9:0 ");
 }
 
+TEST_CASE("a version that nobody reads any more when its successor comes is not kept") {
+  const Program program = add_updates(
+      parse_program(straight_text(1, 2, "gpu0: 0F0 0B0 0F1 0B1\n", "weights: stash\n")));
+  const test::Simulated ran =
+      test::simulated(program, uniform_costs(1, 1, Time{1}, Time{1}, Time{1}));
+  CHECK(versions_of(program, ran.timeline)[0].events.empty());
+}
+
 TEST_CASE("under flush and latest no old version costs memory") {
   for (const char* const rule : {"flush", "latest"}) {
     const Program program = add_updates(parse_program(straight_text(
