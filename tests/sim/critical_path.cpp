@@ -51,6 +51,7 @@ TEST_CASE("of two causes at one moment the need comes before the lane") {
 
 TEST_CASE("of two needs at one moment the one with the smaller number is told") {
   Costs costs = uniform_costs(3, 3, Time{1}, Time{1}, Time{1});
+  costs.stage[1].backward = Time{};  // so that stage 0 alone ends last
   costs.edges = {{{0, 2}, {}, {}}, {{1, 2}, {}, {}}};
   const std::vector<PathPiece> path = path_of(
       straight_text(3, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2: 2F0 2B0\n", "edges: 0>2 1>2\n"),
