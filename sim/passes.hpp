@@ -1,5 +1,5 @@
-// From what a scheduler writes (compute only) to what runs. Each pass returns a new program and
-// leaves what is already present alone.
+// From what a scheduler writes (compute only) to what runs. Each pass takes a program that
+// validate() lets through, returns a new one and leaves what is already present alone.
 #pragma once
 
 #include "sim/costs.hpp"
