@@ -113,12 +113,14 @@ class Runner {
 
 }  // namespace
 
-TaskTimes sweep(const TaskGraph& graph) {
+namespace {
+
+// `duration(task)` and `lag` by path; everything else is the graph's.
+template <class Duration>
+TaskTimes sweep_with(const TaskGraph& graph, const std::vector<Time>& lag, Duration duration) {
   TaskTimes times;
   times.available.resize(graph.tasks());
   std::vector<Time> lane_free(graph.lanes.size());
-  std::vector<Time> lag;
-  for (const Path& path : graph.paths) lag.push_back(path.lag);
   Time* const available = times.available.data();
   const std::uint32_t* const need = graph.need.data();
   std::uint32_t i = 0;
@@ -128,10 +130,32 @@ TaskTimes sweep(const TaskGraph& graph) {
     for (const std::uint32_t end = graph.need_begin[task + 1]; i != end; ++i) {
       start = std::max(start, available[need[i]]);
     }
-    free = start + graph.duration[task];
+    free = start + duration(task);
     available[task] = free + lag[graph.path_of[task]];
   }
   return times;
+}
+
+}  // namespace
+
+TaskTimes sweep(const TaskGraph& graph) {
+  std::vector<Time> lag;
+  for (const Path& path : graph.paths) lag.push_back(path.lag);
+  return sweep_with(graph, lag, [&](std::uint32_t task) { return graph.duration[task]; });
+}
+
+TaskTimes sweep_with_free_links(const TaskGraph& graph) {
+  std::vector<bool> sends;
+  for (const Lane& lane : graph.lanes) sends.push_back(lane.kind == LaneKind::send);
+  // A path is used by one lane only, so its lag is as free as that lane's tasks.
+  std::vector<Time> lag;
+  for (const Path& path : graph.paths) lag.push_back(path.lag);
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    if (sends[graph.lane[task]]) lag[graph.path_of[task]] = Time{};
+  }
+  return sweep_with(graph, lag, [&](std::uint32_t task) {
+    return sends[graph.lane[task]] ? Time{} : graph.duration[task];
+  });
 }
 
 TaskTimes run(const TaskGraph& graph) { return Runner(graph).run(); }

@@ -20,8 +20,9 @@ bool is_backward(OpKind kind) {
 
 class IdleReader {
  public:
-  IdleReader(const Program& program, const TaskGraph& graph, const TaskTimes& times, Metrics& out)
-      : program_(program), graph_(graph), times_(times), out_(out) {}
+  IdleReader(const Program& program, const TaskGraph& graph, const TaskTimes& times,
+             const TaskTimes& free_links, Metrics& out)
+      : program_(program), graph_(graph), times_(times), free_links_(free_links), out_(out) {}
 
   void read(std::uint32_t lane) {
     const std::uint32_t begin = graph_.lane_begin[lane];
@@ -29,17 +30,24 @@ class IdleReader {
     device_ = graph_.lanes[lane].device;
     find_phases(begin, end);
     DeviceMetrics& device = out_.device[static_cast<std::size_t>(device_)];
-    Time free{};
+    Time end_before{};
+    Time end_with_free_links{};
     for (std::uint32_t i = begin; i != end; ++i) {
       const std::uint32_t task = graph_.lane_task[i];
       const Time start = start_of(graph_, times_, task);
-      if (start > free) gap(i, free, start);
+      // A compute task has no lag: its result is there when it ends.
+      const Time end_there = free_links_.available[task];
+      gap(i, end_before, start, end_there - graph_.duration[task] - end_with_free_links);
       if (i == begin) first_start_ = start;
       device.busy += graph_.duration[task];
-      free = start + graph_.duration[task];
+      end_before = start + graph_.duration[task];
+      end_with_free_links = end_there;
     }
-    if (begin != end) device.span_idle = free - first_start_ - device.busy;
-    if (out_.makespan > free) put(free, out_.makespan, IdleKind::drain, Op{});
+    if (begin != end) device.span_idle = end_before - first_start_ - device.busy;
+    const Time drained =
+        std::min(out_.makespan, end_before + out_.makespan_free_links - end_with_free_links);
+    put(end_before, drained, IdleKind::drain, Op{});
+    put(drained, out_.makespan, IdleKind::link, Op{});
   }
 
  private:
@@ -62,36 +70,41 @@ class IdleReader {
     }
   }
 
-  // The lane stood still from `from` to `to`, before its task number i could start.
-  void gap(std::uint32_t i, Time from, Time to) {
+  // The lane stood still from `from` to `to`, before its task number i could start; with free links
+  // it would have been for `structural`.
+  void gap(std::uint32_t i, Time from, Time to, Time structural) {
     const std::uint32_t task = graph_.lane_task[i];
     const Op op = graph_.op[task];
-    std::uint32_t last = graph_.tasks();  // the need that came last
-    for (std::uint32_t n = graph_.need_begin[task]; n != graph_.need_begin[task + 1]; ++n) {
-      const std::uint32_t need = graph_.need[n];
-      if (last == graph_.tasks() || times_.available[need] > times_.available[last]) last = need;
-    }
-    Time travels = to;  // from here on, what it waits for was on its way
-    IdleKind way = IdleKind::link;
-    if (last != graph_.tasks() && graph_.lanes[graph_.lane[last]].kind != LaneKind::compute) {
-      const OpKind kind = graph_.op[last].kind;
-      way = kind == OpKind::send_forward || kind == OpKind::send_backward ? IdleKind::link
-                                                                          : IdleKind::other;
-      travels = Time{};
-      for (std::uint32_t n = graph_.need_begin[last]; n != graph_.need_begin[last + 1]; ++n) {
-        travels = std::max(travels, times_.available[graph_.need[n]]);
-      }
-      travels = std::clamp(travels, from, to);
-    }
+    const Time order_ends = std::min(to, from + structural);
+    const Time copy_begins = std::clamp(when_copy_began(task), from, order_ends);
     const Phase& phase = phases_[phase_of(program_, op)];
     const IdleKind wait = i <= phase.first_backward ? IdleKind::fill
                           : i > phase.last_forward  ? IdleKind::drain
                                                     : IdleKind::imbalance;
-    if (travels > from) put(from, travels, wait, op);
-    if (to > travels) put(travels, to, way, op);
+    put(from, copy_begins, wait, op);
+    put(copy_begins, order_ends, IdleKind::other, op);
+    put(order_ends, to, IdleKind::link, op);
+  }
+
+  // Where the need that came last is a copy to or from the host: when that could begin; else never.
+  Time when_copy_began(std::uint32_t task) const {
+    std::uint32_t last = graph_.tasks();
+    for (std::uint32_t n = graph_.need_begin[task]; n != graph_.need_begin[task + 1]; ++n) {
+      const std::uint32_t need = graph_.need[n];
+      if (last == graph_.tasks() || times_.available[need] > times_.available[last]) last = need;
+    }
+    if (last == graph_.tasks()) return Time::max();
+    const LaneKind kind = graph_.lanes[graph_.lane[last]].kind;
+    if (kind != LaneKind::copy_in && kind != LaneKind::copy_out) return Time::max();
+    Time began{};
+    for (std::uint32_t n = graph_.need_begin[last]; n != graph_.need_begin[last + 1]; ++n) {
+      began = std::max(began, times_.available[graph_.need[n]]);
+    }
+    return began;
   }
 
   void put(Time from, Time to, IdleKind kind, Op before) {
+    if (from >= to) return;
     DeviceMetrics& device = out_.device[static_cast<std::size_t>(device_)];
     device.idle_by[static_cast<std::size_t>(kind)] += to - from;
     out_.idle.push_back({device_, from, to, kind, before});
@@ -100,6 +113,7 @@ class IdleReader {
   const Program& program_;
   const TaskGraph& graph_;
   const TaskTimes& times_;
+  const TaskTimes& free_links_;
   Metrics& out_;
   std::vector<Phase> phases_;
   int device_ = 0;
@@ -128,7 +142,9 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   Metrics metrics;
   metrics.makespan = makespan(times);
   metrics.device.resize(graph.devices.size());
-  IdleReader reader(program, graph, times, metrics);
+  const TaskTimes free_links = sweep_with_free_links(graph);
+  metrics.makespan_free_links = makespan(free_links);
+  IdleReader reader(program, graph, times, free_links, metrics);
   std::vector<bool> works(graph.devices.size(), false);
   for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
     if (graph.lanes[lane].kind != LaneKind::compute) continue;
@@ -150,9 +166,9 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   return metrics;
 }
 
-std::vector<Time> step_ends(const Program& program, const TaskGraph& graph,
-                            const TaskTimes& times) {
-  std::vector<Time> ends(static_cast<std::size_t>(program.steps));
+std::vector<Time> microbatch_ends(const Program& program, const TaskGraph& graph,
+                                  const TaskTimes& times) {
+  std::vector<Time> ends(program.total_microbatches());
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Op op = graph.op[task];
     std::uint32_t m = op.microbatch;
@@ -160,8 +176,20 @@ std::vector<Time> step_ends(const Program& program, const TaskGraph& graph,
       const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
       m = std::min((m + 1) * group, program.total_microbatches()) - 1;
     }
-    Time& end = ends[m / static_cast<std::uint32_t>(program.microbatches)];
-    end = std::max(end, times.available[task]);
+    ends[m] = std::max(ends[m], times.available[task]);
+  }
+  for (std::size_t m = 1; m < ends.size(); ++m) ends[m] = std::max(ends[m], ends[m - 1]);
+  return ends;
+}
+
+std::vector<Time> step_ends(const Program& program, const TaskGraph& graph,
+                            const TaskTimes& times) {
+  const std::vector<Time> by_microbatch = microbatch_ends(program, graph, times);
+  std::vector<Time> ends;
+  for (int step = 1; step <= program.steps; ++step) {
+    ends.push_back(by_microbatch[static_cast<std::size_t>(step) *
+                                     static_cast<std::size_t>(program.microbatches) -
+                                 1]);
   }
   return ends;
 }

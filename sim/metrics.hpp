@@ -17,8 +17,8 @@ enum class IdleKind : std::uint8_t {
   fill,       // waiting for the pipeline to fill: before a step's first backward on this device
   drain,      // for it to empty: after a step's last forward on this device
   imbalance,  // in between, for a slower stage
-  link,       // for bytes on a link, wherever it was
-  other,      // for gradient reduction, offload or prefetch
+  link,       // it would not have waited if links took no time: messages, reductions, their queues
+  other,      // for offload or prefetch, or without any work
 };
 inline constexpr int idle_kinds = 5;
 std::string_view name(IdleKind kind);
@@ -38,15 +38,23 @@ struct DeviceMetrics {
   std::array<Time, idle_kinds> idle_by{};  // sums to idle
 };
 
-/// Idle intervals in time order by device; an interval with two causes is split in two.
+/// Idle intervals in time order by device; an interval with two causes is split in two: first what
+/// the order alone makes a device wait before this op (found by a sweep with free links), then what
+/// links add to it. Equal stages thus have no imbalance, however slow the links are.
 struct Metrics {
   Time makespan{};
+  Time makespan_free_links{};  // of the same order if links took no time
   std::vector<DeviceMetrics> device;
   std::vector<IdleInterval> idle;
 };
 Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTimes& times);
 
-/// Completion of each step: the end of the last task that belongs to it.
+/// By micro-batch, when it and all before it were done: the last end of their tasks, updates
+/// counted with the last micro-batch that goes into them. Never falls.
+std::vector<Time> microbatch_ends(const Program& program, const TaskGraph& graph,
+                                  const TaskTimes& times);
+
+/// The same by step.
 std::vector<Time> step_ends(const Program& program, const TaskGraph& graph, const TaskTimes& times);
 
 /// One link of the critical path, in order of time: a task, or waiting for a shared link, or

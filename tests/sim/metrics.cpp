@@ -64,8 +64,7 @@ TEST_CASE("waiting for a slower stage in between is imbalance") {
         "gpu1: 21-23 drain 0F0\n");
 }
 
-TEST_CASE(
-    "the time that bytes travel is the link's, the rest is what the sender made us wait for") {
+TEST_CASE("what a device would not have waited with free links is the link's, wherever it was") {
   const std::string text = straight_text(2, 1,
                                          "gpu0: 0F0 0SEND_F0 0RECV_B0 0B0\n"
                                          "gpu1: 1RECV_F0 1F0 1B0 1SEND_B0\n");
@@ -73,26 +72,41 @@ TEST_CASE(
   for (Route& route : costs.network.routes) route.latency = Time{2};
   const Measured all = measured(text, costs);
   CHECK(idle(all) ==
-        "gpu0: 1-10 fill 0B0\n"
-        "gpu0: 10-16 link 0B0\n"
+        "gpu0: 1-4 fill 0B0\n"
+        "gpu0: 4-16 link 0B0\n"
         "gpu1: 0-1 fill 1F0\n"
         "gpu1: 1-7 link 1F0\n"
-        "gpu1: 10-18 drain 0F0\n");
+        "gpu1: 10-12 drain 0F0\n"
+        "gpu1: 12-18 link 0F0\n");
+  CHECK(all.metrics.makespan_free_links == Time{6});
 }
 
-TEST_CASE("waiting for a reduction or a prefetch is other") {
+TEST_CASE("waiting for a reduction is the link's, for a prefetch another matter") {
   const std::string reduce =
       "stageline-program 1\nmicrobatches: 2\nstage 0: a+b\n"
       "a: 0F0 0B0 0REDUCE_GRAD0 0U0\nb: 0F1 0B1 0REDUCE_GRAD0.1 0U0.1\n";
   Costs costs = uniform_costs(1, 2, Time{1}, Time{1}, Time{1}, Time{1});
   costs.stage[0].gradients = Bytes{5};
   costs.stage[0].update = Time{1};
-  CHECK(idle(measured(reduce, costs)) == "a: 3-8 other 0U0\nb: 3-8 other 0U0.1\n");
+  CHECK(idle(measured(reduce, costs)) == "a: 3-8 link 0U0\nb: 3-8 link 0U0.1\n");
   Costs copies = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
   copies.network.to_host[0].bandwidth = copies.network.from_host[0].bandwidth =
       Bandwidth{1'000'000'000'000};
   CHECK(idle(measured(straight_text(1, 1, "gpu0: 0F0 0OFFLOAD0 0PREFETCH0 0B0\n"), copies)) ==
         "gpu0: 1-3 fill 0B0\ngpu0: 3-5 other 0B0\n");
+}
+
+TEST_CASE("equal stages have no imbalance, however slow the links are") {
+  for (const int transfer : {0, 1, 2, 5, 40}) {
+    Costs costs = uniform_costs(2, 2, Time{2}, Time{1}, Time{3}, Time{transfer});
+    for (Route& route : costs.network.routes) route.latency = Time{transfer / 2};
+    const test::Simulated ran = test::simulated(complete(parse_program(one_f_one_b), costs), costs);
+    const Metrics metrics = metrics_of(ran.program, ran.graph, ran.times);
+    for (const DeviceMetrics& device : metrics.device) {
+      CHECK(device.idle_by[static_cast<std::size_t>(IdleKind::imbalance)] == Time{});
+      CHECK((device.idle_by[static_cast<std::size_t>(IdleKind::link)] > Time{}) == (transfer > 0));
+    }
+  }
 }
 
 TEST_CASE("a device without work is idle for another reason") {
