@@ -10,10 +10,12 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 
 TIDY = "clang-tidy-14"
+FINDING = re.compile(r"^(\S.*?)(:\d+:\d+: (?:error|warning): .*)$", re.M)
 
 
 def headers_read(build):
@@ -62,8 +64,11 @@ def state(command, headers, contents, common):
 def check(build, file):
     run = subprocess.run([TIDY, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Without the excerpts, and with paths from the root; each is relative to the build folder.
+    found = [os.path.relpath(os.path.realpath(os.path.join(build, path))) + rest
+             for path, rest in FINDING.findall(run.stdout)]
     # stderr holds a count of suppressed warnings, and what went wrong if nothing else was said.
-    return run.returncode == 0, run.stdout or run.stderr
+    return run.returncode == 0, found or [file + ": " + (run.stdout or run.stderr).strip()]
 
 
 def main(build, cache):
@@ -86,7 +91,7 @@ def main(build, cache):
         marker = os.path.join(cache, state(command, headers, contents, common))
         if not os.path.exists(marker):
             waiting[file] = marker
-    bad = 0
+    bad, told = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         runs = {workers.submit(check, build, file): file for file in sorted(waiting)}
         try:
@@ -96,7 +101,10 @@ def main(build, cache):
                     open(waiting[runs[run]], "w").close()
                 else:
                     bad += 1
-                    print(said.strip(), flush=True)
+                    for line in said:
+                        if line not in told:  # a header's finding comes with every file it is in
+                            print(line, flush=True)
+                        told.add(line)
         except KeyboardInterrupt:
             workers.shutdown(cancel_futures=True)
             return 130
