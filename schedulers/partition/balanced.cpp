@@ -1,6 +1,7 @@
 // The contiguous cut of the topological order whose slowest stage is fastest, and among all such
 // cuts the one that moves the fewest bytes. Every contiguous cut of a topological order has convex
-// stages, so nothing needs checking.
+// stages, so nothing needs checking. A stage's time is its forward + backward over the rate of its
+// devices: replicas take turns, so it is the time between two of its micro-batches.
 //
 // Two exact steps over L layers and S stages; stage s = layers [i, j) takes time(s, i, j).
 //  1. The smallest limit under which S non-empty stages cover the layers, by bisection. For one
@@ -41,7 +42,7 @@ Chain chain_of(const PartitionRequest& request) {
     chain.before.push_back(chain.before.back() + (layer.forward + layer.backward).count());
   }
   for (int stage = 0; stage < request.stages; ++stage) {
-    const double rate = rate_of_stage(request.cluster, stage);
+    const double rate = rate_of_stage(request, stage);
     const auto found = std::find(chain.rates.begin(), chain.rates.end(), rate);
     chain.rate_of.push_back(static_cast<std::size_t>(found - chain.rates.begin()));
     if (found == chain.rates.end()) chain.rates.push_back(rate);

@@ -11,18 +11,26 @@ namespace stageline {
 /// Throws UsageError unless every one of request.stages stages can have a layer.
 void check_stages(const PartitionRequest& request);
 
-/// A plan with one device a stage. `last_layers` as in partition_from_cuts: of every stage but the
-/// last.
+/// Throws UsageError unless request.replicas is empty or has at least 1 device for every stage, all
+/// of the cluster's devices together.
+void check_replicas(const PartitionRequest& request);
+
+/// A plan with the request's replicas, or with one device a stage. `last_layers` as in
+/// partition_from_cuts: of every stage but the last.
 PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<int>& last_layers,
                              std::string reason);
 
-/// Forward + backward of the slowest stage against the mean, and the bytes of one micro-batch that
-/// move between stages: "largest stage 21.60 ms, 3.1 % over the mean; 12.30 MB a micro-batch
-/// between stages". Stage s is on device s mod devices; its time is divided by that device's rate.
+/// Forward + backward of the slowest stage, divided by its rate, against the mean of all stages,
+/// and the bytes of one micro-batch that move between stages: "largest stage 21.60 ms, 3.1 % over
+/// the mean; 12.30 MB a micro-batch between stages". With replicas that time is what a stage needs
+/// for each micro-batch while its replicas work side by side, "largest stage 21.60 ms a
+/// micro-batch".
 std::string balance_of(const PartitionRequest& request, const Partition& partition);
 
-/// Relative rate of the device of stage s, in a looped placement: device s mod devices.
-double rate_of_stage(const Cluster& cluster, int stage);
+/// Relative rate of stage s: the sum over its devices, counted in order (stage 0 has devices
+/// 0..r0-1, and so on), where the request has replicas; else that of device s mod devices, as in a
+/// looped placement. request.replicas as check_replicas wants them.
+double rate_of_stage(const PartitionRequest& request, int stage);
 
 /// `time` on a device of that relative rate, rounded to whole picoseconds.
 Time on_device(Time time, double rate);

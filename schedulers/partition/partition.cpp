@@ -1,9 +1,8 @@
-// The edges of partitioning: names, explicit cuts, and what all partitioners share.
+// The edges of partitioning: names and explicit cuts.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <optional>
 
 #include "schedulers/partition/cuts.hpp"
@@ -164,8 +163,9 @@ PartitionPlan plan_explicit(const PartitionRequest& request, const std::string& 
                             const std::vector<int>& last_layers) {
   const int stages = static_cast<int>(last_layers.size()) + 1;
   const int devices = static_cast<int>(request.cluster.devices.size());
-  if (request.replicate ? stages > devices : stages != request.stages) {
-    throw UsageError(request.replicate
+  const bool open = request.replicate && request.replicas.empty();  // the plan may say how many
+  if (open ? stages > devices : stages != request.stages) {
+    throw UsageError(open
                          ? fmt::format("partition \"{}\" has {} stages, but there are {} devices",
                                        text, stages, devices)
                          : fmt::format("partition \"{}\" has {} stage{}, but the schedule makes {} "
@@ -182,6 +182,7 @@ PartitionPlan plan_explicit(const PartitionRequest& request, const std::string& 
 
 PartitionPlan partition(const std::string& text, const PartitionRequest& request) {
   if (request.model.layers.empty()) throw UsageError("the model has no layers to partition");
+  check_replicas(request);
   std::vector<std::string> known;
   const std::string head = text.substr(0, text.find(':'));
   for (const Partitioner* candidate : partitioners()) {
@@ -217,67 +218,6 @@ PartitionPlan partition(const std::string& text, const PartitionRequest& request
       "partition \"{}\" is neither a partitioner ({}) nor layer ranges like 0-5,6-11,12- nor the "
       "names of the stages' last layers like {}{}",
       text, list, names.front(), did_you_mean(text.substr(0, text.find_first_of(":,")), known)));
-}
-
-void check_stages(const PartitionRequest& request) {
-  if (request.stages >= 1 && request.stages <= layers_of(request)) return;
-  throw UsageError(
-      request.stages < 1
-          ? fmt::format("a partition needs at least 1 stage ({} were asked for)", request.stages)
-          : fmt::format("{} stages need at least {} layers, but the model \"{}\" has {}; use fewer "
-                        "devices or a finer trace",
-                        request.stages, request.stages, request.model.name, layers_of(request)));
-}
-
-PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<int>& last_layers,
-                             std::string reason) {
-  return {partition_from_cuts(last_layers, layers_of(request)),
-          std::vector<int>(last_layers.size() + 1, 1),
-          {},
-          std::move(reason)};
-}
-
-double rate_of_stage(const Cluster& cluster, int stage) {
-  if (cluster.devices.empty()) return 1;
-  return cluster.devices[static_cast<std::size_t>(stage) % cluster.devices.size()].rate;
-}
-
-Time on_device(Time time, double rate) {
-  if (rate == 1) return time;
-  return Time{std::llround(static_cast<double>(time.count()) / rate)};
-}
-
-std::string balance_of(const PartitionRequest& request, const Partition& partition) {
-  std::vector<Time> time(static_cast<std::size_t>(partition.stages));
-  for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
-    const Layer& costs = request.model.layers[layer];
-    time[static_cast<std::size_t>(partition.stage_of[layer])] += costs.forward + costs.backward;
-  }
-  Time largest{};
-  double sum = 0;
-  for (int stage = 0; stage < partition.stages; ++stage) {
-    const Time here =
-        on_device(time[static_cast<std::size_t>(stage)], rate_of_stage(request.cluster, stage));
-    largest = std::max(largest, here);
-    sum += static_cast<double>(here.count());
-  }
-  Bytes moved;
-  for (const StageFlow& flow : stage_flows(partition, request.model)) moved += flow.bytes;
-  const double over =
-      sum == 0 ? 0 : 100 * (static_cast<double>(largest.count()) * partition.stages / sum - 1);
-  return fmt::format("largest stage {}, {:.1f} % over the mean; {} a micro-batch between stages",
-                     print(largest), over, print(moved));
-}
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> items;
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    items.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return items;
 }
 
 }  // namespace stageline

@@ -20,10 +20,13 @@ struct PartitionRequest {
   int stages = 1;          // to make; the pipedream partitioner with replication chooses by itself
   bool replicate = false;  // whether the schedule can replicate stages
   std::string options;     // the text behind "name:", empty when none
+  /// Devices of each stage, where the schedule has fixed them; empty: one each.
+  std::vector<int> replicas{};
 };
 
-/// The cut, and how many devices each stage gets (all 1 unless replication was asked for), and one
-/// sentence that says why, with numbers ("largest stage 21.6 ms, 3.1 % over the mean").
+/// The cut, and how many devices each stage gets (the request's replicas; where it has none all 1,
+/// unless the partitioner chose to replicate), and one sentence that says why, with numbers
+/// ("largest stage 21.6 ms, 3.1 % over the mean").
 struct PartitionPlan {
   Partition partition;
   std::vector<int> replicas;
@@ -39,14 +42,16 @@ struct Partitioner {
   std::string_view summary;
   std::string_view source;
   std::string_view options;  // "" or what may follow the colon
-  /// Throws UsageError when the numbers do not fit (more stages than layers).
+  /// Throws UsageError when the numbers do not fit (more stages than layers). The request's
+  /// replicas as partition() lets them through.
   PartitionPlan (*plan)(const PartitionRequest& request);
 };
 
 std::span<const Partitioner* const> partitioners();
 
 /// `text` is "balanced", "pipedream:cost=paper,…", an explicit list of layer ranges "0-5,6-11,12-",
-/// or a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError.
+/// or a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError,
+/// also unless the request's replicas, if any, are one number a stage and all devices together.
 PartitionPlan partition(const std::string& text, const PartitionRequest& request);
 
 }  // namespace stageline

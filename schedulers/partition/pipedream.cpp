@@ -123,14 +123,22 @@ PipedreamQuestion question_of(const PartitionRequest& request, const Options& op
   question.crossing = crossing_bytes(request.model);
   question.cost = options.cost;
   question.transfers = options.transfers;
-  question.replicate = options.replicate.value_or(request.replicate);
+  question.replicas = request.replicas;  // win over the option replicate
+  const bool fixed = !question.replicas.empty();
+  if (fixed && !options.levels.empty()) {
+    throw UsageError(fmt::format(
+        "pipedream: levels= chooses the replicas of every stage, but the schedule has fixed them "
+        "at {}; leave out levels= or the schedule's replicas",
+        fmt::join(question.replicas, "-")));
+  }
+  question.replicate = !fixed && options.replicate.value_or(request.replicate);
   if (question.replicate && !request.replicate) {
     throw UsageError(
         "pipedream: replicate=yes needs a schedule that can replicate stages, like pipedream; give "
         "replicate=no");
   }
-  const int devices =
-      question.replicate ? static_cast<int>(request.cluster.devices.size()) : request.stages;
+  const int devices = question.replicate || fixed ? static_cast<int>(request.cluster.devices.size())
+                                                  : request.stages;
   question.levels = options.levels;
   if (question.levels.empty()) {
     question.levels.push_back(

@@ -56,6 +56,9 @@ struct PipedreamQuestion {
   PipedreamCost cost = PipedreamCost::code;
   bool transfers = true;
   bool replicate = true;
+  /// The devices of each stage where they are given, at one level that holds them all; then only
+  /// the cuts are chosen, and `replicate` means nothing. Empty: as many stages as pay.
+  std::vector<int> replicas{};
 };
 
 struct PipedreamStage {
@@ -79,8 +82,10 @@ std::vector<Bytes> crossing_bytes(const Model& model);
 
 /// The plan with the smallest bottleneck that uses all devices. Of equal ones: no split before a
 /// split, fewer workers for the last stage, then the earlier split. Exact; O(L² n²) for one level
-/// of n machines, O(L³ n²) for inner ones, with bounds that skip most of it. Throws UsageError when
-/// a straight plan has more stages than layers, and when times or table would not fit.
+/// of n machines, O(L³ n²) for inner ones, with bounds that skip most of it. With given replicas
+/// the smallest bottleneck that they allow, O(L² S) for S stages; of equal ones the earlier last
+/// split. Throws UsageError when a straight plan or the replicas have more stages than layers, when
+/// the replicas are not one level's devices, and when times or table would not fit.
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question);
 
 /// The time that T says above, at the first level. `first`..`last` are layers.

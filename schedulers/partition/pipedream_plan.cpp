@@ -1,23 +1,20 @@
-#include "schedulers/partition/pipedream.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "schedulers/partition/pipedream_level.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // no such plan
-constexpr std::size_t largest_table = std::size_t{1} << 26;               // entries; 1 GiB
+constexpr std::size_t largest_table = std::size_t{1} << 26;  // entries; 1 GiB
 
 // How the best plan for layers i..j on k machines ends.
 struct Entry {
-  std::int64_t time = never;  // ps
-  int split = -1;             // last layer before the last stage; -1: one stage
-  int machines = 0;           // of the last stage
+  std::int64_t time = LevelTimes::never;  // ps
+  int split = -1;                         // last layer before the last stage; -1: one stage
+  int machines = 0;                       // of the last stage
 };
 
 // A of one level, for i <= j < layers and k = 1..machines. The outermost level needs i = 0 only.
@@ -34,66 +31,9 @@ struct Table {
   }
 };
 
-// One level's constants. Prefix sums have L + 1 entries.
-struct Level {
-  std::vector<std::int64_t> compute;  // ps of the layers before
-  std::vector<std::int64_t> reduce;   // ps that 4 |w| of the layers before take
-  std::vector<std::int64_t> move;     // by cut, ps that 2 a take; 0 where they do not count
-  PipedreamCost cost = PipedreamCost::code;
-  bool replicate = true;
-  std::int64_t below = 1;  // devices in one of this level's machines
-
-  // T of layers i..j on k machines, each of which needs `inner` for them.
-  std::int64_t stage_time(std::int64_t inner, std::size_t i, std::size_t j, std::int64_t k) const {
-    if (inner == never || k == 1) return inner;
-    const std::int64_t work = inner * k;
-    const std::int64_t sync = (reduce[j + 1] - reduce[i]) * (k - 1);
-    return (cost == PipedreamCost::code ? work + sync : std::max(work, sync)) / (k * k);
-  }
-};
-
-int devices_of(const PipedreamQuestion& question) {
-  std::int64_t devices = 1;
-  for (const PipedreamLevel& level : question.levels) devices *= level.machines;
-  return static_cast<int>(devices);
-}
-
-Level level_of(const PipedreamQuestion& question, std::size_t number) {
-  const PipedreamLevel& asked = question.levels[number];
-  Level level;
-  level.cost = question.cost;
-  level.replicate = question.replicate;
-  for (std::size_t l = 0; l < number; ++l) level.below *= question.levels[l].machines;
-  level.compute.push_back(0);
-  level.reduce.push_back(0);
-  Bytes weights;
-  double longest = 0;  // ps; whatever is added up below stays under it
-  const double ps_per_byte = asked.bandwidth.is_unlimited()
-                                 ? 0
-                                 : 1e12 / static_cast<double>(asked.bandwidth.bytes_per_second);
-  for (std::size_t i = 0; i < question.time.size(); ++i) {
-    longest += static_cast<double>(question.time[i].count()) +
-               4 * ps_per_byte * static_cast<double>(question.weights[i].count);
-    const double move = 2 * ps_per_byte * static_cast<double>(question.crossing[i].count);
-    if ((longest + move) * devices_of(question) > 4e18) {
-      throw UsageError(fmt::format(
-          "pipedream: times, all-reduces and transfers of {} layers at {} on {} devices "
-          "add up to over {:.0f} s, which is more than its tables hold; give a larger "
-          "bandwidth",
-          question.time.size(), print(asked.bandwidth), devices_of(question), 4e6));
-    }
-    weights += question.weights[i];
-    level.compute.push_back(level.compute.back() + question.time[i].count());
-    level.reduce.push_back(transfer_time(weights * 4, asked.bandwidth).count());
-    level.move.push_back(
-        question.transfers ? transfer_time(question.crossing[i] * 2, asked.bandwidth).count() : 0);
-  }
-  return level;
-}
-
 // A(i..j, k) of one level; inner(i, j) is what one machine needs for layers i..j.
 template <typename Inner>
-Entry best_end(const Level& level, const Table& table, const Inner& inner, std::size_t i,
+Entry best_end(const LevelTimes& level, const Table& table, const Inner& inner, std::size_t i,
                std::size_t j, std::size_t k) {
   Entry best;
   if (k == 1 || level.replicate) {
@@ -130,7 +70,7 @@ Entry best_end(const Level& level, const Table& table, const Inner& inner, std::
 
 template <typename Inner>
 Table solve(const PipedreamQuestion& question, std::size_t number, const Inner& inner) {
-  const Level level = level_of(question, number);
+  const LevelTimes level = level_times(question, number);
   const bool outermost = number + 1 == question.levels.size();
   Table table;
   table.layers = question.time.size();
@@ -214,20 +154,14 @@ std::vector<Bytes> crossing_bytes(const Model& model) {
   return crossing;
 }
 
-Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last, int replicas) {
-  const Level level = level_of(question, 0);
-  const auto i = static_cast<std::size_t>(first);
-  const auto j = static_cast<std::size_t>(last);
-  return Time{level.stage_time(level.compute[j + 1] - level.compute[i], i, j, replicas)};
-}
-
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question) {
   const std::size_t layers = question.time.size();
   if (layers == 0) throw UsageError("pipedream: there are no layers to plan for");
-  if (!question.replicate && static_cast<std::size_t>(devices_of(question)) > layers) {
+  if (!question.replicas.empty()) return pipedream_fixed_plan(question);
+  if (!question.replicate && static_cast<std::size_t>(pipedream_devices(question)) > layers) {
     throw UsageError(fmt::format(
         "pipedream: a straight pipeline of {} stages needs at least {} layers, but there are {}",
-        devices_of(question), devices_of(question), layers));
+        pipedream_devices(question), pipedream_devices(question), layers));
   }
   std::vector<std::int64_t> sum{0};
   for (const Time time : question.time) sum.push_back(sum.back() + time.count());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -25,16 +26,21 @@ bool better(const Quality& a, const Quality& b) {
   return a.slowest != b.slowest ? a.slowest < b.slowest : a.bytes < b.bytes;
 }
 
-// By the definitions, with nothing of the partitioner's.
-Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster) {
+// By the definitions, with nothing of the partitioner's. `replicas` as in PartitionRequest.
+Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster,
+                   const std::vector<int>& replicas = {}) {
   std::vector<std::int64_t> time(static_cast<std::size_t>(partition.stages));
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     time[static_cast<std::size_t>(partition.stage_of[i])] +=
         (model.layers[i].forward + model.layers[i].backward).count();
   }
   Quality quality;
+  std::size_t device = 0;  // the next one
   for (std::size_t s = 0; s < time.size(); ++s) {
-    const double rate = cluster.devices[s % cluster.devices.size()].rate;
+    double rate = 0;
+    for (int i = 0; i < (replicas.empty() ? 1 : replicas[s]); ++i) {
+      rate += cluster.devices[device++ % cluster.devices.size()].rate;
+    }
     quality.slowest =
         std::max<std::int64_t>(quality.slowest, std::llround(static_cast<double>(time[s]) / rate));
   }
@@ -50,37 +56,46 @@ Quality quality_of(const Partition& partition, const Model& model, const Cluster
   return quality;
 }
 
-Quality best_of_all(const Model& model, int stages, const Cluster& cluster) {
+Quality best_of_all(const Model& model, int stages, const Cluster& cluster,
+                    const std::vector<int>& replicas) {
   const int layers = static_cast<int>(model.layers.size());
   Quality best{INT64_MAX, INT64_MAX};
   for (const std::vector<int>& cut : all_cuts(layers, stages)) {
-    const Quality here = quality_of(partition_from_cuts(cut, layers), model, cluster);
+    const Quality here = quality_of(partition_from_cuts(cut, layers), model, cluster, replicas);
     if (better(here, best)) best = here;
   }
   return best;
 }
 
-void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices) {
+void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices,
+                           bool replicated = false) {
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
     const int layers = 1 + draw(random, 10);
     const int stages = 1 + draw(random, layers);
     const Model model = random_model(random, layers, branches);
-    Cluster cluster = devices(stages);
+    std::vector<int> replicas;
+    while (replicated && static_cast<int>(replicas.size()) < stages) {
+      replicas.push_back(1 + draw(random, 4));
+    }
+    Cluster cluster =
+        devices(replicated ? std::accumulate(replicas.begin(), replicas.end(), 0) : stages);
     for (Device& device : cluster.devices) {
       if (!equal_devices) device.rate = 0.25 * (1 + draw(random, 8));
     }
     CAPTURE(round);
     CAPTURE(layers);
     CAPTURE(stages);
-    const PartitionPlan plan = partition("balanced", {model, cluster, stages, false, ""});
+    const PartitionRequest request{model, cluster, stages, false, "", replicas};
+    const PartitionPlan plan = partition("balanced", request);
     CHECK_NOTHROW(check(plan.partition, model));
-    CHECK(plan.replicas == std::vector<int>(static_cast<std::size_t>(stages), 1));
-    const Quality found = quality_of(plan.partition, model, cluster);
-    const Quality best = best_of_all(model, stages, cluster);
+    CHECK(plan.replicas ==
+          (replicated ? replicas : std::vector<int>(static_cast<std::size_t>(stages), 1)));
+    const Quality found = quality_of(plan.partition, model, cluster, replicas);
+    const Quality best = best_of_all(model, stages, cluster, replicas);
     CHECK(found.slowest == best.slowest);
     CHECK(found.bytes == best.bytes);
-    CHECK(partition("balanced", {model, cluster, stages, false, ""}).partition == plan.partition);
+    CHECK(partition("balanced", request).partition == plan.partition);
   }
 }
 
@@ -102,6 +117,29 @@ TEST_CASE("the same holds on branching graphs, where a tensor counts once a stag
 TEST_CASE("the same holds on devices of different speed") {
   compare_with_all_cuts(3, false, false);
   compare_with_all_cuts(4, true, false);
+}
+
+TEST_CASE("the same holds where stages have replicas, equally fast or not") {
+  compare_with_all_cuts(6, false, true, true);
+  compare_with_all_cuts(7, true, false, true);
+}
+
+TEST_CASE("a stage of three devices gets three times the layers") {
+  const Model model = chain(std::vector<int>(8, 3));
+  Cluster cluster = devices(4);
+  PartitionRequest request{model, cluster, 2, false, "", {3, 1}};
+  PartitionPlan plan = partition("balanced", request);
+  CHECK(print(plan.partition) == "0-5 | 6-7");
+  CHECK(plan.replicas == std::vector<int>{3, 1});
+  CHECK(plan.reason ==
+        "largest stage 6.000 ms a micro-batch, 0.0 % over the mean; 0 B a micro-batch between "
+        "stages");
+  request.replicas = {1, 3};
+  CHECK(print(partition("balanced", request).partition) == "0-1 | 2-7");
+  // devices are counted in order: the slow ones are the second stage's
+  request.replicas = {2, 2};
+  for (const std::size_t slow : {2U, 3U}) cluster.devices[slow].rate = 1.0 / 3;
+  CHECK(print(partition("balanced", request).partition) == "0-5 | 6-7");
 }
 
 TEST_CASE("of equally fast cuts one that moves fewer bytes goes before a more even one") {

@@ -163,3 +163,108 @@ TEST_CASE("an explicit cut has as many stages as the schedule") {
 TEST_CASE("options are for partitioners that have some") {
   CHECK(refusal("balanced:x=1") == "partitioner \"balanced\" takes no options (\"x=1\" was given)");
 }
+
+TEST_CASE("a stage on several machines takes turns among them") {
+  // inside a machine the large weights of the last layer forbid to replicate it
+  Model model = chain({3, 1});
+  model.layers[1].weights = parse_bytes("1GB");
+  model.edges.clear();
+  const Cluster cluster = devices(8);
+  const PartitionPlan plan =
+      partition("pipedream:levels=4@1GB/s,2@1000TB/s", {model, cluster, 8, true, ""});
+  CHECK(plan.replicas == std::vector<int>{6, 2});
+  CHECK(plan.devices == std::vector<std::vector<int>>{{0, 4, 1, 5, 2, 6}, {3, 7}});
+  CHECK(plan.reason.find("plan 6-2, slowest stage or transfer 501.0 µs a minibatch, 7.98×") == 0);
+}
+
+TEST_CASE("a slower device kind scales the times, different ones are refused") {
+  const Model model = chain({4, 4});
+  Cluster cluster = devices(2);
+  for (Device& device : cluster.devices) device.rate = 0.5;
+  CHECK(partition("pipedream", {model, cluster, 2, false, ""}).reason ==
+        "plan straight, 2 stages, slowest stage 8.000 ms a minibatch, 2.00× one device");
+  cluster.devices[1].rate = 1;
+  CHECK_THROWS_WITH_AS(partition("pipedream", {model, cluster, 2, false, ""}),
+                       "pipedream: its plan takes all devices as equally fast, but gpu0 has rate "
+                       "0.5 and gpu1 has 1; use balanced, which does not",
+                       UsageError);
+}
+
+TEST_CASE("weights that take longer to reduce than the tables hold are refused") {
+  Model model = chain({1, 1});
+  model.layers[0].weights = parse_bytes("100TB");
+  const Cluster cluster = devices(2);
+  CHECK_THROWS_AS(partition("pipedream:bandwidth=1B/s", {model, cluster, 2, true, ""}), UsageError);
+}
+
+TEST_CASE("options of pipedream that do not fit are refused") {
+  const Model model = chain({1, 1, 1, 1, 1, 1, 1, 1});
+  const Cluster cluster = devices(4);
+  const auto refusal = [&](const std::string& options, bool replicate = true) -> std::string {
+    try {
+      return partition("pipedream:" + options, {model, cluster, 4, replicate, ""}).reason;
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  CHECK(refusal("cost=max") == "pipedream: cost=\"max\" is neither \"code\" nor \"paper\"");
+  CHECK(refusal("csot=code") ==
+        "pipedream: option \"csot\" is not known (cost, transfers, replicate, bandwidth, levels)"
+        " (did you mean \"cost\"?)");
+  CHECK(refusal("cost") == "pipedream: \"cost\" in \"cost\" has no value; write key=value");
+  CHECK(refusal("levels=4") ==
+        "pipedream: level \"4\" is not \"<machines>@<bandwidth>\" with at least 1 machine, like "
+        "levels=4@12GB/s,2@1GB/s");
+  CHECK(refusal("levels=4@1GB/s,2@1GB/s") ==
+        "pipedream: the levels hold 8 devices, but the plan is for 4; their product must be the "
+        "same");
+  CHECK(refusal("levels=4@1GB/s,bandwidth=1GB/s") ==
+        "pipedream: give bandwidth= or levels=, not both; each level has its own");
+  CHECK(refusal("replicate=yes", false) ==
+        "pipedream: replicate=yes needs a schedule that can replicate stages, like pipedream; give "
+        "replicate=no");
+  CHECK(refusal("bandwidth=0GB/s").find("pipedream: bandwidth \"0GB/s\" is zero") == 0);
+}
+
+TEST_CASE("explicit and uniform cuts are the same with replicas, and the plan says how many") {
+  const Model model = ten_layers();
+  const Cluster cluster = devices(4);
+  for (const char* text : {"0-3,4-", "relu2", "uniform"}) {
+    CAPTURE(text);
+    for (const bool replicate : {false, true}) {
+      const PartitionPlan plan = partition(text, {model, cluster, 2, replicate, "", {3, 1}});
+      CHECK(print(plan.partition) == (text == std::string("uniform") ? "0-4 | 5-9" : "0-3 | 4-9"));
+      CHECK(plan.replicas == std::vector<int>{3, 1});
+    }
+  }
+  CHECK(partition("relu2", {model, cluster, 2, false, "", {2, 2}}).reason ==
+        "as given; largest stage 22.50 ms a micro-batch, 63.6 % over the mean; 0 B a micro-batch "
+        "between stages");
+}
+
+TEST_CASE("replicas that do not fit are refused") {
+  const Model model = ten_layers();
+  const Cluster cluster = devices(4);
+  const auto refused = [&](const std::string& text, const std::vector<int>& replicas,
+                           bool replicate = false) -> std::string {
+    try {
+      return partition(text, {model, cluster, 2, replicate, "", replicas}).reason;
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  for (const char* text : {"balanced", "uniform", "pipedream", "relu2"}) {
+    CAPTURE(text);
+    CHECK(refused(text, {2, 1, 1}) ==
+          "replicas 2-1-1 are for 3 stages, but 2 are to be made; give one number a stage");
+    CHECK(refused(text, {3, 2}) ==
+          "replicas 3-2 are 5 devices, but there are 4; their sum must be the same");
+    CHECK(refused(text, {4, 0}) == "replicas 4-0: each stage needs at least 1 device, not 0");
+  }
+  CHECK(refused("relu2,fc6", {3, 1}, true) ==
+        "partition \"relu2,fc6\" has 3 stages, but the schedule makes 2 on 4 devices; give as "
+        "many ranges as stages");
+  CHECK(refused("pipedream:levels=2@1GB/s,2@1GB/s", {3, 1}, true) ==
+        "pipedream: levels= chooses the replicas of every stage, but the schedule has fixed them "
+        "at 3-1; leave out levels= or the schedule's replicas");
+}

@@ -1,13 +1,21 @@
-// Small models for the tests of partitioners.
+// Models for the tests of partitioners, small ones and PipeDream's, and questions about them.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "schedulers/partition/pipedream.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline::testing {
 
@@ -64,6 +72,33 @@ inline std::vector<std::vector<int>> all_cuts(int layers, int stages) {
     if (static_cast<int>(last_layers.size()) + 1 == stages) found.push_back(last_layers);
   }
   return found;
+}
+
+/// A profile of PipeDream's; nothing, with a message, where the data is absent.
+inline std::optional<Model> profile(const std::string& name) {
+  const char* data = std::getenv("STAGELINE_DATA");
+  const std::string path = std::string(data != nullptr ? data : "") + "/pipedream/" + name;
+  std::ifstream file(path);
+  if (!file) {
+    MESSAGE("no profile " << name << " under STAGELINE_DATA; nothing checked");
+    return std::nullopt;
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return read_pipedream_profile(text.str(), name, 0);
+}
+
+/// At one level, with everything the recurrence has.
+inline PipedreamQuestion question_of(const Model& model, int devices,
+                                     const std::string& bandwidth) {
+  PipedreamQuestion question;
+  for (const Layer& layer : model.layers) {
+    question.time.push_back(layer.forward + layer.backward);
+    question.weights.push_back(layer.weights);
+  }
+  question.crossing = crossing_bytes(model);
+  question.levels = {{devices, parse_bandwidth(bandwidth)}};
+  return question;
 }
 
 }  // namespace stageline::testing

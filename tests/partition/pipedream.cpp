@@ -5,46 +5,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <sstream>
 
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
 #include "tests/partition/models.hpp"
-#include "traces/traces.hpp"
 
 using namespace stageline;
 using namespace stageline::testing;
 
 namespace {
-
-std::optional<Model> profile(const std::string& name) {
-  const char* data = std::getenv("STAGELINE_DATA");
-  const std::string path = std::string(data != nullptr ? data : "") + "/pipedream/" + name;
-  std::ifstream file(path);
-  if (!file) {
-    MESSAGE("no profile " << name << " under STAGELINE_DATA; nothing checked");
-    return std::nullopt;
-  }
-  std::ostringstream text;
-  text << file.rdbuf();
-  return read_pipedream_profile(text.str(), name, 0);
-}
-
-PipedreamQuestion question_of(const Model& model, int devices, const std::string& bandwidth) {
-  PipedreamQuestion question;
-  for (const Layer& layer : model.layers) {
-    question.time.push_back(layer.forward + layer.backward);
-    question.weights.push_back(layer.weights);
-  }
-  question.crossing = crossing_bytes(model);
-  question.levels = {{devices, parse_bandwidth(bandwidth)}};
-  return question;
-}
 
 std::string seconds(Time time) { return fmt::format("{:.6f}", to_seconds(time)); }
 
@@ -84,10 +56,25 @@ double reference(const PipedreamQuestion& question, std::size_t level, std::size
   return best;
 }
 
-int devices_of(const PipedreamPlan& plan) {
-  int count = 0;
-  for (const PipedreamStage& stage : plan.stages) count += static_cast<int>(stage.devices.size());
-  return count;
+std::vector<int> replicas_of(const std::vector<PipedreamStage>& stages) {
+  std::vector<int> replicas;
+  for (const PipedreamStage& stage : stages) {
+    replicas.push_back(static_cast<int>(stage.devices.size()));
+  }
+  return replicas;
+}
+
+// The bottleneck of these stages at one level, by the definition.
+Time slowest_of(const PipedreamQuestion& question, const std::vector<PipedreamStage>& stages) {
+  Time slowest{};
+  for (const PipedreamStage& stage : stages) {
+    const auto replicas = static_cast<int>(stage.devices.size());
+    slowest = std::max(slowest, pipedream_stage_time(question, stage.first, stage.last, replicas));
+    if (stage.first == 0 || !question.transfers) continue;
+    const Bytes moved = question.crossing[static_cast<std::size_t>(stage.first) - 1] * 2;
+    slowest = std::max(slowest, transfer_time(moved, question.levels[0].bandwidth) / replicas);
+  }
+  return slowest;
 }
 
 }  // namespace
@@ -193,7 +180,8 @@ TEST_CASE("the program finds what all plans tried one by one give") {
     CHECK(std::abs(to_seconds(plan.bottleneck) - best) < 1e-11);  // of some 10 µs
     int devices = 1;
     for (const PipedreamLevel& asked : question.levels) devices *= asked.machines;
-    CHECK(devices_of(plan) == devices);
+    const std::vector<int> replicas = replicas_of(plan.stages);
+    CHECK(std::accumulate(replicas.begin(), replicas.end(), 0) == devices);
     if (!question.replicate) CHECK(static_cast<int>(plan.stages.size()) == devices);
     int next = 0;
     for (const PipedreamStage& stage : plan.stages) {
@@ -202,18 +190,86 @@ TEST_CASE("the program finds what all plans tried one by one give") {
     }
     CHECK(next == layers);
     if (level > 0) continue;
-    // and the plan it names has that bottleneck
-    Time slowest{};
-    for (const PipedreamStage& stage : plan.stages) {
-      const auto replicas = static_cast<int>(stage.devices.size());
-      slowest =
-          std::max(slowest, pipedream_stage_time(question, stage.first, stage.last, replicas));
-      if (stage.first == 0 || !question.transfers) continue;
-      const Bytes moved = question.crossing[static_cast<std::size_t>(stage.first) - 1] * 2;
-      slowest = std::max(slowest, transfer_time(moved, question.levels[0].bandwidth) / replicas);
-    }
-    CHECK(slowest == plan.bottleneck);
+    CHECK(slowest_of(question, plan.stages) == plan.bottleneck);
+    // its replicas, given, get its cuts
+    question.replicas = replicas;
+    const PipedreamPlan again = pipedream_plan(question);
+    CHECK(again.stages == plan.stages);
+    CHECK(again.bottleneck == plan.bottleneck);
+    CHECK(again.single == plan.single);
   }
+}
+
+TEST_CASE("with given replicas the program finds the best of all cuts") {
+  std::mt19937 random(13);
+  for (int round = 0; round < 300; ++round) {
+    const int layers = 1 + draw(random, 8);
+    const Model model = random_model(random, layers, round % 2 == 0);
+    const int stages = 1 + draw(random, std::min(layers, 4));
+    std::vector<int> replicas;
+    while (static_cast<int>(replicas.size()) < stages) replicas.push_back(1 + draw(random, 4));
+    PipedreamQuestion question =
+        question_of(model, std::accumulate(replicas.begin(), replicas.end(), 0), "1GB/s");
+    question.levels[0].bandwidth = Bandwidth{(1 + draw(random, 40)) * std::int64_t{10'000'000'000}};
+    question.cost = draw(random, 2) == 0 ? PipedreamCost::code : PipedreamCost::paper;
+    question.transfers = draw(random, 2) == 0;
+    question.replicas = replicas;
+    for (Time& time : question.time) time *= 100;
+    Time best = Time::max();
+    for (const std::vector<int>& cut : all_cuts(layers, stages)) {
+      std::vector<PipedreamStage> tried;
+      for (std::size_t s = 0; s < replicas.size(); ++s) {
+        tried.push_back({s == 0 ? 0 : cut[s - 1] + 1, s < cut.size() ? cut[s] : layers - 1,
+                         std::vector<int>(static_cast<std::size_t>(replicas[s]))});
+      }
+      best = std::min(best, slowest_of(question, tried));
+    }
+    CAPTURE(round);
+    const PipedreamPlan plan = pipedream_plan(question);
+    CHECK(plan.bottleneck == best);
+    CHECK(slowest_of(question, plan.stages) == best);
+    CHECK(replicas_of(plan.stages) == replicas);
+    CHECK(plan.stages.front().first == 0);
+    CHECK(plan.stages.back().last == layers - 1);
+    CHECK(plan.stages.back().devices.back() == question.levels[0].machines - 1);
+  }
+}
+
+TEST_CASE("the replicas of PipeDream's plans, given, get the cuts of those plans") {
+  const auto check_given = [](const char* name, const std::vector<int>& replicas) {
+    const std::optional<Model> model = profile(name);
+    if (!model) return;
+    CAPTURE(name);
+    const int count = std::accumulate(replicas.begin(), replicas.end(), 0);
+    const Cluster cluster =
+        uniform_cluster(count, LinkSpec{parse_bandwidth("1GB/s"), {}}, std::nullopt);
+    const PartitionPlan chosen = partition("pipedream", {*model, cluster, count, true, ""});
+    REQUIRE(chosen.replicas == replicas);
+    const int stages = static_cast<int>(replicas.size());
+    for (const char* text : {"pipedream", "pipedream:replicate=yes", "pipedream:replicate=no"}) {
+      const PartitionPlan given = partition(text, {*model, cluster, stages, false, "", replicas});
+      CHECK(given.partition == chosen.partition);
+      CHECK(given.replicas == replicas);
+      CHECK(given.devices.empty());
+      CHECK(given.reason == chosen.reason);
+    }
+  };
+  check_given("vgg16.graph.txt", {7, 1});
+  check_given("vgg16.graph.txt", {3, 1});
+  check_given("resnet50.graph.txt", {2, 2});
+}
+
+TEST_CASE("given replicas need one level that holds them, and a layer a stage") {
+  PipedreamQuestion question = question_of(chain({1, 1}), 4, "1GB/s");
+  question.replicas = {2, 1, 1};
+  CHECK_THROWS_WITH_AS(pipedream_plan(question),
+                       "pipedream: replicas 2-1-1 are 3 stages, but there are 2 layers",
+                       UsageError);
+  question.replicas = {3, 2};
+  CHECK_THROWS_WITH_AS(pipedream_plan(question),
+                       "pipedream: given replicas need one level that holds as many devices, at "
+                       "least 1 a stage; 3-2 are 5 devices, but there is 1 level with 4",
+                       UsageError);
 }
 
 TEST_CASE("one level of one machine changes nothing") {
@@ -230,71 +286,9 @@ TEST_CASE("one level of one machine changes nothing") {
   }
 }
 
-TEST_CASE("a stage on several machines takes turns among them") {
-  // inside a machine the large weights of the last layer forbid to replicate it
-  Model model = chain({3, 1});
-  model.layers[1].weights = parse_bytes("1GB");
-  model.edges.clear();
-  const Cluster cluster = devices(8);
-  const PartitionPlan plan =
-      partition("pipedream:levels=4@1GB/s,2@1000TB/s", {model, cluster, 8, true, ""});
-  CHECK(plan.replicas == std::vector<int>{6, 2});
-  CHECK(plan.devices == std::vector<std::vector<int>>{{0, 4, 1, 5, 2, 6}, {3, 7}});
-  CHECK(plan.reason.find("plan 6-2, slowest stage or transfer 501.0 µs a minibatch, 7.98×") == 0);
-}
-
 TEST_CASE("bytes that cross a cut count each tensor once, as long as a later layer reads it") {
   Model model = chain({1, 1, 1, 1}, {1, 10, 100, 1000});
   CHECK(crossing_bytes(model) == std::vector<Bytes>{{1}, {10}, {100}, {0}});
   model.edges = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {2, 3}};
   CHECK(crossing_bytes(model) == std::vector<Bytes>{{1}, {11}, {101}, {0}});
-}
-
-TEST_CASE("a slower device kind scales the times, different ones are refused") {
-  const Model model = chain({4, 4});
-  Cluster cluster = devices(2);
-  for (Device& device : cluster.devices) device.rate = 0.5;
-  CHECK(partition("pipedream", {model, cluster, 2, false, ""}).reason ==
-        "plan straight, 2 stages, slowest stage 8.000 ms a minibatch, 2.00× one device");
-  cluster.devices[1].rate = 1;
-  CHECK_THROWS_WITH_AS(partition("pipedream", {model, cluster, 2, false, ""}),
-                       "pipedream: its plan takes all devices as equally fast, but gpu0 has rate "
-                       "0.5 and gpu1 has 1; use balanced, which does not",
-                       UsageError);
-}
-
-TEST_CASE("options that do not fit are refused") {
-  const Model model = chain({1, 1, 1, 1, 1, 1, 1, 1});
-  const Cluster cluster = devices(4);
-  const auto refusal = [&](const std::string& options, bool replicate = true) -> std::string {
-    try {
-      return partition("pipedream:" + options, {model, cluster, 4, replicate, ""}).reason;
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-  };
-  CHECK(refusal("cost=max") == "pipedream: cost=\"max\" is neither \"code\" nor \"paper\"");
-  CHECK(refusal("csot=code") ==
-        "pipedream: option \"csot\" is not known (cost, transfers, replicate, bandwidth, levels)"
-        " (did you mean \"cost\"?)");
-  CHECK(refusal("cost") == "pipedream: \"cost\" in \"cost\" has no value; write key=value");
-  CHECK(refusal("levels=4") ==
-        "pipedream: level \"4\" is not \"<machines>@<bandwidth>\" with at least 1 machine, like "
-        "levels=4@12GB/s,2@1GB/s");
-  CHECK(refusal("levels=4@1GB/s,2@1GB/s") ==
-        "pipedream: the levels hold 8 devices, but the plan is for 4; their product must be the "
-        "same");
-  CHECK(refusal("levels=4@1GB/s,bandwidth=1GB/s") ==
-        "pipedream: give bandwidth= or levels=, not both; each level has its own");
-  CHECK(refusal("replicate=yes", false) ==
-        "pipedream: replicate=yes needs a schedule that can replicate stages, like pipedream; give "
-        "replicate=no");
-  CHECK(refusal("bandwidth=0GB/s").find("pipedream: bandwidth \"0GB/s\" is zero") == 0);
-}
-
-TEST_CASE("weights that take longer to reduce than the tables hold are refused") {
-  Model model = chain({1, 1});
-  model.layers[0].weights = parse_bytes("100TB");
-  const Cluster cluster = devices(2);
-  CHECK_THROWS_AS(partition("pipedream:bandwidth=1B/s", {model, cluster, 2, true, ""}), UsageError);
 }

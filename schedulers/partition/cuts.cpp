@@ -1,0 +1,115 @@
+#include "schedulers/partition/cuts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+int layer_count(const PartitionRequest& request) {
+  return static_cast<int>(request.model.layers.size());
+}
+
+}  // namespace
+
+void check_stages(const PartitionRequest& request) {
+  const int layers = layer_count(request);
+  if (request.stages >= 1 && request.stages <= layers) return;
+  throw UsageError(
+      request.stages < 1
+          ? fmt::format("a partition needs at least 1 stage ({} were asked for)", request.stages)
+          : fmt::format("{} stages need at least {} layers, but the model \"{}\" has {}; use fewer "
+                        "devices or a finer trace",
+                        request.stages, request.stages, request.model.name, layers));
+}
+
+void check_replicas(const PartitionRequest& request) {
+  if (request.replicas.empty()) return;
+  const std::string text = fmt::format("{}", fmt::join(request.replicas, "-"));
+  const std::size_t devices = request.cluster.devices.size();
+  std::int64_t sum = 0;
+  for (const int count : request.replicas) {
+    if (count < 1) {
+      throw UsageError(
+          fmt::format("replicas {}: each stage needs at least 1 device, not {}", text, count));
+    }
+    sum += count;
+  }
+  if (static_cast<std::int64_t>(request.replicas.size()) != request.stages) {
+    throw UsageError(
+        fmt::format("replicas {} are for {} stage{}, but {} to be made; give one number a stage",
+                    text, request.replicas.size(), request.replicas.size() == 1 ? "" : "s",
+                    request.stages == 1 ? "1 is" : fmt::format("{} are", request.stages)));
+  }
+  if (sum != static_cast<std::int64_t>(devices)) {
+    throw UsageError(
+        fmt::format("replicas {} are {} device{}, but there {} {}; their sum must be the same",
+                    text, sum, sum == 1 ? "" : "s", devices == 1 ? "is" : "are", devices));
+  }
+}
+
+PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<int>& last_layers,
+                             std::string reason) {
+  return {partition_from_cuts(last_layers, layer_count(request)),
+          request.replicas.empty() ? std::vector<int>(last_layers.size() + 1, 1) : request.replicas,
+          {},
+          std::move(reason)};
+}
+
+double rate_of_stage(const PartitionRequest& request, int stage) {
+  const std::vector<Device>& devices = request.cluster.devices;
+  if (devices.empty()) return 1;
+  const auto at = static_cast<std::size_t>(stage);
+  if (request.replicas.empty()) return devices[at % devices.size()].rate;
+  const auto own = request.replicas.begin() + stage;
+  auto device = static_cast<std::size_t>(std::accumulate(request.replicas.begin(), own, 0));
+  double rate = 0;
+  for (int replica = 0; replica < *own; ++replica) rate += devices[device++].rate;
+  return rate;
+}
+
+Time on_device(Time time, double rate) {
+  if (rate == 1) return time;
+  return Time{std::llround(static_cast<double>(time.count()) / rate)};
+}
+
+std::string balance_of(const PartitionRequest& request, const Partition& partition) {
+  std::vector<Time> time(static_cast<std::size_t>(partition.stages));
+  for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
+    const Layer& costs = request.model.layers[layer];
+    time[static_cast<std::size_t>(partition.stage_of[layer])] += costs.forward + costs.backward;
+  }
+  Time largest{};
+  double sum = 0;
+  for (int stage = 0; stage < partition.stages; ++stage) {
+    const Time here =
+        on_device(time[static_cast<std::size_t>(stage)], rate_of_stage(request, stage));
+    largest = std::max(largest, here);
+    sum += static_cast<double>(here.count());
+  }
+  Bytes moved;
+  for (const StageFlow& flow : stage_flows(partition, request.model)) moved += flow.bytes;
+  const double over =
+      sum == 0 ? 0 : 100 * (static_cast<double>(largest.count()) * partition.stages / sum - 1);
+  return fmt::format("largest stage {}{}, {:.1f} % over the mean; {} a micro-batch between stages",
+                     print(largest), request.replicas.empty() ? "" : " a micro-batch", over,
+                     print(moved));
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> items;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    items.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return items;
+}
+
+}  // namespace stageline
