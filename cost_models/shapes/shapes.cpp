@@ -29,7 +29,9 @@ constexpr std::array<Entry, 12> catalogue = {{
     {"resnet110", "ResNet-110, CIFAR-10, 1.7 million parameters", resnet110},
     {"resnet224", "ResNet-224, CIFAR-10, 3.6 million parameters", resnet224},
     {"resnet362", "ResNet-362, CIFAR-10, 5.8 million parameters", resnet362},
-    {"gpt", "GPT-2 small, or what its options make of it, 124.4 million parameters", gpt},
+    {"gpt",
+     "GPT-2 small, 124.4 million parameters, or what its options make of it (heads: hidden/64)",
+     gpt},
 }};
 
 const Entry& entry(const std::string& name) {

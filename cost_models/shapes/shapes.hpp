@@ -113,7 +113,8 @@ ModelShape model_shape(const std::string& name, const ShapeOptions& options = {}
 std::vector<std::string> model_names();
 std::string_view model_summary(const std::string& name);
 
-/// The names of the options of a model: those of gpt are layers, hidden, heads, seq and vocab.
+/// The names of the options of a model: those of gpt are layers, hidden, heads (default hidden/64),
+/// seq and vocab.
 std::vector<std::string> model_options(const std::string& name);
 
 /// The sum of one pass over a layer's ops: total(layer, &Primitive::forward).

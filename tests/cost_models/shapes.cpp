@@ -226,6 +226,16 @@ TEST_CASE("GPT's options make the model they say") {
   CHECK(layer_called(model, "head").weights == v * h);
 }
 
+TEST_CASE("GPT's heads are 64 wide unless told otherwise or hidden does not allow it") {
+  const auto gpt = [](ShapeOptions options) { return model_shape("gpt", options); };
+  CHECK(gpt({{"hidden", 1024}}) == gpt({{"hidden", 1024}, {"heads", 16}}));
+  CHECK(gpt({{"hidden", 1024}}) != gpt({{"hidden", 1024}, {"heads", 8}}));
+  CHECK(gpt({}) == gpt({{"hidden", 768}, {"heads", 12}}));
+  CHECK(gpt({{"hidden", 96}}) == gpt({{"hidden", 96}, {"heads", 12}}));
+  CHECK_THROWS_WITH_AS(gpt({{"hidden", 100}}), doctest::Contains("100 is not one of 12"),
+                       UsageError);
+}
+
 TEST_CASE("names, options and numbers that do not fit are refused with the nearest that do") {
   CHECK_THROWS_WITH_AS(model_shape("resnet51"), doctest::Contains("resnet50"), UsageError);
   CHECK_THROWS_WITH_AS(model_shape("gpt", {{"layer", 3}}), doctest::Contains("\"layers\""),
