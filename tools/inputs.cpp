@@ -44,6 +44,14 @@ std::string with_batch(const std::string& spec, int batch) {
   return fmt::format("{},batch={}", text, batch);
 }
 
+void refuse_profile_batch(const TraceRequest& request) {
+  if (request.profile_batch == 0) return;
+  throw UsageError(
+      fmt::format("--batch is for a PipeDream profile, which does not say its own, and \"{}\" is "
+                  "none; leave it out",
+                  request.text));
+}
+
 [[noreturn]] void refuse_name(const std::string& text) {
   std::vector<std::string> known;
   std::string bundled;
@@ -76,14 +84,17 @@ std::vector<DeviceKind> known_kinds() {
 std::vector<Model> open_trace_sizes(const TraceRequest& request) {
   const std::string& text = request.text;
   if (starts_with(text, "model:")) {
+    refuse_profile_batch(request);
     std::vector<DeviceKind> kinds = request.more_kinds;
     for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
     return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds)};
   }
   if (starts_with(text, "uniform:") || text == "uniform") {
+    refuse_profile_batch(request);
     return {uniform_model(text.size() > 8 ? text.substr(8) : "")};
   }
   if (const Bundled* const bundled = find(bundled_traces(), text); bundled && !is_file(text)) {
+    refuse_profile_batch(request);
     return read_trace(std::string(bundled->text), text);
   }
   if (!is_file(text)) refuse_name(text);
@@ -93,6 +104,7 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request) {
   const bool profile = first != std::string::npos && content[first] != '{' &&
                        content.find(" -- ") != std::string::npos;
   if (profile) return {read_pipedream_profile(content, text, request.profile_batch)};
+  refuse_profile_batch(request);
   return read_trace(content, text);
 }
 

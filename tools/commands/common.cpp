@@ -66,14 +66,21 @@ void add_trace_flags(CLI::App& command, CommonFlags& flags) {
       ->check(CLI::PositiveNumber);
 }
 
-void add_case_flags(CLI::App& command, CommonFlags& flags) {
+void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
+  const bool one = many == Many::no;
   add_trace_flags(command, flags);
-  command
-      .add_option("--schedule", flags.schedules,
-                  "NAME[:knob=value,…], a comma list of them, or all; repeatable")
-      ->allow_extra_args(false);
-  command.add_option("--devices", flags.devices, "how many, or a sweep such as 2..16");
-  command.add_option("--cluster", flags.cluster, "a cluster file or a bundled cluster");
+  CLI::Option* const schedule =
+      command
+          .add_option("--schedule", flags.schedules,
+                      one ? "NAME[:knob=value,…]; default 1f1b"
+                          : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
+                            "default all")
+          ->allow_extra_args(false);
+  command.add_option("--devices", flags.devices,
+                     one ? "how many; default all of the cluster, or 4"
+                         : "how many, or a sweep such as 2..16; default all of the cluster, or 4");
+  command.add_option("--cluster", flags.cluster,
+                     "a cluster file or a bundled cluster; default that of model:NAME@DEVICE");
   command.add_option("--link", flags.link,
                      "equal devices with one full-duplex port each: 12GB/s,5us");
   command.add_option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
@@ -83,16 +90,28 @@ void add_case_flags(CLI::App& command, CommonFlags& flags) {
       ->check(CLI::Range(1, 1 << 26));
   command
       .add_option("--microbatch-size", flags.microbatch_size,
-                  "samples in a micro-batch; costs are scaled or interpolated to it")
+                  "samples in a micro-batch; costs are scaled or interpolated to it; default as in "
+                  "the trace")
       ->check(CLI::Range(1, 1 << 26));
-  command.add_option("--steps", flags.steps, "steps to simulate")->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--steps", flags.steps,
+                  "steps to simulate; default 1, or enough to run steadily where updates are "
+                  "asynchronous")
+      ->check(CLI::Range(1, 1 << 20));
   command.add_option("--partition", flags.partition,
-                     "balanced, uniform, pipedream[:…], ranges 0-5,6-11,12- or last layers' names");
-  command.add_option(
-      "--weights", flags.weights,
-      "override the weight rule: flush, stash, vertical_sync, double_buffer, latest");
-  command.add_option("--program", flags.program, "simulate this program text")
-      ->excludes("--schedule");
+                     "balanced, uniform, pipedream[:…], ranges 0-5,6-11,12- or last layers' names; "
+                     "default balanced");
+  command.add_option("--weights", flags.weights,
+                     "the weight rule instead of the schedule's: flush, stash, vertical_sync, "
+                     "double_buffer, latest");
+  if (one) {
+    command.add_option("--program", flags.program, "this program text instead of a schedule")
+        ->excludes(schedule);
+  }
+}
+
+void add_case_flags(CLI::App& command, CommonFlags& flags, Many many) {
+  add_problem_flags(command, flags, many);
   command.add_option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
   command.add_flag("--quiet", flags.quiet, "no heading and no notes");
 }
@@ -190,6 +209,15 @@ std::string_view name(Origin origin) {
   return "";
 }
 
+std::string described(const Provenance& provenance) {
+  const std::string origin(name(provenance.origin));
+  std::string method = provenance.method;
+  while (!method.empty() && method.back() == '.') method.pop_back();
+  // A method may say for itself what kind of number it gives.
+  if (method.compare(0, origin.size(), origin) == 0) return method;
+  return method.empty() ? origin : origin + ": " + method;
+}
+
 std::vector<std::string> notes(const Setting& setting) {
   std::vector<std::string> all = setting.model.provenance.notes;
   if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
@@ -231,12 +259,8 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
       outcome.devices == 1 ? " device" : " devices", outcome.microbatches, size,
       outcome.program.steps > 1 ? fmt::format(", {} steps shown", outcome.program.steps) : "",
       print(outcome.step_time), outcome.bubble_fraction * 100);
-  // A method may say for itself what kind of number it gives.
-  const Provenance& costs = setting.model.provenance;
-  const std::string origin(name(costs.origin));
-  const bool said = costs.method.compare(0, origin.size(), origin) == 0;
   drawing.footnotes.push_back(fmt::format(
-      "Costs {}{}.{}", said ? "" : origin + (costs.method.empty() ? "" : ": "), costs.method,
+      "Costs {}.{}", described(setting.model.provenance),
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
   if (!setting.cluster.note.empty())
     drawing.footnotes.push_back("Note: " + setting.cluster.note + ".");

@@ -31,7 +31,13 @@ struct CommonFlags {
 };
 
 void add_trace_flags(CLI::App& command, CommonFlags& flags);
-void add_case_flags(CLI::App& command, CommonFlags& flags);
+/// What says one problem: trace, cluster, schedule and cut; of `many`, a sweep of devices and a
+/// list of schedules, but no program text.
+enum class Many : std::uint8_t { no, yes };
+void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many = Many::no);
+
+/// The same with --json and --quiet.
+void add_case_flags(CLI::App& command, CommonFlags& flags, Many many = Many::no);
 
 /// The trace, and the cluster it runs on.
 struct Setting {
@@ -56,6 +62,9 @@ std::vector<std::string> notes(const Setting& setting);
 
 /// "estimated", "measured", "synthetic".
 std::string_view name(Origin origin);
+
+/// "estimated: roofline, a lower bound, …": how the numbers were obtained, without a full stop.
+std::string described(const Provenance& provenance);
 
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome);
 

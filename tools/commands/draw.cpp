@@ -30,6 +30,9 @@ void draw(const DrawFlags& flags) {
   if (setting.device_counts.size() > 1) {
     throw UsageError("draw takes one number of devices");
   }
+  if ((flags.svg == "-") + (flags.chrome == "-") + (common.json == "-") > 1) {
+    throw UsageError("only one of --json, --svg and --chrome can go to standard output (-)");
+  }
   const Case asked =
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked, Curves::all);
@@ -66,15 +69,20 @@ void add_draw(CLI::App& app, int&) {
   CLI::App* const command = app.add_subcommand("draw", "The space-time diagram");
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(*command, flags->common);
-  command->add_option("--svg", flags->svg, "write an SVG file, or - for stdout");
-  command->add_option("--chrome", flags->chrome,
-                      "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
-  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark")
-      ->check(CLI::IsMember({"auto", "light", "dark"}));
-  command->add_option("--width", flags->width, "of the SVG in pixels")
-      ->check(CLI::Range(400, 10000));
-  command->add_option("--columns", flags->columns, "of the text figure")
-      ->check(CLI::Range(20, 10000));
+  CLI::Option* const svg =
+      command->add_option("--svg", flags->svg, "write an SVG file, or - for stdout");
+  CLI::Option* const chrome = command->add_option(
+      "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
+  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark; default auto")
+      ->check(CLI::IsMember({"auto", "light", "dark"}))
+      ->needs(svg);
+  command->add_option("--width", flags->width, "of the SVG in pixels; default 1000")
+      ->check(CLI::Range(400, 10000))
+      ->needs(svg);
+  command->add_option("--columns", flags->columns, "of the text figure; default 100")
+      ->check(CLI::Range(20, 10000))
+      ->excludes(svg)
+      ->excludes(chrome);
   command->footer(
       "Example:\n  stageline draw model:resnet50@h100,batch=32 --schedule 1f1b --devices 4 \\\n"
       "    --microbatches 8 --svg 1f1b.svg\n"

@@ -49,13 +49,38 @@ void list_models() {
   fmt::print("\n  options of all: batch= dtype= optimizer= efficiency= overhead=\n");
 }
 
+// "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each kind with as much memory
+std::string devices_of(const Cluster& cluster) {
+  std::vector<Device> groups;
+  std::vector<int> counts;
+  for (const Device& device : cluster.devices) {
+    std::size_t g = 0;
+    while (g < groups.size() &&
+           !(groups[g].kind == device.kind && groups[g].memory == device.memory)) {
+      ++g;
+    }
+    if (g == groups.size()) {
+      groups.push_back(device);
+      counts.push_back(0);
+    }
+    ++counts[g];
+  }
+  std::string text;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Device& device = groups[g];
+    text += fmt::format(
+        "{}{} × {}{}", g == 0 ? "" : "; ", counts[g],
+        device.kind < 0 ? "device" : cluster.kinds[static_cast<std::size_t>(device.kind)].title,
+        device.memory ? fmt::format(", {} each", print(*device.memory)) : "");
+  }
+  return text;
+}
+
 void list_clusters() {
   fmt::print("\nClusters (--cluster NAME, or a file)\n");
   for (const Bundled& bundled : bundled_clusters()) {
     const Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
-    const auto& memory = cluster.devices.front().memory;
-    fmt::print("  {:<12} {}{}\n", bundled.name, cluster.name,
-               memory ? fmt::format(", {} each", print(*memory)) : "");
+    fmt::print("  {:<13} {}\n", bundled.name, devices_of(cluster));
   }
 }
 
@@ -64,8 +89,8 @@ void list_traces() {
   for (const Bundled& bundled : bundled_traces()) {
     const std::vector<Model> models =
         read_trace(std::string(bundled.text), std::string(bundled.name));
-    fmt::print("  {:<12} {} layers, {}: {}\n", bundled.name, models.front().layers.size(),
-               name(models.front().provenance.origin), models.front().provenance.method);
+    fmt::print("  {:<13} {} layers, {}\n", bundled.name, models.front().layers.size(),
+               described(models.front().provenance));
   }
 }
 

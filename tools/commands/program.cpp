@@ -19,6 +19,10 @@ struct ProgramFlags {
   bool compute_only = false;
 };
 
+std::string counted(int number, const std::string& noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.back() == 'h' ? "es" : "s");
+}
+
 // Exit 1 when the program is well-formed but cannot finish: that is the answer, not bad input.
 int check_program(const ProgramFlags& flags) {
   Program program;
@@ -36,9 +40,10 @@ int check_program(const ProgramFlags& flags) {
   try {
     const TaskGraph graph = compile(complete(program, costs), costs);
     if (!flags.common.quiet) {
-      fmt::print("{}: ok: {} devices, {} stages, {} micro-batches × {} steps, {} tasks\n",
-                 flags.check, program.devices.size(), program.stages(), program.microbatches,
-                 program.steps, graph.tasks());
+      fmt::print("{}: ok: {}, {}, {} × {}, {} tasks\n", flags.check,
+                 counted(static_cast<int>(program.devices.size()), "device"),
+                 counted(program.stages(), "stage"), counted(program.microbatches, "micro-batch"),
+                 counted(program.steps, "step"), graph.tasks());
     }
     return 0;
   } catch (const Deadlock& deadlock) {
@@ -73,18 +78,27 @@ void add_program(CLI::App& app, int& exit_code) {
   CLI::App* const command =
       app.add_subcommand("program", "Print a schedule as program text, or check a program");
   const auto flags = std::make_shared<ProgramFlags>();
-  add_case_flags(*command, flags->common);
+  add_problem_flags(*command, flags->common);
   command->get_option("TRACE")->required(false);
-  command->add_option("--check", flags->check, "check this program text and print nothing else");
-  command->add_option("--out", flags->out, "write the text to a file");
+  command->add_option("--out", flags->out, "write the text to a file; default stdout");
   command->add_flag("--compute-only", flags->compute_only,
                     "without updates, reductions and messages, as a scheduler writes it");
+  CLI::Option* const check = command->add_option("--check", flags->check,
+                                                 "check this program text and print nothing else");
+  CLI::Option* const quiet =
+      command->add_flag("--quiet", flags->common.quiet, "with --check: nothing if all is well")
+          ->needs(check);
   command->footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
       "Exit code 1 of --check: the program deadlocks.");
-  command->callback([flags, &exit_code] {
+  command->callback([=, &exit_code] {
     if (flags->check.empty()) return print_program(*flags);
+    for (const CLI::Option* const option : command->get_options()) {
+      if (option->count() == 0 || option == check || option == quiet) continue;
+      throw UsageError(
+          fmt::format("--check needs the program text alone; leave out {}", option->get_name()));
+    }
     exit_code = check_program(*flags);
   });
 }
