@@ -1,25 +1,104 @@
 #include "tools/files.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
+#include <system_error>
 
 #include "sim/errors.hpp"
 
 namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where a chain of symbolic links ends, be there a file or not yet.
+fs::path end_of_links(fs::path path) {
+  constexpr int longest_chain = 40;  // as in the kernel
+  std::error_code error;
+  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
+  }
+  return path;
+}
+
+// /dev/stdout after `> file`: to replace that file would lose all else that is printed.
+bool is_standard_output(const fs::path& path) {
+  struct stat file {};
+  struct stat output {};
+  return ::stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode) &&
+         ::fstat(STDOUT_FILENO, &output) == 0 && file.st_dev == output.st_dev &&
+         file.st_ino == output.st_ino;
+}
+
+// The system's reason for failing, or nothing.
+std::optional<std::string> write_and_close(std::FILE* out, const std::string& content) {
+  const bool written = std::fwrite(content.data(), 1, content.size(), out) == content.size();
+  int reason = errno;
+  const bool closed = std::fclose(out) == 0;
+  if (written && closed) return std::nullopt;
+  if (written) reason = errno;
+  return std::strerror(reason);
+}
+
+std::optional<std::string> write_in_place(const fs::path& target, const std::string& content) {
+  std::FILE* const out = std::fopen(target.c_str(), "wb");
+  if (out == nullptr) return std::strerror(errno);
+  return write_and_close(out, content);
+}
+
+std::optional<std::string> replace(const fs::path& target, const std::string& content) {
+  std::error_code error;
+  const fs::file_status before = fs::status(target, error);
+  if (fs::exists(before) && ::access(target.c_str(), W_OK) != 0) return std::strerror(errno);
+  const fs::path beside = fs::path(target).concat(fmt::format(".{}.tmp", ::getpid()));
+  fs::remove(beside, error);                                 // of a killed run
+  std::FILE* const out = std::fopen(beside.c_str(), "wbx");  // follows no link that stands there
+  if (out == nullptr) return std::strerror(errno);
+  error.clear();
+  if (fs::exists(before)) fs::permissions(beside, before.permissions(), error);
+  std::optional<std::string> failure = write_and_close(out, content);
+  if (!failure && !error) fs::rename(beside, target, error);
+  if (!failure && error) failure = error.message();
+  std::error_code ignored;
+  if (failure) fs::remove(beside, ignored);
+  return failure;
+}
+
+std::optional<std::string> write_to(const fs::path& path, const std::string& content) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) return "it is a folder";
+  if (error && status.type() != fs::file_type::not_found) return error.message();
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
+  const fs::path target = end_of_links(path);
+  const fs::path folder = target.parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    if (fs::exists(folder, error)) return fmt::format("\"{}\" is not a folder", folder.string());
+    return fmt::format("there is no folder \"{}\"", folder.string());
+  }
+  return replace(target, content);
+}
+
+}  // namespace
 
 std::string read_file(const std::string& path) {
   if (path == "-") {
-    return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    std::string content{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    if (std::ferror(stdin) != 0) throw UsageError("cannot read \"-\": the read broke off");
+    return content;
   }
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
+  if (fs::is_directory(path, ignored)) {
     throw UsageError(fmt::format("cannot read \"{}\": it is a folder", path));
   }
   std::ifstream in(path, std::ios::binary);
@@ -30,30 +109,14 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& content) {
-  if (path == "-") {
+  if (path == "-" || is_standard_output(path)) {
+    errno = 0;
     std::cout << content << std::flush;
+    if (!std::cout) throw std::system_error(errno, std::generic_category(), "standard output");
     return;
   }
-  namespace fs = std::filesystem;
-  const fs::path target(path);
-  const fs::path beside = fs::path(path).concat(fmt::format(".{}.tmp", ::getpid()));
-  std::error_code error;
-  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const auto refuse = [&](const std::string& reason) {
-    std::error_code ignored;
-    fs::remove(beside, ignored);
-    throw UsageError(fmt::format("cannot write \"{}\": {}", path, reason));
-  };
-  if (fs::is_directory(target, error)) refuse("it is a folder");
-  {
-    std::ofstream out(beside, std::ios::binary);
-    if (!out) refuse(std::strerror(errno));
-    out << content;
-    out.close();
-    if (!out) refuse(std::strerror(errno));
-  }
-  fs::rename(beside, target, error);
-  if (error) refuse(error.message());
+  const std::optional<std::string> failure = write_to(path, content);
+  if (failure) throw UsageError(fmt::format("cannot write \"{}\": {}", path, *failure));
 }
 
 }  // namespace stageline

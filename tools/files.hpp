@@ -8,8 +8,10 @@ namespace stageline {
 /// The whole file; "-" is standard input. Throws UsageError with the system's reason.
 std::string read_file(const std::string& path);
 
-/// Writes beside the file, then renames, so that nobody ever sees half of it; "-" is standard
-/// output. Missing folders are made. Throws UsageError with the system's reason.
+/// "-" is standard output; whether that arrived, main asks at the end. A regular file is written
+/// beside and then renamed, so that nobody ever sees half of it; it keeps its permission bits, and
+/// a symbolic link to it stays one. What exists and is no regular file (a device, a FIFO) is
+/// written in place. Folders are not made. Throws UsageError with the system's reason.
 void write_file(const std::string& path, const std::string& content);
 
 }  // namespace stageline

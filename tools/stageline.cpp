@@ -1,11 +1,16 @@
 // The command. All bad input ends here, as one sentence and exit code 2.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
+#include <system_error>
 
 #include "sim/errors.hpp"
 #include "tools/commands/commands.hpp"
@@ -14,9 +19,35 @@ namespace stageline {
 namespace {
 
 int refuse(const std::string& message, const std::string& figure) {
-  fmt::print(stderr, "stageline: {}\n", message);
-  if (!figure.empty()) fmt::print(stderr, "\n{}", figure);
+  // fmt::print would throw where standard error is full or closed.
+  std::fputs(fmt::format("stageline: {}\n", message).c_str(), stderr);
+  if (!figure.empty()) std::fputs(("\n" + figure).c_str(), stderr);
   return 2;
+}
+
+// Where standard input, output or error is closed, the next file to be opened would take its place
+// and receive what is meant for it. A stand-in that can only be used the wrong way fails instead.
+void hold_closed_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    if (::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY) != stream) return;
+  }
+}
+
+// `reason` is an errno. A reader who has seen enough (`| head`) needs no message.
+int lost_output(int reason) {
+  if (reason == EPIPE) return 2;
+  return refuse(fmt::format("cannot write to standard output: {}",
+                            reason != 0 ? std::strerror(reason) : "a write failed"),
+                "");
+}
+
+// The exit code, unless what was printed did not arrive: that must not look like success.
+int after_flushing(int exit_code) {
+  const int before = errno;  // of CLI11's own flush, whose result it does not look at
+  if (std::fflush(stdout) != 0) return lost_output(errno);
+  std::cout.flush();
+  return std::ferror(stdout) != 0 || std::cout.bad() ? lost_output(before) : exit_code;
 }
 
 // Help and version are CLI11's to print; its errors are put into our form.
@@ -32,9 +63,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
                     "");
     }
     app.parse(argc, argv);
-    return exit_code;
+    return after_flushing(exit_code);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    return after_flushing(app.exit(success));
   } catch (const CLI::ParseError& error) {
     std::string command = "stageline";
     for (const CLI::App* const sub : app.get_subcommands()) command += " " + sub->get_name();
@@ -45,6 +76,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
     return refuse(error.what(), error.figure);
   } catch (const std::bad_alloc&) {
     return refuse("there is not enough memory for that many micro-batches, steps or devices", "");
+  } catch (const std::system_error& error) {  // of fmt::print and write_file
+    return std::ferror(stdout) != 0 ? lost_output(error.code().value()) : refuse(error.what(), "");
   } catch (const std::exception& error) {
     return refuse(error.what(), "");
   }
@@ -54,6 +87,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }  // namespace stageline
 
 int main(int argc, char** argv) {
+  stageline::hold_closed_streams();
   int exit_code = 0;
   CLI::App app{
       "Stageline simulates pipeline-parallel training: how long a step takes, where the bubbles "

@@ -36,6 +36,15 @@ try draw uniform:layers=8 --theme purple
 try draw uniform:layers=8 --svg .
 try program
 try program --check no_such_file.slp
+try program uniform:layers=8 --json -
+try program uniform:layers=8 --check deadlock.slp
+try program --check deadlock.slp --devices 3
+try draw uniform:layers=8 --theme dark
+try draw uniform:layers=8 --svg - --columns 40
+try draw uniform:layers=8 --svg - --chrome -
+try draw uniform:layers=8 --svg no_such_folder/a.svg
+try compare uniform:layers=8 --batch 32
+try import list.cmd --batch 32
 try import list.cmd
 try import .
 try frobnicate

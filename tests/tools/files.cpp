@@ -2,9 +2,11 @@
 #include "tools/files.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "sim/errors.hpp"
 #include "tools/inputs.hpp"
@@ -24,11 +26,11 @@ fs::path fresh_folder() {
 
 TEST_CASE("a written file is whole and leaves nothing beside it") {
   const fs::path folder = fresh_folder();
-  const std::string file = (folder / "new" / "a.txt").string();
+  const std::string file = (folder / "a.txt").string();
   write_file(file, "one\n");
   write_file(file, "two\n");
   CHECK(read_file(file) == "two\n");
-  CHECK(std::distance(fs::directory_iterator(folder / "new"), fs::directory_iterator()) == 1);
+  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE("a write that fails leaves what was there") {
@@ -38,8 +40,68 @@ TEST_CASE("a write that fails leaves what was there") {
   CHECK_THROWS_WITH_AS(write_file(folder.string(), "x"),
                        ("cannot write \"" + folder.string() + "\": it is a folder").c_str(),
                        UsageError);
-  CHECK_THROWS_AS(write_file(file + "/b.txt", "x"), UsageError);
+  CHECK_THROWS_WITH_AS(
+      write_file(file + "/b.txt", "x"),
+      ("cannot write \"" + file + "/b.txt\": \"" + file + "\" is not a folder").c_str(),
+      UsageError);
   CHECK(read_file(file) == "kept\n");
+}
+
+TEST_CASE("a missing folder is said and not made") {
+  const fs::path folder = fresh_folder() / "new";
+  const std::string file = (folder / "a.txt").string();
+  CHECK_THROWS_WITH_AS(
+      write_file(file, "x"),
+      ("cannot write \"" + file + "\": there is no folder \"" + folder.string() + "\"").c_str(),
+      UsageError);
+  CHECK_FALSE(fs::exists(folder));
+}
+
+TEST_CASE("a file that is written again keeps its permission bits") {
+  const std::string file = (fresh_folder() / "a.txt").string();
+  write_file(file, "one\n");
+  const fs::perms odd = fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_exec;
+  fs::permissions(file, odd);
+  write_file(file, "two\n");
+  CHECK(fs::status(file).permissions() == odd);
+  CHECK(read_file(file) == "two\n");
+}
+
+TEST_CASE("what a chain of symbolic links ends at is written, and the links stay") {
+  const fs::path folder = fresh_folder();
+  fs::create_directories(folder / "far");
+  fs::create_symlink("far/b", folder / "a");
+  fs::create_symlink(folder / "far" / "c", folder / "far" / "b");
+  const fs::path target = folder / "far" / "c";
+  for (const char* const content : {"the link dangles\n", "it does not\n"}) {
+    write_file((folder / "a").string(), content);
+    CHECK(fs::is_symlink(folder / "a"));
+    CHECK(fs::is_symlink(folder / "far" / "b"));
+    CHECK_FALSE(fs::is_symlink(target));
+    CHECK(read_file(target.string()) == content);
+  }
+  fs::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(write_file((folder / "loop").string(), "x"), UsageError);
+  CHECK(fs::is_symlink(folder / "loop"));
+}
+
+TEST_CASE("a FIFO is written in place, also behind a symbolic link") {
+  const fs::path folder = fresh_folder();
+  const fs::path fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  fs::create_symlink("fifo", folder / "link");
+  for (const char* const name : {"fifo", "link"}) {
+    std::string arrived;
+    std::thread reader([&] { arrived = read_file(fifo.string()); });
+    write_file((folder / name).string(), "through\n");
+    // Where the FIFO was replaced, nobody would ever let the reader go.
+    const bool kept = fs::is_fifo(fifo);
+    if (!kept) reader.detach();
+    REQUIRE(kept);
+    reader.join();
+    CHECK(arrived == "through\n");
+  }
+  CHECK(fs::is_symlink(folder / "link"));
 }
 
 TEST_CASE("tables align by characters, not by bytes") {
