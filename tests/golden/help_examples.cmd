@@ -1,0 +1,17 @@
+# Every command that a --help prints as an example works, on small inputs.
+cp small.graph.txt "$OUT"
+cd "$OUT"
+stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && NF { print $1 }' > subcommands
+while read -r subcommand; do
+  echo "$subcommand"
+  stageline "$subcommand" --help |
+    awk '/^Example:/ { inside = 1; next }
+         inside && (more || /^ *stageline /) { more = /\\$/; sub(/\\$/, ""); sub(/^ +/, "")
+                                               printf "%s%s", $0, more ? "" : "\n" }' |
+    sed 's|vgg16/graph.txt|small.graph.txt|' > commands
+  while read -r command; do
+    echo "\$ $command"
+    sh -c "$command" > /dev/null < /dev/null
+    echo "→ exit $?"
+  done < commands
+done < subcommands

@@ -1,0 +1,13 @@
+# Every command of README's block "What you can ask" works, on small inputs.
+readme=$PWD/../../README.md
+cp small.graph.txt "$OUT"
+cd "$OUT"
+awk '/^## /     { ours = /What you can ask/ }
+     ours && /^```/ { inside = !inside; next }
+     ours && inside { sub(/ +#.*/, ""); print }' "$readme" |
+  sed 's/TRACE/resnet50-h100/; s|vgg16/graph.txt|small.graph.txt|' > commands
+while read -r command; do
+  echo "\$ $command"
+  sh -c "$command" > /dev/null < /dev/null
+  echo "→ exit $?"
+done < commands
