@@ -121,6 +121,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["steps"] = outcome.program.steps;
   put_time(result, "makespan", outcome.metrics.makespan);
   put_time(result, "step_time", outcome.step_time);
+  result["settled"] = outcome.settled;
   result["throughput"] = outcome.throughput;
   result["throughput_unit"] = outcome.throughput_unit;
   result["speedup"] = outcome.speedup;

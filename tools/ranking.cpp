@@ -13,6 +13,14 @@ std::string named(const Outcome& outcome, bool with_devices) {
                       : outcome.schedule;
 }
 
+// "24.00 MB of 20.00 MB on gpu0"
+std::string need_of(const Outcome& outcome) {
+  const auto device = static_cast<std::size_t>(outcome.peak_device());
+  return fmt::format("{} of {} on {}", print(outcome.memory.device[device].peak),
+                     print(outcome.memory_limit[device].value_or(Bytes{})),
+                     outcome.program.devices[device]);
+}
+
 // Times that differ by less than this share are called the same.
 constexpr double same = 0.0005;
 
@@ -49,39 +57,37 @@ Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>
     return outcomes[i].devices != outcomes[of[0]].devices;
   });
   if (outcomes[best].fit == Fit::no) {
-    const int device = outcomes[best].peak_device();
-    ranked.sentence = fmt::format(
-        "none fits: {} comes nearest to the time, and needs {} where there are {}",
-        named(outcomes[best], sweep), print(peak(best)),
-        print(outcomes[best].memory_limit[static_cast<std::size_t>(device)].value_or(Bytes{})));
+    ranked.sentence = fmt::format("none fits: the fastest, {}, needs {}",
+                                  named(outcomes[best], sweep), need_of(outcomes[best]));
     return ranked;
   }
   std::string reason;
-  if (ranked.order.size() == 1) {
-    reason = fmt::format("{:.2f}× one device", outcomes[best].speedup);
+  const bool rival = ranked.order.size() > 1 && outcomes[ranked.order[1]].fit != Fit::no;
+  if (!rival) {
+    reason = fmt::format("{}{:.2f}× one device",
+                         ranked.order.size() > 1 ? "the only one that fits, " : "",
+                         outcomes[best].speedup);
   } else {
     const std::size_t next = ranked.order[1];
     const double faster = pace(best) / std::max(pace(next), 1e-15);
     const double memory = static_cast<double>(peak(next).count) /
                           std::max(static_cast<double>(peak(best).count), 1.0);
     const std::string against = named(outcomes[next], sweep);
-    if (outcomes[next].fit == Fit::no) {
-      reason = fmt::format("the only one that fits; {} needs {}", against, print(peak(next)));
-    } else if (faster < 1 + same) {
-      reason = fmt::format("same time as {}", against);
-    } else {
-      reason = fmt::format("{:.1f} % more throughput than {}", (faster - 1) * 100, against);
-    }
-    if (outcomes[next].fit != Fit::no) {
-      if (memory >= 1.05) reason += fmt::format(", {:.1f}× less memory", memory);
-      if (memory <= 1 / 1.05) reason += fmt::format(", {:.1f}× more memory", 1 / memory);
-    }
+    reason = faster < 1 + same ? fmt::format("same time as {}", against)
+             : faster < 2
+                 ? fmt::format("{:.1f} % more throughput than {}", (faster - 1) * 100, against)
+                 : fmt::format("{:.1f}× the throughput of {}", faster, against);
+    if (memory >= 1.05) reason += fmt::format(", {:.1f}× less memory", memory);
+    if (memory <= 1 / 1.05) reason += fmt::format(", {:.1f}× more memory", 1 / memory);
   }
   // A faster one that does not fit is worth knowing.
   for (const std::size_t i : ranked.order) {
     if (outcomes[i].fit != Fit::no || pace(i) < pace(best) * (1 + same)) continue;
-    reason += fmt::format("; {} would be {:.1f} % faster but needs {}", named(outcomes[i], sweep),
-                          (pace(i) / pace(best) - 1) * 100, print(peak(i)));
+    const double faster = pace(i) / pace(best);
+    reason += fmt::format("; {} would be {} but needs {}", named(outcomes[i], sweep),
+                          faster < 2 ? fmt::format("{:.1f} % faster", (faster - 1) * 100)
+                                     : fmt::format("{:.1f}× as fast", faster),
+                          need_of(outcomes[i]));
     break;
   }
   ranked.sentence = fmt::format("{}: {}", named(outcomes[best], sweep), reason);

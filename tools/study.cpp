@@ -9,6 +9,7 @@
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "sim/problem.hpp"
+#include "tools/steady.hpp"
 
 namespace stageline {
 namespace {
@@ -32,8 +33,14 @@ Layout lay_out(const Case& asked) {
   const int devices = static_cast<int>(asked.cluster.devices.size());
   if (asked.program) {
     layout.placement = asked.program->placement;
-    layout.plan = partition(asked.partition,
-                            {asked.model, asked.cluster, asked.program->stages(), false, ""});
+    PartitionRequest request{asked.model, asked.cluster, asked.program->stages(), false, "", {}};
+    for (const StagePlace& place : layout.placement.stage) {
+      request.replicas.push_back(static_cast<int>(place.replicas.size()));
+    }
+    // A placement in which every device has one stage; else (V shapes) the cut knows no devices.
+    const int placed = std::accumulate(request.replicas.begin(), request.replicas.end(), 0);
+    if (placed != devices) request.replicas.clear();
+    layout.plan = partition(asked.partition, request);
     return layout;
   }
   layout.knobs = asked.spec.knobs;
@@ -41,8 +48,13 @@ Layout lay_out(const Case& asked) {
   layout.placement = scheduler.place(devices, layout.knobs);
   const auto replicas = layout.knobs.find("replicas");
   const bool free = replicas != layout.knobs.end() && replicas->second == "straight";
-  layout.plan =
-      partition(asked.partition, {asked.model, asked.cluster, layout.placement.stages(), free, ""});
+  PartitionRequest request{asked.model, asked.cluster, layout.placement.stages(), free, "", {}};
+  if (replicas != layout.knobs.end() && !free) {
+    for (const StagePlace& place : layout.placement.stage) {
+      request.replicas.push_back(static_cast<int>(place.replicas.size()));
+    }
+  }
+  layout.plan = partition(asked.partition, request);
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {
     std::string text;
@@ -76,22 +88,57 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   return program;
 }
 
-// Steps until a pipeline of `depth` devices runs steadily, and to drain behind the step that
-// counts.
-int settling_steps(int depth, int microbatches) {
-  return (3 * depth + microbatches - 1) / microbatches;
-}
+// A step in the steady state, and what it would be if links took no time.
+struct Pace {
+  SteadyStep step;
+  Time with_free_links{};
+};
 
-// From the end of one step to the end of the next, once the transient is over.
-Time steady_step(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
-  const int depth = static_cast<int>(asked.cluster.devices.size());
-  const int before = synchronous ? 1 : settling_steps(depth, asked.microbatches);
-  const int steps = before + 1 + (synchronous ? 0 : before);
+// A program long enough to settle, and what its rhythm makes of a step.
+Pace measure_pace(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
+  const Rhythm rhythm = rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()),
+                                  synchronous, asked.microbatches);
+  const int total = total_microbatches(rhythm);
+  const int steps = (total + asked.microbatches - 1) / asked.microbatches;
   const Program program = complete(program_of(asked, layout, costs, steps), costs);
   const TaskGraph graph = compile(program, costs);
-  const std::vector<Time> ends = step_ends(program, graph, simulate(graph));
-  const auto at = static_cast<std::size_t>(before);
-  return ends[at] - ends[at - 1];
+  const auto step = [&](const TaskTimes& times) {
+    return steady_step(microbatch_ends(program, graph, times), rhythm, asked.microbatches);
+  };
+  return {step(simulate(graph)), step(sweep_with_free_links(graph)).time};
+}
+
+// Of a given program, which cannot be made longer: its last step, from the end of the one before.
+Pace measure_given(const Outcome& outcome) {
+  const auto step = [&](const TaskTimes& times) {
+    const std::vector<Time> ends = step_ends(outcome.program, outcome.graph, times);
+    return ends.size() == 1 ? ends[0] : ends[ends.size() - 1] - ends[ends.size() - 2];
+  };
+  return {{step(outcome.times), outcome.synchrony == Synchrony::synchronous},
+          step(sweep_with_free_links(outcome.graph))};
+}
+
+bool updates_each_step(const Program& program) {
+  return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
+}
+
+// Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
+// where the program does.
+Time busy_in_a_step(const Outcome& outcome) {
+  Time busy{};
+  for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
+    const Op op = outcome.graph.op[task];
+    if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
+    busy += outcome.graph.duration[task];
+  }
+  busy /= outcome.program.steps;
+  for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
+    const auto replicas =
+        static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
+    busy += outcome.costs.stage[s].update *
+            (updates_each_step(outcome.program) ? replicas : outcome.microbatches);
+  }
+  return busy;
 }
 
 // The same step on one device: every layer of every micro-batch, and the updates the schedule
@@ -120,37 +167,58 @@ void judge_fit(Outcome& outcome) {
   }
 }
 
-void measure_rates(Outcome& outcome, const Case& asked) {
-  const double step = to_seconds(outcome.step_time);
-  Time busy{};
-  Time link{};
-  for (const DeviceMetrics& device : outcome.metrics.device) {
-    busy += device.busy;
-    link += device.idle_by[static_cast<std::size_t>(IdleKind::link)];
-  }
-  const double busy_a_step = to_seconds(busy) / outcome.program.steps;
+void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
+  outcome.step_time = pace.step.time;
+  outcome.settled = pace.step.settled;
   const auto samples = static_cast<double>(std::max(outcome.microbatch_size, 1));
   outcome.throughput_unit = outcome.microbatch_size == 0 ? "micro-batches/s"
                             : outcome.sample.empty()     ? "samples/s"
                                                          : outcome.sample + "s/s";
-  if (step > 0) {
-    outcome.throughput = outcome.microbatches * samples / step;
-    outcome.speedup = to_seconds(one_device_step(asked, outcome.program)) / step;
-    outcome.bubble_fraction = 1 - busy_a_step / (outcome.devices * step);
+  if (outcome.step_time == Time{}) return;
+  const double step = to_seconds(outcome.step_time);
+  outcome.throughput = outcome.microbatches * samples / step;
+  outcome.speedup = to_seconds(one_device_step(asked, outcome.program)) / step;
+  // Differences as integers: what is nothing is 0, and not 1e-16.
+  const Time idle = outcome.step_time * outcome.devices - busy_in_a_step(outcome);
+  outcome.bubble_fraction = to_seconds(idle) / (outcome.devices * step);
+  outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
+}
+
+// What a rule promises must hold, whoever asked for it.
+void check_weights(const Case& asked, const Outcome& outcome) {
+  if (!asked.program && outcome.program.weights == WeightRule::flush &&
+      asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
+    throw UsageError(fmt::format(
+        "{} does not wait between steps, so its weights cannot be flush; take stash or latest",
+        asked.spec.scheduler->name));
   }
-  if (outcome.metrics.makespan > Time{}) {
-    outcome.exposed_communication =
-        to_seconds(link) / (outcome.devices * to_seconds(outcome.metrics.makespan));
+  if (outcome.program.weights == WeightRule::double_buffer) {
+    throw UsageError(
+        "weights: double_buffer belongs to PipeDream-2BW, which is not simulated yet; take stash");
+  }
+  if (outcome.program.weights != WeightRule::flush) return;
+  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
+    if (outcome.versions[s].staleness_max <= 0) continue;
+    throw UsageError(fmt::format(
+        "{}: weights: flush wants each step's forwards behind the update of the step before, but "
+        "stage {} runs some {:g} update(s) early; take stash or latest",
+        outcome.schedule, s, outcome.versions[s].staleness_max));
   }
 }
 
 }  // namespace
 
 int Outcome::peak_device() const {
-  const auto peak = std::max_element(
-      memory.device.begin(), memory.device.end(),
-      [](const DeviceMemory& a, const DeviceMemory& b) { return a.peak < b.peak; });
-  return static_cast<int>(peak - memory.device.begin());
+  // Where it does not fit, by how much it does not; else by size.
+  std::size_t worst = 0;
+  const auto weight = [&](std::size_t d) {
+    const Bytes peak = memory.device[d].peak;
+    return fit == Fit::no ? peak - memory_limit[d].value_or(peak) : peak;
+  };
+  for (std::size_t d = 1; d < memory.device.size(); ++d) {
+    if (weight(d) > weight(worst)) worst = d;
+  }
+  return static_cast<int>(worst);
 }
 
 int Outcome::versions_peak() const {
@@ -165,6 +233,11 @@ double Outcome::staleness_max() const {
   return most;
 }
 
+bool Outcome::consistent() const {
+  return std::all_of(versions.begin(), versions.end(),
+                     [](const StageVersions& stage) { return stage.consistent; });
+}
+
 Outcome study(const Case& asked, Curves curves) {
   Outcome outcome;
   const Layout layout = lay_out(asked);
@@ -172,13 +245,18 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.plan = layout.plan;
   outcome.costs = stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster);
 
-  const bool synchronous = asked.program
-                               ? asked.program->weights == WeightRule::flush
-                               : asked.spec.scheduler->synchrony == Synchrony::synchronous;
+  if (asked.program) validate(*asked.program);  // before any pass relies on it
+  const std::optional<WeightRule> rule =
+      asked.program ? std::optional(asked.program->weights) : asked.weights;
+  const bool synchronous =
+      rule ? *rule == WeightRule::flush : asked.spec.scheduler->synchrony == Synchrony::synchronous;
   outcome.synchrony = synchronous ? Synchrony::synchronous : Synchrony::asynchronous;
   outcome.devices = static_cast<int>(asked.cluster.devices.size());
   int steps = asked.steps;
-  if (steps == 0) steps = synchronous ? 1 : settling_steps(outcome.devices, asked.microbatches);
+  if (steps == 0) {
+    const int depth = 3 * outcome.devices;  // micro-batches until versions and memory are steady
+    steps = synchronous ? 1 : (depth + asked.microbatches - 1) / asked.microbatches;
+  }
   ScheduleSpec shown = asked.spec;
   shown.knobs = layout.knobs;
   outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
@@ -197,15 +275,11 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.critical_path = critical_path(outcome.graph, outcome.times);
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
 
-  if (asked.program) {
-    const std::vector<Time> ends = step_ends(outcome.program, outcome.graph, outcome.times);
-    const std::size_t last = ends.size() - 1;
-    outcome.step_time = last == 0 ? ends[0] : ends[last] - ends[last - 1];
-  } else {
-    outcome.step_time = steady_step(asked, layout, outcome.costs, synchronous);
-  }
+  check_weights(asked, outcome);
   judge_fit(outcome);
-  measure_rates(outcome, asked);
+  measure_rates(outcome, asked,
+                asked.program ? measure_given(outcome)
+                              : measure_pace(asked, layout, outcome.costs, synchronous));
   return outcome;
 }
 

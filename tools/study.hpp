@@ -51,18 +51,19 @@ struct Outcome {
   std::vector<StageVersions> versions;
   std::vector<PathPiece> critical_path;
 
-  Time step_time{};             // steady state: from one step's end to the next's
-  double throughput = 0;        // per second, in `throughput_unit`
-  std::string throughput_unit;  // "images/s", or "micro-batches/s" when the batch is unknown
-  double speedup = 0;           // over one device that does the same step, updates included
-  double bubble_fraction = 0;   // 1 - busy / (devices × step time), idle devices counted
-  double exposed_communication =
-      0;  // compute time lost to links, as a fraction of devices × makespan
+  Time step_time{};                  // steady state: from one step's end to the next's
+  bool settled = true;               // that state repeats exactly; else step_time is a mean
+  double throughput = 0;             // per second, in `throughput_unit`
+  std::string throughput_unit;       // "images/s", or "micro-batches/s" when the batch is unknown
+  double speedup = 0;                // over one device that does the same step, updates included
+  double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
+  double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
 
-  int peak_device() const;    // the one with the highest memory peak
+  int peak_device() const;    // the highest memory peak; where it does not fit, the most over
   int versions_peak() const;  // most weight versions that any stage holds
   double staleness_max() const;
+  bool consistent() const;  // every backward reads the weights that its forward read
 };
 
 /// Places, cuts, prices, schedules, completes, validates, compiles, runs and measures. Throws what
@@ -71,9 +72,8 @@ Outcome study(const Case& asked, Curves curves = Curves::none);
 
 /// Why a schedule stands where it does.
 struct Ranked {
-  std::vector<std::size_t>
-      order;             // indices into the outcomes, best first: those that do not fit last
-  std::string sentence;  // the winner among those that fit, and the reason
+  std::vector<std::size_t> order;  // into the outcomes, best first, those that do not fit last
+  std::string sentence;            // the winner among those that fit, and the reason
 };
 Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>& of);
 

@@ -25,8 +25,12 @@ std::string fit_text(const Outcome& outcome) {
   return "";
 }
 
-std::string staleness_text(double updates) {
-  return updates == 0 ? "0" : fmt::format("{:g}", updates);
+std::string staleness_text(const Outcome& outcome) {
+  return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
+}
+
+Synchrony block_of(const Row& row) {
+  return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
 }
 
 std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outcomes,
@@ -64,13 +68,13 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
     row.push_back(print(outcome.memory.device[device].peak));
     row.push_back(outcome.program.devices[device]);
     row.push_back(fmt::format("{}", outcome.versions_peak()));
-    row.push_back(staleness_text(outcome.staleness_max()));
+    row.push_back(staleness_text(outcome));
     row.push_back(fit_text(outcome));
     cells.push_back(std::move(row));
   }
-  text += table(columns, cells);
+  if (!cells.empty()) text += table(columns, cells);
   for (const Row& row : rows) {
-    if (row.outcome || row.asked.spec.scheduler->synchrony != synchrony) continue;
+    if (row.outcome || block_of(row) != synchrony) continue;
     text += fmt::format(
         "{}{}: not possible: {}\n", row.schedule,
         sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "", row.why_not);
@@ -116,7 +120,7 @@ int compare(const CommonFlags& flags) {
   std::vector<Outcome> outcomes;
   bool any[2] = {false, false};
   for (const Row& row : rows) {
-    any[static_cast<std::size_t>(row.asked.spec.scheduler->synchrony)] = true;
+    any[static_cast<std::size_t>(block_of(row))] = true;
     if (row.outcome) outcomes.push_back(*row.outcome);
   }
   if (!flags.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
@@ -125,10 +129,17 @@ int compare(const CommonFlags& flags) {
     fmt::print("\n{}", block(rows, outcomes, synchrony, sweep));
   }
   if (flags.quiet) return answer;
-  bool first = true;
-  for (const std::string& note : notes(setting)) {
-    fmt::print("{}note: {}\n", first ? "\n" : "", note);
-    first = false;
+  std::vector<std::string> said = notes(setting);
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.consistent()) {
+      said.push_back(outcome.schedule + ": F≠B: backwards read other weights than their forwards");
+    }
+    if (!outcome.settled) {
+      said.push_back(outcome.schedule + ": no exact rhythm was found; its step is a mean");
+    }
+  }
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    fmt::print("{}note: {}\n", i == 0 ? "\n" : "", said[i]);
   }
   return answer;
 }

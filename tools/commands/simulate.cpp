@@ -86,7 +86,8 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
         {fmt::format("{}", s), devices, layers_of(outcome, model, s), print(costs.forward),
          print(costs.backward), print(costs.weights), print(costs.stash()), print(sent),
          fmt::format("{}", outcome.memory.stage[at].stash_peak),
-         fmt::format("{}", versions.held_peak), fmt::format("{:g}", versions.staleness_max)});
+         fmt::format("{}", versions.held_peak),
+         fmt::format("{:g}{}", versions.staleness_max, versions.consistent ? "" : " F≠B")});
   }
   return table({{"stage"},
                 {"device", true},

@@ -1,0 +1,61 @@
+#include "tools/steady.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stageline {
+namespace {
+
+constexpr int most_rounds = 48;  // looked at
+constexpr int longest_round =
+    1024;                     // beyond that (5, 7, 8 and 9 replicas side by side) take a mean
+constexpr int few = 1 << 16;  // forwards of a step whose repetition costs next to nothing
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Rhythm rhythm_of(const Placement& placement, int devices, bool synchronous, int microbatches) {
+  if (synchronous) {
+    // A flush ties every step to the one before it; a second look only where it is cheap.
+    const bool cheap = static_cast<std::int64_t>(microbatches) * placement.stages() * 8 < few;
+    return {microbatches, 1, cheap ? 6 : 1};
+  }
+  Rhythm rhythm;
+  for (const StagePlace& place : placement.stage) {
+    const int replicas = static_cast<int>(place.replicas.size());
+    if (rhythm.round < longest_round) rhythm.round = std::lcm(rhythm.round, replicas);
+  }
+  rhythm.warm_up = ceil_div(8 * devices, rhythm.round);
+  rhythm.rounds = most_rounds;
+  return rhythm;
+}
+
+int total_microbatches(const Rhythm& rhythm) {
+  return rhythm.round * (2 * rhythm.warm_up + rhythm.rounds);
+}
+
+SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int microbatches) {
+  const auto done = [&](int round) {  // all of the first `round` rounds
+    return ends[static_cast<std::size_t>(round) * static_cast<std::size_t>(rhythm.round) - 1];
+  };
+  const int last = rhythm.warm_up + rhythm.rounds;
+  const auto took = [&](int round) { return done(round) - done(round - 1); };
+  // The smallest period that the last two of them, or more, show exactly.
+  int period = 1;
+  for (; 2 * period <= rhythm.rounds; ++period) {
+    const int checked = std::max(period, std::min(8, rhythm.rounds - period));
+    bool repeats = true;
+    for (int r = last; r > last - checked; --r) repeats = repeats && took(r) == took(r - period);
+    if (repeats) break;
+  }
+  const bool settled = 2 * period <= rhythm.rounds || rhythm.rounds == 1;
+  const int over = settled ? period : rhythm.rounds;
+  // time / (over · round) micro-batches, times those of a step: 128 bits, rounded once.
+  __extension__ using Wide = __int128;
+  const Wide whole = static_cast<Wide>((done(last) - done(last - over)).count()) * microbatches;
+  const Wide parts = static_cast<Wide>(over) * rhythm.round;
+  return {Time{static_cast<std::int64_t>((whole + parts / 2) / parts)}, settled};
+}
+
+}  // namespace stageline
