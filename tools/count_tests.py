@@ -2,9 +2,9 @@
 """Counts the test cases in one of Meson's logs: count_tests.py SUITE .../meson-logs/testlog.json
 
 Meson counts programs; a doctest program holds many test cases and prints how many passed. A
-program that does not is one case. Prints the output of what failed, names what was skipped and why, and ends
-with "N passed, M failed" or "N passed, M failed, K skipped". Exit code 1 if anything failed or
-nothing ran.
+program that does not is one case. Prints the output of what failed, names what was skipped and why,
+and ends with "N passed, M failed" or "N passed, M failed, K skipped". Exit code 1 if anything
+failed or nothing ran.
 """
 import json
 import re
