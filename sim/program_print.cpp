@@ -45,9 +45,11 @@ std::string print(const Program& program) {
     const bool apart = !place.input_grad.empty() || !place.weight_grad.empty();
     text +=
         fmt::format("stage {}: {}{}", s, apart ? "F=" : "", device_names(program, place.replicas));
-    if (!place.input_grad.empty()) text += " I=" + device_names(program, place.input_grad);
-    if (!place.share.empty()) text += " share=" + shares_text(place.share);
-    if (!place.weight_grad.empty()) text += " W=" + device_names(program, place.weight_grad);
+    if (!place.input_grad.empty())
+      text += fmt::format(" I={}", device_names(program, place.input_grad));
+    if (!place.share.empty()) text += fmt::format(" share={}", shares_text(place.share));
+    if (!place.weight_grad.empty())
+      text += fmt::format(" W={}", device_names(program, place.weight_grad));
     text += "\n";
   }
   if (program.edges != chain_edges(program.stages())) {
@@ -59,19 +61,19 @@ std::string print(const Program& program) {
   for (std::size_t s = 0; s < program.independent_w.size(); ++s) {
     if (program.independent_w[s]) independent += fmt::format(" {}", s);
   }
-  if (!independent.empty()) text += "independent_w:" + independent + "\n";
+  if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
   for (std::size_t device = 0; device < program.devices.size(); ++device) {
     std::string line = program.devices[device] + ":";
     const std::vector<Op>& ops = program.ops[device];
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const std::string next = item(ops, i);
       if (line.size() + 1 + next.size() > line_width) {
-        text += line + "\n";
+        text.append(line).append("\n");
         line = " ";
       }
-      line += " " + next;
+      line += fmt::format(" {}", next);
     }
-    text += line + "\n";
+    text.append(line).append("\n");
   }
   return text;
 }

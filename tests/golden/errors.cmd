@@ -32,6 +32,7 @@ try simulate uniform:layers=8 --schedule 1f1b,gpipe
 try simulate uniform:layers=8 --program deadlock.slp
 try simulate uniform:layers=8 --program no_such_file.slp
 try simulate uniform:layers=8 --program small.graph.txt
+try simulate uniform:layers=8 --timeline
 try draw uniform:layers=8 --theme purple
 try draw uniform:layers=8 --svg .
 try program

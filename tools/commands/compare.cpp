@@ -105,9 +105,6 @@ std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
 }
 
 int compare(const CommonFlags& flags) {
-  if (!flags.program.empty()) {
-    throw UsageError("compare takes schedules; for a program text use `stageline simulate`");
-  }
   const Setting setting = read_setting(flags);
   std::vector<Row> rows = run_all(flags, setting);
   bool fits = false;
@@ -149,7 +146,7 @@ int compare(const CommonFlags& flags) {
 void add_compare(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("compare", "Compare schedules (the main job)");
   const auto flags = std::make_shared<CommonFlags>();
-  add_case_flags(*command, *flags);
+  add_case_flags(*command, *flags, Many::yes);
   command->footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
       "ranks all schedules on 8 H100s. Exit code 1: none fits into the memory.");

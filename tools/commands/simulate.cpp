@@ -158,11 +158,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<CommonFlags>();
   const auto timeline = std::make_shared<bool>(false);
   add_case_flags(*command, *flags);
-  command->add_flag("--timeline", *timeline, "with --json: every span too");
+  command->add_flag("--timeline", *timeline, "with --json: every span too")->needs("--json");
   command->footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"
-      "says that the step takes 33 ms, and why. Exit code 1: it does not fit into the memory.");
+      "says that the step takes 66 ms, and why. Exit code 1: it does not fit into the memory.");
   command->callback(
       [flags, timeline, &exit_code] { exit_code = simulate_command(*flags, *timeline); });
 }
