@@ -1,7 +1,7 @@
-// GPipe (Huang et al. 2019, arXiv 1811.06965): all forwards of a step, then all backwards, in the order
-// of the forwards (or reversed, as torchgpipe does). With recompute a stage keeps only its input and
-// runs its forward again, "R", before each backward; torchgpipe's except_last spares the last
-// micro-batch, whose backward follows its forward closest.
+// GPipe (Huang et al. 2019, arXiv 1811.06965): all forwards of a step, then all backwards, in the
+// order of the forwards (or reversed, as torchgpipe does). With recompute a stage keeps only its
+// input and runs its forward again, "R", before each backward; torchgpipe's except_last spares the
+// last micro-batch, whose backward follows its forward closest.
 //
 // figure: stages 4, microbatches 4, F 1, I 1, W 1
 //   0 |0123         aabbccdd

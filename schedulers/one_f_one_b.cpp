@@ -1,7 +1,7 @@
-// 1F1B with flush (DAPPLE, Fan et al. 2020, arXiv 2007.01045; PipeDream-Flush, Narayanan et al. 2020,
-// arXiv 2006.09503): a device p-1-r from the end does that many forwards to warm up, then one forward
-// and one backward in turn, then the backwards that are left. It takes as long as GPipe, but holds at
-// most p-r micro-batches instead of m.
+// 1F1B with flush (DAPPLE, Fan et al. 2020, arXiv 2007.01045; PipeDream-Flush, Narayanan et al.
+// 2020, arXiv 2006.09503): a device p-1-r from the end does that many forwards to warm up, then one
+// forward and one backward in turn, then the backwards that are left. It takes as long as GPipe,
+// but holds at most p-r micro-batches instead of m.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh

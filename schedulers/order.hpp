@@ -1,5 +1,5 @@
-// How a scheduler writes a device's list: order.forward(m).backward(m) appends F and B of one stage to
-// the device that this stage and micro-batch live on.
+// How a scheduler writes a device's list: order.forward(m).backward(m) appends F and B of one stage
+// to the device that this stage and micro-batch live on.
 #pragma once
 
 #include <cstdint>

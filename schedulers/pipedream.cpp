@@ -1,9 +1,10 @@
-// PipeDream (Narayanan et al., SOSP 2019; Harlap et al. 2018, arXiv 1806.03377): 1F1B without a flush.
-// Mini-batches stream; every backward is followed by an update, and a backward reads the weights that
-// its forward read (stashed; with vertical_sync those that the first stage had). A stage may be
-// replicated, "1F1B-RR": mini-batch m goes to replica m mod r, and comes back there. Warm-up at stage s
-// with R workers in all: floor((R - 1 - sum of r_i over i < s) / r_s) forwards a replica, so that a
-// straight pipeline holds S-s versions of its weights. Rules from the runtime's code.
+// PipeDream (Narayanan et al., SOSP 2019; Harlap et al. 2018, arXiv 1806.03377): 1F1B without a
+// flush. Mini-batches stream; every backward is followed by an update, and a backward reads the
+// weights that its forward read (stashed; with vertical_sync those that the first stage had). A
+// stage may be replicated, "1F1B-RR": mini-batch m goes to replica m mod r, and comes back there.
+// Warm-up at stage s with R workers in all: floor((R - 1 - sum of r_i over i < s) / r_s) forwards a
+// replica, so that a straight pipeline holds S-s versions of its weights. Rules from the runtime's
+// code.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
@@ -61,17 +62,17 @@ Placement place(int devices, const Knobs& knobs) {
   const std::vector<int> replicas = replicas_of(text);
   const int sum = std::accumulate(replicas.begin(), replicas.end(), 0);
   if (sum != devices) {
-    throw UsageError(fmt::format(
-        "pipedream: replicas={} are {} devices, but there are {}; give --devices {}", text, sum,
-        devices, sum));
+    throw UsageError(
+        fmt::format("pipedream: replicas={} are {} devices, but there are {}; give --devices {}",
+                    text, sum, devices, sum));
   }
   return replicated_placement(replicas);
 }
 
 Program schedule(const Problem& problem) {
   const bool vertical = problem.knobs.at("vertical_sync") == "yes";
-  Program program = blank_program(problem, "pipedream",
-                                  vertical ? WeightRule::vertical_sync : WeightRule::stash);
+  Program program =
+      blank_program(problem, "pipedream", vertical ? WeightRule::vertical_sync : WeightRule::stash);
   const std::uint32_t total = program.total_microbatches();
   std::uint32_t behind = 0;  // workers from this stage on
   for (const StagePlace& place : problem.placement.stage) {

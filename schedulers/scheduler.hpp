@@ -52,8 +52,9 @@ struct ScheduleSpec {
 /// As the user would write it: the name, and the knobs that differ from their defaults.
 std::string spelled(const ScheduleSpec& spec);
 
-/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the next
-/// schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs, values.
+/// A list of specs: in "gpipe:recompute=always,reverse=yes,1f1b" an item without '=' starts the
+/// next schedule; "all" is every one with its defaults. Throws UsageError on unknown names, knobs,
+/// values.
 std::vector<ScheduleSpec> parse_schedules(const std::string& text);
 
 }  // namespace stageline

@@ -26,8 +26,9 @@ constexpr std::uint32_t no_lane = 0xffffffff;
 
 Time ring_time(Bytes bytes, int replicas, const Route& route) {
   // Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients.
-  const Bytes moved{2 * (replicas - 1) * bytes.count / replicas};
-  return transfer_time(moved, route.bandwidth) + 2 * (replicas - 1) * route.latency;
+  const std::int64_t rounds = 2 * (static_cast<std::int64_t>(replicas) - 1);
+  const Bytes moved{rounds * bytes.count / replicas};
+  return transfer_time(moved, route.bandwidth) + rounds * route.latency;
 }
 
 struct Ends {

@@ -27,9 +27,9 @@ TaskTimes sweep(const TaskGraph& graph);
 /// The same again, as if every message and reduction took no time: what the order alone costs.
 TaskTimes sweep_with_free_links(const TaskGraph& graph);
 
-/// The same as sweep, with shared resources. A task asks for its resources when its lane is free and its
-/// needs are met; askers are served by (time of asking, task number), each as soon as all its
-/// resources are free of those served before it. A task that shares nothing never waits for
+/// The same as sweep, with shared resources. A task asks for its resources when its lane is free
+/// and its needs are met; askers are served by (time of asking, task number), each as soon as all
+/// its resources are free of those served before it. A task that shares nothing never waits for
 /// anyone's turn.
 TaskTimes run(const TaskGraph& graph);
 

@@ -48,7 +48,8 @@ struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The name in `known` nearest to `name` by edit distance, as ` (did you mean "X"?)` or an empty text.
+/// The name in `known` nearest to `name` by edit distance, as ` (did you mean "X"?)` or an empty
+/// text.
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace stageline

@@ -9,8 +9,7 @@
 //                      W(s,m) ◄────g────┘            (*) not where the stage is independent_w
 //                        │ w
 //                        ▼
-//                      U(s,k)                        waits for the w of all micro-batches of update
-//                      k,
+//                      U(s,k)                        waits for the w of all its micro-batches,
 //                                                    between replicas through REDUCE_GRAD(s,k)
 //      R(s,m), when there is one, stands between F(s,m) and its I, W or B; so does
 //      OFFLOAD(s,m) ► PREFETCH(s,m).

@@ -77,23 +77,27 @@ def main(build, cache):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     version = subprocess.run([TIDY, "--version"], check=True, text=True, stdout=subprocess.PIPE)
-    with open(".clang-tidy", encoding="utf-8") as file:
-        common = version.stdout + file.read()
+    common = version.stdout
+    for settings in (".clang-tidy", "tests/.clang-tidy"):
+        with open(settings, encoding="utf-8") as file:
+            common += file.read()
     headers, contents = headers_read(build), Contents(root)
     built = os.path.realpath(build) + os.sep
     waiting = {}  # file: the marker of its present state; one check a file serves all its programs
-    files = set()
+    files, headers_of = set(), {}
     for command in commands:
         file = os.path.realpath(os.path.join(command["directory"], command["file"]))
         if file.startswith(built) or not file.endswith(".cpp") or file in files:
             continue  # what the build generates is not ours to style
         files.add(file)
+        headers_of[file] = headers.get(command["output"], [])
         marker = os.path.join(cache, state(command, headers, contents, common))
         if not os.path.exists(marker):
             waiting[file] = marker
     bad, told = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
-        runs = {workers.submit(check, build, file): file for file in sorted(waiting)}
+        longest_first = sorted(waiting, key=lambda file: (-len(headers_of[file]), file))
+        runs = {workers.submit(check, build, file): file for file in longest_first}
         try:
             for run in concurrent.futures.as_completed(runs):
                 clean, said = run.result()

@@ -32,7 +32,10 @@ namespace sg4 = simgrid::s4u;
 constexpr int repeats = 5;
 constexpr Time unit{1'000'000};
 
-double units(Time time) { return static_cast<double>(time.count() / unit.count()); }
+double units(Time time) {
+  const std::int64_t whole = time / unit;
+  return static_cast<double>(whole);
+}
 
 struct Measured {
   double makespan = 0;  // units
