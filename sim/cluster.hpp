@@ -99,7 +99,7 @@ struct Network {
   }
 };
 
-/// Shortest routes by latency, then by the inverse of bandwidth, then by fewest links (Boost.Graph,
+/// Routes of least latency, and of those the one whose narrowest link is widest (Boost.Graph,
 /// Dijkstra). Throws UsageError when two devices are not connected and there are links at all; with
 /// no links every route is free (communication is not modelled).
 Network network_of(const Cluster& cluster);
