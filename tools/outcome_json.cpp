@@ -39,7 +39,8 @@ Json device_json(const Outcome& outcome, std::size_t d) {
   }
   device["idle_by"] = idle_by;
   device["peak_bytes"] = memory.peak.count;
-  put_time(device, "peak_at", memory.peak_at);
+  device["peak_at"] = to_seconds(memory.peak_at);
+  device["peak_at_ps"] = memory.peak_at.count();
   Json at_peak;
   for (int kind = 0; kind < memory_kinds; ++kind) {
     at_peak[std::string(stageline::name(static_cast<MemoryKind>(kind)))] =
