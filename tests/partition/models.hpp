@@ -80,7 +80,7 @@ inline std::optional<Model> profile(const std::string& name) {
   const std::string path = std::string(data != nullptr ? data : "") + "/pipedream/" + name;
   std::ifstream file(path);
   if (!file) {
-    MESSAGE("no profile " << name << " under STAGELINE_DATA; nothing checked");
+    MESSAGE("skipped: no profile " << name << " under STAGELINE_DATA");
     return std::nullopt;
   }
   std::ostringstream text;
