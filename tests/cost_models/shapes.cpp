@@ -227,7 +227,7 @@ TEST_CASE("GPT's options make the model they say") {
 }
 
 TEST_CASE("GPT's heads are 64 wide unless told otherwise or hidden does not allow it") {
-  const auto gpt = [](ShapeOptions options) { return model_shape("gpt", options); };
+  const auto gpt = [](const ShapeOptions& options) { return model_shape("gpt", options); };
   CHECK(gpt({{"hidden", 1024}}) == gpt({{"hidden", 1024}, {"heads", 16}}));
   CHECK(gpt({{"hidden", 1024}}) != gpt({{"hidden", 1024}, {"heads", 8}}));
   CHECK(gpt({}) == gpt({{"hidden", 768}, {"heads", 12}}));
