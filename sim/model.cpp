@@ -9,6 +9,18 @@
 
 namespace stageline {
 
+std::string_view name(Origin origin) {
+  switch (origin) {
+    case Origin::measured:
+      return "measured";
+    case Origin::estimated:
+      return "estimated";
+    case Origin::synthetic:
+      return "synthetic";
+  }
+  return "";
+}
+
 std::vector<LayerEdge> edges_of(const Model& model) {
   std::vector<LayerEdge> edges = model.edges;
   if (edges.empty()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/units.hpp"
@@ -43,6 +44,8 @@ struct LayerEdge {
 };
 
 enum class Origin : std::uint8_t { measured, estimated, synthetic };
+/// "measured", "estimated", "synthetic": as traces, tables and JSON spell it.
+std::string_view name(Origin origin);
 
 /// Where the numbers come from, so that no table shows an estimate as a measurement.
 struct Provenance {

@@ -92,21 +92,8 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
                      member("kind", json_text(layer.kind)), lines_of(times), lines_of(bytes));
 }
 
-std::string_view origin_text(Origin origin) {
-  switch (origin) {
-    case Origin::measured:
-      return "measured";
-    case Origin::estimated:
-      return "estimated";
-    case Origin::synthetic:
-      return "synthetic";
-  }
-  return "";
-}
-
 std::string provenance_text(const Provenance& provenance) {
-  std::string text =
-      "{\n    " + member("origin", fmt::format("\"{}\"", origin_text(provenance.origin)));
+  std::string text = "{\n    " + member("origin", fmt::format("\"{}\"", name(provenance.origin)));
   const auto add = [&](std::string_view key, const std::string& value) {
     if (!value.empty()) text += ",\n    " + member(key, json_text(value));
   };

@@ -197,18 +197,6 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
   return specs.front();
 }
 
-std::string_view name(Origin origin) {
-  switch (origin) {
-    case Origin::measured:
-      return "measured";
-    case Origin::estimated:
-      return "estimated";
-    case Origin::synthetic:
-      return "synthetic";
-  }
-  return "";
-}
-
 std::string described(const Provenance& provenance) {
   const std::string origin(name(provenance.origin));
   std::string method = provenance.method;

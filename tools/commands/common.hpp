@@ -60,9 +60,6 @@ std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags);
 std::string heading(const Setting& setting, const Case& asked, bool sweep);
 std::vector<std::string> notes(const Setting& setting);
 
-/// "estimated", "measured", "synthetic".
-std::string_view name(Origin origin);
-
 /// "estimated: roofline, a lower bound, …": how the numbers were obtained, without a full stop.
 std::string described(const Provenance& provenance);
 
