@@ -24,6 +24,8 @@ struct Layer {
   Time forward_spread{};        // half the interquartile range over the samples; 0: not measured
   Time input_grad_spread{};     //
   Time weight_grad_spread{};    //
+  Time backward_spread{};       //
+  Time update_spread{};         //
   Bytes weights{};              //
   Bytes gradients{};            // weight gradients, usually as large as the weights
   Bytes optimizer_state{};      //
@@ -52,11 +54,27 @@ struct Provenance {
   Origin origin = Origin::measured;
   std::string device;              // "NVIDIA H100 SXM", or empty when unknown
   std::string method;              // one sentence: how the numbers were obtained
+  std::string software;            // "LibTorch 2.13.0, MKL 2024.2, oneDNN 3.7", or empty
+  std::string settings;            // "fp32, 1 thread on core 0, momentum", or empty
   std::string source;              // a paper, repository or command
   std::string date;                // ISO 8601, or empty
   std::vector<std::string> notes;  // what was estimated, split, scaled or fitted, one sentence each
 
   friend bool operator==(const Provenance&, const Provenance&) = default;
+};
+
+/// The whole model run plainly (forward, autograd's backward, optimizer step), by turns with the
+/// layers: what their times must add up to.
+struct WholeRun {
+  int samples = 0;  // of each time, the layers' too; 0: not measured
+  Time forward{};   // medians
+  Time backward{};  //
+  Time update{};    //
+  Time spread{};    // half the interquartile range of the three together
+  Time noise{};     // how far medians of the three together differ from one half of the samples to
+                    // the other: what smaller differences mean nothing against
+
+  friend bool operator==(const WholeRun&, const WholeRun&) = default;
 };
 
 /// Layers in topological order. `edges` empty means a chain.
@@ -67,6 +85,7 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<LayerEdge> edges;
   Bytes input{};  // of one micro-batch, held by the first layer for its backward
+  WholeRun whole;
   Provenance provenance;
 
   friend bool operator==(const Model&, const Model&) = default;

@@ -13,13 +13,13 @@ struct Chain {
 
   void conv(std::string name, std::int64_t channels, Window window) {
     const Image out = through(at, window, channels);
-    LayerShape layer = conv_layer(std::move(name), at, out, window.kernel, {});
+    LayerShape layer = conv_layer(std::move(name), at, out, window, {});
     model.layers.push_back(model.layers.empty() ? first_layer(std::move(layer)) : layer);
     at = out;
   }
   void pool(std::string name, Window window) {
     const Image out = through(at, window, at.channels);
-    model.layers.push_back(max_pool_layer(std::move(name), at, out, window.kernel));
+    model.layers.push_back(max_pool_layer(std::move(name), at, out, window));
     at = out;
   }
   void linear(std::string name, std::int64_t outputs, After after) {

@@ -44,8 +44,6 @@ std::int64_t heads_of(const ShapeOptions& options) {
   return hidden / usual_head_width;
 }
 
-constexpr std::int64_t gelu_flops = 8;
-
 struct Size {
   std::int64_t hidden, heads, seq, vocab;
 };
@@ -67,11 +65,10 @@ LayerShape attention(std::string name, Size z) {
 // Kept: x and its statistics, the normed x, what goes into the GELU, what comes out.
 LayerShape mlp(std::string name, Size z) {
   const std::int64_t sh = z.seq * z.hidden;
-  return layer(
-      std::move(name), "mlp",
-      {layer_norm(z.seq, z.hidden), linear(z.seq, z.hidden, 4 * z.hidden, true),
-       activation(4 * sh, gelu_flops), linear(z.seq, 4 * z.hidden, z.hidden, true), add(sh, sh)},
-      {z.seq, z.hidden}, 10 * sh + 2 * z.seq, 10 * sh);
+  return layer(std::move(name), "mlp",
+               {layer_norm(z.seq, z.hidden), linear(z.seq, z.hidden, 4 * z.hidden, true),
+                gelu(4 * sh), linear(z.seq, 4 * z.hidden, z.hidden, true), add(sh, sh)},
+               {z.seq, z.hidden}, 10 * sh + 2 * z.seq, 10 * sh);
 }
 
 // Weights are the embedding's: held once more, counted once.
@@ -107,7 +104,7 @@ ModelShape gpt(const ShapeOptions& options) {
       "puts them on different devices",
       "attention is plain: its seq x seq probabilities are written and kept"};
   model.layers.push_back(
-      first_layer(layer("embedding", "embedding", {embedding(z.seq, z.hidden, z.vocab + z.seq)},
+      first_layer(layer("embedding", "embedding", {embedding(z.seq, z.hidden, z.vocab)},
                         {z.seq, z.hidden}, z.seq, z.seq)));
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::string block = "h." + std::to_string(i);

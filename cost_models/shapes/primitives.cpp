@@ -13,12 +13,14 @@ constexpr std::int64_t norm_backward_flops = 11;
 constexpr std::int64_t softmax_forward_flops = 5;
 constexpr std::int64_t softmax_backward_flops = 4;
 constexpr std::int64_t relu_flops = 1;
+constexpr std::int64_t gelu_flops = 8;
 
 // A product with weights: forward Y = X·K, I dX = dY·Kᵀ, W dK = Xᵀ·dY, equal in FLOPs.
-Primitive weighted(PrimitiveKind kind, std::int64_t flops, std::int64_t in, std::int64_t out,
-                   std::int64_t weights) {
+Primitive weighted(PrimitiveKind kind, Build build, std::int64_t flops, std::int64_t in,
+                   std::int64_t out, std::int64_t weights) {
   Primitive op;
   op.kind = kind;
+  op.build = build;
   op.forward = {flops, in, out, weights, 0};
   op.input_grad = {flops, out, in, weights, 0};
   op.weight_grad = {flops, in + out, 0, 0, weights};
@@ -34,6 +36,12 @@ Primitive weightless(PrimitiveKind kind, Work forward, Work input_grad) {
   return op;
 }
 
+// Backward reads dy and the saved input or output.
+Primitive pointwise(PrimitiveKind kind, std::int64_t elements, std::int64_t flops_per_element) {
+  const std::int64_t flops = flops_per_element * elements;
+  return weightless(kind, {flops, elements, elements}, {flops, 2 * elements, elements});
+}
+
 std::int64_t slid(std::int64_t size, Window window) {
   return (size + 2 * window.padding - window.kernel) / window.stride + 1;
 }
@@ -44,14 +52,21 @@ Image through(Image in, Window window, std::int64_t channels) {
   return {channels, slid(in.height, window), slid(in.width, window)};
 }
 
-Primitive conv(Image in, Image out, std::int64_t kernel, bool bias) {
-  const std::int64_t taps = in.channels * kernel * kernel;
-  return weighted(PrimitiveKind::conv, 2 * out.elements() * taps, in.elements(), out.elements(),
-                  taps * out.channels + (bias ? out.channels : 0));
+Primitive conv(Image in, Image out, Window window, bool bias) {
+  const std::int64_t taps = in.channels * window.kernel * window.kernel;
+  const Build build{.in = in.channels,
+                    .out = out.channels,
+                    .kernel = window.kernel,
+                    .stride = window.stride,
+                    .padding = window.padding,
+                    .bias = bias};
+  return weighted(PrimitiveKind::conv, build, 2 * out.elements() * taps, in.elements(),
+                  out.elements(), taps * out.channels + (bias ? out.channels : 0));
 }
 
 Primitive linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias) {
-  return weighted(PrimitiveKind::linear, 2 * rows * in * out, rows * in, rows * out,
+  const Build build{.in = in, .out = out, .bias = bias};
+  return weighted(PrimitiveKind::linear, build, 2 * rows * in * out, rows * in, rows * out,
                   in * out + (bias ? out : 0));
 }
 
@@ -60,7 +75,9 @@ Primitive matmul(std::int64_t count, std::int64_t rows, std::int64_t inner, std:
   const std::int64_t flops = 2 * count * rows * inner * columns;
   const std::int64_t in = count * (rows * inner + inner * columns);
   const std::int64_t out = count * rows * columns;
-  return weightless(PrimitiveKind::matmul, {flops, in, out}, {2 * flops, 2 * out + in, in});
+  Primitive op = weightless(PrimitiveKind::matmul, {flops, in, out}, {2 * flops, 2 * out + in, in});
+  op.build.heads = count;
+  return op;
 }
 
 // Forward: x for the statistics, x again to normalize. Backward: x and dy for two sums, and again.
@@ -70,6 +87,7 @@ Primitive batch_norm(Image image) {
   Primitive op = weightless(PrimitiveKind::batch_norm, {norm_forward_flops * n, 2 * n, n, weights},
                             {norm_backward_flops * n, 4 * n, n, weights, weights});
   op.weights = weights;
+  op.build.in = image.channels;
   return op;
 }
 
@@ -80,14 +98,16 @@ Primitive layer_norm(std::int64_t rows, std::int64_t width) {
   Primitive op = weightless(PrimitiveKind::layer_norm, {norm_forward_flops * n, n, n, weights},
                             {norm_backward_flops * n, 2 * n, n, weights, weights});
   op.weights = weights;
+  op.build.in = width;
   return op;
 }
 
-// Backward reads dy and the saved input or output.
-Primitive activation(std::int64_t elements, std::int64_t flops_per_element) {
-  const std::int64_t flops = flops_per_element * elements;
-  return weightless(PrimitiveKind::activation, {flops, elements, elements},
-                    {flops, 2 * elements, elements});
+Primitive relu(std::int64_t elements) {
+  return pointwise(PrimitiveKind::relu, elements, relu_flops);
+}
+
+Primitive gelu(std::int64_t elements) {
+  return pointwise(PrimitiveKind::gelu, elements, gelu_flops);
 }
 
 // Backward, the sum's gradient goes both ways unchanged; where the branches part two are summed.
@@ -97,10 +117,13 @@ Primitive add(std::int64_t elements, std::int64_t branching) {
 }
 
 // Backward reads dy and where the maximum stood.
-Primitive max_pool(Image in, Image out, std::int64_t kernel) {
-  return weightless(PrimitiveKind::max_pool,
-                    {out.elements() * kernel * kernel, in.elements(), out.elements()},
-                    {out.elements(), 2 * out.elements(), in.elements()});
+Primitive max_pool(Image in, Image out, Window window) {
+  Primitive op =
+      weightless(PrimitiveKind::max_pool,
+                 {out.elements() * window.kernel * window.kernel, in.elements(), out.elements()},
+                 {out.elements(), 2 * out.elements(), in.elements()});
+  op.build = {.kernel = window.kernel, .stride = window.stride, .padding = window.padding};
+  return op;
 }
 
 Primitive average_pool(Image in, Image out) {
@@ -116,8 +139,10 @@ Primitive softmax(std::int64_t elements) {
 
 // Looks up one row of a table for the token and one for its place, and adds them; backward fills a
 // dense gradient of both tables.
-Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t table_rows) {
+Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab) {
+  const std::int64_t table_rows = vocab + rows;
   Primitive op;
+  op.build = {.in = vocab, .out = width};
   op.kind = PrimitiveKind::embedding;
   op.forward = {rows * width, 2 * rows * width, rows * width};
   op.weight_grad = {2 * rows * width, rows * width, 0, 0, table_rows * width};
@@ -147,19 +172,19 @@ LayerShape layer(std::string name, std::string kind, std::vector<Primitive> ops,
 
 // Kept: the input, and what the batch norm reads. For W: the input and the convolution's output
 // gradient. The ReLU's output is the next layer's input; an add needs nothing.
-LayerShape conv_layer(std::string name, Image in, Image out, std::int64_t kernel, Behind behind) {
-  std::vector<Primitive> ops = {conv(in, out, kernel, !behind.norm)};
+LayerShape conv_layer(std::string name, Image in, Image out, Window window, Behind behind) {
+  std::vector<Primitive> ops = {conv(in, out, window, !behind.norm)};
   if (behind.norm) ops.push_back(batch_norm(out));
   if (behind.branching > 0) ops.push_back(add(out.elements(), behind.branching));
-  if (behind.relu) ops.push_back(activation(out.elements(), relu_flops));
+  if (behind.relu) ops.push_back(relu(out.elements()));
   const std::int64_t input = behind.owns_input ? in.elements() : 0;
   return layer(std::move(name), "conv", std::move(ops), {out.channels, out.height, out.width},
                input + (behind.norm ? out.elements() : 0), input + out.elements());
 }
 
 // Kept: the input (the ReLU before it reads it) and where each maximum stood.
-LayerShape max_pool_layer(std::string name, Image in, Image out, std::int64_t kernel) {
-  return layer(std::move(name), "pool", {max_pool(in, out, kernel)},
+LayerShape max_pool_layer(std::string name, Image in, Image out, Window window) {
+  return layer(std::move(name), "pool", {max_pool(in, out, window)},
                {out.channels, out.height, out.width}, in.elements() + out.elements(), 0);
 }
 
@@ -172,9 +197,8 @@ LayerShape average_pool_layer(std::string name, Image in) {
 // Kept: the input, and what the loss reads; W needs the input and the output's gradient.
 LayerShape linear_layer(std::string name, std::int64_t in, std::int64_t out, After after) {
   const bool last = after == After::loss;
-  return layer(std::move(name), "linear",
-               {linear(1, in, out, true), last ? loss(out) : activation(out, relu_flops)}, {out},
-               in + (last ? out : 0), in + out);
+  return layer(std::move(name), "linear", {linear(1, in, out, true), last ? loss(out) : relu(out)},
+               {out}, in + (last ? out : 0), in + out);
 }
 
 LayerShape first_layer(LayerShape layer) {

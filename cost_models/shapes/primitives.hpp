@@ -25,19 +25,21 @@ struct Window {
 };
 Image through(Image in, Window window, std::int64_t channels);
 
-Primitive conv(Image in, Image out, std::int64_t kernel, bool bias);
+Primitive conv(Image in, Image out, Window window, bool bias);
 Primitive linear(std::int64_t rows, std::int64_t in, std::int64_t out, bool bias);
 /// `count` products of (rows × inner) by (inner × columns).
 Primitive matmul(std::int64_t count, std::int64_t rows, std::int64_t inner, std::int64_t columns);
 Primitive batch_norm(Image image);
 Primitive layer_norm(std::int64_t rows, std::int64_t width);
-Primitive activation(std::int64_t elements, std::int64_t flops_per_element);
+Primitive relu(std::int64_t elements);
+Primitive gelu(std::int64_t elements);
 /// `branching`: elements of the tensor that is read by both branches.
 Primitive add(std::int64_t elements, std::int64_t branching);
-Primitive max_pool(Image in, Image out, std::int64_t kernel);
+Primitive max_pool(Image in, Image out, Window window);
 Primitive average_pool(Image in, Image out);
 Primitive softmax(std::int64_t elements);
-Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t table_rows);
+/// A table of `vocab` tokens and one of `rows` places.
+Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab);
 Primitive loss(std::int64_t elements);
 
 /// What stands behind a convolution.
@@ -47,8 +49,8 @@ struct Behind {
   std::int64_t branching = 0;  // elements of the tensor where a skip began; 0: no add
   bool owns_input = true;      // no layer before it keeps the same input
 };
-LayerShape conv_layer(std::string name, Image in, Image out, std::int64_t kernel, Behind behind);
-LayerShape max_pool_layer(std::string name, Image in, Image out, std::int64_t kernel);
+LayerShape conv_layer(std::string name, Image in, Image out, Window window, Behind behind);
+LayerShape max_pool_layer(std::string name, Image in, Image out, Window window);
 LayerShape average_pool_layer(std::string name, Image in);
 enum class After : std::uint8_t { relu, loss };
 LayerShape linear_layer(std::string name, std::int64_t in, std::int64_t out, After after);

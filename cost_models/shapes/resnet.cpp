@@ -39,8 +39,7 @@ Net start(std::string name, Image input, std::string source) {
 
 void stem(Net& net, std::int64_t channels, Window window) {
   const Image out = through(net.at, window, channels);
-  net.made =
-      net.append(first_layer(conv_layer("conv1", net.at, out, window.kernel, {.norm = true})), {});
+  net.made = net.append(first_layer(conv_layer("conv1", net.at, out, window, {.norm = true})), {});
   net.at = out;
 }
 
@@ -70,7 +69,8 @@ void block(Net& net, const std::string& name, const std::vector<Step>& steps, Sh
       shortcut == Shortcut::convolution && (stride != 1 || input.channels != out.channels);
   if (converted) {
     skip = net.append(
-        conv_layer(name + ".downsample", input, out, 1, {.norm = true, .relu = false}), {source});
+        conv_layer(name + ".downsample", input, out, {1, stride, 0}, {.norm = true, .relu = false}),
+        {source});
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool last = i + 1 == steps.size();
@@ -78,8 +78,8 @@ void block(Net& net, const std::string& name, const std::vector<Step>& steps, Sh
     Behind behind{.norm = true};
     if (last) behind.branching = input.elements();
     behind.owns_input = i > 0 || !converted;
-    LayerShape layer = conv_layer(name + ".conv" + std::to_string(i + 1), net.at, next,
-                                  steps[i].window.kernel, behind);
+    LayerShape layer =
+        conv_layer(name + ".conv" + std::to_string(i + 1), net.at, next, steps[i].window, behind);
     net.made = net.append(std::move(layer),
                           last ? std::vector<int>{net.made, skip} : std::vector<int>{net.made});
     net.at = next;
@@ -95,7 +95,7 @@ Net imagenet_start(std::string name) {
   net.model.usual_batch = 32;
   stem(net, 64, {7, 2, 3});
   const Image pooled = through(net.at, {3, 2, 1}, net.at.channels);
-  net.made = net.append(max_pool_layer("maxpool", net.at, pooled, 3), {net.made});
+  net.made = net.append(max_pool_layer("maxpool", net.at, pooled, {3, 2, 1}), {net.made});
   net.at = pooled;
   return net;
 }

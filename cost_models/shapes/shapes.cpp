@@ -56,8 +56,10 @@ std::string_view name(PrimitiveKind kind) {
       return "batch_norm";
     case PrimitiveKind::layer_norm:
       return "layer_norm";
-    case PrimitiveKind::activation:
-      return "activation";
+    case PrimitiveKind::relu:
+      return "relu";
+    case PrimitiveKind::gelu:
+      return "gelu";
     case PrimitiveKind::add:
       return "add";
     case PrimitiveKind::max_pool:

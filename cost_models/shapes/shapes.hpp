@@ -42,8 +42,9 @@ enum class PrimitiveKind : std::uint8_t {
   matmul,  // of two activations
   batch_norm,
   layer_norm,
-  activation,
-  add,  // of a skip connection; backward, the sum of the gradients where the branches part
+  relu,
+  gelu,  // by the tanh formula, as GPT-2
+  add,   // of a skip connection; backward, the sum of the gradients where the branches part
   max_pool,
   average_pool,
   softmax,
@@ -64,8 +65,22 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
+/// How an op is built, for whoever executes it; what does not apply to its kind is 0.
+struct Build {
+  std::int64_t in = 0;       // channels or features; of an embedding, rows of the token table
+  std::int64_t out = 0;      //
+  std::int64_t kernel = 0;   // of a convolution or pool, square
+  std::int64_t stride = 0;   //
+  std::int64_t padding = 0;  //
+  std::int64_t heads = 0;    // products that run side by side
+  bool bias = false;
+
+  friend bool operator==(const Build&, const Build&) = default;
+};
+
 struct Primitive {
   PrimitiveKind kind = PrimitiveKind::conv;
+  Build build;
   Work forward;
   Work input_grad;
   Work weight_grad;
@@ -91,7 +106,8 @@ struct ModelShape {
   std::string name;    // "resnet50"
   std::string sample;  // "image", "sequence"
   std::vector<LayerShape> layers;
-  std::vector<LayerEdge> edges;    // empty: a chain
+  std::vector<LayerEdge> edges;    // empty: a chain. The first into a layer is its input, the other
+                                   // what its `add` adds
   std::int64_t input = 0;          // elements per sample
   std::int64_t parameters = 0;     // sum over the layers
   int usual_batch = 32;            // samples in a micro-batch, when nobody says

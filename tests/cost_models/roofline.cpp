@@ -47,7 +47,7 @@ ModelShape paper_model() {
   linear.weight_grad = {400, 30, 0, 0, 200};
   linear.weights = 200;
   Primitive relu;
-  relu.kind = PrimitiveKind::activation;
+  relu.kind = PrimitiveKind::relu;
   relu.forward = {20, 20, 20};
   relu.input_grad = {20, 40, 20};
   LayerShape layer;
@@ -125,7 +125,7 @@ TEST_CASE("on a large GPU a convolution is bound by arithmetic and a ReLU by mem
   LayerShape relu = conv;
   conv.ops = {conv.ops[0]};
   relu.ops = {relu.ops[1]};
-  REQUIRE(relu.ops[0].kind == PrimitiveKind::activation);
+  REQUIRE(relu.ops[0].kind == PrimitiveKind::relu);
   shape.layers = {conv, relu};
   const Model base = roofline(shape, h100_like(), {});
   DeviceKind kind = h100_like();
