@@ -16,10 +16,16 @@ namespace {
 constexpr double most_bytes = 4611686018427387904.0;  // 2^62
 
 // The quantities of a layer that depend on the batch size. The optimizer's step does not: its time
-// is the mean over the sizes.
-constexpr std::array<Time Layer::*, 7> times{
-    &Layer::forward,        &Layer::input_grad,        &Layer::weight_grad,       &Layer::backward,
-    &Layer::forward_spread, &Layer::input_grad_spread, &Layer::weight_grad_spread};
+// and spread are the means over the sizes.
+constexpr std::array<Time Layer::*, 8> times{&Layer::forward,
+                                             &Layer::input_grad,
+                                             &Layer::weight_grad,
+                                             &Layer::backward,
+                                             &Layer::forward_spread,
+                                             &Layer::input_grad_spread,
+                                             &Layer::weight_grad_spread,
+                                             &Layer::backward_spread};
+constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
 constexpr std::array<Bytes Layer::*, 4> sizes{&Layer::output, &Layer::stash_input_grad,
                                               &Layer::stash_weight_grad, &Layer::workspace};
 
@@ -102,6 +108,7 @@ Model in_proportion(const std::vector<Model>& measured, int batch) {
                   "layer costs at any size is not known from one.",
                   batch, model.batch));
   model.batch = batch;
+  model.whole = {};  // nobody ran it at that size
   return model;
 }
 
@@ -156,6 +163,7 @@ Eigen::VectorXd collect(const std::vector<Model>& measured, Get get) {
 Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) {
   Model model = measured[0];
   model.batch = batch;
+  model.whole = {};  // nobody ran it at that size
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     Layer& layer = model.layers[i];
     for (const auto field : times) {
@@ -167,9 +175,11 @@ Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) 
       const auto y = collect(measured, [&](const Model& m) { return (m.layers[i].*field).count; });
       layer.*field = to_bytes(fit(y, batch), layer.name);
     }
-    const auto updates =
-        collect(measured, [&](const Model& m) { return m.layers[i].update.count(); });
-    layer.update = to_time(updates.mean(), layer.name);
+    for (const auto field : update_times) {
+      const auto y =
+          collect(measured, [&](const Model& m) { return (m.layers[i].*field).count(); });
+      layer.*field = to_time(y.mean(), layer.name);
+    }
     keep_sum(measured, i, layer);
   }
   model.input = to_bytes(

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t most_batches = 64;
 constexpr std::int64_t largest_batch = std::numeric_limits<int>::max();
+constexpr std::int64_t most_samples = std::numeric_limits<int>::max();
 
 // The batch sizes and whether they were written as a list.
 struct Batches {
@@ -103,7 +104,8 @@ std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches) {
 }
 
 Provenance read_provenance(const JsonNode& node) {
-  node.check_keys({"origin"}, {"device", "method", "source", "date", "notes"});
+  node.check_keys({"origin"},
+                  {"device", "software", "settings", "method", "source", "date", "notes"});
   Provenance provenance;
   const JsonNode origin = node.at("origin");
   const std::string word = origin.text();
@@ -118,6 +120,8 @@ Provenance read_provenance(const JsonNode& node) {
                               in_quotes(word)));
   }
   provenance.device = node.text_or_empty("device");
+  provenance.software = node.text_or_empty("software");
+  provenance.settings = node.text_or_empty("settings");
   provenance.method = node.text_or_empty("method");
   provenance.source = node.text_or_empty("source");
   provenance.date = node.text_or_empty("date");
@@ -125,6 +129,25 @@ Provenance read_provenance(const JsonNode& node) {
     for (const JsonNode& note : notes->items()) provenance.notes.push_back(note.text());
   }
   return provenance;
+}
+
+// The whole run at every batch size.
+std::vector<WholeRun> read_whole(const JsonNode& node, const Batches& batches) {
+  std::vector<std::string> keys{"samples"};
+  for (const WholeField& field : whole_fields) keys.emplace_back(field.key);
+  node.check_keys(keys, {});
+  std::vector<WholeRun> runs(batches.sizes.size());
+  const std::vector<int> samples = by_batch(
+      node.at("samples"), batches, PerBatch::must,
+      [](const JsonNode& value) { return static_cast<int>(value.whole(1, most_samples)); });
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].samples = samples[i];
+  for (const WholeField& field : whole_fields) {
+    const std::vector<Time> values =
+        by_batch(node.at(field.key), batches, PerBatch::must,
+                 [](const JsonNode& value) { return value.microseconds(); });
+    for (std::size_t i = 0; i < runs.size(); ++i) runs[i].*field.member = values[i];
+  }
+  return runs;
 }
 
 using LayerNumbers = std::unordered_map<std::string, int>;
@@ -191,7 +214,7 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
   const JsonNode root(tree, "", file);
   check_format(root);
   root.check_keys({"format", "name", "provenance", "input_bytes", "layers"},
-                  {"sample", "batch", "edges"});
+                  {"sample", "batch", "whole", "edges"});
   const Batches batches = read_batches(root);
   Model common;
   common.name = root.at("name").text();
@@ -204,6 +227,10 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
   for (std::size_t i = 0; i < models.size(); ++i) {
     models[i].batch = batches.sizes[i];
     models[i].input = inputs[i];
+  }
+  if (const auto node = root.find("whole")) {
+    const std::vector<WholeRun> runs = read_whole(*node, batches);
+    for (std::size_t i = 0; i < models.size(); ++i) models[i].whole = runs[i];
   }
   LayerNumbers number;
   const std::vector<JsonNode> layers = root.at("layers").items();

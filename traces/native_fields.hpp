@@ -1,5 +1,5 @@
-// The fields of a layer in the native format, in the order they are written: one table for the
-// reader and the writer.
+// The fields of a layer and of the whole run in the native format, in the order they are written:
+// one table for the reader and the writer.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct TimeField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<TimeField, 8> time_fields{
+inline constexpr std::array<TimeField, 10> time_fields{
     {{"forward_us", &Layer::forward, true, PerBatch::must},
      {"input_grad_us", &Layer::input_grad, true, PerBatch::must},
      {"weight_grad_us", &Layer::weight_grad, true, PerBatch::must},
@@ -30,7 +30,9 @@ inline constexpr std::array<TimeField, 8> time_fields{
      {"update_us", &Layer::update, false, PerBatch::may},
      {"forward_spread_us", &Layer::forward_spread, false, PerBatch::must},
      {"input_grad_spread_us", &Layer::input_grad_spread, false, PerBatch::must},
-     {"weight_grad_spread_us", &Layer::weight_grad_spread, false, PerBatch::must}}};
+     {"weight_grad_spread_us", &Layer::weight_grad_spread, false, PerBatch::must},
+     {"backward_spread_us", &Layer::backward_spread, false, PerBatch::must},
+     {"update_spread_us", &Layer::update_spread, false, PerBatch::may}}};
 
 struct ByteField {
   const char* key;
@@ -46,6 +48,18 @@ inline constexpr std::array<ByteField, 7> byte_fields{
      {"stash_input_grad_bytes", &Layer::stash_input_grad, true, PerBatch::may},
      {"stash_weight_grad_bytes", &Layer::stash_weight_grad, true, PerBatch::may},
      {"workspace_bytes", &Layer::workspace, false, PerBatch::may}}};
+
+/// Of "whole", all of which must be there, as lists where `batch` is one; before them stands
+/// "samples".
+struct WholeField {
+  const char* key;
+  Time WholeRun::*member;
+};
+inline constexpr std::array<WholeField, 5> whole_fields{{{"forward_us", &WholeRun::forward},
+                                                         {"backward_us", &WholeRun::backward},
+                                                         {"update_us", &WholeRun::update},
+                                                         {"spread_us", &WholeRun::spread},
+                                                         {"noise_us", &WholeRun::noise}}};
 
 /// What a field that is left out stands for, once the fields before it are known.
 inline Time fallback(const TimeField& field, const Layer& layer) {

@@ -2,6 +2,7 @@
 // and bytes of a layer stand in lines of their own, and the reader gives back the very same models.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -58,9 +59,8 @@ std::string field_text(const std::vector<Model>& models, std::size_t layer, cons
 }
 
 // The members, as many to a line as fit.
-std::string lines_of(const std::vector<std::string>& members) {
+std::string lines_of(const std::vector<std::string>& members, std::string_view indent) {
   constexpr std::size_t widest = 98;
-  constexpr std::string_view indent = "     ";
   std::string text;
   std::string line;
   for (const std::string& item : members) {
@@ -74,6 +74,7 @@ std::string lines_of(const std::vector<std::string>& members) {
 }
 
 std::string layer_text(const std::vector<Model>& models, std::size_t index) {
+  constexpr std::string_view indent = "     ";
   const Layer& layer = models[0].layers[index];
   std::vector<std::string> times;
   for (const TimeField& field : time_fields) {
@@ -89,7 +90,8 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
     bytes.push_back(member("parameters", fmt::format("{}", layer.parameters)));
   }
   return fmt::format("{{{}, {}{}{}}}", member("name", json_text(layer.name)),
-                     member("kind", json_text(layer.kind)), lines_of(times), lines_of(bytes));
+                     member("kind", json_text(layer.kind)), lines_of(times, indent),
+                     lines_of(bytes, indent));
 }
 
 std::string provenance_text(const Provenance& provenance) {
@@ -98,6 +100,8 @@ std::string provenance_text(const Provenance& provenance) {
     if (!value.empty()) text += ",\n    " + member(key, json_text(value));
   };
   add("device", provenance.device);
+  add("software", provenance.software);
+  add("settings", provenance.settings);
   add("method", provenance.method);
   add("source", provenance.source);
   add("date", provenance.date);
@@ -111,10 +115,35 @@ std::string provenance_text(const Provenance& provenance) {
   return text + "\n  }";
 }
 
+std::string whole_text(const std::vector<Model>& models) {
+  const std::string samples =
+      member("samples", values(models, true, [](const Model& m) { return m.whole.samples; }));
+  std::vector<std::string> times;
+  for (const WholeField& field : whole_fields) {
+    times.push_back(member(field.key, values(models, true, [&](const Model& model) {
+                             return model.whole.*field.member;
+                           })));
+  }
+  return "{" + samples + lines_of(times, "    ") + "}";
+}
+
 // The parts of a layer that stand in the file once.
 auto constant_part(const Layer& layer) {
   return std::tie(layer.name, layer.kind, layer.weights, layer.gradients, layer.optimizer_state,
                   layer.parameters);
+}
+
+void check_whole(const std::vector<Model>& models) {
+  const bool any = std::any_of(models.begin(), models.end(),
+                               [](const Model& model) { return model.whole != WholeRun{}; });
+  for (const Model& model : models) {
+    if (any && model.whole.samples < 1) {
+      throw UsageError(fmt::format(
+          "the whole run of \"{}\" has {} samples at batch {}; where it is measured at all it "
+          "needs at least 1 at every batch size of the trace",
+          model.name, model.whole.samples, model.batch));
+    }
+  }
 }
 
 void check_writable(const std::vector<Model>& models) {
@@ -141,6 +170,7 @@ void check_writable(const std::vector<Model>& models) {
           model.name, model.batch, first.batch));
     }
   }
+  check_whole(models);
 }
 
 }  // namespace
@@ -157,6 +187,7 @@ std::string write_trace(const std::vector<Model>& models) {
   lines.push_back(member("provenance", provenance_text(model.provenance)));
   lines.push_back(
       member("input_bytes", values(models, false, [](const Model& m) { return m.input; })));
+  if (model.whole.samples > 0) lines.push_back(member("whole", whole_text(models)));
   std::string list;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     list += fmt::format("{}{}", list.empty() ? "[\n    " : ",\n    ", layer_text(models, i));

@@ -17,7 +17,7 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
 
 /// The same as text: read_trace gives back the very same models. They must be in topological order
 /// and ascend in batch size; throws UsageError when they differ in what a trace holds once (names,
-/// kinds, weights, edges, provenance).
+/// kinds, weights, edges, provenance), or when only some of them have a whole run.
 std::string write_trace(const std::vector<Model>& models);
 
 /// A PipeDream (or DAPPLE) profile, graph.txt. `batch` is the samples of its minibatch, 0 when

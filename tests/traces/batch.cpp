@@ -1,6 +1,8 @@
 // Are costs at another batch size what the measured ones say, and is the error reported?
 #include "cost_models/batch.hpp"
 
+#include <cmath>
+
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
@@ -23,7 +25,9 @@ Model affine(int batch, int layers = 3) {
     layer.weight_grad = Time{line(77'777'777, 0)};
     layer.backward = layer.input_grad + layer.weight_grad;
     layer.forward_spread = Time{line(5, 1)};
+    layer.backward_spread = Time{line(3, 2)};
     layer.update = Time{1000 + i};
+    layer.update_spread = Time{10 + i};
     layer.weights = Bytes{40 + i};
     layer.gradients = Bytes{40 + i};
     layer.output = Bytes{line(0, 4096)};
@@ -119,9 +123,33 @@ TEST_CASE("one size is scaled in proportion, and the note says so") {
     CHECK(is.backward == is.input_grad + is.weight_grad);
     CHECK(is.weights == was.weights);
     CHECK(is.update == was.update);
+    CHECK(is.update_spread == was.update_spread);
+    CHECK(is.backward_spread.count() == std::llround(was.backward_spread.count() * 2.5));
   }
   CHECK(model.provenance.origin == Origin::estimated);
   CHECK(contains(model.provenance.notes.back(), "batch 10 in proportion"));
+}
+
+TEST_CASE("the update's time and spread are the means over the sizes") {
+  Model small = affine(8);
+  Model large = affine(16);
+  small.layers[0].update = Time{100};
+  large.layers[0].update = Time{300};
+  small.layers[0].update_spread = Time{10};
+  large.layers[0].update_spread = Time{40};
+  const Layer layer = at_batch({small, large}, 1000).layers[0];
+  CHECK(layer.update == Time{200});
+  CHECK(layer.update_spread == Time{25});
+}
+
+TEST_CASE("a size that was not measured has no whole run") {
+  Model small = affine(8);
+  Model large = affine(16);
+  small.whole = {5, Time{1}, Time{2}, Time{3}, Time{4}, Time{5}};
+  large.whole = {5, Time{10}, Time{20}, Time{30}, Time{40}, Time{50}};
+  CHECK(at_batch({small, large}, 12).whole == WholeRun{});
+  CHECK(at_batch({small}, 12).whole == WholeRun{});
+  CHECK(at_batch({small, large}, 16).whole == large.whole);
 }
 
 TEST_CASE("only layers over one percent of the time count in the residual") {

@@ -40,6 +40,8 @@ std::vector<Model> random_models(std::mt19937_64& random) {
   common.sample = below(2) == 0 ? "" : word();
   common.provenance.origin = static_cast<Origin>(below(3));
   if (below(2) == 0) common.provenance.device = word();
+  if (below(2) == 0) common.provenance.software = word();
+  if (below(2) == 0) common.provenance.settings = word();
   if (below(2) == 0) common.provenance.method = word();
   if (below(2) == 0) common.provenance.source = word();
   if (below(2) == 0) common.provenance.date = "2024-01-01";
@@ -62,8 +64,12 @@ std::vector<Model> random_models(std::mt19937_64& random) {
     common.layers.push_back(layer);
   }
   int batch = 0;
+  const bool whole = below(2) == 0;
   for (Model& model : models) {
     model = common;
+    if (whole) {
+      model.whole = {1 + static_cast<int>(below(1000)), time(), time(), time(), time(), time()};
+    }
     batch += 1 + static_cast<int>(below(64));
     model.batch = models.size() == 1 && below(3) == 0 ? 0 : batch;
     model.input = bytes();
@@ -76,6 +82,8 @@ std::vector<Model> random_models(std::mt19937_64& random) {
       layer.forward_spread = time();
       layer.input_grad_spread = time();
       layer.weight_grad_spread = time();
+      layer.backward_spread = time();
+      layer.update_spread = time();
       layer.output = bytes();
       layer.stash_input_grad = bytes();
       layer.stash_weight_grad = bytes();
@@ -96,6 +104,10 @@ TEST_CASE("the example of the README reads as the README says") {
   CHECK(models[1].input == Bytes{3211264});
   CHECK(models[0].provenance.origin == Origin::synthetic);
   CHECK(models[0].provenance.notes.size() == 1);
+  CHECK(models[0].provenance.settings == "fp32, 1 thread, momentum");
+  CHECK(models[0].provenance.software.empty());
+  CHECK(models[0].whole == WholeRun{20, us(119.5), us(130.25), us(3.5), us(2), us(0.75)});
+  CHECK(models[1].whole == WholeRun{20, us(225), us(246.5), us(3.5), us(3.5), us(1)});
   CHECK(models[0].edges == std::vector<LayerEdge>{{0, 1}, {0, 2}, {1, 2}});
   const Layer& conv = models[1].layers.at(0);
   CHECK(conv.forward == us(190.25));
@@ -186,6 +198,38 @@ TEST_CASE("a trace without batch is of one unknown size") {
   const std::string text = write_trace({model});
   CHECK(!contains(text, "\"batch\""));
   CHECK(read_trace(text, "t") == std::vector<Model>{model});
+}
+
+TEST_CASE("the whole run of a trace of one size is written as numbers, and left out when not run") {
+  Model model = uniform_model("layers=1");
+  CHECK(!contains(write_trace({model}), "\"whole\""));
+  model.whole = {7, us(1), us(2.5), Time{}, us(0.25), us(0.125)};
+  const std::string text = write_trace({model});
+  CHECK(contains(text,
+                 "  \"whole\": {\"samples\": 7,\n    \"forward_us\": 1, \"backward_us\": 2.5, "
+                 "\"update_us\": 0, \"spread_us\": 0.25, \"noise_us\": 0.125},\n"));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+}
+
+TEST_CASE("the spread of an update may be one number for all batch sizes, as the update") {
+  const std::string text = replaced(readme_example("stageline-trace"), "\"update_us\": 3.5,",
+                                    "\"update_us\": 3.5, \"update_spread_us\": 0.5,");
+  for (const Model& model : read_trace(text, "t")) {
+    CHECK(model.layers[0].update_spread == us(0.5));
+    CHECK(model.layers[1].update_spread == Time{});
+  }
+}
+
+TEST_CASE("a whole run without samples is not written") {
+  Model small = uniform_model("layers=2,batch=1");
+  Model large = uniform_model("layers=2,batch=2");
+  small.whole.samples = 3;
+  CHECK(contains(usage_error_of([&] {
+                   write_trace({small, large});
+                 }),
+                 "has 0 samples at batch 2; where it is measured at all it needs at least 1"));
+  small.whole = {0, us(1), us(1), us(1), us(1), us(1)};
+  CHECK(contains(usage_error_of([&] { write_trace({small}); }), "has 0 samples at batch 1"));
 }
 
 TEST_CASE("models that differ in what stands once are not written as one trace") {

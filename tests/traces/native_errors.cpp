@@ -15,6 +15,8 @@ const std::string valid = R"({
   "batch": [16, 32],
   "provenance": {"origin": "measured", "notes": ["n"]},
   "input_bytes": [1, 2],
+  "whole": {"samples": [9, 9], "forward_us": [10, 20], "backward_us": [30, 40],
+    "update_us": [0, 0], "spread_us": [5, 5], "noise_us": [1, 1]},
   "layers": [
     {"name": "a", "kind": "conv", "forward_us": [1, 2], "input_grad_us": [3, 4],
      "weight_grad_us": [5, 6], "weights_bytes": 7, "output_bytes": 8,
@@ -80,6 +82,23 @@ const std::vector<Broken> wrong_values{
     {"\"weights_bytes\": 7", "\"weights_bytes\": 99999999999999999999999",
      "/layers/0/weights_bytes", "must be from 0 to"},
     {"\"weights_bytes\": 7", "\"weights_bytes\": 1e99", "/layers/0/weights_bytes", "(it is 1e99)"},
+    {"\"samples\": [9, 9]", "\"samples\": [9, 0]", "/whole/samples/1",
+     "from 1 to 2147483647 (it is 0)"},
+    {"\"samples\": [9, 9]", "\"samples\": 9", "/whole/samples", "a list of 2 numbers too"},
+    {"\"samples\": [9, 9]", "\"samples\": [9]", "/whole/samples", "2 numbers, not 1"},
+    {"\"samples\": [9, 9]", "\"samples\": [9, 1.5]", "/whole/samples/1", "a whole number"},
+    {"\"samples\": [9, 9], ", "", "/whole", "\"samples\" is missing"},
+    {"\"noise_us\": [1, 1]", "\"noice_us\": [1, 1]", "/whole/noice_us", "\"noise_us\"?"},
+    {", \"noise_us\": [1, 1]", "", "/whole", "\"noise_us\" is missing"},
+    {"\"spread_us\": [5, 5]", "\"spread_us\": [5, -5]", "/whole/spread_us/1", "not be negative"},
+    {"\"backward_us\": [30, 40]", "\"backward_us\": 30", "/whole/backward_us",
+     "must be a list of 2 numbers too"},
+    {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"backward_spread_us\": 1",
+     "/layers/0/backward_spread_us", "must be a list of 2 numbers too"},
+    {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"update_spread_us\": [1]",
+     "/layers/0/update_spread_us", "2 numbers, not 1"},
+    {"\"origin\"", "\"software\": 5, \"origin\"", "/provenance/software", "must be a text"},
+    {"\"origin\"", "\"setings\": \"x\", \"origin\"", "/provenance/setings", "\"settings\"?"},
     {"\"name\": \"b\"", "\"name\": \"a\"", "/layers/1/name", "twice; the first is /layers/0"},
     {"\"name\": \"b\"", "\"name\": \"\"", "/layers/1/name", "must not be empty"},
     {"\"origin\": \"measured\"", "\"origin\": \"guessed\"", "/provenance/origin", "\"guessed\""},
@@ -122,6 +141,23 @@ TEST_CASE("a time that is one number where batch is a list is refused") {
   const TraceError error = trace_error_of([&] { read_trace(text, "t"); });
   CHECK(error.where == "/layers/0/forward_us");
   CHECK(contains(error.what(), "must be a list of 2 numbers too"));
+}
+
+TEST_CASE("a whole run is an object, of numbers where batch is no list") {
+  const std::string text = R"({"format": "stageline-trace 1", "name": "m", "input_bytes": 0,
+    "provenance": {"origin": "measured"}, "whole": {"samples": [9], "forward_us": 1,
+    "backward_us": 1, "update_us": 1, "spread_us": 1, "noise_us": 1}, "layers": []})";
+  const TraceError list = trace_error_of([&] { read_trace(text, "t"); });
+  CHECK(list.where == "/whole/samples");
+  CHECK(contains(list.what(), "\"batch\" is not a list"));
+  const TraceError null = trace_error_of([&] {
+    read_trace(replaced(text, R"({"samples": [9], "forward_us": 1,
+    "backward_us": 1, "update_us": 1, "spread_us": 1, "noise_us": 1})",
+                        "null"),
+               "t");
+  });
+  CHECK(null.where == "/whole");
+  CHECK(contains(null.what(), "must be an object, not null"));
 }
 
 TEST_CASE("an empty list of layers is refused") {
