@@ -142,7 +142,7 @@ Primitive softmax(std::int64_t elements) {
 Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab) {
   const std::int64_t table_rows = vocab + rows;
   Primitive op;
-  op.build = {.in = vocab, .out = width};
+  op.build = {.in = vocab, .out = width, .places = rows};
   op.kind = PrimitiveKind::embedding;
   op.forward = {rows * width, 2 * rows * width, rows * width};
   op.weight_grad = {2 * rows * width, rows * width, 0, 0, table_rows * width};

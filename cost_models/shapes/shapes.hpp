@@ -73,6 +73,7 @@ struct Build {
   std::int64_t stride = 0;   //
   std::int64_t padding = 0;  //
   std::int64_t heads = 0;    // products that run side by side
+  std::int64_t places = 0;   // rows of an embedding's second table
   bool bias = false;
 
   friend bool operator==(const Build&, const Build&) = default;
