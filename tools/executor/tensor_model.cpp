@@ -1,0 +1,386 @@
+#include "tools/executor/tensor_model.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+using at::Tensor;
+
+Tensor random(const std::vector<int64_t>& size, at::Generator& generator, double scale,
+              const at::TensorOptions& options) {
+  // Drawn in single precision on the CPU, so that every device and format gets the same numbers.
+  return at::randn(size, generator, at::TensorOptions(at::kFloat)).mul_(scale).to(options);
+}
+
+Tensor random_below(int64_t limit, const std::vector<int64_t>& size, at::Generator& generator,
+                    const at::TensorOptions& options) {
+  return at::randint(limit, size, generator, at::TensorOptions(at::kLong)).to(options.device());
+}
+
+// Products: of variance 2 / inputs. A norm begins as the identity; biases are 0.
+std::vector<Tensor> initial_weights(const TensorOp& op, at::Generator& generator,
+                                    const at::TensorOptions& options) {
+  const auto sizes = op.passes->weights(op);
+  std::vector<Tensor> weights;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].size() > 1) {
+      double inputs = 1;
+      for (std::size_t k = 1; k < sizes[i].size(); ++k) inputs *= static_cast<double>(sizes[i][k]);
+      weights.push_back(random(sizes[i], generator, std::sqrt(2 / inputs), options));
+    } else {
+      const bool scale = i == 0;  // of a norm: it has no matrix before it
+      weights.push_back(scale ? at::ones(sizes[i], options) : at::zeros(sizes[i], options));
+    }
+  }
+  return weights;
+}
+
+void connect(TensorModel& model) {
+  const std::size_t count = model.layers.size();
+  if (model.shape.edges.empty()) {
+    for (std::size_t i = 1; i < count; ++i) model.layers[i].input = static_cast<int>(i) - 1;
+  }
+  for (const LayerEdge& edge : model.shape.edges) {
+    TensorLayer& to = model.layers[static_cast<std::size_t>(edge.to)];
+    (to.input < 0 ? to.input : to.skip) = edge.from;
+  }
+  model.last_reader.assign(count, -1);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const int from : {model.layers[i].input, model.layers[i].skip}) {
+      if (from >= 0) model.last_reader[static_cast<std::size_t>(from)] = static_cast<int>(i);
+    }
+  }
+}
+
+OpWeights weights_of(const TensorModel& model, std::size_t layer, std::size_t op,
+                     std::vector<Tensor>* gradients) {
+  const std::size_t first = model.layers[layer].first_weight[op];
+  const std::size_t last = model.layers[layer].first_weight[op + 1];
+  OpWeights weights;
+  for (std::size_t i = first; i < last; ++i) {
+    weights.values.push_back(model.weights[layer].values[i]);
+  }
+  weights.gradients = gradients;
+  weights.first = first;
+  return weights;
+}
+
+const Tensor& made_by(int layer, const MicroBatch& batch) {
+  return layer < 0 ? batch.input : batch.outputs[static_cast<std::size_t>(layer)];
+}
+
+// Runs the ops of a layer. `stash` has a place for each of them.
+void run_forward(const TensorModel& model, std::size_t layer, MicroBatch& batch,
+                 std::vector<OpStash>& stash) {
+  const TensorLayer& plan = model.layers[layer];
+  Tensor x = made_by(plan.input, batch);
+  Surroundings around{plan.skip < 0 ? x : made_by(plan.skip, batch), batch.target, {}};
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    x = plan.ops[i].passes->forward(plan.ops[i], weights_of(model, layer, i, nullptr), std::move(x),
+                                    stash[i], around);
+  }
+  batch.outputs[layer] = std::move(x);
+  for (const int from : {plan.input, plan.skip}) {
+    if (from < 0) continue;
+    const auto f = static_cast<std::size_t>(from);
+    if (model.last_reader[f] == static_cast<int>(layer)) batch.outputs[f].reset();
+  }
+}
+
+// Two layers read this tensor; the sum goes into the fresh part, which nobody else holds.
+void join(Tensor& gradient, Tensor fresh) {
+  gradient = gradient.defined() ? fresh.add_(gradient) : std::move(fresh);
+}
+
+Tensor gradient_at_output(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  Tensor gradient = std::exchange(batch.gradients[layer], {});
+  return gradient.defined() ? gradient : at::ones({}, model.options);
+}
+
+// The gradient arrives at the layer's input and at what it added.
+void hand_down(const TensorLayer& plan, MicroBatch& batch, Tensor gradient, Tensor skip) {
+  if (plan.skip >= 0) {
+    Tensor& there = batch.gradients[static_cast<std::size_t>(plan.skip)];
+    there = there.defined() ? there.add(skip) : std::move(skip);
+  } else if (skip.defined()) {
+    gradient.add_(skip);
+  }
+  if (plan.input >= 0) {
+    join(batch.gradients[static_cast<std::size_t>(plan.input)], std::move(gradient));
+  }
+}
+
+void forget_what_only_input_grad_read(OpStash& stash) {
+  for (Kept& kept : stash.kept) {
+    if (!kept.for_weight_grad) kept.tensor.reset();
+  }
+}
+
+// Downwards through the ops from `gradient` at the layer's output; both gradients at once if
+// `fused`.
+void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, bool fused) {
+  const TensorLayer& plan = model.layers[layer];
+  const bool reads_data = plan.input < 0;
+  Tensor gradient = gradient_at_output(model, layer, batch);
+  Surroundings around;
+  for (std::size_t i = plan.ops.size(); i-- > 0;) {
+    const TensorOp& op = plan.ops[i];
+    OpStash& stash = batch.stash[layer][i];
+    const OpWeights weights = weights_of(model, layer, i, &model.weights[layer].gradients);
+    if (reads_data && i == 0) {
+      stash.gradient = std::move(gradient);  // the data needs none
+    } else if (fused && op.passes->backward != nullptr) {
+      gradient = op.passes->backward(op, weights, std::move(gradient), stash);
+      stash = {};
+      continue;
+    } else {
+      gradient = op.passes->input_grad(op, weights, std::move(gradient), stash, around);
+    }
+    if (fused) {
+      if (op.passes->weight_grad != nullptr) op.passes->weight_grad(op, weights, stash);
+      stash = {};
+    } else {
+      forget_what_only_input_grad_read(stash);
+    }
+  }
+  if (!reads_data) {
+    hand_down(plan, batch, std::move(gradient), std::move(around.skip_gradient));
+  }
+}
+
+void run_weight_grads(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const TensorLayer& plan = model.layers[layer];
+  for (std::size_t i = plan.ops.size(); i-- > 0;) {
+    const TensorOp& op = plan.ops[i];
+    OpStash& stash = batch.stash[layer][i];
+    if (op.passes->weight_grad != nullptr) {
+      op.passes->weight_grad(op, weights_of(model, layer, i, &model.weights[layer].gradients),
+                             stash);
+    }
+    stash = {};
+  }
+}
+
+Bytes bytes_of(const Tensor& tensor) {
+  return {static_cast<std::int64_t>(tensor.storage().nbytes())};
+}
+
+// The class scores where the last op is the loss: that one number is nobody's input.
+const Tensor& visible_output(const TensorModel& model, std::size_t layer, const MicroBatch& batch) {
+  const bool last = layer + 1 == model.layers.size();
+  return last ? batch.stash[layer].back().kept[0].tensor : batch.outputs[layer];
+}
+
+// The storage of each kept tensor: whose it is and who reads it.
+struct Held {
+  Bytes bytes{};
+  std::size_t owner = 0;
+  bool for_weight_grad = false;
+};
+
+}  // namespace
+
+TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
+                         const at::TensorOptions& options, std::uint64_t seed) {
+  const c10::NoGradGuard plain;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  TensorModel model;
+  model.shape = shape;
+  model.optimizer = optimizer;
+  model.options = options;
+  const int states = optimizer == Optimizer::adam ? 2 : optimizer == Optimizer::momentum ? 1 : 0;
+  for (const LayerShape& layer : shape.layers) {
+    TensorLayer& made = model.layers.emplace_back();
+    LayerWeights& weights = model.weights.emplace_back();
+    made.ops = tensor_ops(layer, options);
+    for (const TensorOp& op : made.ops) {
+      made.first_weight.push_back(weights.values.size());
+      for (Tensor& weight : initial_weights(op, generator, options)) {
+        weight.set_requires_grad(true);
+        for (int i = 0; i < states; ++i) weights.state.push_back(at::zeros_like(weight));
+        weights.values.push_back(std::move(weight));
+      }
+    }
+    made.first_weight.push_back(weights.values.size());
+    weights.gradients.resize(weights.values.size());
+  }
+  connect(model);
+  return model;
+}
+
+MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  MicroBatch made;
+  const LayerShape& first = model.shape.layers.front();
+  const LayerShape& last = model.shape.layers.back();
+  const Build& build = first.ops.front().build;
+  if (first.kind == "embedding") {
+    made.input = random_below(build.in, {batch, build.places}, generator, model.options);
+  } else {
+    const auto side = std::llround(
+        std::sqrt(static_cast<double>(model.shape.input) / static_cast<double>(build.in)));
+    made.input = random({batch, build.in, side, side}, generator, 1, model.options);
+  }
+  const std::int64_t rows = output_elements(last) / last.output.back();
+  made.target = random_below(last.output.back(), {batch * rows}, generator, model.options);
+  const std::size_t layers = model.layers.size();
+  made.outputs.resize(layers);
+  made.gradients.resize(layers);
+  made.stash.resize(layers);
+  return made;
+}
+
+void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  batch.stash[layer].assign(model.layers[layer].ops.size(), {});
+  run_forward(model, layer, batch, batch.stash[layer]);
+}
+
+void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  if (model.layers[layer].input >= 0) run_down(model, layer, batch, false);
+}
+
+void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  if (model.layers[layer].input < 0) {
+    run_down(model, layer, batch, true);
+  } else {
+    run_weight_grads(model, layer, batch);
+  }
+}
+
+void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  run_down(model, layer, batch, true);
+}
+
+void update(TensorModel& model, std::size_t layer, double rate) {
+  const c10::NoGradGuard plain;
+  LayerWeights& weights = model.weights[layer];
+  ++weights.updates;
+  for (std::size_t i = 0; i < weights.values.size(); ++i) {
+    Tensor& weight = weights.values[i];
+    const Tensor& gradient = weights.gradients[i];
+    switch (model.optimizer) {
+      case Optimizer::sgd:
+        weight.add_(gradient, -rate);
+        break;
+      case Optimizer::momentum:
+        weights.state[i].mul_(0.9).add_(gradient);
+        weight.add_(weights.state[i], -rate);
+        break;
+      case Optimizer::adam: {
+        constexpr double beta1 = 0.9;
+        constexpr double beta2 = 0.999;
+        constexpr double epsilon = 1e-8;
+        Tensor& mean = weights.state[2 * i];
+        Tensor& square = weights.state[2 * i + 1];
+        mean.mul_(beta1).add_(gradient, 1 - beta1);
+        square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
+        const double correction1 = 1 - std::pow(beta1, weights.updates);
+        const double correction2 = 1 - std::pow(beta2, weights.updates);
+        const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
+        weight.addcdiv_(mean, scale, -rate / correction1);
+        break;
+      }
+    }
+  }
+}
+
+void zero_gradients(TensorModel& model) {
+  const c10::NoGradGuard plain;
+  for (LayerWeights& weights : model.weights) {
+    for (std::size_t i = 0; i < weights.values.size(); ++i) {
+      if (weights.gradients[i].defined()) {
+        weights.gradients[i].zero_();
+      } else {
+        weights.gradients[i] = at::zeros_like(weights.values[i]);
+      }
+    }
+  }
+}
+
+Tensor whole_forward(const TensorModel& model, MicroBatch& batch) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    std::vector<OpStash> dropped(model.layers[i].ops.size());  // autograd keeps its own
+    run_forward(model, i, batch, dropped);
+  }
+  return std::exchange(batch.outputs.back(), {});
+}
+
+void whole_backward(TensorModel& model, const Tensor& loss) {
+  for (LayerWeights& weights : model.weights) {
+    for (std::size_t i = 0; i < weights.values.size(); ++i) {
+      weights.values[i].mutable_grad() = weights.gradients[i];
+    }
+  }
+  loss.backward();
+  for (LayerWeights& weights : model.weights) {
+    for (std::size_t i = 0; i < weights.values.size(); ++i) {
+      weights.gradients[i] = weights.values[i].grad();
+    }
+  }
+}
+
+std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
+  const std::size_t count = model.layers.size();
+  std::vector<std::size_t> first_reader(count);
+  for (std::size_t i = count; i-- > 0;) {
+    for (const int from : {model.layers[i].input, model.layers[i].skip}) {
+      if (from >= 0) first_reader[static_cast<std::size_t>(from)] = i;
+    }
+  }
+  std::vector<LayerBytes> result(count);
+  std::map<const void*, Held> held;
+  std::vector<Tensor> alive;  // so that no storage is used twice
+  // Adds the storage of a tensor that its maker gives to `owner`.
+  const auto name_owner = [&](const Tensor& tensor, std::size_t owner) {
+    held[tensor.storage().data()].owner = owner;
+    alive.push_back(tensor);
+  };
+  name_owner(batch.input, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    forward(model, i, batch);
+    name_owner(batch.outputs[i], first_reader[i]);
+    for (const OpStash& op : batch.stash[i]) {
+      for (const Kept& kept : op.kept) {
+        if (!kept.tensor.defined() || kept.tensor.numel() == 0) continue;
+        const auto [at, is_new] = held.try_emplace(kept.tensor.storage().data());
+        if (is_new) at->second.owner = i;
+        at->second.bytes = bytes_of(kept.tensor);
+        at->second.for_weight_grad |= kept.for_weight_grad;
+      }
+    }
+    const Tensor& output = visible_output(model, i, batch);
+    result[i].output = output.sizes().vec();
+    result[i].output_bytes = {static_cast<std::int64_t>(output.nbytes())};
+  }
+  std::vector<Bytes> kept(count);
+  std::vector<Bytes> for_weight_grad(count);
+  for (const auto& [place, one] : held) {
+    kept[one.owner] += one.bytes;
+    if (one.for_weight_grad) for_weight_grad[one.owner] += one.bytes;
+  }
+  zero_gradients(model);
+  for (std::size_t i = count; i-- > 0;) {
+    input_grad(model, i, batch);
+    for (const OpStash& op : batch.stash[i]) {
+      if (op.gradient.defined()) for_weight_grad[i] += bytes_of(op.gradient);
+    }
+    // All that a layer keeps that reads the data is kept for W.
+    const bool has_input_grad = model.layers[i].input >= 0;
+    result[i].stash_weight_grad = has_input_grad ? std::min(kept[i], for_weight_grad[i]) : kept[i];
+    result[i].stash_input_grad = kept[i] - result[i].stash_weight_grad;
+  }
+  return result;
+}
+
+}  // namespace stageline
