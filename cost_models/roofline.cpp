@@ -152,8 +152,7 @@ Price price_of(const ModelShape& shape, const DeviceKind& device, const Roofline
                     dtype, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
   price.optimizer =
-      chosen("optimizer", options.optimizer.empty() ? shape.usual_optimizer : options.optimizer,
-             optimizers, [](Optimizer o) { return name(o); });
+      optimizer_called(options.optimizer.empty() ? shape.usual_optimizer : options.optimizer);
   price.batch = options.batch == 0 ? shape.usual_batch : options.batch;
   if (price.batch < 1) {
     throw UsageError(fmt::format("batch must be at least 1, not {}", price.batch));
@@ -202,6 +201,10 @@ Provenance provenance_of(const ModelShape& shape, const DeviceKind& device, cons
 }
 
 }  // namespace
+
+Optimizer optimizer_called(const std::string& text) {
+  return chosen("optimizer", text, optimizers, [](Optimizer o) { return name(o); });
+}
 
 std::string_view name(Optimizer optimizer) {
   switch (optimizer) {

@@ -38,4 +38,10 @@ Model roofline(const ModelShape& shape, const DeviceKind& device, const Roofline
 /// Throws UsageError that names the offending word and the nearest one that would do.
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds);
 
+/// A shape alone: "resnet50", "gpt,layers=24,seq=256". Throws as above.
+ModelShape parse_shape(const std::string& spec);
+
+/// "sgd", "momentum", "adam". Throws UsageError with the nearest.
+Optimizer optimizer_called(const std::string& name);
+
 }  // namespace stageline

@@ -299,5 +299,19 @@ TEST_CASE("a misspelled priced model is answered with what would do") {
   refused("", "no model is called ''");
 }
 
+TEST_CASE("a shape is called by its name and options alone") {
+  CHECK(parse_shape("resnet50") == model_shape("resnet50"));
+  CHECK(parse_shape("gpt,layers=2,seq=64") == model_shape("gpt", {{"layers", 2}, {"seq", 64}}));
+  const auto refused = [&](const std::string& spec, const char* hint) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(parse_shape(spec), doctest::Contains(hint), UsageError);
+  };
+  refused("resnet5o", "did you mean \"resnet50\"");
+  refused("gpt,layers=0", "a whole number from 1");
+  refused("gpt,layer=2", "did you mean \"layers\"");
+  CHECK(optimizer_called("adam") == Optimizer::adam);
+  CHECK_THROWS_WITH_AS(optimizer_called("adm"), doctest::Contains("did you mean"), UsageError);
+}
+
 }  // namespace
 }  // namespace stageline

@@ -1,0 +1,28 @@
+// The spelling "name,key=value,key=value" of models on the command line. For this folder only.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stageline {
+
+struct Spec {
+  std::string head;                                          // before the first comma
+  std::vector<std::pair<std::string, std::string>> options;  // in order, each key once
+};
+
+/// Throws UsageError on a word that is not key=value and on a key that stands twice.
+Spec parse_spec(std::string_view text);
+
+/// Throws UsageError: "batch must be a whole number from 1 to 2147483647, not 'x'".
+std::int64_t whole_number(std::string_view key, std::string_view text,
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/// Throws UsageError: "efficiency must be <rule>, not 'x'".
+double real_number(std::string_view key, std::string_view text, std::string_view rule);
+
+}  // namespace stageline
