@@ -66,6 +66,19 @@ void add_trace_flags(CLI::App& command, CommonFlags& flags) {
       ->check(CLI::PositiveNumber);
 }
 
+void add_batch_size_flag(CLI::App& command, CommonFlags& flags) {
+  command
+      .add_option("--microbatch-size", flags.microbatch_size,
+                  "samples in a micro-batch; costs are scaled or interpolated to it; default as in "
+                  "the trace")
+      ->check(CLI::Range(1, 1 << 26));
+}
+
+void add_output_flags(CLI::App& command, CommonFlags& flags) {
+  command.add_option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
+  command.add_flag("--quiet", flags.quiet, "no heading and no notes");
+}
+
 void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
   const bool one = many == Many::no;
   add_trace_flags(command, flags);
@@ -88,11 +101,7 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
       .add_option("--microbatches", flags.microbatches,
                   "per step (mini-batches where updates are asynchronous); default 4 a device")
       ->check(CLI::Range(1, 1 << 26));
-  command
-      .add_option("--microbatch-size", flags.microbatch_size,
-                  "samples in a micro-batch; costs are scaled or interpolated to it; default as in "
-                  "the trace")
-      ->check(CLI::Range(1, 1 << 26));
+  add_batch_size_flag(command, flags);
   command
       .add_option("--steps", flags.steps,
                   "steps to simulate; default 1, or enough to run steadily where updates are "
@@ -112,8 +121,7 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
 
 void add_case_flags(CLI::App& command, CommonFlags& flags, Many many) {
   add_problem_flags(command, flags, many);
-  command.add_option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
-  command.add_flag("--quiet", flags.quiet, "no heading and no notes");
+  add_output_flags(command, flags);
 }
 
 Setting read_setting(const CommonFlags& flags) {
@@ -197,15 +205,6 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
   return specs.front();
 }
 
-std::string described(const Provenance& provenance) {
-  const std::string origin(name(provenance.origin));
-  std::string method = provenance.method;
-  while (!method.empty() && method.back() == '.') method.pop_back();
-  // A method may say for itself what kind of number it gives.
-  if (method.compare(0, origin.size(), origin) == 0) return method;
-  return method.empty() ? origin : origin + ": " + method;
-}
-
 std::vector<std::string> notes(const Setting& setting) {
   std::vector<std::string> all = setting.model.provenance.notes;
   if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
@@ -215,10 +214,9 @@ std::vector<std::string> notes(const Setting& setting) {
 std::string heading(const Setting& setting, const Case& asked, bool sweep) {
   const Model& model = setting.model;
   const std::string sample = model.sample.empty() ? "sample" : model.sample;
-  std::string text = fmt::format(
-      "{} · {} layers · {} a micro-batch on one device ({}{})\n", model.name, model.layers.size(),
-      print(forward_backward(model)), name(model.provenance.origin),
-      model.provenance.device.empty() ? "" : ": " + model.provenance.device);
+  std::string text =
+      fmt::format("{} · {} layers · {} a micro-batch on one device ({})\n", model.name,
+                  model.layers.size(), print(forward_backward(model)), origin_of(model.provenance));
   const std::string size =
       model.batch > 0 ? fmt::format(" of {} {}{}", model.batch, sample, model.batch == 1 ? "" : "s")
                       : "";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/inputs.hpp"
+#include "tools/provenance.hpp"
 #include "tools/report/drawing.hpp"
 #include "tools/study.hpp"
 
@@ -31,6 +32,10 @@ struct CommonFlags {
 };
 
 void add_trace_flags(CLI::App& command, CommonFlags& flags);
+/// --microbatch-size.
+void add_batch_size_flag(CLI::App& command, CommonFlags& flags);
+/// --json and --quiet.
+void add_output_flags(CLI::App& command, CommonFlags& flags);
 /// What says one problem: trace, cluster, schedule and cut; of `many`, a sweep of devices and a
 /// list of schedules, but no program text.
 enum class Many : std::uint8_t { no, yes };
@@ -59,9 +64,6 @@ std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags);
 /// Two or three lines: what was priced or measured, on what, cut how. Notes begin with "note: ".
 std::string heading(const Setting& setting, const Case& asked, bool sweep);
 std::vector<std::string> notes(const Setting& setting);
-
-/// "estimated: roofline, a lower bound, …": how the numbers were obtained, without a full stop.
-std::string described(const Provenance& provenance);
 
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome);
 

@@ -1,0 +1,115 @@
+// stageline costs: what the layers of a trace cost, or of two side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cost_models/batch.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/common.hpp"
+#include "tools/costs_report.hpp"
+#include "tools/files.hpp"
+
+namespace stageline {
+namespace {
+
+struct CostsFlags {
+  CommonFlags common;
+  std::string against;
+  int against_batch = 0;
+  std::string by = "layer";
+  int top = 0;
+};
+
+struct Opened {
+  Model model;
+  std::vector<int> sizes;  // that the trace has
+};
+
+std::vector<int> sizes_of(const std::vector<Model>& models) {
+  std::vector<int> sizes;
+  for (const Model& model : models) sizes.push_back(model.batch);
+  return sizes;
+}
+
+Opened open_first(const CommonFlags& flags) {
+  const int batch = flags.microbatch_size;
+  const std::vector<Model> models = open_trace_sizes({flags.trace, batch, flags.profile_batch, {}});
+  return {batch > 0 ? at_batch(models, batch) : models.front(), sizes_of(models)};
+}
+
+// TRACE2 at the batch size of TRACE, and what was done for it.
+struct Brought {
+  Model model;
+  std::vector<std::string> notes;
+};
+
+Brought open_second(const CostsFlags& flags, int batch) {
+  std::vector<Model> models = open_trace_sizes({flags.against, 0, flags.against_batch, {}});
+  const std::vector<int> sizes = sizes_of(models);
+  for (Model& model : models) {
+    if (model.batch == batch) return {std::move(model), {}};
+  }
+  if (batch == 0 || sizes.front() == 0) {
+    return {std::move(models.front()),
+            {fmt::format("the micro-batch size of {} is not known, so the times are compared as "
+                         "they are",
+                         batch == 0 ? "TRACE" : "TRACE2")}};
+  }
+  // A model is priced again; of what was measured the costs are interpolated or scaled.
+  models = open_trace_sizes({flags.against, batch, flags.against_batch, {}});
+  return {at_batch(models, batch),
+          {fmt::format("TRACE2 has micro-batches of {}; it was brought to the {} of TRACE",
+                       fmt::join(sizes, ", "), batch)}};
+}
+
+void costs(const CostsFlags& flags) {
+  const Opened first = open_first(flags.common);
+  const CostsBy by = flags.by == "kind" ? CostsBy::kind : CostsBy::layer;
+  const CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet};
+  const std::string& json = flags.common.json;
+  if (flags.against.empty()) {
+    if (!json.empty()) write_file(json, costs_json(first.model, first.sizes, by));
+    if (json != "-") fmt::print("{}", costs_report(first.model, first.sizes, options));
+    return;
+  }
+  const Brought second = open_second(flags, first.model.batch);
+  if (!json.empty()) {
+    write_file(json, against_json(first.model, second.model, second.notes, by));
+  }
+  if (json == "-") return;
+  fmt::print("{}", against_report(first.model, second.model, second.notes, options));
+}
+
+}  // namespace
+
+void add_costs(CLI::App& app, int&) {
+  CLI::App* const command =
+      app.add_subcommand("costs", "What the layers of a trace cost, or how two traces differ");
+  const auto flags = std::make_shared<CostsFlags>();
+  add_trace_flags(*command, flags->common);
+  add_batch_size_flag(*command, flags->common);
+  CLI::Option* const against =
+      command->add_option("--against", flags->against,
+                          "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
+  command
+      ->add_option("--against-batch", flags->against_batch,
+                   "what --batch is, for TRACE2 where that is a PipeDream profile")
+      ->check(CLI::PositiveNumber)
+      ->needs(against);
+  command->add_option("--by", flags->by, "a row for each layer or for each kind; default layer")
+      ->check(CLI::IsMember({"layer", "kind"}));
+  command
+      ->add_option("--top", flags->top,
+                   "this many rows, the most expensive, and one for all others; default all rows, "
+                   "or 32 where there are more than 64")
+      ->check(CLI::Range(1, 1 << 30));
+  add_output_flags(*command, flags->common);
+  command->footer(
+      "Example:\n  stageline costs model:resnet50@h100,batch=32 --top 10\n"
+      "  stageline costs model:resnet50@h100 --against model:resnet50@a100 --by kind\n"
+      "Of a trace that was measured, the layers are checked against the whole model.");
+  command->callback([flags] { costs(*flags); });
+}
+
+}  // namespace stageline
