@@ -27,7 +27,7 @@ std::string plain_percent(std::optional<double> fraction) {
 }
 
 std::string signed_percent(std::optional<double> fraction) {
-  const std::string text = plain_percent(fraction ? std::optional(std::abs(*fraction)) : fraction);
+  std::string text = plain_percent(fraction ? std::optional(std::abs(*fraction)) : fraction);
   if (!fraction || text == "0.0 %") return text;
   return (*fraction < 0 ? "−" : "+") + text;
 }
@@ -150,7 +150,7 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
   for (const std::size_t i : split.rows) line(rows[i], cost_bar(rows[i], longest, bar_width));
   if (!split.rest.empty()) line(sum_of(picked(rows, split.rest), others(split.rest.size())), "");
   line(total, "");
-  const std::string text = table(columns, cells);
+  std::string text = table(columns, cells);
   if (longest == Time{}) return text;
   return text + fmt::format("{} (full bar: {} of the total)\n", cost_bar_legend(),
                             plain_percent(ratio(longest, total.step())));
@@ -249,7 +249,7 @@ std::string costs_report(const Model& model, const std::vector<int>& sizes,
                         print(total.input_grad + total.weight_grad), print(total.backward));
   }
   if (const auto check = check_of(model)) text += check_text(*check);
-  const std::string drawn = options.colour ? coloured_bars(text) : text;
+  std::string drawn = options.colour ? coloured_bars(text) : text;
   if (options.quiet) return drawn;
   std::vector<std::string> notes = model.provenance.notes;
   add_cut_note(notes, options, rows.size());

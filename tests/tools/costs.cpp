@@ -206,7 +206,7 @@ TEST_CASE("pairs by kind go by the first trace's kinds") {
 TEST_CASE("the layers that differ most are ranked by ratio and by time") {
   // Totals 1000 and 1682, so 0.59. Off by a factor of: a 1.2, b 1.3, c 2.4, d 4.2; e infinitely,
   // but it is under 1 % of both; f has no partner.
-  const auto forward = [](std::vector<std::pair<std::string, int>> times) {
+  const auto forward = [](const std::vector<std::pair<std::string, int>>& times) {
     std::vector<Layer> layers;
     for (const auto& [name, time] : times) layers.push_back(layer(name, "x", time, 0, 0));
     return model_of(layers);
