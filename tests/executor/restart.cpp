@@ -21,12 +21,11 @@ int main(int argc, char** argv) {
   }
   const char* const before = std::getenv("OPENBLAS_CORETYPE");
   const bool again = before != nullptr && *before != 0;
-  const auto not_done = stageline::prepare_process(argv);
-  for (const std::string& sentence : not_done) std::puts(sentence.c_str());
+  for (const std::string& not_done : stageline::prepare_process(argv)) std::puts(not_done.c_str());
   const char* const set = std::getenv("OPENBLAS_CORETYPE");
   const bool same_arguments =
       argc == 3 && std::string_view(argv[1]) == "an argument" && std::string_view(argv[2]).empty();
   std::printf("started again: %s, with %s, the arguments are the same: %s\n", again ? "yes" : "no",
               set == nullptr ? "nothing" : set, same_arguments ? "yes" : "no");
-  return again && set == wanted && same_arguments && not_done.empty() ? 0 : 1;
+  return again && set == wanted && same_arguments ? 0 : 1;
 }

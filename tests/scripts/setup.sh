@@ -43,7 +43,8 @@ apt 'exit 1'
 run demo
 claim 'succeeds' is "$rc" 0
 claim 'says nothing' silent
-claim 'asks dpkg-query once and apt-get never' is "$(cat "$calls")" dpkg-query
+claim 'asks dpkg-query once and apt-get never, so that the demo needs no LibTorch' \
+  is "$(cat "$calls")" dpkg-query
 
 begin 'packages are missing, as root'
 user 0
@@ -70,6 +71,8 @@ run tests
 claim 'succeeds' is "$rc" 0
 claim 'installs clang 14' says calls ' clang-14 clang-tidy-14 clang-format-14'
 claim 'installs doctest' says calls ' doctest-dev '
+claim 'installs LibTorch, and with it the BLAS it should find' says calls \
+  ' libtorch-dev libopenblas0-serial'
 claim 'does not install what is there' not says calls ' meson '
 
 begin 'not root, with sudo'
