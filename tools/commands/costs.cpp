@@ -32,10 +32,11 @@ std::vector<int> sizes_of(const std::vector<Model>& models) {
   return sizes;
 }
 
+// The largest size, as every command takes it, unless one is asked for.
 Opened open_first(const CommonFlags& flags) {
   const int batch = flags.microbatch_size;
   const std::vector<Model> models = open_trace_sizes({flags.trace, batch, flags.profile_batch, {}});
-  return {batch > 0 ? at_batch(models, batch) : models.front(), sizes_of(models)};
+  return {batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
 }
 
 // TRACE2 at the batch size of TRACE, and what was done for it.

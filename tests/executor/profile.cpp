@@ -1,0 +1,205 @@
+// Does a profile hold what its rounds measured, and is an unfit one refused?
+#include "tools/executor/profile.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/costs.hpp"
+#include "tools/executor/device.hpp"
+#include "tools/executor/profile_text.hpp"
+#include "tools/executor/samples.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+ProfileRequest small_request(const std::string& model) {
+  ProfileRequest request;
+  request.shape = parse_shape(model);
+  request.batch = 4;
+  request.least_rounds = 5;
+  request.most_seconds = 0;
+  return request;
+}
+
+const std::string small_gpt = "gpt,layers=1,hidden=64,seq=16,vocab=50";
+
+Profile measured(const ProfileRequest& request) {
+  return profile(request, [](const Progress&) {});
+}
+
+std::size_t count(const std::string& text, char wanted) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), wanted));
+}
+
+}  // namespace
+
+TEST_CASE("a profile has the layers of the shape, with times where they do something") {
+  for (const std::string& name : {std::string("lenet5"), small_gpt}) {
+    CAPTURE(name);
+    const ProfileRequest request = small_request(name);
+    const Profile profile = measured(request);
+    const Model& model = profile.model;
+    REQUIRE(model.layers.size() == request.shape.layers.size());
+    CHECK(model.batch == 4);
+    CHECK(model.edges == request.shape.edges);
+    std::int64_t parameters = 0;
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+      const Layer& layer = model.layers[i];
+      const LayerShape& shape = request.shape.layers[i];
+      CAPTURE(layer.name);
+      CHECK(layer.name == shape.name);
+      CHECK(layer.kind == shape.kind);
+      CHECK(layer.forward > Time{});
+      CHECK(layer.backward > Time{});
+      CHECK((layer.input_grad > Time{}) == (i > 0));
+      CHECK((layer.weight_grad > Time{}) == (total(shape, &Primitive::weight_grad) != Work{}));
+      CHECK((layer.update > Time{}) == (shape.weights > 0));
+      CHECK(layer.weights.count == 4 * shape.weights);
+      CHECK(layer.gradients == layer.weights);
+      CHECK(layer.optimizer_state.count == 4 * shape.weights);  // of momentum
+      CHECK(layer.output.count == 16 * output_elements(shape));
+      CHECK(layer.workspace.count >= 0);
+      parameters += layer.parameters;
+    }
+    CHECK(parameters == request.shape.parameters);
+  }
+}
+
+TEST_CASE("medians and spreads in the model are those of the samples kept") {
+  const Profile profile = measured(small_request("lenet5"));
+  const WholeRun& whole = profile.model.whole;
+  REQUIRE(whole.samples == 5);
+  CHECK(whole.forward > Time{});
+  CHECK(whole.backward > Time{});
+  CHECK(whole.update > Time{});
+  for (std::size_t i = 0; i < profile.samples.size(); ++i) {
+    const auto of = [&](Timed timed) {
+      return profile.samples[i][static_cast<std::size_t>(timed)];
+    };
+    CHECK(of(Timed::forward).size() == 10);  // fused and split rounds have one each
+    CHECK(of(Timed::backward).size() == 5);
+    CHECK(of(Timed::input_grad).size() == 5);
+    CHECK(of(Timed::weight_grad).size() == 5);
+    CHECK(of(Timed::update).size() == 10);
+    CHECK(profile.model.layers[i].forward == median(of(Timed::forward)));
+    CHECK(profile.model.layers[i].backward_spread == half_interquartile(of(Timed::backward)));
+  }
+  const std::string csv = samples_csv({profile});
+  CHECK(count(csv, '\n') == 1 + 7 * (10 + 5 + 5 + 5 + 10));
+  CHECK(csv.rfind("batch,layer,op,round,us\n4,conv1,F,0,", 0) == 0);
+  CHECK(csv.find("\n4,fc3,U,4,") != std::string::npos);
+}
+
+TEST_CASE("workspace is what an op needs beyond what it finds and leaves") {
+  // log_softmax and its gradient: the head makes class scores that nobody keeps.
+  const Profile profile = measured(small_request(small_gpt));
+  const Layer& head = profile.model.layers.back();
+  CHECK(head.workspace.count >= 4 * 16 * 50 * 4);  // batch · places · classes · 4 bytes
+}
+
+TEST_CASE("a profile is written and read back as it is") {
+  ProfileRequest request = small_request("lenet5");
+  std::vector<Profile> profiles;
+  for (const int batch : {2, 4}) {
+    request.batch = batch;
+    profiles.push_back(measured(request));
+  }
+  ProcessReport process;
+  process.libtorch = "2.13.0";
+  process.blas.name = "MKL 2024.2";
+  process.cpu.model = "Test CPU";
+  process.cores = {1};
+  const std::vector<std::string> warned = {"the BLAS is slow"};
+  const Provenance provenance =
+      provenance_of({request, process, warned, profiles, "stageline-profile lenet5", "2024-05-01"});
+  CHECK(provenance.origin == Origin::measured);
+  CHECK(provenance.device == "Test CPU");
+  CHECK(provenance.software == "LibTorch 2.13.0, MKL 2024.2");
+  CHECK(provenance.settings == "fp32, momentum, 1 thread on core 1");
+  CHECK(std::count(provenance.notes.begin(), provenance.notes.end(),
+                   "Warning: the BLAS is slow.") == 1);
+  std::vector<Model> models;
+  for (Profile& profile : profiles) {
+    profile.model.provenance = provenance;
+    models.push_back(profile.model);
+  }
+  CHECK(read_trace(write_trace(models), "x.json") == models);
+  CHECK(summary(models).find("batch 4") != std::string::npos);
+}
+
+TEST_CASE("a profile that never settles says so") {
+  ProfileRequest request = small_request("lenet5");
+  request.steady = 0;  // no machine is
+  const Profile profile = measured(request);
+  CHECK_FALSE(profile.steady);
+  const ProcessReport process;
+  const Provenance provenance = provenance_of({request, process, {}, {profile}, "", ""});
+  REQUIRE_FALSE(provenance.notes.empty());
+  CHECK(provenance.notes[0].find("Batch 4 did not become steady") == 0);
+}
+
+TEST_CASE("layers that do not add up to the whole model make a trace unfit") {
+  Model model;
+  model.batch = 8;
+  model.layers.resize(2);
+  for (Layer& layer : model.layers) {
+    layer.forward = Time{100};
+    layer.backward = Time{300};
+    layer.update = Time{100};
+  }
+  model.whole = {.samples = 10, .forward = Time{200}, .backward = Time{600}, .update = Time{200}};
+  CHECK(why_unfit({model}, 0.05).empty());
+  model.whole.backward = Time{550};  // 1000 against 950: +5.3 %
+  CHECK(why_unfit({model}, 0.06).empty());
+  const std::string why = why_unfit({model}, 0.05);
+  CHECK(why.find("at batch 8") != std::string::npos);
+  CHECK(why.find("+5.3 %") != std::string::npos);
+  CHECK(why.find("--bound 6") != std::string::npos);
+  model.whole.backward = Time{650};
+  CHECK(why_unfit({model}, 0.05).empty());
+  CHECK(why_unfit({model}, 0.04).find("-4.8 %") != std::string::npos);
+}
+
+TEST_CASE("what cannot be measured is refused in a sentence") {
+  CHECK_THROWS_WITH_AS(device_called("gpu"), doctest::Contains("write cpu, cuda or cuda:1"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(device_called("cuda:99"), doctest::Contains("there is no cuda:99"),
+                       UsageError);
+  ProfileRequest request = small_request("lenet5");
+  request.dtype = "tf32";
+  CHECK_THROWS_WITH_AS(measured(request), doctest::Contains("fp32, fp64"), UsageError);
+  CHECK(title_of(device_called("cpu")) == "cpu");
+}
+
+TEST_CASE("the stopwatch counts what lies between marks, and starts anew") {
+  Stopwatch watch(device_called("cpu"));
+  CHECK(watch.laps().empty());
+  watch.mark();
+  watch.mark();
+  watch.mark();
+  const std::vector<Time> laps = watch.laps();
+  REQUIRE(laps.size() == 2);
+  CHECK(laps[0] >= Time{});
+  CHECK(watch.laps().empty());
+}
+
+TEST_CASE("the memory meter sees what tensors hold, and their peak") {
+  const MemoryMeter meter_of_nothing(device_called("cpu"));
+  MemoryMeter meter(device_called("cpu"));
+  const at::Tensor held = at::zeros({1000}, at::kFloat);
+  CHECK(meter.held() == 4000);
+  {
+    const at::Tensor passing = at::zeros({500}, at::kDouble);
+    CHECK(meter.held() == 8000);
+  }
+  CHECK(meter.held() == 4000);
+  CHECK(meter.take_peak() == 8000);
+  CHECK(meter.take_peak() == 4000);
+}
+
+}  // namespace stageline

@@ -1,0 +1,334 @@
+#include "tools/executor/profile.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "sim/errors.hpp"
+#include "tools/executor/device.hpp"
+#include "tools/executor/samples.hpp"
+#include "tools/executor/tensor_model.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int warm_up_rounds = 3;
+constexpr double learning_rate = 0;
+constexpr std::uint64_t seed = 1;
+
+at::ScalarType number_format(const std::string& dtype, at::Device device) {
+  const bool tf32 = dtype == "tf32";
+  // Off by default in one library and on in the other: say it to both.
+  at::globalContext().setAllowTF32CuBLAS(tf32);
+  at::globalContext().setAllowTF32CuDNN(tf32);
+  at::globalContext().setBenchmarkCuDNN(true);
+  if (dtype == "fp32" || (tf32 && !device.is_cpu())) return at::kFloat;
+  if (dtype == "fp64") return at::kDouble;
+  throw UsageError(
+      fmt::format("the number format must be fp32, fp64 or, on an accelerator, tf32, "
+                  "not '{}' on {}",
+                  dtype, device.str()));
+}
+
+// All that was timed.
+struct Samples {
+  std::vector<LayerSamples> layers;
+  std::vector<Time> step;  // F + B + U of all layers, by round
+  std::array<std::vector<Time>, 3> whole;
+  std::vector<Time> whole_step;
+};
+
+class Rounds {
+ public:
+  Rounds(TensorModel& model, MicroBatch batch, at::Device device)
+      : model_(model), batch_(std::move(batch)), watch_(device) {
+    samples_.layers.resize(model.layers.size());
+  }
+
+  // The three kinds, in an order that changes from round to round.
+  void run() {
+    for (int i = 0; i < 3; ++i) {
+      switch ((i + turn_) % 3) {
+        case 0:
+          fused();
+          break;
+        case 1:
+          split();
+          break;
+        default:
+          whole();
+      }
+    }
+    ++turn_;
+  }
+
+  void forget() {
+    samples_ = {};
+    samples_.layers.resize(model_.layers.size());
+  }
+  const Samples& samples() const { return samples_; }
+
+ private:
+  void begin() {
+    zero_gradients(model_);
+    watch_.mark();
+  }
+
+  // What a mark closes: an op of a layer.
+  struct Lap {
+    std::size_t layer;
+    Timed timed;
+  };
+
+  void note(const std::vector<Lap>& laps, bool is_step) {
+    const std::vector<Time> times = watch_.laps();
+    Time step{};
+    for (std::size_t i = 0; i < laps.size(); ++i) {
+      const auto which = static_cast<std::size_t>(laps[i].timed);
+      samples_.layers[laps[i].layer][which].push_back(times[i]);
+      step += times[i];
+    }
+    if (is_step) samples_.step.push_back(step);
+  }
+
+  void run_all(std::vector<Lap>& laps, Timed timed, bool downwards,
+               const std::function<void(std::size_t)>& op) {
+    const std::size_t count = model_.layers.size();
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t layer = downwards ? count - 1 - k : k;
+      op(layer);
+      watch_.mark();
+      laps.push_back({layer, timed});
+    }
+  }
+
+  void forwards(std::vector<Lap>& laps) {
+    run_all(laps, Timed::forward, false, [&](std::size_t i) { forward(model_, i, batch_); });
+  }
+  void updates(std::vector<Lap>& laps) {
+    run_all(laps, Timed::update, false, [&](std::size_t i) { update(model_, i, learning_rate); });
+  }
+
+  void fused() {
+    std::vector<Lap> laps;
+    begin();
+    forwards(laps);
+    run_all(laps, Timed::backward, true, [&](std::size_t i) { backward(model_, i, batch_); });
+    updates(laps);
+    note(laps, true);
+  }
+
+  void split() {
+    std::vector<Lap> laps;
+    begin();
+    forwards(laps);
+    for (std::size_t i = model_.layers.size(); i-- > 0;) {
+      input_grad(model_, i, batch_);
+      watch_.mark();
+      laps.push_back({i, Timed::input_grad});
+      weight_grad(model_, i, batch_);
+      watch_.mark();
+      laps.push_back({i, Timed::weight_grad});
+    }
+    updates(laps);
+    note(laps, false);
+  }
+
+  void whole() {
+    begin();
+    {
+      const at::Tensor loss = whole_forward(model_, batch_);
+      watch_.mark();
+      whole_backward(model_, loss);
+      watch_.mark();
+    }
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) update(model_, i, learning_rate);
+    watch_.mark();
+    const std::vector<Time> times = watch_.laps();
+    Time step{};
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      samples_.whole[i].push_back(times[i]);
+      step += times[i];
+    }
+    samples_.whole_step.push_back(step);
+  }
+
+  TensorModel& model_;
+  MicroBatch batch_;
+  Stopwatch watch_;
+  Samples samples_;
+  int turn_ = 0;
+};
+
+const std::vector<Time>& of(const LayerSamples& samples, Timed timed) {
+  return samples[static_cast<std::size_t>(timed)];
+}
+
+Steadiness steadiness_of(const Samples& samples, const ModelShape& shape) {
+  const Time step = median(samples.step);
+  Steadiness result;
+  result.step = fraction_of(std::max(drift(samples.step), drift(samples.whole_step)), step);
+  for (std::size_t i = 0; i < samples.layers.size(); ++i) {
+    // Of the layer as a whole, round by round: fused rounds alone time F, B and U together.
+    const LayerSamples& layer = samples.layers[i];
+    const Time typical = median(of(layer, Timed::forward)) + median(of(layer, Timed::backward)) +
+                         median(of(layer, Timed::update));
+    if (fraction_of(typical, step) < 0.01) continue;
+    const Time moved = drift(of(layer, Timed::forward)) + drift(of(layer, Timed::backward)) +
+                       drift(of(layer, Timed::update));
+    const double share = fraction_of(moved, typical);
+    if (share > result.worst) {
+      result.worst = share;
+      result.worst_layer = shape.layers[i].name;
+    }
+  }
+  return result;
+}
+
+// Beyond what is held before and after an op, the most over a layer's ops.
+std::vector<Bytes> workspaces(TensorModel& model, MicroBatch batch, at::Device device) {
+  const c10::NoGradGuard plain;
+  zero_gradients(model);
+  MemoryMeter meter(device);
+  std::vector<Bytes> most(model.layers.size());
+  const auto watch = [&](std::size_t layer, const std::function<void()>& op) {
+    const std::int64_t before = meter.held();
+    meter.take_peak();
+    op();
+    const std::int64_t beyond = meter.take_peak() - std::max(before, meter.held());
+    most[layer] = std::max(most[layer], Bytes{beyond});
+  };
+  const std::size_t count = model.layers.size();
+  for (int pass = 0; pass < 2; ++pass) {
+    for (std::size_t i = 0; i < count; ++i) watch(i, [&] { forward(model, i, batch); });
+    for (std::size_t i = count; i-- > 0;) {
+      if (pass == 0) {
+        watch(i, [&] { backward(model, i, batch); });
+      } else {
+        watch(i, [&] { input_grad(model, i, batch); });
+        watch(i, [&] { weight_grad(model, i, batch); });
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) watch(i, [&] { update(model, i, learning_rate); });
+  }
+  return most;
+}
+
+Bytes size_of(const std::vector<at::Tensor>& tensors) {
+  Bytes sum{};
+  for (const at::Tensor& tensor : tensors) {
+    sum += Bytes{static_cast<std::int64_t>(tensor.nbytes())};
+  }
+  return sum;
+}
+
+bool does(const LayerShape& shape, Work Primitive::*pass) { return total(shape, pass) != Work{}; }
+
+Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const LayerBytes& bytes,
+               Bytes workspace, const LayerSamples& samples) {
+  Layer layer;
+  layer.name = shape.name;
+  layer.kind = shape.kind;
+  const auto put = [&](Timed timed, Time Layer::*time, Time Layer::*spread) {
+    layer.*time = median(of(samples, timed));
+    layer.*spread = half_interquartile(of(samples, timed));
+  };
+  put(Timed::forward, &Layer::forward, &Layer::forward_spread);
+  put(Timed::backward, &Layer::backward, &Layer::backward_spread);
+  // What a layer does not do takes no time, however long the clock takes to read.
+  if (does(shape, &Primitive::input_grad)) {
+    put(Timed::input_grad, &Layer::input_grad, &Layer::input_grad_spread);
+  }
+  if (does(shape, &Primitive::weight_grad)) {
+    put(Timed::weight_grad, &Layer::weight_grad, &Layer::weight_grad_spread);
+  }
+  if (shape.weights > 0) put(Timed::update, &Layer::update, &Layer::update_spread);
+  layer.weights = size_of(weights.values);
+  layer.gradients = layer.weights;
+  layer.optimizer_state = size_of(weights.state);
+  layer.output = bytes.output_bytes;
+  layer.stash_input_grad = bytes.stash_input_grad;
+  layer.stash_weight_grad = bytes.stash_weight_grad;
+  layer.workspace = workspace;
+  layer.parameters = shape.parameters;
+  return layer;
+}
+
+WholeRun whole_of(const Samples& samples) {
+  return {.samples = static_cast<int>(samples.whole_step.size()),
+          .forward = median(samples.whole[0]),
+          .backward = median(samples.whole[1]),
+          .update = median(samples.whole[2]),
+          .spread = half_interquartile(samples.whole_step),
+          .noise = drift(samples.whole_step)};
+}
+
+}  // namespace
+
+std::string_view name(Timed timed) {
+  switch (timed) {
+    case Timed::forward:
+      return "F";
+    case Timed::input_grad:
+      return "I";
+    case Timed::weight_grad:
+      return "W";
+    case Timed::backward:
+      return "B";
+    case Timed::update:
+      return "U";
+  }
+  return "";  // unreachable; g++ wants it
+}
+
+Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
+  const at::Device device = device_called(request.device);
+  const at::TensorOptions options =
+      at::TensorOptions(number_format(request.dtype, device)).device(device);
+  TensorModel model = tensor_model(request.shape, request.optimizer, options, seed);
+  const MicroBatch batch = random_micro_batch(model, request.batch, seed + 1);
+  const std::vector<LayerBytes> bytes = count_bytes(model, batch);
+  const std::vector<Bytes> workspace = workspaces(model, batch, device);
+
+  Rounds rounds(model, batch, device);
+  for (int i = 0; i < warm_up_rounds; ++i) rounds.run();
+  rounds.forget();
+
+  Profile result;
+  const auto begin = std::chrono::steady_clock::now();
+  Progress progress;
+  while (true) {
+    rounds.run();
+    ++progress.rounds;
+    progress.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress.so_far = steadiness_of(rounds.samples(), request.shape);
+    tell(progress);
+    if (progress.rounds < request.least_rounds) continue;
+    const double least = std::min(request.least_seconds, request.most_seconds);
+    if (progress.seconds < least) continue;
+    result.steady =
+        progress.so_far.step <= request.steady / 2 && progress.so_far.worst <= request.steady;
+    if (result.steady || progress.seconds >= request.most_seconds) break;
+  }
+  result.steadiness = progress.so_far;
+  const Samples& samples = rounds.samples();
+  result.samples = samples.layers;
+  result.device = title_of(device);
+  result.model.name = request.shape.name;
+  result.model.batch = request.batch;
+  result.model.sample = request.shape.sample;
+  result.model.edges = request.shape.edges;
+  result.model.input = Bytes{static_cast<std::int64_t>(batch.input.nbytes())};
+  result.model.whole = whole_of(samples);
+  for (std::size_t i = 0; i < request.shape.layers.size(); ++i) {
+    result.model.layers.push_back(layer_of(request.shape.layers[i], model.weights[i], bytes[i],
+                                           workspace[i], samples.layers[i]));
+  }
+  return result;
+}
+
+}  // namespace stageline

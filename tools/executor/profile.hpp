@@ -1,0 +1,71 @@
+// Measures what the layers of a built-in model cost on a device, in the order and company in which
+// a pipeline runs them: by turns
+//
+//   fused   F0 F1 … Fn  Bn … B1 B0  U0 … Un      each op timed
+//   split   F0 F1 … Fn  In Wn … I1 W1 W0  U…     each op timed
+//   whole   forward, autograd's backward, step   each of the three timed
+//
+// so that what drifts, drifts for all three. Ops find caches and memory as they would in training,
+// which they do not when one op is repeated. Between rounds gradients are set to zero, untimed: as
+// for every micro-batch but a step's first, they are there to be added to. The learning rate is 0,
+// so the weights stay where they are.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/shapes/shapes.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+struct ProfileRequest {
+  ModelShape shape;
+  int batch = 1;  // samples in a micro-batch
+  Optimizer optimizer = Optimizer::momentum;
+  std::string device = "cpu";  // cuda, cuda:1
+  std::string dtype = "fp32";  // or fp64; tf32 on an accelerator
+  int least_rounds = 16;       // of the three above
+  double least_seconds = 5;    // so that what comes and goes has time to
+  double most_seconds = 60;    // then it stops, steady or not
+  double steady = 0.02;        // of each large layer, as a share; see `Steadiness`
+};
+
+/// How far the medians of the first and the second half of the rounds are apart, as a share: of the
+/// step, and of the layer (of those over 1 % of the step) where it is worst.
+struct Steadiness {
+  double step = 0;
+  double worst = 0;
+  std::string worst_layer;
+};
+
+struct Progress {
+  int rounds = 0;
+  double seconds = 0;  // since the warm-up
+  Steadiness so_far;
+};
+
+enum class Timed : std::uint8_t { forward, input_grad, weight_grad, backward, update };
+inline constexpr std::size_t timed_count = 5;
+/// "F", "I", "W", "B", "U".
+std::string_view name(Timed timed);
+
+/// The samples of one layer by Timed, in the order they were taken.
+using LayerSamples = std::array<std::vector<Time>, timed_count>;
+
+struct Profile {
+  Model model;         // all but the provenance
+  std::string device;  // "NVIDIA H200"; of a CPU, "cpu"
+  std::vector<LayerSamples> samples;
+  Steadiness steadiness;
+  bool steady = false;
+};
+
+/// Throws UsageError on an unknown device or number format, and std::exception of LibTorch's own
+/// when memory runs out.
+Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell);
+
+}  // namespace stageline
