@@ -9,6 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/executor/device.hpp"
+#include "tools/executor/rounds.hpp"
 #include "tools/executor/samples.hpp"
 #include "tools/executor/tensor_model.hpp"
 
@@ -16,7 +17,6 @@ namespace stageline {
 namespace {
 
 constexpr int warm_up_rounds = 3;
-constexpr double learning_rate = 0;
 constexpr std::uint64_t seed = 1;
 
 at::ScalarType number_format(const std::string& dtype, at::Device device) {
@@ -32,136 +32,6 @@ at::ScalarType number_format(const std::string& dtype, at::Device device) {
                   "not '{}' on {}",
                   dtype, device.str()));
 }
-
-// All that was timed.
-struct Samples {
-  std::vector<LayerSamples> layers;
-  std::vector<Time> step;  // F + B + U of all layers, by round
-  std::array<std::vector<Time>, 3> whole;
-  std::vector<Time> whole_step;
-};
-
-class Rounds {
- public:
-  Rounds(TensorModel& model, MicroBatch batch, at::Device device)
-      : model_(model), batch_(std::move(batch)), watch_(device) {
-    samples_.layers.resize(model.layers.size());
-  }
-
-  // The three kinds, in an order that changes from round to round.
-  void run() {
-    for (int i = 0; i < 3; ++i) {
-      switch ((i + turn_) % 3) {
-        case 0:
-          fused();
-          break;
-        case 1:
-          split();
-          break;
-        default:
-          whole();
-      }
-    }
-    ++turn_;
-  }
-
-  void forget() {
-    samples_ = {};
-    samples_.layers.resize(model_.layers.size());
-  }
-  const Samples& samples() const { return samples_; }
-
- private:
-  void begin() {
-    zero_gradients(model_);
-    watch_.mark();
-  }
-
-  // What a mark closes: an op of a layer.
-  struct Lap {
-    std::size_t layer;
-    Timed timed;
-  };
-
-  void note(const std::vector<Lap>& laps, bool is_step) {
-    const std::vector<Time> times = watch_.laps();
-    Time step{};
-    for (std::size_t i = 0; i < laps.size(); ++i) {
-      const auto which = static_cast<std::size_t>(laps[i].timed);
-      samples_.layers[laps[i].layer][which].push_back(times[i]);
-      step += times[i];
-    }
-    if (is_step) samples_.step.push_back(step);
-  }
-
-  void run_all(std::vector<Lap>& laps, Timed timed, bool downwards,
-               const std::function<void(std::size_t)>& op) {
-    const std::size_t count = model_.layers.size();
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t layer = downwards ? count - 1 - k : k;
-      op(layer);
-      watch_.mark();
-      laps.push_back({layer, timed});
-    }
-  }
-
-  void forwards(std::vector<Lap>& laps) {
-    run_all(laps, Timed::forward, false, [&](std::size_t i) { forward(model_, i, batch_); });
-  }
-  void updates(std::vector<Lap>& laps) {
-    run_all(laps, Timed::update, false, [&](std::size_t i) { update(model_, i, learning_rate); });
-  }
-
-  void fused() {
-    std::vector<Lap> laps;
-    begin();
-    forwards(laps);
-    run_all(laps, Timed::backward, true, [&](std::size_t i) { backward(model_, i, batch_); });
-    updates(laps);
-    note(laps, true);
-  }
-
-  void split() {
-    std::vector<Lap> laps;
-    begin();
-    forwards(laps);
-    for (std::size_t i = model_.layers.size(); i-- > 0;) {
-      input_grad(model_, i, batch_);
-      watch_.mark();
-      laps.push_back({i, Timed::input_grad});
-      weight_grad(model_, i, batch_);
-      watch_.mark();
-      laps.push_back({i, Timed::weight_grad});
-    }
-    updates(laps);
-    note(laps, false);
-  }
-
-  void whole() {
-    begin();
-    {
-      const at::Tensor loss = whole_forward(model_, batch_);
-      watch_.mark();
-      whole_backward(model_, loss);
-      watch_.mark();
-    }
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) update(model_, i, learning_rate);
-    watch_.mark();
-    const std::vector<Time> times = watch_.laps();
-    Time step{};
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      samples_.whole[i].push_back(times[i]);
-      step += times[i];
-    }
-    samples_.whole_step.push_back(step);
-  }
-
-  TensorModel& model_;
-  MicroBatch batch_;
-  Stopwatch watch_;
-  Samples samples_;
-  int turn_ = 0;
-};
 
 const std::vector<Time>& of(const LayerSamples& samples, Timed timed) {
   return samples[static_cast<std::size_t>(timed)];

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 namespace stageline {
@@ -168,23 +167,6 @@ void run_weight_grads(TensorModel& model, std::size_t layer, MicroBatch& batch) 
   }
 }
 
-Bytes bytes_of(const Tensor& tensor) {
-  return {static_cast<std::int64_t>(tensor.storage().nbytes())};
-}
-
-// The class scores where the last op is the loss: that one number is nobody's input.
-const Tensor& visible_output(const TensorModel& model, std::size_t layer, const MicroBatch& batch) {
-  const bool last = layer + 1 == model.layers.size();
-  return last ? batch.stash[layer].back().kept[0].tensor : batch.outputs[layer];
-}
-
-// The storage of each kept tensor: whose it is and who reads it.
-struct Held {
-  Bytes bytes{};
-  std::size_t owner = 0;
-  bool for_weight_grad = false;
-};
-
 }  // namespace
 
 TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
@@ -328,59 +310,6 @@ void whole_backward(TensorModel& model, const Tensor& loss) {
       weights.gradients[i] = weights.values[i].grad();
     }
   }
-}
-
-std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
-  const std::size_t count = model.layers.size();
-  std::vector<std::size_t> first_reader(count);
-  for (std::size_t i = count; i-- > 0;) {
-    for (const int from : {model.layers[i].input, model.layers[i].skip}) {
-      if (from >= 0) first_reader[static_cast<std::size_t>(from)] = i;
-    }
-  }
-  std::vector<LayerBytes> result(count);
-  std::map<const void*, Held> held;
-  std::vector<Tensor> alive;  // so that no storage is used twice
-  // Adds the storage of a tensor that its maker gives to `owner`.
-  const auto name_owner = [&](const Tensor& tensor, std::size_t owner) {
-    held[tensor.storage().data()].owner = owner;
-    alive.push_back(tensor);
-  };
-  name_owner(batch.input, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    forward(model, i, batch);
-    name_owner(batch.outputs[i], first_reader[i]);
-    for (const OpStash& op : batch.stash[i]) {
-      for (const Kept& kept : op.kept) {
-        if (!kept.tensor.defined() || kept.tensor.numel() == 0) continue;
-        const auto [at, is_new] = held.try_emplace(kept.tensor.storage().data());
-        if (is_new) at->second.owner = i;
-        at->second.bytes = bytes_of(kept.tensor);
-        at->second.for_weight_grad |= kept.for_weight_grad;
-      }
-    }
-    const Tensor& output = visible_output(model, i, batch);
-    result[i].output = output.sizes().vec();
-    result[i].output_bytes = {static_cast<std::int64_t>(output.nbytes())};
-  }
-  std::vector<Bytes> kept(count);
-  std::vector<Bytes> for_weight_grad(count);
-  for (const auto& [place, one] : held) {
-    kept[one.owner] += one.bytes;
-    if (one.for_weight_grad) for_weight_grad[one.owner] += one.bytes;
-  }
-  zero_gradients(model);
-  for (std::size_t i = count; i-- > 0;) {
-    input_grad(model, i, batch);
-    for (const OpStash& op : batch.stash[i]) {
-      if (op.gradient.defined()) for_weight_grad[i] += bytes_of(op.gradient);
-    }
-    // All that a layer keeps that reads the data is kept for W.
-    const bool has_input_grad = model.layers[i].input >= 0;
-    result[i].stash_weight_grad = has_input_grad ? std::min(kept[i], for_weight_grad[i]) : kept[i];
-    result[i].stash_input_grad = kept[i] - result[i].stash_weight_grad;
-  }
-  return result;
 }
 
 }  // namespace stageline
