@@ -63,10 +63,6 @@ Provenance provenance_of(const Circumstances& about) {
     note[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(note[0])));
     provenance.notes.push_back(note + ".");
   }
-  provenance.notes.emplace_back(
-      "Workspace is what LibTorch's allocator gave beyond what an op found and left; what "
-      "libraries "
-      "take elsewhere is not counted.");
   return provenance;
 }
 
