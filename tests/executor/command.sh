@@ -36,6 +36,13 @@ expect 0 '2,conv1,F,0,' cat a.csv
 expect 0 'lenet5 · 7 layers' "$stageline" costs b.json
 expect 0 'LibTorch' cat said
 
+# A batch size that fails does not lose those before it.
+expect 2 'try a smaller --batch' \
+  "$profile" lenet5 --batch 2,1073741824 --rounds 4 --seconds 0 --bound 1000 --out c.json
+expect 0 'batches of 2 images' "$stageline" costs c.json
+expect 0 '"source": "stageline-profile lenet5 --batch 2,1073741824 --rounds 4 --seconds 0' cat c.json
+rm c.json
+
 # What is unfit is not written over what is there.
 cp a.json before.json
 expect 1 'unfit' "$profile" lenet5 --batch 2 --rounds 4 --seconds 0 --bound 0.000001 --out a.json
@@ -52,7 +59,10 @@ expect 2 'fp32, fp64' "$profile" lenet5 --dtype bf16
 expect 2 'did you mean "adam"?' "$profile" lenet5 --optimizer adan
 expect 2 'core' "$profile" lenet5 --cores 4095
 expect 2 'thread' "$profile" lenet5 --threads 0
-expect 2 '--batch' "$profile" lenet5 --batch 0
+expect 2 '--batch' "$profile" lenet5 --batch 4,0
+expect 2 '--bound' "$profile" lenet5 --bound nan
+expect 2 'only cpu, cuda' "$profile" lenet5 --device meta
+expect 2 'try a smaller --batch' "$profile" lenet5 --batch 1073741824
 expect 2 '--help' "$profile" lenet5 --bath 3
 
 # Interrupted, it leaves nothing.

@@ -163,6 +163,7 @@ TEST_CASE("layers that do not add up to the whole model make a trace unfit") {
   model.whole.backward = Time{650};
   CHECK(why_unfit({model}, 0.05).empty());
   CHECK(why_unfit({model}, 0.04).find("-4.8 %") != std::string::npos);
+  CHECK(why_unfit({model}, 0.04).find("a larger --batch") != std::string::npos);
 }
 
 TEST_CASE("what cannot be measured is refused in a sentence") {
@@ -174,6 +175,62 @@ TEST_CASE("what cannot be measured is refused in a sentence") {
   request.dtype = "tf32";
   CHECK_THROWS_WITH_AS(measured(request), doctest::Contains("fp32, fp64"), UsageError);
   CHECK(title_of(device_called("cpu")) == "cpu");
+}
+
+TEST_CASE("a CPU is a CPU, however it is spelled") {
+  CHECK(device_spelled_out("cpu") == "cpu");
+  CHECK(device_spelled_out("cpu:0") == "cpu");
+  CHECK_THROWS_WITH_AS(device_spelled_out("meta"), doctest::Contains("only cpu, cuda"), UsageError);
+}
+
+TEST_CASE("what does not fit into memory is refused with a hint") {
+  ProfileRequest request = small_request("lenet5");
+  request.batch = 1 << 30;  // 4 TB of images
+  CHECK_THROWS_WITH_AS(measured(request), doctest::Contains("try a smaller --batch"), UsageError);
+}
+
+TEST_CASE("an accelerator is timed, metered and profiled as a CPU is") {
+  try {
+    device_called("cuda");
+  } catch (const UsageError& error) {
+    MESSAGE("skipped: " << std::string(error.what()));
+    return;
+  }
+  const at::Device device = device_called("cuda");
+  CHECK(title_of(device).find("cuda") == std::string::npos);
+  CHECK(libraries_of(device).find("CUDA ") == 0);
+  const at::Tensor matrix = at::ones({4096, 4096}, at::TensorOptions(device));
+  at::mm(matrix, matrix);
+  synchronize(device);
+  Stopwatch watch(device);
+  watch.mark();
+  for (int i = 0; i < 10; ++i) at::mm(matrix, matrix);
+  watch.mark();
+  at::mm(matrix, matrix);
+  watch.mark();
+  const std::vector<Time> laps = watch.laps();
+  REQUIRE(laps.size() == 2);
+  CHECK(laps[1] > Time{1'000'000});  // a microsecond: the product, not its launch
+  CHECK(laps[0] > 5 * laps[1]);
+  {
+    MemoryMeter meter(device);
+    const at::Tensor held = at::zeros({1 << 20}, at::TensorOptions(device));
+    CHECK(meter.held() == 4 << 20);
+    CHECK(meter.take_peak() == 4 << 20);
+  }
+  for (const std::string& name : {std::string("lenet5"), std::string("resnet20"), small_gpt}) {
+    CAPTURE(name);
+    ProfileRequest request = small_request(name);
+    request.device = "cuda";
+    request.dtype = "tf32";
+    const Profile profile = measured(request);
+    for (const Layer& layer : profile.model.layers) {
+      CAPTURE(layer.name);
+      CHECK(layer.forward > Time{});
+      CHECK(layer.backward > Time{});
+    }
+    CHECK(profile.model.whole.backward > Time{});
+  }
 }
 
 TEST_CASE("the stopwatch counts what lies between marks, and starts anew") {

@@ -1,5 +1,6 @@
 #include "tools/executor/device.hpp"
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
@@ -53,7 +54,10 @@ at::Device device_called(const std::string& name) {
   } catch (const std::exception&) {
     throw UsageError(fmt::format("no device is called '{}' (write cpu, cuda or cuda:1)", name));
   }
-  if (device.is_cpu()) return device;
+  if (device.is_cpu()) return {at::kCPU};
+  if (!device.is_cuda()) {
+    throw UsageError(fmt::format("{} cannot be measured, only cpu, cuda and cuda:1", name));
+  }
   const bool known = c10::impl::hasDeviceGuardImpl(device.type());
   const int count =
       known ? static_cast<int>(c10::impl::VirtualGuardImpl(device.type()).deviceCount()) : 0;
@@ -82,6 +86,15 @@ std::string title_of(at::Device device) {
   const bool told = get != nullptr && get_name != nullptr && get(&handle, device.index()) == 0 &&
                     get_name(title.data(), static_cast<int>(title.size()), handle) == 0;
   return told ? std::string(title.data()) : device.str();
+}
+
+std::string libraries_of(at::Device device) {
+  if (!device.is_cuda()) return "";
+  const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
+  const auto runtime = static_cast<long>(cuda.versionCUDART());  // 13000 is 13.0
+  const auto cudnn = static_cast<long>(cuda.versionCuDNN());     // 91501 is 9.15.1
+  return fmt::format("CUDA {}.{}, cuDNN {}.{}.{}", runtime / 1000, runtime % 1000 / 10,
+                     cudnn / 10000, cudnn % 10000 / 100, cudnn % 100);
 }
 
 void synchronize(at::Device device) {

@@ -19,12 +19,16 @@
 
 namespace stageline {
 
-/// "cpu", "cuda", "cuda:1". Throws UsageError when there is no such device, or when this LibTorch
-/// is too old to time it (events came to the common interface with 2.4).
+/// "cpu", "cuda", "cuda:1" (no others are known to work); "cuda" is the first. Throws UsageError
+/// when there is no such device, or when this LibTorch is too old to time it (events came to the
+/// common interface with 2.4).
 at::Device device_called(const std::string& name);
 
 /// What it is called on the box ("NVIDIA H200"), or its name here where nobody can be asked.
 std::string title_of(at::Device device);
+
+/// The libraries that compute there ("CUDA 13.0, cuDNN 9.15.1"); of a CPU nothing.
+std::string libraries_of(at::Device device);
 
 /// Waits until all that was asked of the device is done.
 void synchronize(at::Device device);

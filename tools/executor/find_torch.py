@@ -135,6 +135,8 @@ def describe(prefix, kind):
 
 def at(place):
     """The LibTorch that the user names."""
+    if os.sep in place:
+        place = os.path.abspath(place)
     if os.path.isdir(place):
         place = os.path.abspath(place)
         if os.path.isdir(f"{place}/torch/include"):  # a folder of packages

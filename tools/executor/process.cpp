@@ -234,7 +234,8 @@ std::vector<std::string> warnings(const ProcessReport& report) {
         fmt::format("slow BLAS: sgemm runs at {:.3g} GFLOP/s in one thread where this core does "
                     "{:.3g}, so layers "
                     "made of matrix products look too slow ({}, {}); {}",
-                    report.sgemm_gflops, report.fma_gflops, blas.name, blas.file, hint));
+                    report.sgemm_gflops, report.fma_gflops, blas.name,
+                    blas.file.substr(blas.file.rfind('/') + 1), hint));
   }
   if (report.threads > 1 && blas.threads == BlasThreads::caller) {
     found.push_back(

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <initializer_list>
+#include <string_view>
 
 #include "sim/errors.hpp"
 #include "tools/executor/device.hpp"
@@ -42,14 +44,22 @@ Steadiness steadiness_of(const Samples& samples, const ModelShape& shape) {
   Steadiness result;
   result.step = fraction_of(std::max(drift(samples.step), drift(samples.whole_step)), step);
   for (std::size_t i = 0; i < samples.layers.size(); ++i) {
-    // Of the layer as a whole, round by round: fused rounds alone time F, B and U together.
     const LayerSamples& layer = samples.layers[i];
-    const Time typical = median(of(layer, Timed::forward)) + median(of(layer, Timed::backward)) +
-                         median(of(layer, Timed::update));
-    if (fraction_of(typical, step) < 0.01) continue;
-    const Time moved = drift(of(layer, Timed::forward)) + drift(of(layer, Timed::backward)) +
-                       drift(of(layer, Timed::update));
-    const double share = fraction_of(moved, typical);
+    const auto typical = [&](std::initializer_list<Timed> together) {
+      Time sum{};
+      for (const Timed timed : together) sum += median(of(layer, timed));
+      return sum;
+    };
+    const auto moved = [&](std::initializer_list<Timed> together) {
+      Time sum{};
+      for (const Timed timed : together) sum += drift(of(layer, timed));
+      return fraction_of(sum, typical(together));
+    };
+    if (fraction_of(typical({Timed::forward, Timed::backward, Timed::update}), step) < 0.01) {
+      continue;
+    }
+    const double share = std::max(moved({Timed::forward, Timed::backward, Timed::update}),
+                                  moved({Timed::input_grad, Timed::weight_grad}));
     if (share > result.worst) {
       result.worst = share;
       result.worst_layer = shape.layers[i].name;
@@ -154,40 +164,52 @@ std::string_view name(Timed timed) {
   return "";  // unreachable; g++ wants it
 }
 
-Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
+std::string device_spelled_out(const std::string& name) { return device_called(name).str(); }
+
+namespace {
+
+Profile measure(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
   const at::Device device = device_called(request.device);
   const at::TensorOptions options =
       at::TensorOptions(number_format(request.dtype, device)).device(device);
   TensorModel model = tensor_model(request.shape, request.optimizer, options, seed);
   const MicroBatch batch = random_micro_batch(model, request.batch, seed + 1);
   const std::vector<LayerBytes> bytes = count_bytes(model, batch);
-  const std::vector<Bytes> workspace = workspaces(model, batch, device);
 
+  // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first
+  // time: that must be over before anything is metered or timed.
   Rounds rounds(model, batch, device);
   for (int i = 0; i < warm_up_rounds; ++i) rounds.run();
+  const std::vector<Bytes> workspace = workspaces(model, batch, device);
+  rounds.run();
   rounds.forget();
 
   Profile result;
   const auto begin = std::chrono::steady_clock::now();
+  const double least_seconds = std::min(request.least_seconds, request.most_seconds);
   Progress progress;
+  int next_look = 1;  // at the samples: rarely, so that looking neither takes time nor picks a lull
   while (true) {
     rounds.run();
     ++progress.rounds;
     progress.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const bool last =
+        progress.rounds >= request.least_rounds && progress.seconds >= request.most_seconds;
+    if (progress.rounds < next_look && !last) continue;
+    next_look = progress.rounds + 1 + progress.rounds / 8;
     progress.so_far = steadiness_of(rounds.samples(), request.shape);
     tell(progress);
-    if (progress.rounds < request.least_rounds) continue;
-    const double least = std::min(request.least_seconds, request.most_seconds);
-    if (progress.seconds < least) continue;
+    if (progress.rounds < request.least_rounds || progress.seconds < least_seconds) continue;
     result.steady =
         progress.so_far.step <= request.steady / 2 && progress.so_far.worst <= request.steady;
-    if (result.steady || progress.seconds >= request.most_seconds) break;
+    if (result.steady || last) break;
   }
   result.steadiness = progress.so_far;
   const Samples& samples = rounds.samples();
   result.samples = samples.layers;
   result.device = title_of(device);
+  result.libraries = libraries_of(device);
   result.model.name = request.shape.name;
   result.model.batch = request.batch;
   result.model.sample = request.shape.sample;
@@ -199,6 +221,25 @@ Profile profile(const ProfileRequest& request, const std::function<void(const Pr
                                            workspace[i], samples.layers[i]));
   }
   return result;
+}
+
+}  // namespace
+
+Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
+  try {
+    return measure(request, tell);
+  } catch (const c10::Error& error) {
+    const std::string_view said = error.what_without_backtrace();
+    // The CPU's allocator and the accelerator's, in their words.
+    if (said.find("allocate memory") == std::string_view::npos &&
+        said.find("out of memory") == std::string_view::npos) {
+      throw;
+    }
+    throw UsageError(
+        fmt::format("{} at batch {} does not fit into the memory of {}; try a smaller "
+                    "--batch",
+                    request.shape.name, request.batch, request.device));
+  }
 }
 
 }  // namespace stageline

@@ -35,7 +35,8 @@ struct ProfileRequest {
 };
 
 /// How far the medians of the first and the second half of the rounds are apart, as a share: of the
-/// step, and of the layer (of those over 1 % of the step) where it is worst.
+/// step, and of the layer (of those over 1 % of the step) where it is worst: of F, B and U
+/// together, or of I and W.
 struct Steadiness {
   double step = 0;
   double worst = 0;
@@ -57,15 +58,19 @@ std::string_view name(Timed timed);
 using LayerSamples = std::array<std::vector<Time>, timed_count>;
 
 struct Profile {
-  Model model;         // all but the provenance
-  std::string device;  // "NVIDIA H200"; of a CPU, "cpu"
+  Model model;            // all but the provenance
+  std::string device;     // "NVIDIA H200"; of a CPU, "cpu"
+  std::string libraries;  // "CUDA 13.0, cuDNN 9.15.1"; of a CPU, empty
   std::vector<LayerSamples> samples;
   Steadiness steadiness;
   bool steady = false;
 };
 
-/// Throws UsageError on an unknown device or number format, and std::exception of LibTorch's own
-/// when memory runs out.
+/// "cpu" or "cuda:0", however it was spelled. Throws UsageError where there is no such device.
+std::string device_spelled_out(const std::string& name);
+
+/// Throws UsageError on an unknown device or number format and when memory runs out, and
+/// std::exception of LibTorch's own.
 Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell);
 
 }  // namespace stageline

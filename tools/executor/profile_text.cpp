@@ -11,8 +11,9 @@
 namespace stageline {
 namespace {
 
-std::string software_of(const ProcessReport& process) {
+std::string software_of(const ProcessReport& process, const std::string& libraries) {
   std::string text = "LibTorch " + process.libtorch;
+  if (!libraries.empty()) return text + ", " + libraries;
   if (!process.onednn.empty()) text += ", oneDNN " + process.onednn;
   if (!process.blas.name.empty()) text += ", " + process.blas.name;
   return text;
@@ -45,7 +46,7 @@ Provenance provenance_of(const Circumstances& about) {
   provenance.origin = Origin::measured;
   provenance.device =
       about.request.device == "cpu" ? about.process.cpu.model : about.profiles[0].device;
-  provenance.software = software_of(about.process);
+  provenance.software = software_of(about.process, about.profiles[0].libraries);
   provenance.settings = settings_of(about);
   provenance.method =
       "Medians of passes over the whole model, op by op, by turns with the whole model run "
@@ -80,12 +81,20 @@ std::string why_unfit(const std::vector<Model>& models, double bound) {
   for (const Model& model : models) {
     const std::optional<CostCheck> check = check_of(model);
     if (!check || !check->difference || std::abs(*check->difference) <= bound) continue;
+    // Autograd spends some microseconds an op of its own, which small layers do not hide.
+    const std::string hint =
+        *check->difference < 0
+            ? "take a larger --batch (the whole is run by autograd, whose own time shows beside "
+              "small "
+              "layers)"
+            : fmt::format("run it again on an idle machine, longer (--rounds {})",
+                          4 * check->samples);
     return fmt::format(
         "the trace is unfit and was not written: at batch {} the layers add up to {} and the whole "
-        "model takes {}, {:+.1f} %, where at most {:g} % is allowed and {:.1f} % is the noise; run "
-        "it again on an idle machine, longer (--rounds {}), or allow more (--bound {:.0f})",
+        "model takes {}, {:+.1f} %, where at most {:g} % is allowed and {:.1f} % is noise; {}, or "
+        "allow more (--bound {:.0f})",
         model.batch, print(check->layers), print(check->whole), *check->difference * 100,
-        bound * 100, check->noise.value_or(0) * 100, 4 * check->samples,
+        bound * 100, check->noise.value_or(0) * 100, hint,
         std::ceil(std::abs(*check->difference) * 100));
   }
   return "";

@@ -39,16 +39,26 @@ struct Flags {
   bool quiet = false;
 };
 
+// CLI11's own ranges let nan pass.
+CLI::Validator percentage() {
+  const auto refused = [](const std::string& text) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && value <= 1e6;
+    return good ? std::string() : fmt::format("{} is not a percentage above 0", text);
+  };
+  return {refused, "PERCENT"};
+}
+
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("MODEL", flags.model, "what to measure: NAME or NAME,option=value (see --models)")
       ->required();
   app.add_option("--batch", flags.batches, "samples in a micro-batch; several: 8,16 (its usual)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30));
   app.add_option("--device", flags.device, "cpu, cuda, cuda:1")->capture_default_str();
   app.add_option("--threads", flags.threads, "of one operation on the CPU")->capture_default_str();
   app.add_option("--cores", flags.cores,
-                 "cores to stay on: 0,1 (as many as there are threads, the last ones)")
+                 "cores to stay on: 0,1 (on a CPU the last ones, as many as there are threads)")
       ->delimiter(',');
   app.add_option("--dtype", flags.dtype, "fp32, fp64, on an accelerator also tf32")
       ->capture_default_str();
@@ -69,7 +79,7 @@ void add_flags(CLI::App& app, Flags& flags) {
          "refuse the trace if its layers add up to more or less than the whole model takes, "
          "in percent")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(percentage());
   app.add_option("--out", flags.out, "write the trace to this file; - is standard output");
   app.add_option("--samples", flags.samples, "write all samples to this file, as CSV");
   app.add_flag("--quiet", flags.quiet, "no progress, no table");
@@ -82,8 +92,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       "list what can be measured");
   app.footer(
       "Example:\n"
-      "  stageline-profile lenet5 --batch 32,64 --out lenet5.json\n"
-      "  stageline compare lenet5.json --devices 4\n"
+      "  stageline-profile resnet20 --batch 32,64 --out resnet20.json\n"
+      "  stageline compare resnet20.json --devices 4\n"
       "Exit code 0: done. 1: measured, but unfit, so not written. 2: bad input.");
 }
 
@@ -136,15 +146,39 @@ class ProgressLine {
   Progress last_;
 };
 
+// Those asked for, else the last ones: the first is where interrupts are served.
+std::vector<int> cores_for(const Flags& flags) {
+  if (!flags.cores.empty()) return flags.cores;
+  const std::vector<int> allowed = allowed_cores();
+  const auto wanted = static_cast<std::size_t>(std::max(flags.threads, 1));
+  return {allowed.end() - static_cast<std::ptrdiff_t>(std::min(allowed.size(), wanted)),
+          allowed.end()};
+}
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
+// As typed, without what says where to put the results.
 std::string command_of(int argc, char** argv) {
   std::string command = "stageline-profile";
-  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--out" || word == "--samples") ++i;
+    if (word.rfind("--out", 0) == 0 || word.rfind("--samples", 0) == 0 || word == "--quiet") {
+      continue;
+    }
+    command += fmt::format(" {}", word);
+  }
   return command;
+}
+
+int refuse(std::string_view message) {
+  // LibTorch's own messages go on with a stack.
+  std::fputs(fmt::format("stageline-profile: {}\n", message.substr(0, message.find('\n'))).c_str(),
+             stderr);
+  return 2;
 }
 
 int measure(const Flags& flags, std::vector<std::string> warned, const std::string& command) {
@@ -152,7 +186,7 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
   request.shape = parse_shape(flags.model);
   request.optimizer =
       optimizer_called(flags.optimizer.empty() ? request.shape.usual_optimizer : flags.optimizer);
-  request.device = flags.device;
+  request.device = device_spelled_out(flags.device);
   request.dtype = flags.dtype;
   request.least_rounds = flags.rounds;
   request.most_seconds = flags.seconds;
@@ -163,25 +197,28 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
   check_writable(flags.out);
   check_writable(flags.samples);
 
-  std::vector<int> cores = flags.cores;
-  if (cores.empty()) {
-    const std::vector<int> allowed = allowed_cores();
-    const std::size_t wanted =
-        std::min<std::size_t>(allowed.size(), static_cast<std::size_t>(std::max(flags.threads, 1)));
-    cores.assign(allowed.end() - static_cast<std::ptrdiff_t>(wanted), allowed.end());
-  }
-  pin_to_cores(cores);
+  // Whoever drives an accelerator has threads of the driver's and of autograd's beside its own.
+  if (!flags.cores.empty() || request.device == "cpu") pin_to_cores(cores_for(flags));
   set_threads(flags.threads);
   const ProcessReport process = inspect_process();
-  for (const std::string& warning : warnings(process)) warned.push_back(warning);
+  if (request.device == "cpu") {
+    for (const std::string& warning : warnings(process)) warned.push_back(warning);
+  }
   if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
   for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
 
   std::vector<Profile> profiles;
+  std::string failed;  // what cannot be measured does not lose what has been
   for (const int batch : batches) {
     request.batch = batch;
     ProgressLine line(!flags.quiet, request);
-    profiles.push_back(profile(request, [&](const Progress& progress) { line(progress); }));
+    try {
+      profiles.push_back(profile(request, [&](const Progress& progress) { line(progress); }));
+    } catch (const UsageError& error) {
+      if (profiles.empty()) throw;
+      failed = error.what();
+      break;
+    }
     line.end(profiles.back().steady);
   }
   const Provenance provenance =
@@ -199,14 +236,7 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
     return 1;
   }
   if (!flags.out.empty()) write_file(flags.out, write_trace(models));
-  return 0;
-}
-
-int refuse(std::string_view message) {
-  // LibTorch's own messages go on with a stack.
-  std::fputs(fmt::format("stageline-profile: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
+  return failed.empty() ? 0 : refuse(failed);
 }
 
 int parse_and_run(int argc, char** argv) {
