@@ -214,6 +214,7 @@ Profile measure(const ProfileRequest& request, const std::function<void(const Pr
   result.model.batch = request.batch;
   result.model.sample = request.shape.sample;
   result.model.edges = request.shape.edges;
+  std::sort(result.model.edges.begin(), result.model.edges.end());  // as a trace has them
   result.model.input = Bytes{static_cast<std::int64_t>(batch.input.nbytes())};
   result.model.whole = whole_of(samples);
   for (std::size_t i = 0; i < request.shape.layers.size(); ++i) {
