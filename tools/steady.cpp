@@ -13,6 +13,14 @@ constexpr int few = 1 << 16;  // forwards of a step whose repetition costs next 
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// Of `rounds` rounds that take `time` picoseconds: 128 bits, rounded once.
+Time per_step(std::int64_t time, std::int64_t rounds, const Rhythm& rhythm, int microbatches) {
+  __extension__ using Wide = __int128;
+  const Wide whole = static_cast<Wide>(time) * microbatches;
+  const Wide parts = static_cast<Wide>(rounds) * rhythm.round;
+  return Time{static_cast<std::int64_t>((whole + parts / 2) / parts)};
+}
+
 }  // namespace
 
 Rhythm rhythm_of(const Placement& placement, int devices, bool synchronous, int microbatches) {
@@ -51,11 +59,11 @@ SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int 
   }
   const bool settled = 2 * period <= rhythm.rounds || rhythm.rounds == 1;
   const int over = settled ? period : rhythm.rounds;
-  // time / (over · round) micro-batches, times those of a step: 128 bits, rounded once.
-  __extension__ using Wide = __int128;
-  const Wide whole = static_cast<Wide>((done(last) - done(last - over)).count()) * microbatches;
-  const Wide parts = static_cast<Wide>(over) * rhythm.round;
-  return {Time{static_cast<std::int64_t>((whole + parts / 2) / parts)}, settled};
+  return {per_step((done(last) - done(last - over)).count(), over, rhythm, microbatches), settled};
+}
+
+SteadyStep step_of(const Period& period, const Rhythm& rhythm, int microbatches) {
+  return {per_step(period.time.count(), period.rounds, rhythm, microbatches), true};
 }
 
 }  // namespace stageline

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/program.hpp"
+#include "sim/steady_state.hpp"
 #include "sim/units.hpp"
 
 namespace stageline {
@@ -29,5 +30,8 @@ struct SteadyStep {
   bool settled = true;
 };
 SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int microbatches);
+
+/// The same from a derived period of rounds.
+SteadyStep step_of(const Period& period, const Rhythm& rhythm, int microbatches);
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
+#include "tools/bound.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -146,6 +147,33 @@ TEST_CASE("PipeDream's own profiles: totals, plans and speed-ups of the publishe
     CHECK(again.throughput == doctest::Approx(outcome.throughput));
     CHECK(again.bubble_fraction == doctest::Approx(outcome.bubble_fraction));
   }
+}
+
+TEST_CASE("the derived step is the one that a long run shows, and no bound is above it") {
+  const LinkSpec link{parse_bandwidth("2GB/s"), parse_time("300us")};
+  for (const std::string schedule :
+       {"naive", "gpipe", "1f1b", "pipedream", "pipedream:replicas=3-1", "pipedream:replicas=2-1-1",
+        "pipedream:replicas=1-2-1", "pipedream:vertical_sync=yes"}) {
+    for (const bool linked : {false, true}) {
+      CAPTURE(schedule);
+      CAPTURE(linked);
+      Case asked = uniform_case(schedule, 4, 12);
+      asked.cluster = uniform_cluster(4, linked ? std::optional(link) : std::nullopt, std::nullopt);
+      const std::optional<Bound> bound = bound_of(asked);
+      REQUIRE(bound);
+      const Outcome outcome = study(asked);
+      REQUIRE(outcome.settled);
+      CHECK(bound->step == outcome.step_time);
+      CHECK(bound->load > Time{});
+      CHECK(bound->load <= bound->step);
+      CHECK_FALSE(bound->period.cycle.empty());
+      CHECK(bound->path.has_value() == (outcome.synchrony == Synchrony::synchronous));
+      if (bound->path) CHECK(*bound->path <= bound->step);
+    }
+  }
+  Case given = uniform_case("1f1b", 2, 4);
+  given.program = study(given).program;
+  CHECK_THROWS_WITH_AS(bound_of(given), doctest::Contains("--schedule"), UsageError);
 }
 
 TEST_CASE("throughput and bubble of a stream do not depend on what is called a step") {

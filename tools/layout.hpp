@@ -1,0 +1,24 @@
+// From what is asked to who computes what, and the program for it.
+#pragma once
+
+#include "schedulers/partition/partitioner.hpp"
+#include "schedulers/scheduler.hpp"
+#include "tools/study.hpp"
+
+namespace stageline {
+
+/// Placement and cut of a schedule: the partitioner may choose the replicas of a schedule that has
+/// them.
+struct Layout {
+  Placement placement;
+  PartitionPlan plan;
+  Knobs knobs;
+};
+
+/// Throws UsageError when the partition and the schedule want different numbers of stages.
+Layout lay_out(const Case& asked);
+
+/// As the scheduler writes it, before any pass; the given program where there is one.
+Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
+
+}  // namespace stageline
