@@ -20,7 +20,7 @@ Family family_of(Op op) { return {op.kind, op.stage, int{op.part}}; }
 class Rounds {
  public:
   Rounds(const TaskGraph& graph, const TaskTimes& times, int microbatches, int round)
-      : graph_(graph), times_(times) {
+      : graph_(graph) {
     std::map<Family, std::uint32_t> numbers;  // updates have fewer than there are micro-batches
     for (const Op op : graph.op) {
       std::uint32_t& most = numbers[family_of(op)];
@@ -77,7 +77,6 @@ class Rounds {
   }
 
   const TaskGraph& graph_;
-  const TaskTimes& times_;
   std::map<Family, std::uint32_t> in_round_;
   std::map<Key, std::uint32_t> node_;
   std::map<Key, std::int64_t> first_;  // round

@@ -119,8 +119,8 @@ TEST_CASE("so it is with replicated stages, where it is more than the load alone
   for (const auto& [plan, stages, workers, round] :
        {std::tuple("2-1", 2, 3, 2), std::tuple("1-2", 2, 3, 2), std::tuple("2-1-1", 3, 4, 2),
         std::tuple("1-2-1", 3, 4, 2), std::tuple("3-2", 2, 5, 6)}) {
-    CAPTURE(plan);
     const std::string schedule = std::string("pipedream:replicas=") + plan;
+    CAPTURE(schedule);
     const Costs costs = uniform_costs(stages, workers, Time{4}, Time{4}, Time{4});
     const int n = 60 * round;
     const Ran ran = test::run_schedule(schedule, workers, costs, n);
