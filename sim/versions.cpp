@@ -1,7 +1,7 @@
 #include "sim/versions.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cstdlib>
 
 #include "sim/rules.hpp"
 
@@ -41,7 +41,8 @@ class StageReader {
       : program_(program),
         entered_(entered),
         group_(static_cast<std::uint32_t>(microbatches_per_update(program, stage))),
-        forward_version_(program.total_microbatches()) {}
+        forward_version_(program.total_microbatches()),
+        moved_on_(program.total_microbatches()) {}
 
   void read(const Copy& copy) {
     std::vector<Time> superseded;  // by version, when its successor was there
@@ -59,7 +60,7 @@ class StageReader {
       if (span.op.kind == OpKind::forward) {
         note_staleness(span.op.microbatch / group_, version);
       } else if (version != forward_version_[span.op.microbatch]) {
-        result_.consistent = false;
+        note_other_version(span.op.microbatch, version);
       }
     }
     for (std::size_t version = 0; version < superseded.size(); ++version) {
@@ -82,7 +83,12 @@ class StageReader {
       here += event.change;
       result_.held_peak = std::max(result_.held_peak, here);
     }
-    if (forwards_ > 0) result_.staleness_mean = sum_ / forwards_;
+    count_staleness();
+    for (const int updates : moved_on_) {
+      result_.read_other += updates > 0 ? 1 : 0;
+      result_.read_other_by = std::max(result_.read_other_by, updates);
+    }
+    result_.consistent = result_.read_other == 0;
     return std::move(result_);
   }
 
@@ -115,21 +121,42 @@ class StageReader {
     return newest;
   }
 
+  // Below 0 where micro-batches are updated out of order, so that a forward reads past its own.
   void note_staleness(std::uint32_t own_update, std::uint32_t version) {
-    const double staleness = static_cast<double>(own_update) - static_cast<double>(version);
-    result_.staleness_min = forwards_ == 0 ? staleness : std::min(result_.staleness_min, staleness);
-    result_.staleness_max = forwards_ == 0 ? staleness : std::max(result_.staleness_max, staleness);
-    sum_ += staleness;
-    forwards_ += 1;
+    staleness_.push_back(static_cast<int>(own_update) - static_cast<int>(version));
+  }
+
+  void note_other_version(std::uint32_t microbatch, std::uint32_t version) {
+    const int updates =
+        std::abs(static_cast<int>(version) - static_cast<int>(forward_version_[microbatch]));
+    moved_on_[microbatch] = std::max(moved_on_[microbatch], updates);
+  }
+
+  void count_staleness() {
+    if (staleness_.empty()) return;
+    const auto [least, most] = std::minmax_element(staleness_.begin(), staleness_.end());
+    const int from = *least;
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(*most - from + 1));
+    double sum = 0;
+    for (const int updates : staleness_) {
+      counts[static_cast<std::size_t>(updates - from)] += 1;
+      sum += updates;
+    }
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] > 0) result_.staleness.push_back({from + static_cast<int>(i), counts[i]});
+    }
+    result_.staleness_min = result_.staleness.front().updates;
+    result_.staleness_max = result_.staleness.back().updates;
+    result_.staleness_mean = sum / static_cast<double>(staleness_.size());
   }
 
   const Program& program_;
   const std::vector<std::uint32_t>& entered_;
   std::uint32_t group_;
   std::vector<std::uint32_t> forward_version_;  // by micro-batch
+  std::vector<int> moved_on_;   // by micro-batch: updates between its forward's and its backward's
+  std::vector<int> staleness_;  // one entry a forward, as they come
   StageVersions result_;
-  double sum_ = 0;
-  double forwards_ = 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Which weights each op reads: versions, staleness, and how many versions a stage must hold.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "sim/program.hpp"
@@ -15,12 +16,23 @@ struct VersionEvent {
   int change = 0;  // +1: an old version starts to be kept beside the newest; -1: it is dropped
 };
 
+/// How many micro-batches were so stale.
+struct StalenessCount {
+  int updates = 0;
+  std::int64_t microbatches = 0;
+
+  friend bool operator==(const StalenessCount&, const StalenessCount&) = default;
+};
+
 struct StageVersions {
   int held_peak = 1;          // most versions held at once on one device, the newest included
   double staleness_min = 0;   // updates between a micro-batch's forward and its own update
   double staleness_mean = 0;  //
   double staleness_max = 0;   //
-  bool consistent = true;     // forward and backward of every micro-batch read the same version
+  std::vector<StalenessCount> staleness;  // by updates, rising; no empty counts
+  bool consistent = true;       // forward and backward of every micro-batch read the same version
+  std::int64_t read_other = 0;  // micro-batches whose backward read another one than their forward
+  int read_other_by = 0;        // the most updates between the two
   std::vector<VersionEvent> events;  // in order of time
 };
 
@@ -28,7 +40,8 @@ struct StageVersions {
 /// that ended before; on a replica, of that replica's updates.
 /// Staleness of micro-batch m at a stage: updates applied there between the version that its
 /// forward reads and the update that its gradient goes into, that is 0 for plain training. Steady
-/// value: the maximum; the mean is over all micro-batches.
+/// value: the maximum; the mean and the histogram are over all micro-batches, warm-up included.
+/// Linear in the spans, but for sorting the events.
 std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline);
 
 }  // namespace stageline

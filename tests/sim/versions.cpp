@@ -23,13 +23,32 @@ std::string words(const StageVersions& versions) {
          " in the mean" + (versions.consistent ? "" : ", mixed");
 }
 
-// F=1, B=2, U=0 on stages of one device each; stage 0.
-std::string stage(const std::string& text, int which = 0) {
+// F=1, B=2, U=0 on stages of one device each.
+std::vector<StageVersions> versions(const std::string& text) {
   const Program program = parse_program(text);
   const auto devices = static_cast<int>(program.devices.size());
   const Costs costs = uniform_costs(program.stages(), devices, Time{1}, Time{1}, Time{1});
   const test::Simulated ran = test::simulated(add_reductions(add_updates(program)), costs);
-  return words(versions_of(ran.program, ran.timeline).at(static_cast<std::size_t>(which)));
+  return versions_of(ran.program, ran.timeline);
+}
+std::string stage(const std::string& text, int which = 0) {
+  return words(versions(text).at(static_cast<std::size_t>(which)));
+}
+// By stage, a line each: "0:1 1:3" is one micro-batch fresh and three stale by one update.
+std::string histograms(const std::string& text) {
+  std::string lines;
+  for (const StageVersions& stage : versions(text)) {
+    for (const StalenessCount& count : stage.staleness) {
+      if (&count != &stage.staleness.front()) lines += " ";
+      lines += std::to_string(count.updates) + ":" + std::to_string(count.microbatches);
+    }
+    if (stage.read_other > 0) {
+      lines += ", " + std::to_string(stage.read_other) + " read another, by " +
+               std::to_string(stage.read_other_by);
+    }
+    lines += "\n";
+  }
+  return lines;
 }
 std::string one_stage(const std::string& rule, int microbatches, const std::string& ops,
                       const std::string& header = "") {
@@ -145,6 +164,50 @@ TEST_CASE("a recomputation and an input gradient read weights, a weight gradient
         "1 held, stale 0 to 1, 0.5 in the mean, mixed");
   CHECK(one_stage("latest", 2, "0F0 0F1 0I0 0W0 0R1 0W1") ==
         "1 held, stale 0 to 1, 0.5 in the mean, mixed");
+}
+
+// 1F1B's order of eight micro-batches on four stages: a flush at the end, or an update after
+// each backward (PipeDream).
+const std::string four_stages =
+    "gpu0: 0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0F6 0B3 0F7 0B4 0B5 0B6 0B7\n"
+    "gpu1: 1F0 1F1 1F2 1B0 1F3 1B1 1F4 1B2 1F5 1B3 1F6 1B4 1F7 1B5 1B6 1B7\n"
+    "gpu2: 2F0 2F1 2B0 2F2 2B1 2F3 2B2 2F4 2B3 2F5 2B4 2F6 2B5 2F7 2B6 2B7\n"
+    "gpu3: 3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3F5 3B5 3F6 3B6 3F7 3B7\n";
+
+TEST_CASE("every micro-batch of 1F1B is fresh") {
+  CHECK(histograms(straight_text(4, 8, four_stages, "weights: flush\n")) == "0:8\n0:8\n0:8\n0:8\n");
+}
+
+TEST_CASE("PipeDream's stage s of four is 3-s updates stale, but for its warm-up") {
+  CHECK(histograms(straight_text(4, 8, four_stages, "weights: stash\n")) ==
+        "0:1 1:1 2:1 3:5\n0:1 1:1 2:6\n0:1 1:7\n0:8\n");
+}
+
+TEST_CASE("with vertical sync the first stage's staleness is everybody's") {
+  CHECK(histograms(straight_text(4, 8, four_stages, "weights: vertical_sync\n")) ==
+        "0:1 1:1 2:1 3:5\n0:1 1:1 2:1 3:5\n0:1 1:1 2:1 3:5\n0:1 1:1 2:1 3:5\n");
+}
+
+TEST_CASE("with the latest weights each backward is as far from its forward as that is stale") {
+  // Micro-batch m waits behind min(m, 3 - s) updates, all between its forward and its backward.
+  CHECK(histograms(straight_text(4, 8, four_stages, "weights: latest\n")) ==
+        "0:1 1:1 2:1 3:5, 7 read another, by 3\n0:1 1:1 2:6, 7 read another, by 2\n"
+        "0:1 1:7, 7 read another, by 1\n0:8\n");
+}
+
+TEST_CASE("a micro-batch whose backward comes in pieces is counted once") {
+  // I1 reads one update later than F1; R2 and I2 read one and two updates later than F2.
+  CHECK(histograms(straight_text(1, 3, "gpu0: 0F0 0F1 0F2 0B0 0R2 0I1 0W1 0I2 0W2\n",
+                                 "weights: latest\n")) == "0:1 1:1 2:1, 2 read another, by 2\n");
+}
+
+TEST_CASE("a replica's histogram is part of its stage's") {
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 8\nweights: stash\nstage 0: a+b\nstage 1: c\n"
+      "a: 0F0 0F2 0B0 0F4 0B2 0F6 0B4 0B6\n"
+      "b: 0F1 0F3 0B1 0F5 0B3 0F7 0B5 0B7\n"
+      "c: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4 1F5 1B5 1F6 1B6 1F7 1B7\n";
+  CHECK(histograms(text) == "0:2 1:6\n0:8\n");
 }
 
 }  // namespace
