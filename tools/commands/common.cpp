@@ -108,8 +108,8 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
                   "asynchronous")
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--partition", flags.partition,
-                     "balanced, uniform, pipedream[:…], ranges 0-5,6-11,12- or last layers' names; "
-                     "default balanced");
+                     "balanced, uniform, pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12- or last "
+                     "layers' names; default balanced");
   command.add_option("--weights", flags.weights,
                      "the weight rule instead of the schedule's: flush, stash, vertical_sync, "
                      "double_buffer, latest");
