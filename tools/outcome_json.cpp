@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/report/weights.hpp"
+
 namespace stageline {
 namespace {
 
@@ -63,6 +65,22 @@ Json device_json(const Outcome& outcome, std::size_t d) {
   return device;
 }
 
+// By device, [[at_ps, versions], …].
+Json versions_held_json(const Outcome& outcome, const std::vector<HeldCurve>& curves,
+                        std::size_t stage) {
+  Json all = Json::array();
+  for (const HeldCurve& curve : curves) {
+    if (static_cast<std::size_t>(curve.stage) != stage) continue;
+    Json points = Json::array();
+    for (const HeldPoint& point : curve.points) {
+      points.push_back(Json::array({point.at.count(), point.versions}));
+    }
+    all.push_back({{"device", outcome.program.devices[static_cast<std::size_t>(curve.device)]},
+                   {"curve_ps", std::move(points)}});
+  }
+  return all;
+}
+
 Json stage_json(const Outcome& outcome, std::size_t s) {
   const StageVersions& versions = outcome.versions[s];
   Json stage;
@@ -89,7 +107,14 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   stage["staleness_updates"] = {{"min", versions.staleness_min},
                                 {"mean", versions.staleness_mean},
                                 {"max", versions.staleness_max}};
+  Json histogram = Json::array();
+  for (const StalenessCount& count : versions.staleness) {
+    histogram.push_back(Json::array({count.updates, count.microbatches}));
+  }
+  stage["staleness_histogram"] = std::move(histogram);
   stage["consistent_weights"] = versions.consistent;
+  stage["backward_reads_other_version"] = versions.read_other;
+  stage["backward_reads_later_by_updates"] = versions.read_other_by;
   return stage;
 }
 
@@ -136,8 +161,12 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
     result["per_device"].push_back(device_json(outcome, d));
   }
+  std::vector<HeldCurve> curves;
+  if (timeline) curves = versions_held(outcome.program, outcome.versions);
   for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
-    result["per_stage"].push_back(stage_json(outcome, s));
+    Json stage = stage_json(outcome, s);
+    if (timeline) stage["versions_held"] = versions_held_json(outcome, curves, s);
+    result["per_stage"].push_back(std::move(stage));
   }
   result["notes"] = notes(setting);
   if (timeline) result["timeline"] = timeline_json(outcome.timeline);

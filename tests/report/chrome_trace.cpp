@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/report/example.hpp"
+#include "tools/report/weights.hpp"
 
 using namespace stageline;
 using examples::drawing_of;
@@ -232,6 +234,32 @@ TEST_CASE("weight versions are counted from one and end at one") {
   }
   CHECK(highest == drawing.versions[0].held_peak);
   CHECK(last == 1);
+}
+
+TEST_CASE("a stage that holds old versions has a counter on each of its replicas, a point a time") {
+  const Drawing drawing = drawing_of(
+      "stageline-program 1\nschedule: x\nmicrobatches: 6\nsteps: 1\nweights: stash\n"
+      "stage 0: gpu0+gpu1\nstage 1: gpu2\n"
+      "gpu0: 0F0 0F2 0B0 0F4 0B2 0B4\ngpu1: 0F1 0B1 0F3 0B3 0F5 0B5\n"
+      "gpu2: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4 1F5 1B5\n",
+      millisecond);
+  std::map<int, std::vector<int>> held;  // by device
+  std::set<std::pair<int, double>> moments;
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    if (event.at("name") == "weight versions of stage 1") FAIL("stage 1 holds one version");
+    if (event.at("name") != "weight versions of stage 0") continue;
+    held[event.at("pid")].push_back(event.at("args").at("versions"));
+    CHECK(moments.emplace(event.at("pid").get<int>(), event.at("ts").get<double>()).second);
+  }
+  CHECK(held.size() == 2);
+  for (const HeldCurve& curve : versions_held(drawing.program, drawing.versions)) {
+    if (curve.stage != 0) continue;
+    std::vector<int> expected;
+    for (const HeldPoint& point : curve.points) expected.push_back(point.versions);
+    CHECK((held[curve.device] == expected));
+  }
+  CHECK(*std::max_element(held[0].begin(), held[0].end()) == 2);
+  CHECK((held[1] == std::vector<int>{1}));  // though it never holds more itself
 }
 
 TEST_CASE("both halves of an overlapped pair are there, the first one marked") {

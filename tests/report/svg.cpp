@@ -13,6 +13,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/report/example.hpp"
+#include "tools/report/weights.hpp"
 
 using namespace stageline;
 using examples::drawing_of;
@@ -250,10 +251,120 @@ TEST_CASE("many devices share one memory panel") {
   CHECK(nesting_fault(document) == "");
 }
 
-TEST_CASE("stale weights are stated by stage") {
-  CHECK(contains(svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond)),
-                 "Weights (stash), by stage: staleness 2 1 0 updates; versions held 3 2 1."));
-  CHECK(!contains(svg(drawing_of(one_f_one_b(3, 6), millisecond)), "staleness"));
+// Numbers in the path data that stands behind `mark`, first of the element of class `classes`.
+std::vector<double> path_after(const std::string& document, const std::string& mark,
+                               const std::string& classes) {
+  const std::string open = "<path class=\"" + classes + "\" d=\"";
+  const std::size_t from = document.find(open, document.find(mark));
+  REQUIRE(from != std::string::npos);
+  const std::size_t begin = from + open.size();
+  const std::string data = document.substr(begin, document.find('"', begin) - begin);
+  static const std::regex number("-?[0-9.]+");
+  std::vector<double> numbers;
+  for (std::sregex_iterator at(data.begin(), data.end(), number), end; at != end; ++at) {
+    numbers.push_back(std::stod(at->str()));
+  }
+  return numbers;
+}
+
+TEST_CASE("stale weights have a band a stage, high where old versions are held") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 6, "stash"), millisecond);
+  const std::string document = svg(drawing);
+  CHECK(nesting_fault(document) == "");
+  const std::string mark = "<title>stage 0 on gpu0: holds at most 3 versions";
+  REQUIRE(contains(document, mark));
+  CHECK(contains(document, "<title>stage 2 on gpu2: holds at most 1 version of"));
+  // The newest version: from edge to edge.
+  const auto newest = path_after(document, mark, "ms");  // M left top H right V bottom H left
+  REQUIRE(newest.size() == 5);
+  const double cell = newest[3] - newest[1];
+  const double left = newest[0], width = newest[2] - newest[0];
+  // Older ones upon it: boxes of M x top H until V bottom H x.
+  const auto older = path_after(document, mark, "mv");
+  std::vector<double> expected;
+  const std::vector<HeldCurve> curves = versions_held(drawing.program, drawing.versions);
+  const auto x = [&](Time time) {
+    return left + width * static_cast<double>(time.count()) /
+                      static_cast<double>(makespan(drawing.timeline).count());
+  };
+  const auto& points = curves[0].points;
+  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+    if (points[i].versions == 1) continue;
+    expected.insert(expected.end(), {x(points[i].at), newest[1] - cell * (points[i].versions - 1),
+                                     x(points[i + 1].at), newest[1], x(points[i].at)});
+  }
+  REQUIRE(older.size() == expected.size());
+  CHECK(expected.size() > 5);
+  for (std::size_t i = 0; i < older.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(older[i] - expected[i]) <= 0.021);
+  }
+}
+
+TEST_CASE("the histogram of staleness has a bar a value, as high as its share") {
+  const std::string document = svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond));
+  CHECK(contains(document, "staleness (updates:micro-batches) 0:1 1:1 2:4;"));
+  // The footnote, its lines joined.
+  const std::string joined = std::regex_replace(document, std::regex("</text>\n<text[^>]*>"), " ");
+  CHECK(contains(joined,
+                 "updates:micro-batches of stage 0 0:1 1:1 2:4, stage 1 0:1 1:5, stage 2 0:6."));
+  // Behind the band of stage 0: fresh in grey; M x top h width v height h -width.
+  const std::size_t behind = document.find("</g>", document.find("<title>stage 0 on gpu0: holds"));
+  const std::string rest = document.substr(behind);
+  const auto fresh = path_after(rest, "", "ms");
+  const auto stale = path_after(rest, "", "mv");
+  const auto most = path_after(rest.substr(rest.find("class=\"mv\"") + 1), "", "mv");
+  REQUIRE(fresh.size() == 5);
+  CHECK(stale[3] == doctest::Approx(fresh[3]));
+  CHECK(most[3] == doctest::Approx(4 * fresh[3]));
+  CHECK(stale[0] > fresh[0]);
+}
+
+TEST_CASE("a stage whose backward reads another version is marked, and only such a stage") {
+  const auto marks = [](const std::string& rule) {
+    const std::string document = svg(drawing_of(one_f_one_b(3, 6, rule), millisecond));
+    int count = 0;
+    for (std::size_t at = 0; (at = document.find(">F≠B</text>", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  CHECK(marks("latest") == 2);  // the last stage is consistent
+  CHECK(marks("stash") == 0);
+  CHECK(contains(svg(drawing_of(one_f_one_b(3, 6, "latest"), millisecond)),
+                 "5 backwards read another version than their forward, by up to 2 updates"));
+}
+
+TEST_CASE("where nothing is stale one line says so for all stages") {
+  const std::string document = svg(drawing_of(one_f_one_b(3, 6), millisecond));
+  CHECK(contains(document, ">fresh: one version of every stage"));
+  CHECK(!contains(document, "staleness"));
+  CHECK(!contains(document, "class=\"held\""));
+  CHECK(!contains(svg(drawing_of(one_f_one_b(3, 6, "stash"), millisecond)), ">fresh"));
+  Drawing unknown = drawing_of(one_f_one_b(3, 6), millisecond);
+  unknown.versions.clear();
+  CHECK(!contains(svg(unknown), "Weights"));
+}
+
+TEST_CASE("the bands of many stages share a panel of bounded height") {
+  const auto height = [](int stages) {
+    Drawing drawing = drawing_of(one_f_one_b(stages, 3, "stash"), millisecond);
+    const auto of = [](const std::string& document) {
+      const std::size_t at = document.find("height=\"") + 8;
+      return std::stod(document.substr(at));
+    };
+    const std::string document = svg(drawing);
+    CHECK(nesting_fault(document) == "");
+    CHECK(contains(document, ">the most that are held<") == (stages > 12));
+    CHECK(contains(document, "<path class=\"row\" d=") == (stages > 12));  // as the legend says
+    CHECK(contains(document, "one strip for 3 stages") == (stages == 200));
+    const double with = of(document);
+    drawing.versions.clear();
+    return with - of(svg(drawing));
+  };
+  CHECK(height(12) < 500);
+  CHECK(height(13) < 320);
+  CHECK(height(200) < 320);
 }
 
 TEST_CASE("every XML parser reads what is drawn") {

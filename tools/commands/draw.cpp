@@ -11,6 +11,7 @@
 #include "tools/outcome_json.hpp"
 #include "tools/report/chrome_trace.hpp"
 #include "tools/report/svg.hpp"
+#include "tools/report/weights.hpp"
 
 namespace stageline {
 namespace {
@@ -39,8 +40,10 @@ void draw(const DrawFlags& flags) {
   if (!common.json.empty()) write_file(common.json, outcome_json(setting, asked, outcome, true));
   if (flags.svg.empty() && flags.chrome.empty()) {
     if (common.json == "-") return;
-    fmt::print("{}", figure(outcome.timeline, {Time{}, flags.columns, colour_wanted()}));
-    if (!common.quiet) fmt::print("{}\n", figure_legend());
+    const FigureOptions options{Time{}, flags.columns, colour_wanted()};
+    fmt::print("{}{}", figure(outcome.timeline, options),
+               held_figure(outcome.program, outcome.timeline, outcome.versions, options));
+    if (!common.quiet) fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
     return;
   }
   const Drawing drawing = drawing_of(setting, asked, outcome);

@@ -9,6 +9,7 @@
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
+#include "tools/report/weights.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
@@ -87,7 +88,10 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
          print(costs.backward), print(costs.weights), print(costs.stash()), print(sent),
          fmt::format("{}", outcome.memory.stage[at].stash_peak),
          fmt::format("{}", versions.held_peak),
-         fmt::format("{:g}{}", versions.staleness_max, versions.consistent ? "" : " F≠B")});
+         staleness_range(versions) + (versions.staleness.size() > 1
+                                          ? fmt::format(" ({:.3g})", versions.staleness_mean)
+                                          : std::string()),
+         versions.consistent ? std::string("F=B") : fmt::format("F≠B ×{}", versions.read_other)});
   }
   return table({{"stage"},
                 {"device", true},
@@ -99,7 +103,8 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
                 {"sends"},
                 {"stashes"},
                 {"versions"},
-                {"staleness"}},
+                {"staleness"},
+                {"reads"}},
                rows);
 }
 
@@ -144,8 +149,9 @@ int simulate_command(const CommonFlags& flags, bool timeline) {
   fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome), device_table(outcome),
              stage_table(outcome, setting.model));
   fmt::print("{}", figure(outcome.timeline, {Time{}, 100, colour_wanted()}));
+  fmt::print("{}", held_figure(outcome.program, outcome.timeline, outcome.versions));
   if (flags.quiet) return answer;
-  fmt::print("{}\n", figure_legend());
+  fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
   fmt::print("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason);
   for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
   return answer;

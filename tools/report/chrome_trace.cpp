@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "tools/report/weights.hpp"
+
 namespace stageline {
 namespace {
 
@@ -190,19 +192,16 @@ void add_memory(Events& events, const MemoryProfile& memory) {
   }
 }
 
-void add_versions(Events& events, const std::vector<StageVersions>& versions) {
-  for (std::size_t stage = 0; stage < versions.size(); ++stage) {
-    std::map<int, int> held;  // by device
-    const auto count = [&](int device, Time at, int number) {
+// A counter a device of each stage that ever holds an older version, on all of its replicas.
+void add_versions(Events& events, const Program& program,
+                  const std::vector<StageVersions>& versions) {
+  if (versions.size() != program.placement.stage.size()) return;
+  for (const HeldCurve& curve : versions_held(program, versions)) {
+    if (versions[static_cast<std::size_t>(curve.stage)].held_peak == 1) continue;
+    for (const HeldPoint& point : curve.points) {
       events.add(
           R"({{"ph":"C","pid":{},"tid":0,"name":"weight versions of stage {}","ts":{},"args":{{"versions":{}}}}})",
-          device, stage, microseconds(at), number);
-    };
-    for (const VersionEvent& event : versions[stage].events) {
-      const auto [entry, fresh] = held.emplace(event.device, 1);
-      if (fresh && event.at > Time{}) count(event.device, Time{}, 1);
-      entry->second += event.change;
-      count(event.device, event.at, entry->second);
+          curve.device, curve.stage, microseconds(point.at), point.versions);
     }
   }
 }
@@ -217,7 +216,7 @@ std::string chrome_trace(const Drawing& drawing) {
   add_spans(events, timeline, tids);
   add_flows(events, drawing.program, timeline, tids);
   add_memory(events, drawing.memory);
-  add_versions(events, drawing.versions);
+  add_versions(events, drawing.program, drawing.versions);
   return fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{\"title\":{},\"schedule\":{}}},\n"
       "\"traceEvents\":[{}\n]}}\n",

@@ -84,28 +84,6 @@ void check(const Drawing& drawing, const SvgOptions& options) {
   }
 }
 
-std::string by_stage(const std::vector<StageVersions>& versions, bool held) {
-  constexpr std::size_t most = 16;
-  std::string out;
-  for (std::size_t i = 0; i < versions.size(); ++i) {
-    if (i == most) return out + " …";
-    if (i > 0) out += ' ';
-    out += held ? std::to_string(versions[i].held_peak) : svg_number(versions[i].staleness_max);
-  }
-  return out;
-}
-
-// What the colours cannot show: weights that are not the newest.
-std::vector<std::string> version_notes(const Drawing& drawing) {
-  const bool stale = std::any_of(
-      drawing.versions.begin(), drawing.versions.end(),
-      [](const StageVersions& stage) { return stage.staleness_max > 0 || stage.held_peak > 1; });
-  if (!stale) return {};
-  return {fmt::format("Weights ({}), by stage: staleness {} updates; versions held {}.",
-                      name(drawing.program.weights), by_stage(drawing.versions, false),
-                      by_stage(drawing.versions, true))};
-}
-
 Frame frame_of(const Drawing& drawing, const SvgOptions& options) {
   Frame frame;
   frame.width = options.width;
@@ -115,7 +93,8 @@ Frame frame_of(const Drawing& drawing, const SvgOptions& options) {
     names = std::max(names, text_width(shortened(device, 16), 12));
   }
   frame.left = frame.margin + names + 46;
-  frame.right = frame.width - frame.margin - (has_memory(drawing) ? 84 : 62);
+  frame.right =
+      frame.width - frame.margin - (has_memory(drawing) || has_stale_weights(drawing) ? 84 : 62);
   frame.scale = {makespan(drawing.timeline), frame.left, frame.right - frame.left};
   frame.axis = time_axis(frame.scale.end, std::max(2, static_cast<int>(frame.scale.width / 70)));
   return frame;
@@ -153,7 +132,6 @@ std::string svg(const Drawing& drawing, const SvgOptions& options) {
   const auto add = [&](const std::vector<std::string>& more) {
     notes.insert(notes.end(), more.begin(), more.end());
   };
-  add(version_notes(drawing));
   add(diagram.notes);
   if (has_memory(drawing)) {
     const Fragment memory = draw_memory(drawing, frame, y + 14);
@@ -161,6 +139,17 @@ std::string svg(const Drawing& drawing, const SvgOptions& options) {
     body += memory.text + again.text;
     add(memory.notes);
     y = again.bottom;
+  }
+  if (has_weights(drawing)) {
+    const Fragment weights = draw_weights(drawing, frame, y + 14);
+    body += weights.text;
+    add(weights.notes);
+    y = weights.bottom;
+    if (has_stale_weights(drawing)) {
+      const Fragment again = time_labels(frame, y + 5);
+      body += again.text;
+      y = again.bottom;
+    }
   }
   y += 10;
   for (const std::string& note : notes) {
@@ -176,13 +165,15 @@ std::string svg(const Drawing& drawing, const SvgOptions& options) {
       "<svg class=\"stageline\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n"
-      "<desc>Space-time diagram of {3} device{4} over {5}: {6} spans, one row a device{7}.</desc>\n"
+      "<desc>Space-time diagram of {3} device{4} over {5}: {6} spans, one row a "
+      "device{7}{10}.</desc>\n"
       "{8}<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{9}</svg>\n",
       options.width, height,
       xml_escaped(drawing.title.empty() ? std::string("Space-time diagram") : drawing.title),
       drawing.timeline.devices.size(), drawing.timeline.devices.size() == 1 ? "" : "s",
       xml_escaped(brief(frame.scale.end)), rows.spans,
-      has_memory(drawing) ? ", memory by device below" : "", style_sheet(options.theme), body);
+      has_memory(drawing) ? ", memory by device below" : "", style_sheet(options.theme), body,
+      has_weights(drawing) ? ", weight versions by stage below" : "");
 }
 
 }  // namespace stageline

@@ -6,6 +6,9 @@
 //         0        10        20        30   time (ms)
 //   memory
 //   gpu0  __/--\_____/--\__ . . . . . . . . . limit  3.2 GB at 12 ms
+//   weights
+//   stage 0   ====  ====  ====   2 held, a histogram of staleness
+//         #####################
 #pragma once
 
 #include <cstdint>
@@ -27,10 +30,10 @@ struct SvgOptions {
 };
 
 /// A self-contained SVG 1.1 document without scripts: one row a device, spans coloured by kind,
-/// messages and copies as strips below, idle time behind, then memory by device. The bytes depend
-/// on the arguments alone. Spans too narrow to see are merged into stacks of shares, and a footnote
-/// says so; the document stays under about 2 MB. Throws UsageError when there is nothing to draw or
-/// the width is out of range.
+/// messages and copies as strips below, idle time behind, then memory by device, then weight
+/// versions by stage. The bytes depend on the arguments alone. Spans too narrow to see are merged
+/// into stacks of shares, and a footnote says so; the document stays under about 2 MB. Throws
+/// UsageError when there is nothing to draw or the width is out of range.
 std::string svg(const Drawing& drawing, const SvgOptions& options = {});
 
 }  // namespace stageline

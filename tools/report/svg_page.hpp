@@ -1,4 +1,4 @@
-// The parts of the page, from above: header, legend, rows, axis, memory, footnotes.
+// The parts of the page, from above: header, legend, rows, axis, memory, weights, footnotes.
 #pragma once
 
 #include <array>
@@ -73,5 +73,11 @@ std::string labels(const Boxes& boxes, const std::vector<Span>& spans, bool with
 /// Whether there are curves to draw, and they: small multiples for few devices, one panel for many.
 bool has_memory(const Drawing& drawing);
 Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top);
+
+/// Whether weight versions are known, whether some are stale, and they: a band a stage, strips for
+/// many stages, and one line where all is fresh.
+bool has_weights(const Drawing& drawing);
+bool has_stale_weights(const Drawing& drawing);
+Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top);
 
 }  // namespace stageline
