@@ -1,0 +1,47 @@
+// A page of characters, which the text charts are drawn on.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+/// A rectangle of cells, each of one character (any UTF-8 character that takes one column). What
+/// lies outside of it is not drawn.
+struct Canvas {
+  int columns = 0;
+  std::vector<std::vector<std::string>> rows;
+
+  Canvas(int width, int height);
+  bool blank(int row, int column) const;
+  const std::string& at(int row, int column) const;
+  void put(int row, int column, std::string_view character);
+  void write(int row, int column, std::string_view text);
+  /// One row, without trailing blanks.
+  std::string line(int row) const;
+};
+
+/// Columns that a text takes: one a character.
+int columns_of(std::string_view text);
+
+/// Lines of at most `columns` characters, each of which ends with '\n', broken at blanks; longer
+/// words lose their middle.
+std::string wrapped_text(const std::string& text, int columns);
+
+/// Entries of a key, three blanks apart, in as many lines as needed.
+std::string key_text(const std::vector<std::string>& entries, int columns);
+
+/// Numbers under the marked columns of an axis that begins at `first`: a line with '\n'. `at` and
+/// `labels` belong together. False where two of them would touch or one leaves [0, columns).
+struct AxisNumbers {
+  std::string line;
+  bool fits = true;
+};
+AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::string>& labels,
+                         int columns);
+
+/// 'A' for 0; small: 'a'.
+std::string letter(std::size_t number, bool small = false);
+
+}  // namespace stageline
