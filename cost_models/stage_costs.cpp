@@ -119,8 +119,9 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     stage.forward = stage.recompute = at_rate(stage.forward, rate, s);
     stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
     stage.weight_grad = at_rate(stage.weight_grad, weight_grad_rate, s);
-    stage.backward = at_rate(stage.backward, rate, s);
-    stage.update = at_rate(stage.update, rate, s);
+    const double update_rate = place.weight_grad.empty() ? rate : weight_grad_rate;
+    stage.backward = at_rate(stage.backward, update_rate, s);
+    stage.update = at_rate(stage.update, update_rate, s);
   }
   costs.network = network_of(cluster);
   return costs;

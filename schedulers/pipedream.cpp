@@ -6,6 +6,11 @@
 // replica, so that a straight pipeline holds S-s versions of its weights. Rules from the runtime's
 // code.
 //
+// transfer= is the data-transfer mechanism that PipeFB is measured against, on the same order
+// (rebuilt): behind F its stash is copied out to the host, before B it is copied in again, in time
+// for it where copies overlap with computing. A stage whose backward follows its forward at once
+// copies nothing.
+//
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
 //   1 | 012    aa3bb4cc5dd6ee7ff gg hh
@@ -23,7 +28,6 @@
 #include <charconv>
 #include <numeric>
 
-#include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 
@@ -35,6 +39,9 @@ constexpr Knob knobs[] = {
      "devices of each stage, such as 3-1; the pipedream partitioner fills it in"},
     {"vertical_sync", "no|yes", "no",
      "all stages read the weight version that the first stage read for the mini-batch"},
+    {"transfer", "none|blocking|half|full", "none",
+     "activations through host memory: computing waits; copies in turns; both ways at once "
+     "(rebuilt)"},
 };
 
 std::vector<int> replicas_of(const std::string& text) {
@@ -69,10 +76,53 @@ Placement place(int devices, const Knobs& knobs) {
   return replicated_placement(replicas);
 }
 
+// The list of one replica, warm-up forwards and then B, F in turns, with its copies. Copied in is
+// what the next backward reads, while this one runs; or in time for this one, with one buffer.
+class Replica {
+ public:
+  Replica(Program& program, int stage, std::uint32_t first, std::uint32_t step, bool copies)
+      : program_(program), stage_(stage), first_(first), step_(step), copies_(copies) {}
+
+  void write(std::uint32_t own, std::uint32_t warm_up) {
+    const bool ahead = program_.copies != Copies::blocking;
+    for (std::uint32_t i = 0; i < own + warm_up; ++i) {
+      if (i < own) {
+        add(OpKind::forward, i);
+        if (copies_) add(OpKind::offload, i);
+      }
+      if (i < warm_up) continue;
+      const std::uint32_t due = i - warm_up;
+      if (copies_ && (!ahead || due == 0)) add(OpKind::prefetch, due);
+      if (copies_ && ahead && due + 1 < own) add(OpKind::prefetch, due + 1);
+      add(OpKind::backward, due);
+    }
+  }
+
+ private:
+  void add(OpKind kind, std::uint32_t i) {
+    Op op;
+    op.kind = kind;
+    op.stage = static_cast<std::uint16_t>(stage_);
+    op.microbatch = first_ + i * step_;
+    program_.ops[static_cast<std::size_t>(device_of(program_.placement, op))].push_back(op);
+  }
+
+  Program& program_;
+  int stage_;
+  std::uint32_t first_;
+  std::uint32_t step_;
+  bool copies_;
+};
+
 Program schedule(const Problem& problem) {
   const bool vertical = problem.knobs.at("vertical_sync") == "yes";
   Program program =
       blank_program(problem, "pipedream", vertical ? WeightRule::vertical_sync : WeightRule::stash);
+  const std::string& transfer = problem.knobs.at("transfer");
+  program.copies = transfer == "blocking" ? Copies::blocking
+                   : transfer == "half"   ? Copies::half
+                   : transfer == "full"   ? Copies::full
+                                          : Copies::free;
   const std::uint32_t total = program.total_microbatches();
   std::uint32_t behind = 0;  // workers from this stage on
   for (const StagePlace& place : problem.placement.stage) {
@@ -86,13 +136,8 @@ Program schedule(const Problem& problem) {
     for (std::uint32_t replica = 0; replica < replicas; ++replica) {
       if (replica >= total) continue;
       const std::uint32_t own = (total - replica + replicas - 1) / replicas;
-      Order order(program, s);
-      for (std::uint32_t i = 0; i < own + std::min(warm_up, own); ++i) {
-        if (i < own) order.forward(replica + i * replicas);
-        if (i >= std::min(warm_up, own)) {
-          order.backward(replica + (i - std::min(warm_up, own)) * replicas);
-        }
-      }
+      Replica(program, s, replica, replicas, program.copies != Copies::free && warm_up > 0)
+          .write(own, std::min(warm_up, own));
     }
   }
   return program;

@@ -24,6 +24,14 @@ struct Knob {
 /// When its updates happen, which decides the block of a comparison it stands in.
 enum class Synchrony : std::uint8_t { synchronous, asynchronous };
 
+/// What a scheduler that assigns devices itself may know: the units it places (usually one layer
+/// each) with their costs on a device of rate 1, and the devices' relative rates.
+struct Assignment {
+  const Costs& costs;
+  std::vector<double> rates;  // by device
+  const Knobs& knobs;
+};
+
 struct Scheduler {
   std::string_view name;
   std::string_view summary;  // one line
@@ -31,10 +39,13 @@ struct Scheduler {
   Synchrony synchrony;
   std::span<const Knob> knobs;
   /// Stages on `devices` devices. Throws UsageError when they do not suit, with the nearest that
-  /// do.
+  /// do. Null for a scheduler that assigns.
   Placement (*place)(int devices, const Knobs& knobs);
   /// Compute ops only (sim/passes.hpp adds the rest). Throws UsageError on impossible numbers.
   Program (*schedule)(const Problem& problem);
+  /// Where the devices that suit depend on the costs: one stage a unit; neighbours that come to be
+  /// alike may be joined. Null for the others. Throws UsageError as `place` does.
+  Placement (*assign)(const Assignment& request) = nullptr;
 };
 
 /// All schedulers, in the order of --help.

@@ -125,6 +125,9 @@ Network network_of(const Cluster& cluster) {
   network.routes.resize(devices * devices);
   network.to_host.resize(devices);
   network.from_host.resize(devices);
+  for (const Host& host : cluster.hosts) network.hosts.push_back(host.name);
+  if (network.hosts.empty()) network.hosts.emplace_back("host");
+  for (const Device& device : cluster.devices) network.host.push_back(std::max(device.host, 0));
   if (cluster.links.empty()) return network;
 
   Graph graph(devices + cluster.hosts.size() + cluster.switches.size());

@@ -91,6 +91,8 @@ struct Network {
   std::vector<Route> routes;           // devices × devices, row = from; the diagonal is free
   std::vector<Route> to_host;          // by device; free where there is no host link
   std::vector<Route> from_host;        //
+  std::vector<int> host;               // by device, index into hosts; devices without one share the
+  std::vector<std::string> hosts;      // first ("host", where the cluster has none)
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
 
   const Route& between(int from, int to) const {

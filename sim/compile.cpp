@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -31,11 +32,6 @@ Time ring_time(Bytes bytes, int replicas, const Route& route) {
   return transfer_time(moved, route.bandwidth) + rounds * route.latency;
 }
 
-struct Ends {
-  int from = 0;
-  int to = 0;
-};
-
 struct Charge {
   Time duration{};
   std::uint16_t path = 0;
@@ -55,7 +51,9 @@ class Lowering {
     graph_.paths.emplace_back();
     path_lane_.push_back(no_lane);
     path_of_pair_.assign(program_.devices.size() * (program_.devices.size() + 2), 0);
-    message_charge_.resize(2 * stages_.edges.size());
+    for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+      message_charge_[cargo].resize(stages_.wires[cargo].size());
+    }
     graph_.need_begin.push_back(0);
     for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) queue_.push_back(lane);
     while (!queue_.empty()) {
@@ -79,7 +77,8 @@ class Lowering {
       case OpKind::forward:
         return stage.forward;
       case OpKind::input_grad:
-        return stage.input_grad;
+        return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
+                            static_cast<int>(op.part))};
       case OpKind::weight_grad:
         return stage.weight_grad;
       case OpKind::backward:
@@ -98,10 +97,13 @@ class Lowering {
       }
       case OpKind::send_forward:
       case OpKind::receive_forward:
-        return transfer_time(edge_costs(op).activation, route_of(op).bandwidth);
       case OpKind::send_backward:
       case OpKind::receive_backward:
-        return transfer_time(edge_costs(op).gradient, route_of(op).bandwidth);
+      case OpKind::send_stash:
+      case OpKind::receive_stash:
+      case OpKind::send_weights:
+      case OpKind::receive_weights:
+        return transfer_time(message_bytes(program_, costs_, stages_, op), route_of(op).bandwidth);
     }
     return Time{};
   }
@@ -131,14 +133,6 @@ class Lowering {
       throw ProgramError(fmt::format("the program has {} devices, but the cluster {}",
                                      program_.devices.size(), costs_.network.devices));
     }
-    for (int s = 0; s < program_.stages(); ++s) {
-      const StagePlace& place = program_.placement.stage[static_cast<std::size_t>(s)];
-      if (place.input_grad.empty() && place.weight_grad.empty()) continue;
-      throw ProgramError(fmt::format(
-          "stage {} has its F, I and W on devices of their own; moving a stash between devices is "
-          "not simulated yet",
-          s));
-    }
     if (program_.devices.size() * lane_kinds > 65535) {
       throw ProgramError(fmt::format("{} devices are more than the {} that can be simulated",
                                      program_.devices.size(), 65535 / lane_kinds));
@@ -162,7 +156,7 @@ class Lowering {
     std::vector<std::uint32_t> count(program_.devices.size() * lane_kinds);
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       for (const Op op : program_.ops[device]) {
-        ++count[device * lane_kinds + static_cast<std::size_t>(lane_of(op.kind))];
+        ++count[device * lane_kinds + static_cast<std::size_t>(lane_of(program_, op.kind))];
       }
     }
     std::vector<std::uint32_t> lane_at(count.size(), no_lane);
@@ -181,7 +175,7 @@ class Lowering {
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       for (const Op op : program_.ops[device]) {
         const std::uint32_t lane =
-            lane_at[device * lane_kinds + static_cast<std::size_t>(lane_of(op.kind))];
+            lane_at[device * lane_kinds + static_cast<std::size_t>(lane_of(program_, op.kind))];
         if (lane == no_lane) continue;
         ops_[fill[lane]++] = op;
         any_overlapped_ = any_overlapped_ || op.overlapped;
@@ -275,60 +269,56 @@ class Lowering {
     if (graph_.lanes[lane].kind == LaneKind::compute) return {duration(op), 0, true};
     Charge asked;
     Charge* charge = &asked;
-    if (op.kind == OpKind::send_forward || op.kind == OpKind::send_backward) {
-      const auto edge = static_cast<std::size_t>(edge_of(stages_, op));
-      const StageEdge ends = stages_.edges[edge];
+    if (is_send(op.kind)) {
+      const Cargo cargo = *cargo_of(op.kind);
+      const int number = wire_of(stages_, op);
+      const Wire& way = wire(stages_, cargo, number);
       const auto& places = program_.placement.stage;
-      if (places[ends.from].replicas.size() == 1 && places[ends.to].replicas.size() == 1) {
-        charge = &message_charge_[2 * edge + (op.kind == OpKind::send_backward ? 1 : 0)];
+      if (places[static_cast<std::size_t>(way.sender)].replicas.size() == 1 &&
+          places[static_cast<std::size_t>(way.receiver)].replicas.size() == 1) {
+        charge =
+            &message_charge_[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
       }
     }
     if (!charge->known) *charge = {duration(op), path_of(op, lane), true};
     return *charge;
   }
 
-  const EdgeCosts& edge_costs(Op message) const {
-    return costs_.edges[static_cast<std::size_t>(edge_of(stages_, message))];
-  }
-
   // Devices that a task's bytes travel between; `to` is -1 for the host and `from` is -1 from it.
-  Ends ends_of(Op op) const {
-    const auto home = [&](int stage) {
-      const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
-      return replicas[op.microbatch % replicas.size()];
-    };
+  Ends ends_of_task(Op op) const {
+    const auto home = [&] { return device_of(program_.placement, op); };
     switch (op.kind) {
       case OpKind::send_forward:
-      case OpKind::receive_forward: {
-        const StageEdge edge = edge_costs(op).edge;
-        return {home(edge.from), home(edge.to)};
-      }
+      case OpKind::receive_forward:
       case OpKind::send_backward:
-      case OpKind::receive_backward: {
-        const StageEdge edge = edge_costs(op).edge;
-        return {home(edge.to), home(edge.from)};
-      }
+      case OpKind::receive_backward:
+      case OpKind::send_stash:
+      case OpKind::receive_stash:
+      case OpKind::send_weights:
+      case OpKind::receive_weights:
+        return ends_of(program_.placement, wire(stages_, *cargo_of(op.kind), wire_of(stages_, op)),
+                       op.microbatch);
       case OpKind::reduce_grad: {
         const auto& replicas = program_.placement.stage[op.stage].replicas;
         return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
       }
       case OpKind::offload:
-        return {home(op.stage), -1};
+        return {home(), -1};
       case OpKind::prefetch:
-        return {-1, home(op.stage)};
+        return {-1, home()};
       case OpKind::forward:
       case OpKind::input_grad:
       case OpKind::weight_grad:
       case OpKind::backward:
       case OpKind::recompute:
       case OpKind::update:
-        return {home(op.stage), home(op.stage)};
+        return {home(), home()};
     }
     return {};
   }
 
   const Route& route_of(Op op) const {
-    const Ends ends = ends_of(op);
+    const Ends ends = ends_of_task(op);
     if (ends.to < 0) return costs_.network.to_host[static_cast<std::size_t>(ends.from)];
     if (ends.from < 0) return costs_.network.from_host[static_cast<std::size_t>(ends.to)];
     return costs_.network.between(ends.from, ends.to);
@@ -337,7 +327,7 @@ class Lowering {
   // Every pair of ends has one path, used by one lane only: that of the sender or its copy engine;
   // and a second one for its part of a ring all-reduce, which has its latencies in its duration.
   std::uint16_t path_of(Op op, std::uint32_t lane) {
-    const Ends ends = ends_of(op);
+    const Ends ends = ends_of_task(op);
     const std::size_t devices = program_.devices.size();
     const std::size_t row = static_cast<std::size_t>(ends.from < 0 ? ends.to : ends.from);
     const std::size_t column = ends.to < 0     ? devices
@@ -403,9 +393,9 @@ class Lowering {
 
   [[noreturn]] void explain_missing(Op op) const {
     static constexpr const char* what[products] = {
-        "activation",       "input gradient",  "weight gradient",
-        "recomputed stash", "offloaded stash", "prefetched stash",
-        "message",          "message",         "reduced gradient"};
+        "activation",      "input gradient",   "weight gradient",  "recomputed stash",
+        "offloaded stash", "prefetched stash", "message",          "message",
+        "message",         "message",          "reduced gradient", "updated weights"};
     std::string words;
     needs(
         program_, stages_, op,
@@ -414,11 +404,10 @@ class Lowering {
         },
         [&](Product product, int at, std::uint32_t number, int part) {
           if (!words.empty() || exists(product, at, number, part)) return;
-          const bool by_edge =
-              product == Product::sent_activation || product == Product::sent_gradient;
-          words = fmt::format(
-              "{} needs the {} of {} {}, number {}, but no op of the program makes it", print(op),
-              what[static_cast<std::size_t>(product)], by_edge ? "edge" : "stage", at, number);
+          words =
+              fmt::format("{} needs the {} of {} {}, number {}, but no op of the program makes it",
+                          print(op), what[static_cast<std::size_t>(product)],
+                          cargo_of(product) ? "wire" : "stage", at, number);
         });
     throw ProgramError(words, -1, -1, grid(program_, {op}));
   }
@@ -515,7 +504,7 @@ class Lowering {
   std::vector<std::uint16_t> path_of_pair_;  // devices × (devices, to host, from host)
   std::map<std::size_t, std::uint16_t> ring_path_of_pair_;  // few
   std::vector<std::uint32_t> path_lane_;
-  std::vector<Charge> message_charge_;  // edges × (forward, backward)
+  std::array<std::vector<Charge>, cargoes> message_charge_;  // by wire
   bool any_overlapped_ = false;
   TaskGraph graph_;
 };
@@ -528,6 +517,27 @@ TaskGraph compile(const Program& program, const Costs& costs) {
 
 Time duration_of(const Program& program, const Costs& costs, Op op) {
   return Lowering(program, costs).duration(op);
+}
+
+Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
+                    Op message) {
+  const Cargo cargo = *cargo_of(message.kind);
+  const Wire& way = wire(graph, cargo, wire_of(graph, message));
+  const StagePlace& sender = program.placement.stage[static_cast<std::size_t>(way.sender)];
+  const StageCosts& stage = costs.stage[static_cast<std::size_t>(way.sender)];
+  switch (cargo) {
+    case Cargo::activation:
+      return costs.edges[static_cast<std::size_t>(way.edge)].activation;
+    case Cargo::gradient: {
+      const Bytes whole = costs.edges[static_cast<std::size_t>(way.edge)].gradient;
+      return Bytes{part_of(whole.count, sender, way.part)};
+    }
+    case Cargo::stash:
+      return stash_read_on(sender, stage, way.to).both();
+    case Cargo::weights:
+      return stage.weights;
+  }
+  return Bytes{};
 }
 
 bool shares_resources(const TaskGraph& graph) {

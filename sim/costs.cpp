@@ -4,6 +4,20 @@
 
 namespace stageline {
 
+StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device) {
+  const int f = place.replicas.empty() ? -1 : place.replicas[0];
+  StashRead read;
+  for (int part = 0; part < place.parts(); ++part) {
+    const int there =
+        place.input_grad.empty() ? f : place.input_grad[static_cast<std::size_t>(part)];
+    if (there != device) continue;
+    read.by_input_grad += Bytes{part_of(stage.stash_input_grad.count, place, part)};
+  }
+  const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
+  if (w == device) read.by_weight_grad = stage.stash_weight_grad;
+  return read;
+}
+
 Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,
                     Time transfer) {
   Costs costs;
@@ -23,6 +37,8 @@ Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time
   costs.network.devices = devices;
   costs.network.to_host.resize(static_cast<std::size_t>(devices));
   costs.network.from_host.resize(static_cast<std::size_t>(devices));
+  costs.network.host.resize(static_cast<std::size_t>(devices));
+  costs.network.hosts.emplace_back("host");
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
       Route route;

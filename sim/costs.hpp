@@ -29,6 +29,15 @@ struct StageCosts {
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
 
+/// What the ops on one device read of a stage's stash: the parts of I that are there their shares,
+/// W (or B) what W reads.
+struct StashRead {
+  Bytes by_input_grad{};
+  Bytes by_weight_grad{};
+  Bytes both() const { return by_input_grad + by_weight_grad; }
+};
+StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device);
+
 /// Bytes of one micro-batch on an edge of the stage graph.
 struct EdgeCosts {
   StageEdge edge;

@@ -65,9 +65,7 @@ std::vector<PathShare> shares(const std::vector<PathPiece>& path) {
       case PathPiece::Kind::task:
         break;
     }
-    const bool message =
-        piece.op.kind == OpKind::send_forward || piece.op.kind == OpKind::send_backward;
-    return message ? "link" : std::string(symbol(piece.op.kind));
+    return is_send(piece.op.kind) ? "link" : std::string(symbol(piece.op.kind));
   };
   std::vector<PathShare> result;
   for (const char* const kind : {"F", "I", "W", "B", "R", "U", "REDUCE_GRAD", "OFFLOAD", "PREFETCH",

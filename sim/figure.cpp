@@ -27,6 +27,10 @@ char letter_of(Op op) {
     case OpKind::receive_backward:
     case OpKind::offload:
     case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
       return '?';  // not on a compute lane
   }
   return '?';

@@ -46,6 +46,8 @@ struct StageMemory {
 
 struct MemoryProfile {
   std::vector<DeviceMemory> device;
+  std::vector<DeviceMemory> host;  // in the order of Network::hosts; stashes from OFFLOAD's start
+                                   // to PREFETCH's end
   std::vector<StageMemory> stage;
   std::vector<int> device_stash_peak;  // by device: most stashes held at once, over all its stages
 };
@@ -56,7 +58,9 @@ enum class Curves : std::uint8_t { none, all };
 /// reader ends: I frees what only I reads, W the rest, B both. A recomputed micro-batch keeps the
 /// stage's input instead, and the stash from the start of R. Messages: a sent tensor from its
 /// producer's end to the end of the send, a received one from the start of the receive until the
-/// op that reads it starts. O(spans).
+/// op that reads it starts. Where F, I and W are on several devices, each holds what its own ops
+/// and messages still read, and its copy of the weights (with room for the next beside it).
+/// O(spans).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);
 

@@ -9,8 +9,11 @@ namespace stageline {
 namespace {
 
 constexpr std::array<std::string_view, op_kinds> symbols{
-    "F",      "I",      "W",      "B",      "R",       "U",       "REDUCE_GRAD",
-    "SEND_F", "RECV_F", "SEND_B", "RECV_B", "OFFLOAD", "PREFETCH"};
+    "F",           "I",          "W",           "B",
+    "R",           "U",          "REDUCE_GRAD", "SEND_F",
+    "RECV_F",      "SEND_B",     "RECV_B",      "OFFLOAD",
+    "PREFETCH",    "SEND_STASH", "RECV_STASH",  "SEND_WEIGHTS",
+    "RECV_WEIGHTS"};
 
 // A run of digits at the front of `text`, at most `limit`; cuts it off.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t limit) {

@@ -24,13 +24,17 @@ enum class OpKind : std::uint8_t {
   receive_backward,  // RECV_B
   offload,           // OFFLOAD   stash to host memory
   prefetch,          // PREFETCH  and back
+  send_stash,        // SEND_STASH    what backward reads, to another device than the forward's
+  receive_stash,     // RECV_STASH
+  send_weights,      // SEND_WEIGHTS  after an update, to the other devices that read the weights
+  receive_weights,   // RECV_WEIGHTS  numbered as U
 };
-inline constexpr int op_kinds = 13;
+inline constexpr int op_kinds = 17;
 
-/// 8 bytes. `part` says which: part of a divided I; edge of the stage for a message (the
-/// how-manieth of its outgoing edges for SEND_F and RECV_B, of its incoming ones for RECV_F and
-/// SEND_B); replica for U and REDUCE_GRAD. `overlapped`: this op and the next in the list are one
-/// indivisible task.
+/// 8 bytes. `part` says which: part of a divided I; wire of the stage for a message (the
+/// how-manieth of those that leave it for a SEND, that reach it for a RECV; one an edge in a usual
+/// placement, see wires_of in sim/rules.hpp); replica for U and REDUCE_GRAD. `overlapped`: this op
+/// and the next in the list are one indivisible task.
 struct Op {
   OpKind kind = OpKind::forward;
   std::uint8_t part : 7 = 0;
@@ -72,9 +76,13 @@ constexpr LaneKind lane_of(OpKind kind) {
     case OpKind::reduce_grad:
     case OpKind::send_forward:
     case OpKind::send_backward:
+    case OpKind::send_stash:
+    case OpKind::send_weights:
       return LaneKind::send;
     case OpKind::receive_forward:
     case OpKind::receive_backward:
+    case OpKind::receive_stash:
+    case OpKind::receive_weights:
       return LaneKind::receive;
     case OpKind::offload:
       return LaneKind::copy_out;
@@ -86,7 +94,53 @@ constexpr LaneKind lane_of(OpKind kind) {
 
 /// Whether the op's number is a micro-batch (and not an update).
 constexpr bool counts_microbatches(OpKind kind) {
-  return kind != OpKind::update && kind != OpKind::reduce_grad;
+  return kind != OpKind::update && kind != OpKind::reduce_grad && kind != OpKind::send_weights &&
+         kind != OpKind::receive_weights;
 }
+
+/// What a message carries.
+enum class Cargo : std::uint8_t { activation, gradient, stash, weights };
+inline constexpr int cargoes = 4;
+
+/// Nothing for what is no message.
+constexpr std::optional<Cargo> cargo_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+      return Cargo::activation;
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+      return Cargo::gradient;
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+      return Cargo::stash;
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return Cargo::weights;
+    case OpKind::forward:
+    case OpKind::input_grad:
+    case OpKind::weight_grad:
+    case OpKind::backward:
+    case OpKind::recompute:
+    case OpKind::update:
+    case OpKind::reduce_grad:
+    case OpKind::offload:
+    case OpKind::prefetch:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+constexpr OpKind send_of(Cargo cargo) {
+  constexpr OpKind kinds[] = {OpKind::send_forward, OpKind::send_backward, OpKind::send_stash,
+                              OpKind::send_weights};
+  return kinds[static_cast<std::size_t>(cargo)];
+}
+constexpr OpKind receive_of(Cargo cargo) {
+  constexpr OpKind kinds[] = {OpKind::receive_forward, OpKind::receive_backward,
+                              OpKind::receive_stash, OpKind::receive_weights};
+  return kinds[static_cast<std::size_t>(cargo)];
+}
+/// Whether the op sends a message (a reduction between replicas is none).
+constexpr bool is_send(OpKind kind) { return cargo_of(kind) && lane_of(kind) == LaneKind::send; }
 
 }  // namespace stageline

@@ -1,6 +1,8 @@
 #include "sim/passes.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "sim/rules.hpp"
 
@@ -18,10 +20,7 @@ std::vector<bool> stages_with(const Program& program, OpKind kind) {
   return with;
 }
 
-bool is_message(Op op) {
-  return op.kind == OpKind::send_forward || op.kind == OpKind::receive_forward ||
-         op.kind == OpKind::send_backward || op.kind == OpKind::receive_backward;
-}
+bool is_message(Op op) { return cargo_of(op.kind).has_value(); }
 
 bool has_messages(const Program& program) {
   return std::any_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
@@ -65,7 +64,8 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
   };
   std::vector<Stage> stages(static_cast<std::size_t>(program.stages()));
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const auto& replicas = program.placement.stage[s].replicas;
+    const StagePlace& place = program.placement.stage[s];
+    const auto& replicas = place.weight_grad.empty() ? place.replicas : place.weight_grad;
     const auto here = std::find(replicas.begin(), replicas.end(), device);
     if (!wanted[s] || here == replicas.end()) continue;
     stages[s].replica = static_cast<int>(here - replicas.begin());
@@ -142,42 +142,85 @@ Program add_reductions(Program program) {
 Program add_transfers(Program program) {
   if (has_messages(program)) return program;
   const StageGraph graph = stage_graph(program);
-  const auto home = [&](int stage, std::uint32_t m) {
-    const auto& replicas = program.placement.stage[static_cast<std::size_t>(stage)].replicas;
-    return replicas[m % replicas.size()];
-  };
-  // One message of `kind` for each of the stage's edges on that side whose other end is elsewhere.
-  const auto messages = [&](Op op, OpKind kind, bool outgoing, std::vector<Op>& out) {
-    const auto& edges = outgoing ? graph.out[op.stage] : graph.in[op.stage];
-    for (std::size_t i = 0; i < edges.size(); ++i) {
-      const StageEdge edge = graph.edges[static_cast<std::size_t>(edges[i])];
-      const int other = outgoing ? edge.to : edge.from;
-      if (home(other, op.microbatch) == home(op.stage, op.microbatch)) continue;
+  const InputGrads input_grads(program);
+  // One message for each wire of that cargo on that side of the stage that joins `device` to
+  // another one. Of a gradient's, those of the op's own part.
+  const auto messages = [&](Op op, Cargo cargo, bool sends, int device, std::vector<Op>& out) {
+    const auto c = static_cast<std::size_t>(cargo);
+    const std::vector<int>& wires = (sends ? graph.sends : graph.receives)[c][op.stage];
+    for (std::size_t i = 0; i < wires.size(); ++i) {
+      const Wire& way = graph.wires[c][static_cast<std::size_t>(wires[i])];
+      const Ends ends = ends_of(program.placement, way, op.microbatch);
+      if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
+      if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
       Op message;
-      message.kind = kind;
+      message.kind = sends ? send_of(cargo) : receive_of(cargo);
       message.part = static_cast<std::uint8_t>(i & 0x7f);
       message.stage = op.stage;
       message.microbatch = op.microbatch;
       out.push_back(message);
     }
   };
-  const InputGrads input_grads(program);
-  for (auto& list : program.ops) {
-    list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
-      for (const Op* op = first; op != last; ++op) {
-        if (op->kind == OpKind::forward) messages(*op, OpKind::receive_forward, false, out);
-        if (input_grads.takes_output_gradient(*op)) {
-          messages(*op, OpKind::receive_backward, true, out);
-        }
+  const std::vector<bool> offloads = stages_with(program, OpKind::offload);
+  for (std::size_t d = 0; d < program.ops.size(); ++d) {
+    const int device = static_cast<int>(d);
+    // What has been received here, by stage and micro-batch; of weights, how many updates.
+    std::set<std::pair<int, std::uint32_t>> stashes;
+    std::set<std::pair<int, std::uint32_t>> gradients;
+    std::vector<std::uint32_t> updates_received(program.placement.stage.size());
+    program.ops[d] =
+        rebuilt(program.ops[d], [&](const Op* first, const Op* last, std::vector<Op>& out) {
+          for (const Op* op = first; op != last; ++op) {
+            if (program.weights_transfer) {
+              std::uint32_t& next = updates_received[op->stage];
+              for (; counts_microbatches(op->kind) && next < op->microbatch; ++next) {
+                messages(update_op(op->stage, static_cast<int>(next), 0), Cargo::weights, false,
+                         device, out);
+              }
+            }
+            if (op->kind == OpKind::forward) messages(*op, Cargo::activation, false, device, out);
+            const StagePlace& place = program.placement.stage[op->stage];
+            const bool backward = op->kind == OpKind::backward || op->kind == OpKind::input_grad ||
+                                  op->kind == OpKind::weight_grad;
+            if (!backward) continue;
+            if (!place.apart()) {
+              if (input_grads.takes_output_gradient(*op)) {
+                messages(*op, Cargo::gradient, false, device, out);
+              }
+              continue;
+            }
+            const std::pair<int, std::uint32_t> key{op->stage, op->microbatch};
+            if (!offloads[op->stage] && stashes.insert(key).second) {
+              messages(*op, Cargo::stash, false, device, out);
+            }
+            const bool reads_gradient =
+                input_grads.takes_output_gradient(*op) ||
+                (op->kind == OpKind::weight_grad && program.independent_w[op->stage]);
+            if (reads_gradient && gradients.insert(key).second) {
+              messages(*op, Cargo::gradient, false, device, out);
+            }
+          }
+          out.insert(out.end(), first, last);
+          for (const Op* op = first; op != last; ++op) {
+            if (op->kind == OpKind::forward) {
+              messages(*op, Cargo::activation, true, device, out);
+              if (!offloads[op->stage]) messages(*op, Cargo::stash, true, device, out);
+            }
+            if (op->kind == OpKind::backward || op->kind == OpKind::input_grad) {
+              messages(*op, Cargo::gradient, true, device, out);
+            }
+            if (op->kind == OpKind::update && program.weights_transfer) {
+              messages(*op, Cargo::weights, true, device, out);
+            }
+          }
+        });
+    // Nobody in the program reads the last weights, but the next one will.
+    for (int s = 0; program.weights_transfer && s < program.stages(); ++s) {
+      for (int k = static_cast<int>(updates_received[static_cast<std::size_t>(s)]);
+           k < updates(program, s); ++k) {
+        messages(update_op(s, k, 0), Cargo::weights, false, device, program.ops[d]);
       }
-      out.insert(out.end(), first, last);
-      for (const Op* op = first; op != last; ++op) {
-        if (op->kind == OpKind::forward) messages(*op, OpKind::send_forward, true, out);
-        if (op->kind == OpKind::backward || op->kind == OpKind::input_grad) {
-          messages(*op, OpKind::send_backward, false, out);
-        }
-      }
-    });
+    }
   }
   return program;
 }
@@ -209,6 +252,10 @@ Program merge_backward(Program program) {
 Program complete(Program program, const Costs& costs) {
   program = add_reductions(add_updates(std::move(program)));
   const auto& places = program.placement.stage;
+  // A stage with its roles apart has its messages written out even where they cost nothing.
+  if (std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); })) {
+    return add_transfers(std::move(program));
+  }
   for (const StageEdge edge : program.edges) {
     for (const int from : places[edge.from].replicas) {
       for (const int to : places[edge.to].replicas) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "sim/errors.hpp"
@@ -26,30 +27,50 @@ Placement replicated_placement(const std::vector<int>& replicas) {
 
 int device_of(const Placement& placement, Op op) {
   const StagePlace& place = placement.stage[op.stage];
-  const std::size_t replica =
-      counts_microbatches(op.kind) ? op.microbatch % place.replicas.size() : op.part;
+  const bool by_microbatch = counts_microbatches(op.kind) || cargo_of(op.kind);
+  const std::size_t replica = by_microbatch ? op.microbatch % place.replicas.size() : op.part;
   const int home = replica < place.replicas.size() ? place.replicas[replica] : -1;
+  const auto of = [&](const std::vector<int>& devices, std::size_t part) {
+    return part < devices.size() ? devices[part] : -1;
+  };
   switch (op.kind) {
     case OpKind::input_grad:
       if (place.input_grad.empty()) return op.part == 0 ? home : -1;
-      return op.part < place.input_grad.size() ? place.input_grad[op.part] : -1;
+      return of(place.input_grad, op.part);
     case OpKind::weight_grad:
-      if (place.weight_grad.empty()) return home;
-      return op.part < place.weight_grad.size() ? place.weight_grad[op.part] : -1;
-    case OpKind::forward:
-    case OpKind::backward:
-    case OpKind::recompute:
     case OpKind::update:
     case OpKind::reduce_grad:
+    case OpKind::send_weights:
+      return place.weight_grad.empty() ? home : of(place.weight_grad, 0);
+    case OpKind::backward:
+    case OpKind::prefetch:
+      if (!place.weight_grad.empty()) return place.weight_grad[0];
+      return place.input_grad.empty() ? home : place.input_grad[0];
+    case OpKind::forward:
+    case OpKind::recompute:
+    case OpKind::offload:
     case OpKind::send_forward:
     case OpKind::receive_forward:
     case OpKind::send_backward:
     case OpKind::receive_backward:
-    case OpKind::offload:
-    case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::receive_weights:
       return home;
   }
   return -1;
+}
+
+std::int64_t part_of(std::int64_t whole, const StagePlace& place, int part) {
+  if (place.share.empty()) return part == 0 ? whole : 0;
+  // Differences of rounded running sums: no rounding error is left over.
+  double before = 0;
+  for (int i = 0; i < part; ++i) before += place.share[static_cast<std::size_t>(i)];
+  const auto up_to = [&](double share) { return std::llround(static_cast<double>(whole) * share); };
+  const bool last = part + 1 == static_cast<int>(place.share.size());
+  const std::int64_t end =
+      last ? whole : up_to(before + place.share[static_cast<std::size_t>(part)]);
+  return end - up_to(before);
 }
 
 std::vector<StageEdge> chain_edges(int stages) {

@@ -19,8 +19,10 @@ struct StagePlace {
   std::vector<int> replicas;
   std::vector<int> input_grad;   // one device a part of I
   std::vector<double> share;     // of each part of I; sums to 1
-  std::vector<int> weight_grad;  //
+  std::vector<int> weight_grad;  // one device; it updates the weights
 
+  bool apart() const { return !input_grad.empty() || !weight_grad.empty(); }
+  int parts() const { return input_grad.empty() ? 1 : static_cast<int>(input_grad.size()); }
   friend bool operator==(const StagePlace&, const StagePlace&) = default;
 };
 
@@ -37,8 +39,12 @@ Placement straight_placement(int stages);
 /// Stage s on r_s devices of its own, in order: replicated_placement({3, 1}) is PipeDream's "3-1".
 Placement replicated_placement(const std::vector<int>& replicas);
 
-/// The device an op belongs to.
+/// The device an op belongs to, -1 for none. B, U and PREFETCH are where W is. Not for messages of
+/// a stage with its roles apart: sim/rules.hpp says which wire they are.
 int device_of(const Placement& placement, Op op);
+
+/// Part `part` of what I takes or makes: shares are rounded so that the parts add up to the whole.
+std::int64_t part_of(std::int64_t whole, const StagePlace& place, int part);
 
 /// stage_of[layer]; stages are 0..stages-1.
 struct Partition {

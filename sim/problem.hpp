@@ -20,8 +20,10 @@ struct Problem {
   Costs costs;
   int microbatches = 1;  // per step
   int steps = 1;
-  std::vector<std::string> devices;          // names
-  std::vector<std::optional<Bytes>> memory;  // by device
+  std::vector<std::string> devices;               // names
+  std::vector<std::optional<Bytes>> memory;       // by device
+  std::vector<std::optional<Bytes>> host_memory;  // by host of Network::hosts; empty: unknown
+  std::vector<bool> one_layer;  // by stage: its W need not wait for its I; empty: none
   Knobs knobs;
 };
 

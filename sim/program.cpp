@@ -26,6 +26,30 @@ std::string_view name(WeightRule rule) {
   return "";
 }
 
+std::string_view name(Clock clock) {
+  switch (clock) {
+    case Clock::free:
+      return "free";
+    case Clock::lockstep:
+      return "lockstep";
+  }
+  return "";
+}
+
+std::string_view name(Copies copies) {
+  switch (copies) {
+    case Copies::free:
+      return "free";
+    case Copies::full:
+      return "full";
+    case Copies::half:
+      return "half";
+    case Copies::blocking:
+      return "blocking";
+  }
+  return "";
+}
+
 int microbatches_per_update(const Program& program, int stage) {
   switch (program.weights) {
     case WeightRule::flush:
@@ -45,6 +69,75 @@ int updates(const Program& program, int stage) {
   return (static_cast<int>(program.total_microbatches()) + size - 1) / size;
 }
 
+namespace {
+
+// The devices that read something of a stage in the backward pass: those of I's parts, then that of
+// W; each once. -1 is the replica that the micro-batch picks.
+std::vector<int> backward_readers(const StagePlace& place) {
+  if (!place.apart()) return {-1};
+  std::vector<int> devices = place.input_grad;
+  const int f = place.replicas.empty() ? -1 : place.replicas[0];
+  if (devices.empty()) devices.push_back(f);
+  devices.push_back(place.weight_grad.empty() ? f : place.weight_grad[0]);
+  std::vector<int> once;
+  for (const int device : devices) {
+    if (std::find(once.begin(), once.end(), device) == once.end()) once.push_back(device);
+  }
+  return once;
+}
+
+void add_wires(StageGraph& graph, const Placement& placement) {
+  const auto add = [&](Cargo cargo, const Wire& wire) {
+    auto& wires = graph.wires[static_cast<std::size_t>(cargo)];
+    const int number = static_cast<int>(wires.size());
+    graph.sends[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(wire.sender)].push_back(
+        number);
+    graph.receives[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(wire.receiver)]
+        .push_back(number);
+    wires.push_back(wire);
+  };
+  for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+    graph.sends[cargo].resize(placement.stage.size());
+    graph.receives[cargo].resize(placement.stage.size());
+  }
+  const auto home = [](const StagePlace& place) {
+    return place.apart() && !place.replicas.empty() ? place.replicas[0] : -1;
+  };
+  for (std::size_t e = 0; e < graph.edges.size(); ++e) {
+    const StageEdge edge = graph.edges[e];
+    const StagePlace& from = placement.stage[edge.from];
+    const StagePlace& to = placement.stage[edge.to];
+    const int number = static_cast<int>(e);
+    add(Cargo::activation, {number, edge.from, edge.to, 0, home(from), home(to)});
+    for (int part = 0; part < to.parts(); ++part) {
+      const int maker =
+          to.input_grad.empty() ? home(to) : to.input_grad[static_cast<std::size_t>(part)];
+      for (const int reader : backward_readers(from)) {
+        add(Cargo::gradient, {number, edge.to, edge.from, part, maker, reader});
+      }
+    }
+  }
+  for (std::size_t s = 0; s < placement.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    if (!place.apart() || place.replicas.empty()) continue;
+    const int stage = static_cast<int>(s);
+    const int f = place.replicas[0];
+    const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
+    for (const int reader : backward_readers(place)) {
+      if (reader != f) add(Cargo::stash, {-1, stage, stage, 0, f, reader});
+    }
+    if (f != w) add(Cargo::weights, {-1, stage, stage, 0, w, f});
+    std::vector<int> seen{f, w};
+    for (const int device : place.input_grad) {
+      if (std::find(seen.begin(), seen.end(), device) != seen.end()) continue;
+      add(Cargo::weights, {-1, stage, stage, 0, w, device});
+      seen.push_back(device);
+    }
+  }
+}
+
+}  // namespace
+
 StageGraph stage_graph(const Program& program) {
   StageGraph graph;
   graph.edges = program.edges;
@@ -54,19 +147,26 @@ StageGraph stage_graph(const Program& program) {
     graph.out[program.edges[e].from].push_back(static_cast<int>(e));
     graph.in[program.edges[e].to].push_back(static_cast<int>(e));
   }
+  add_wires(graph, program.placement);
+  graph.updates_are_awaited = program.clock == Clock::lockstep || !program.delay.empty() ||
+                              !graph.wires[static_cast<std::size_t>(Cargo::weights)].empty();
   return graph;
 }
 
 ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   for (Row& row : row_) row.columns = program.total_microbatches();
-  Row& reduced = row_[static_cast<std::size_t>(Product::reduced)];
-  reduced.columns = 1;
+  // Numbered as updates are, and one a replica.
+  Row by_update;
+  by_update.columns = 1;
   for (const StagePlace& place : program.placement.stage) {
-    reduced.parts = std::max(reduced.parts, static_cast<int>(place.replicas.size()));
+    by_update.parts = std::max(by_update.parts, static_cast<int>(place.replicas.size()));
   }
   for (int s = 0; s < program.stages(); ++s) {
-    reduced.columns = std::max(reduced.columns, static_cast<std::uint32_t>(updates(program, s)));
+    by_update.columns =
+        std::max(by_update.columns, static_cast<std::uint32_t>(updates(program, s)));
   }
+  row_[static_cast<std::size_t>(Product::reduced)] = by_update;
+  row_[static_cast<std::size_t>(Product::updated)] = by_update;
   bool seen[op_kinds] = {};
   Row& gradient = row_[static_cast<std::size_t>(Product::gradient)];
   for (const auto& list : program.ops) {
@@ -92,9 +192,9 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
       row.columns = 0;
       continue;
     }
-    const bool by_edge = static_cast<Product>(product) == Product::sent_activation ||
-                         static_cast<Product>(product) == Product::sent_gradient;
-    const std::size_t rows = by_edge ? graph.edges.size() : graph.in.size();
+    const auto cargo = cargo_of(static_cast<Product>(product));
+    const std::size_t rows =
+        cargo ? graph.wires[static_cast<std::size_t>(*cargo)].size() : graph.in.size();
     row.base = base;
     // An odd number of cache lines (16 numbers of 4 bytes) apart, for stages are walked side by
     // side: micro-batches in powers of two would put them all in one set of the cache.

@@ -22,6 +22,22 @@ enum class WeightRule : std::uint8_t {
 };
 std::string_view name(WeightRule rule);
 
+/// Whether devices wait for each other: in lockstep every cycle lasts as long as its busiest
+/// device.
+enum class Clock : std::uint8_t { free, lockstep };
+std::string_view name(Clock clock);
+
+/// How OFFLOAD and PREFETCH of a device go: free, as soon as they can; or with so many buffers for
+/// stashes on the device each way (copy_buffers, backwards in the order of their forwards): full,
+/// both ways at once; half, in turns, as they stand in the list; blocking, in turns with one
+/// buffer, so that computing waits for them.
+enum class Copies : std::uint8_t { free, full, half, blocking };
+std::string_view name(Copies copies);
+/// 0: no limit.
+constexpr int copy_buffers(Copies copies) {
+  return copies == Copies::free ? 0 : copies == Copies::blocking ? 1 : 2;
+}
+
 struct Program {
   std::string schedule;  // where it came from; free text
   int microbatches = 0;  // per step; the numbers in ops count through all steps
@@ -30,8 +46,16 @@ struct Program {
   std::string correction = "none";   // how an old version is made up for
   std::vector<std::string> devices;  // names
   Placement placement;
-  std::vector<StageEdge> edges;      // of the stage graph, sorted
-  std::vector<bool> independent_w;   // stages whose W does not wait for I
+  std::vector<StageEdge> edges;     // of the stage graph, sorted
+  std::vector<bool> independent_w;  // stages whose W does not wait for I
+  /// By stage, or empty; -1: none. F(m) waits for update m - delay - 1, and under `latest`, where
+  /// there is one copy of the weights, update m for F(m + delay): F reads weights that old exactly.
+  std::vector<int> delay;
+  /// By stage, or empty; 0: none. F(m) waits for the backward of m - window: no more are in flight.
+  std::vector<int> window;
+  Clock clock = Clock::free;
+  Copies copies = Copies::free;
+  bool weights_transfer = true;      // off: weights are at once wherever they are read, for nothing
   std::vector<std::vector<Op>> ops;  // by device
 
   int stages() const { return placement.stages(); }
@@ -40,6 +64,13 @@ struct Program {
   }
   friend bool operator==(const Program&, const Program&) = default;
 };
+
+/// The lane of an op's kind under the program's setting for copies.
+inline LaneKind lane_of(const Program& program, OpKind kind) {
+  const bool in_turns = kind == OpKind::prefetch &&
+                        (program.copies == Copies::half || program.copies == Copies::blocking);
+  return in_turns ? LaneKind::copy_out : lane_of(kind);
+}
 
 /// Micro-batches that one update of this stage gathers: the step's, or one from each replica when
 /// updates follow every backward (stash, vertical_sync, latest).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <optional>
 
@@ -91,6 +92,22 @@ class Parser {
     } else if (key.text == "independent_w") {
       once();
       independent_ = values;
+    } else if (key.text == "delays") {
+      once();
+      delays_ = values;
+    } else if (key.text == "windows") {
+      once();
+      windows_ = values;
+    } else if (key.text == "clock") {
+      program_.clock = one_of(one(), {Clock::free, Clock::lockstep});
+    } else if (key.text == "copies") {
+      program_.copies = one_of(one(), {Copies::free, Copies::full, Copies::half, Copies::blocking});
+    } else if (key.text == "weights_transfer") {
+      const Word& value = one();
+      if (value.text != "on" && value.text != "off") {
+        refuse(value, fmt::format("weights_transfer is on or off (not \"{}\")", value.text));
+      }
+      program_.weights_transfer = value.text == "on";
     } else if (key.text == "edges") {
       once();
       edges_ = values;
@@ -119,12 +136,37 @@ class Parser {
                        word.text, did_you_mean(std::string(word.text), known)));
   }
 
+  template <class Value>
+  static Value one_of(const Word& word, std::initializer_list<Value> values) {
+    std::string known;
+    for (const Value value : values) {
+      if (name(value) == word.text) return value;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name(value));
+    }
+    refuse(word, fmt::format("\"{}\" is none of {}", word.text, known));
+  }
+
+  // One number a stage; a dash is `none`. Nothing where there is no such line.
+  std::vector<int> by_stage(const std::vector<Word>& words, std::string_view what, int none,
+                            int least) const {
+    std::vector<int> values;
+    for (const Word& word : words) {
+      values.push_back(word.text == "-" ? none : whole_number(word, what, least, 1 << 26));
+    }
+    if (!values.empty() && static_cast<int>(values.size()) != program_.stages()) {
+      refuse(words[0], fmt::format("there are {} stages, but {} numbers (a dash for none)",
+                                   program_.stages(), values.size()));
+    }
+    return values;
+  }
+
   Op read_op(const Word& word) {
     const std::optional<Op> op = parse_op(word.text);
     if (!op) {
       refuse(word, fmt::format("\"{}\" is not an op; write <stage><kind><micro-batch>[.part] with "
                                "kind F, I, W, B, R, U, SEND_F, RECV_F, SEND_B, RECV_B, OFFLOAD, "
-                               "PREFETCH or REDUCE_GRAD, such as 0F3",
+                               "PREFETCH, SEND_STASH, RECV_STASH, SEND_WEIGHTS, RECV_WEIGHTS or "
+                               "REDUCE_GRAD, such as 0F3",
                                word.text));
     }
     return *op;
@@ -240,6 +282,8 @@ class Parser {
       program_.independent_w[static_cast<std::size_t>(
           whole_number(word, "a stage", 0, program_.stages() - 1))] = true;
     }
+    program_.delay = by_stage(delays_, "a delay", -1, 0);
+    program_.window = by_stage(windows_, "a window", 0, 1);
     program_.edges = chain_edges(program_.stages());
     if (has_edges_) read_edges();
     return std::move(program_);
@@ -264,6 +308,8 @@ class Parser {
   Program program_;
   std::vector<StageLine> stages_;
   std::vector<Word> independent_;
+  std::vector<Word> delays_;
+  std::vector<Word> windows_;
   std::vector<Word> edges_;
   bool has_edges_ = false;
   std::map<std::string, bool> seen_;

@@ -32,6 +32,16 @@ std::string shares_text(const std::vector<double>& shares) {
   return text;
 }
 
+// "4 2 -": a dash where there is none.
+std::string by_stage(const std::vector<int>& values, int none) {
+  std::string text;
+  for (const int value : values) {
+    text += text.empty() ? "" : " ";
+    text += value == none ? "-" : std::to_string(value);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string print(const Program& program) {
@@ -62,6 +72,11 @@ std::string print(const Program& program) {
     if (program.independent_w[s]) independent += fmt::format(" {}", s);
   }
   if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
+  if (!program.delay.empty()) text += fmt::format("delays: {}\n", by_stage(program.delay, -1));
+  if (!program.window.empty()) text += fmt::format("windows: {}\n", by_stage(program.window, 0));
+  if (program.clock != Clock::free) text += fmt::format("clock: {}\n", name(program.clock));
+  if (program.copies != Copies::free) text += fmt::format("copies: {}\n", name(program.copies));
+  if (!program.weights_transfer) text += "weights_transfer: off\n";
   for (std::size_t device = 0; device < program.devices.size(); ++device) {
     std::string line = program.devices[device] + ":";
     const std::vector<Op>& ops = program.ops[device];

@@ -2,7 +2,7 @@
 //
 //      F(s-1,m) ──a──► F(s,m) ──a──► F(s+1,m)        a  activation: over a wire (SEND_F, RECV_F)
 //                        │ stash                        where the stages live on two devices
-//                        ▼
+//                        ▼ (+)
 //      I(s-1,m) ◄──g── I(s,m) ◄──g── I(s+1,m)        g  gradient of the stage's input; B makes it
 //                        │              │               and w at once; SEND_B, RECV_B
 //                        ▼ (*)          │
@@ -12,13 +12,24 @@
 //                      U(s,k)                        waits for the w of all its micro-batches,
 //                                                    between replicas through REDUCE_GRAD(s,k)
 //      R(s,m), when there is one, stands between F(s,m) and its I, W or B; so does
-//      OFFLOAD(s,m) ► PREFETCH(s,m).
+//      OFFLOAD(s,m) ► PREFETCH(s,m). (+) Where I, W or B are on another device than F, the stash
+//      comes by SEND_STASH, RECV_STASH or by way of the host, and U(s,k)'s weights go to the other
+//      devices that read them by SEND_WEIGHTS, RECV_WEIGHTS.
+//
+// What the program's settings add, flow control without which a free-running stage would run away:
+//      delay d     F(s,m) ◄── U(s,m-d-1);  with one copy of the weights also U(s,m) ◄── F(s,m+d)
+//      window w    F(s,m) ◄── backward of (s,m-w)
+//      copies      F(s,m) ◄── OFFLOAD(s,m-b), PREFETCH(s,m) ◄── backward of (s,m-b), b buffers,
+//                  counted among the micro-batches of one replica
+//      lockstep    what is done in cycle n ◄── all that is done in cycle n-1
 //
 // Source: the table at the head of SCHEDULES (section 1), which is PyTorch's and Megatron's too.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/op.hpp"
@@ -26,7 +37,7 @@
 
 namespace stageline {
 
-/// What ops make for one another. Index: a stage, or for `sent_*` an edge of Program::edges.
+/// What ops make for one another. Index: a stage, or for `sent_*` a wire of that cargo.
 /// Number: a micro-batch, for `reduced` an update.
 enum class Product : std::uint8_t {
   activation,       // by F
@@ -37,24 +48,88 @@ enum class Product : std::uint8_t {
   prefetched,       // stash; by PREFETCH
   sent_activation,  // by a SEND_F and its RECV_F together
   sent_gradient,    // by a SEND_B and its RECV_B together
+  sent_stash,       // by a SEND_STASH and its RECV_STASH together
+  sent_weights,     // by a SEND_WEIGHTS and its RECV_WEIGHTS together; numbered as updates
   reduced,          // by REDUCE_GRAD, part = replica
+  updated,          // by U, part = replica; only where something waits for it
 };
-inline constexpr int products = 9;
+inline constexpr int products = 12;
 
-/// The stage graph's edges by stage, as indices into Program::edges.
+constexpr Product sent(Cargo cargo) {
+  return static_cast<Product>(static_cast<int>(Product::sent_activation) + static_cast<int>(cargo));
+}
+constexpr std::optional<Cargo> cargo_of(Product product) {
+  if (product < Product::sent_activation || product > Product::sent_weights) return std::nullopt;
+  return static_cast<Cargo>(static_cast<int>(product) - static_cast<int>(Product::sent_activation));
+}
+
+/// The way of a kind of message. Devices; -1: that of the replica which the micro-batch picks.
+struct Wire {
+  int edge = -1;     // of the stage graph; -1: stash and weights
+  int sender = 0;    // stage
+  int receiver = 0;  // stage
+  int part = 0;      // of the sender's I, whose share of the gradient it is
+  int from = -1;     //
+  int to = -1;       //
+};
+
+/// The stage graph's edges by stage, as indices into Program::edges; and the wires of each cargo,
+/// with those that leave and reach a stage. A usual placement has one wire each way for every edge,
+/// numbered as the edges are. Where roles are apart, every part of I sends its share of the
+/// gradient to each device that reads it (I's and W's), F its stash to those that are not its own,
+/// and U its weights to F's and I's. Some wires join a device to itself; those carry nothing.
 struct StageGraph {
   std::vector<StageEdge> edges;
   std::vector<std::vector<int>> in;   // by stage
   std::vector<std::vector<int>> out;  //
+  std::array<std::vector<Wire>, cargoes> wires;
+  std::array<std::vector<std::vector<int>>, cargoes> sends;     // by stage
+  std::array<std::vector<std::vector<int>>, cargoes> receives;  //
+  bool updates_are_awaited = false;                             // by more than the next update
 };
 StageGraph stage_graph(const Program& program);
 
-/// The edge a message travels on, or -1 when its part names none. SEND_F and RECV_B count the
-/// stage's outgoing edges, RECV_F and SEND_B its incoming ones.
-inline int edge_of(const StageGraph& graph, Op op) {
-  const bool outgoing = op.kind == OpKind::send_forward || op.kind == OpKind::receive_backward;
-  const auto& edges = outgoing ? graph.out[op.stage] : graph.in[op.stage];
-  return op.part < edges.size() ? edges[op.part] : -1;
+/// The wire a message travels on, an index into the wires of its cargo; -1 when its part names
+/// none.
+inline int wire_of(const StageGraph& graph, Op op) {
+  const auto cargo = static_cast<std::size_t>(*cargo_of(op.kind));
+  const auto& wires =
+      is_send(op.kind) ? graph.sends[cargo][op.stage] : graph.receives[cargo][op.stage];
+  return op.part < wires.size() ? wires[op.part] : -1;
+}
+inline const Wire& wire(const StageGraph& graph, Cargo cargo, int number) {
+  return graph.wires[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
+}
+
+/// The two devices of a wire for that micro-batch.
+struct Ends {
+  int from = 0;
+  int to = 0;
+};
+inline Ends ends_of(const Placement& placement, const Wire& wire, std::uint32_t microbatch) {
+  const auto home = [&](int stage) {
+    const auto& replicas = placement.stage[static_cast<std::size_t>(stage)].replicas;
+    return replicas[microbatch % replicas.size()];
+  };
+  return {wire.from < 0 ? home(wire.sender) : wire.from,
+          wire.to < 0 ? home(wire.receiver) : wire.to};
+}
+
+/// The device an op belongs to, messages too; -1 for none.
+inline int device_of(const StageGraph& graph, const Placement& placement, Op op) {
+  const std::optional<Cargo> cargo = cargo_of(op.kind);
+  if (!cargo) return device_of(placement, op);
+  const int number = wire_of(graph, op);
+  if (number < 0) return -1;
+  const Ends ends = ends_of(placement, wire(graph, *cargo, number), op.microbatch);
+  return is_send(op.kind) ? ends.from : ends.to;
+}
+
+/// In lockstep, cycle n does F(s,m) with m + s = n and the backward with m + 2(S-1) - s = n.
+inline std::int64_t cycle_of(const Program& program, Op op) {
+  const std::int64_t last = program.stages() - 1;
+  const std::int64_t m = op.microbatch;
+  return op.kind == OpKind::forward ? m + op.stage : m + 2 * last - op.stage;
 }
 
 /// Calls made(product, index, number, part) for what the op makes. A RECV makes nothing of its own:
@@ -79,49 +154,119 @@ void makes(const StageGraph& graph, Op op, Made&& made) {
     case OpKind::prefetch:
       return made(Product::prefetched, stage, op.microbatch, 0);
     case OpKind::send_forward:
-      return made(Product::sent_activation, edge_of(graph, op), op.microbatch, 0);
     case OpKind::send_backward:
-      return made(Product::sent_gradient, edge_of(graph, op), op.microbatch, 0);
+    case OpKind::send_stash:
+    case OpKind::send_weights:
+      return made(sent(*cargo_of(op.kind)), wire_of(graph, op), op.microbatch, 0);
     case OpKind::reduce_grad:
       return made(Product::reduced, stage, op.microbatch, static_cast<int>(op.part));
     case OpKind::update:
+      if (!graph.updates_are_awaited) return;
+      return made(Product::updated, stage, op.microbatch, static_cast<int>(op.part));
     case OpKind::receive_forward:
     case OpKind::receive_backward:
+    case OpKind::receive_stash:
+    case OpKind::receive_weights:
       return;
   }
 }
 
 /// Calls need(product, index, number, part) for what the op needs. `exists(product, index, number,
-/// part)` says whether some op of the program makes it: recompute, prefetch, reduction and messages
-/// count only where the program has them; an I's parts are those that exist, and at least part 0.
+/// part)` says whether some op of the program makes it: recompute, prefetch, reduction, messages
+/// and what settings wait for count only where the program has them; an I's parts are those that
+/// exist, and at least part 0.
 template <class Exists, class Need>
 void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exists, Need&& need) {
   const int stage = op.stage;
   const std::uint32_t m = op.microbatch;
+  const StagePlace& place = program.placement.stage[op.stage];
+  const bool apart = place.apart();
+  const int here = apart ? device_of(graph, program.placement, op) : -1;
+  const auto need_if = [&](Product product, int index, std::uint32_t number, int part) {
+    if (exists(product, index, number, part)) need(product, index, number, part);
+  };
   const auto gradient_of = [&](int of) {
     need(Product::gradient, of, m, 0);
     for (int part = 1; part <= max_parts && exists(Product::gradient, of, m, part); ++part) {
       need(Product::gradient, of, m, part);
     }
   };
+  // By the wire of that cargo that reaches this device, where the program has the message.
+  const auto arrives = [&](Cargo cargo, std::uint32_t number) {
+    for (const int w : graph.receives[static_cast<std::size_t>(cargo)][op.stage]) {
+      if (wire(graph, cargo, w).to != here || !exists(sent(cargo), w, number, 0)) continue;
+      need(sent(cargo), w, number, 0);
+      return true;
+    }
+    return false;
+  };
   const auto stash = [&] {
+    if (apart && exists(Product::prefetched, stage, m, 0)) {
+      return need(Product::prefetched, stage, m, 0);
+    }
+    if (apart && here != place.replicas[0] && arrives(Cargo::stash, m)) return;
     need(Product::activation, stage, m, 0);
-    if (exists(Product::rebuilt, stage, m, 0)) need(Product::rebuilt, stage, m, 0);
-    if (exists(Product::prefetched, stage, m, 0)) need(Product::prefetched, stage, m, 0);
+    need_if(Product::rebuilt, stage, m, 0);
+    need_if(Product::prefetched, stage, m, 0);
   };
   const auto output_gradient = [&] {
     for (const int edge : graph.out[op.stage]) {
-      if (exists(Product::sent_gradient, edge, m, 0)) {
-        need(Product::sent_gradient, edge, m, 0);
-      } else {
-        gradient_of(graph.edges[static_cast<std::size_t>(edge)].to);
+      const int to = graph.edges[static_cast<std::size_t>(edge)].to;
+      // Usually one wire; else one of each part of the next stage's I to each reading device.
+      bool over_a_wire = false;
+      for (const int w : graph.receives[static_cast<std::size_t>(Cargo::gradient)][op.stage]) {
+        const Wire& way = wire(graph, Cargo::gradient, w);
+        if (way.edge != edge || (apart && way.to != here)) continue;
+        if (exists(Product::sent_gradient, w, m, 0)) {
+          need(Product::sent_gradient, w, m, 0);
+        } else {
+          need(Product::gradient, to, m, way.part);
+        }
+        over_a_wire = true;
       }
+      if (!over_a_wire) gradient_of(to);
     }
   };
   const auto all_weight_gradients = [&] {
     const auto size = static_cast<std::uint32_t>(microbatches_per_update(program, stage));
     const std::uint32_t last = std::min((m + 1) * size, program.total_microbatches());
     for (std::uint32_t i = m * size; i < last; ++i) need(Product::weight_gradient, stage, i, 0);
+  };
+  const auto backward_of = [&](std::uint32_t number) {
+    need_if(Product::weight_gradient, stage, number, 0);
+    for (int part = 0; part < place.parts(); ++part) {
+      need_if(Product::gradient, stage, number, part);
+    }
+  };
+  // Micro-batches of one replica, `buffers` of them back; nothing at the start.
+  const auto buffered = [&](auto&& wait) {
+    const auto back = static_cast<std::uint32_t>(copy_buffers(program.copies)) *
+                      static_cast<std::uint32_t>(place.replicas.size());
+    if (back > 0 && m >= back) wait(m - back);
+  };
+  // The weights that F of this micro-batch waits for, and whoever reads the same elsewhere.
+  const auto delayed_weights = [&] {
+    if (program.delay.empty() || program.delay[op.stage] < 0) return;
+    const auto delay = static_cast<std::uint32_t>(program.delay[op.stage]);
+    if (m <= delay || (apart && arrives(Cargo::weights, m - delay - 1))) return;
+    need_if(Product::updated, stage, m - delay - 1, 0);
+  };
+  const auto cycle_before = [&] {
+    if (program.clock != Clock::lockstep) return;
+    const std::int64_t before = cycle_of(program, op) - 1;
+    const std::int64_t last = program.stages() - 1;
+    const auto there = [&](std::int64_t number) {
+      return number >= 0 && number < std::int64_t{program.total_microbatches()};
+    };
+    for (int s = 0; s <= last; ++s) {
+      if (const std::int64_t f = before - s; there(f)) {
+        need(Product::activation, s, static_cast<std::uint32_t>(f), 0);
+      }
+      if (const std::int64_t b = before - 2 * last + s; there(b)) {
+        need(Product::weight_gradient, s, static_cast<std::uint32_t>(b), 0);
+        need_if(Product::updated, s, static_cast<std::uint32_t>(b), 0);
+      }
+    }
   };
   switch (op.kind) {
     case OpKind::forward:
@@ -132,37 +277,62 @@ void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exis
           need(Product::activation, graph.edges[static_cast<std::size_t>(edge)].from, m, 0);
         }
       }
-      return;
+      delayed_weights();
+      if (!program.window.empty() && program.window[op.stage] > 0 &&
+          m >= static_cast<std::uint32_t>(program.window[op.stage])) {
+        backward_of(m - static_cast<std::uint32_t>(program.window[op.stage]));
+      }
+      buffered([&](std::uint32_t before) { need_if(Product::offloaded, stage, before, 0); });
+      return cycle_before();
     case OpKind::input_grad:
     case OpKind::backward:
       stash();
-      return output_gradient();
+      output_gradient();
+      if (apart && program.weights == WeightRule::stash) delayed_weights();
+      return cycle_before();
     case OpKind::weight_grad:
       stash();
       if (!program.independent_w[op.stage] && exists(Product::gradient, stage, m, 0)) {
-        return gradient_of(stage);
+        gradient_of(stage);
+      } else {
+        output_gradient();
       }
-      return output_gradient();
+      return cycle_before();
     case OpKind::recompute:
     case OpKind::offload:
       return need(Product::activation, stage, m, 0);
     case OpKind::prefetch:
-      return need(Product::offloaded, stage, m, 0);
+      need(Product::offloaded, stage, m, 0);
+      return buffered(backward_of);
     case OpKind::update:
       if (exists(Product::reduced, stage, m, op.part)) {
         return need(Product::reduced, stage, m, static_cast<int>(op.part));
       }
-      return all_weight_gradients();
+      all_weight_gradients();
+      if (!program.delay.empty() && program.delay[op.stage] >= 0 &&
+          program.weights == WeightRule::latest) {
+        const std::uint32_t reader = m + static_cast<std::uint32_t>(program.delay[op.stage]);
+        if (reader < program.total_microbatches()) {
+          need(Product::activation, stage, reader, 0);
+        }
+      }
+      return;
     case OpKind::reduce_grad:
       return all_weight_gradients();
     case OpKind::send_forward:
+    case OpKind::send_stash:
       return need(Product::activation, stage, m, 0);
     case OpKind::send_backward:
-      return gradient_of(stage);
+      if (!apart) return gradient_of(stage);
+      return need(Product::gradient, stage, m,
+                  wire(graph, Cargo::gradient, wire_of(graph, op)).part);
+    case OpKind::send_weights:
+      return need(Product::updated, stage, m, 0);
     case OpKind::receive_forward:
-      return need(Product::sent_activation, edge_of(graph, op), m, 0);
     case OpKind::receive_backward:
-      return need(Product::sent_gradient, edge_of(graph, op), m, 0);
+    case OpKind::receive_stash:
+    case OpKind::receive_weights:
+      return need(sent(*cargo_of(op.kind)), wire_of(graph, op), m, 0);
   }
 }
 

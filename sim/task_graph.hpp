@@ -13,6 +13,8 @@
 
 namespace stageline {
 
+struct StageGraph;  // sim/rules.hpp
+
 struct Lane {
   int device = 0;
   LaneKind kind = LaneKind::compute;
@@ -54,6 +56,11 @@ TaskGraph compile(const Program& program, const Costs& costs);
 
 /// What compile() charges for one op on the device it is placed on. Messages: the time on the wire.
 Time duration_of(const Program& program, const Costs& costs, Op op);
+
+/// The bytes of a message: the edge's activation, or the gradient's share that its wire carries;
+/// of a stash what the receiver's I or W reads; the stage's weights.
+Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
+                    Op message);
 
 /// Resources that tasks of more than one lane use. Without any, sweep and run agree exactly.
 bool shares_resources(const TaskGraph& graph);

@@ -35,19 +35,17 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
                                  static_cast<std::size_t>(lane.kind)];
     spans.push_back({op, start, end});
     if (op.overlapped) spans.push_back({graph.partner[task], start, end});
-    if (op.kind != OpKind::send_forward && op.kind != OpKind::send_backward) continue;
-
-    const bool forward = op.kind == OpKind::send_forward;
-    const int edge = edge_of(stages, op);
-    const StageEdge ends = stages.edges[static_cast<std::size_t>(edge)];
+    if (!is_send(op.kind)) continue;
+    const Cargo cargo = *cargo_of(op.kind);
+    const int number = wire_of(stages, op);
+    const Wire& way = wire(stages, cargo, number);
     Op receive = op;
-    receive.kind = forward ? OpKind::receive_forward : OpKind::receive_backward;
-    receive.stage = forward ? ends.to : ends.from;
-    const auto& edges = forward ? stages.in[receive.stage] : stages.out[receive.stage];
+    receive.kind = receive_of(cargo);
+    receive.stage = static_cast<std::uint16_t>(way.receiver);
+    const auto& ways = stages.receives[static_cast<std::size_t>(cargo)][receive.stage];
     receive.part = static_cast<std::uint8_t>(
-        (std::find(edges.begin(), edges.end(), edge) - edges.begin()) & 0x7f);
-    const auto& replicas = program.placement.stage[receive.stage].replicas;
-    const int device = replicas[op.microbatch % replicas.size()];
+        (std::find(ways.begin(), ways.end(), number) - ways.begin()) & 0x7f);
+    const int device = ends_of(program.placement, way, op.microbatch).to;
     const Time lag = times.available[task] - end;
     timeline
         .lanes[static_cast<std::size_t>(device) * lane_kinds +

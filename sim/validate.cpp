@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/errors.hpp"
 #include "sim/figure.hpp"
@@ -25,6 +26,12 @@ class Validator {
     check_header();
     made_.assign(index_.size(), 0);
     updated_.resize(program_.placement.stage.size());
+    exists_input_grad_.resize(program_.placement.stage.size());
+    for (const auto& list : program_.ops) {
+      for (const Op op : list) {
+        if (op.kind == OpKind::input_grad) exists_input_grad_[op.stage] = true;
+      }
+    }
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       const auto& list = program_.ops[device];
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -70,11 +77,42 @@ class Validator {
             fmt::format("stage {} must live on 1 to {} different devices of the {} there are", s,
                         max_parts, devices));
       }
-      const auto& in = graph_.in[static_cast<std::size_t>(s)];
-      const auto& out = graph_.out[static_cast<std::size_t>(s)];
-      if (in.size() > max_parts || out.size() > max_parts) {
-        throw ProgramError(fmt::format("stage {} has {} edges; at most {} can be told apart", s,
-                                       std::max(in.size(), out.size()), max_parts));
+      check_roles(s, place);
+      for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+        const std::size_t most =
+            std::max(graph_.sends[cargo][static_cast<std::size_t>(s)].size(),
+                     graph_.receives[cargo][static_cast<std::size_t>(s)].size());
+        if (most <= max_parts) continue;
+        throw ProgramError(
+            fmt::format("stage {} has {} ways for messages of a kind; at most {} can be told apart",
+                        s, most, max_parts));
+      }
+    }
+  }
+
+  void check_roles(int s, const StagePlace& place) const {
+    if (!place.apart()) return;
+    const auto devices = static_cast<int>(program_.devices.size());
+    for (const auto* const role : {&place.input_grad, &place.weight_grad}) {
+      for (const int device : *role) {
+        if (device >= 0 && device < devices) continue;
+        throw ProgramError(fmt::format("stage {}: there is no device {}", s, device));
+      }
+    }
+    if (place.replicas.size() > 1 || place.weight_grad.size() > 1) {
+      throw ProgramError(fmt::format(
+          "stage {}: a stage with replicas has F, I and W of each on one device; W has one device",
+          s));
+    }
+    double sum = 0;
+    for (const double share : place.share) sum += share;
+    const bool shared =
+        place.share.size() == place.input_grad.size() && sum > 0.999999 && sum < 1.000001;
+    if (place.input_grad.size() > 1 || !place.share.empty()) {
+      if (!shared) {
+        throw ProgramError(fmt::format(
+            "stage {}: I on {} devices needs as many shares, which sum to 1 (they are {}: {:g})", s,
+            place.input_grad.size(), place.share.size(), sum));
       }
     }
   }
@@ -95,7 +133,10 @@ class Validator {
       refuse(place, op,
              fmt::format("the stage has updates 0 to {} only", updates(program_, op.stage) - 1));
     }
-    const int home = device_of(program_.placement, op);
+    const std::optional<Cargo> cargo = cargo_of(op.kind);
+    if (cargo && wire_of(graph_, op) < 0)
+      refuse(place, op, "the stage has no such edge for a message");
+    const int home = device_of(graph_, program_.placement, op);
     if (home != place.device) {
       refuse(place, op,
              home < 0 ? std::string("the stage has no such part")
@@ -113,10 +154,8 @@ class Validator {
     if (op.kind == OpKind::reduce_grad && stage.replicas.size() == 1) {
       refuse(place, op, "only a stage with replicas reduces gradients between them");
     }
-    const LaneKind lane = lane_of(op.kind);
-    if ((lane == LaneKind::send || lane == LaneKind::receive) && op.kind != OpKind::reduce_grad) {
-      check_message(place, op);
-    }
+    if (stage.apart()) check_apart(place, op, stage);
+    if (cargo) check_message(place, op, *cargo);
     if (op.kind == OpKind::update) {
       auto& here = updated_[op.stage];
       here.resize(static_cast<std::size_t>(updates(program_, op.stage)) * stage.replicas.size());
@@ -131,21 +170,31 @@ class Validator {
     });
   }
 
-  void check_message(Place place, Op op) {
-    const int edge = edge_of(graph_, op);
-    if (edge < 0) refuse(place, op, "the stage has no such edge for a message");
-    const StageEdge ends = graph_.edges[static_cast<std::size_t>(edge)];
-    const auto home = [&](int stage) {
-      const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
-      return replicas[op.microbatch % replicas.size()];
-    };
-    if (home(ends.from) == home(ends.to)) {
-      refuse(place, op, "both ends of the message are on the same device");
+  void check_message(Place place, Op op, Cargo cargo) {
+    const int number = wire_of(graph_, op);
+    const Ends ends = ends_of(program_.placement, wire(graph_, cargo, number), op.microbatch);
+    if (ends.from == ends.to) refuse(place, op, "both ends of the message are on the same device");
+    messages_.push_back({number, op.microbatch, cargo, is_send(op.kind), place, op});
+  }
+
+  // Where F, I and W are on several devices, what cannot travel must not have to.
+  void check_apart(Place place, Op op, const StagePlace& stage) const {
+    if (op.kind == OpKind::recompute) {
+      refuse(place, op, "a stage with its backward on another device cannot be recomputed");
     }
-    const bool sends = lane_of(op.kind) == LaneKind::send;
-    messages_.push_back({edge, op.microbatch,
-                         op.kind == OpKind::send_forward || op.kind == OpKind::receive_forward,
-                         sends, place, op});
+    const bool together =
+        stage.input_grad.size() <= 1 &&
+        device_of(program_.placement, {OpKind::input_grad, 0, 0, op.stage, 0}) ==
+            device_of(program_.placement, {OpKind::weight_grad, 0, 0, op.stage, 0});
+    if (op.kind == OpKind::backward && !together) {
+      refuse(place, op, "I and W of the stage are on different devices; write I and W");
+    }
+    if (op.kind == OpKind::weight_grad && !together && !program_.independent_w[op.stage] &&
+        exists_input_grad_[op.stage]) {
+      refuse(place, op,
+             "inner gradients do not travel: a stage whose W is on another device than its I must "
+             "be independent_w (one layer)");
+    }
   }
 
   // Each micro-batch of the stage: one F, and one B or all parts of I and one W.
@@ -191,7 +240,7 @@ class Validator {
   void check_messages() {
     if (messages_.empty()) return;
     const auto key = [](const Message& message) {
-      return std::tuple(message.forward, message.edge, message.microbatch, message.sends);
+      return std::tuple(message.cargo, message.wire, message.microbatch, message.sends);
     };
     std::sort(messages_.begin(), messages_.end(),
               [&](const Message& a, const Message& b) { return key(a) < key(b); });
@@ -199,8 +248,8 @@ class Validator {
       const Message& one = messages_[i];
       if (i + 1 < messages_.size() && !one.sends) {
         const Message& two = messages_[i + 1];
-        if (two.sends && two.edge == one.edge && two.microbatch == one.microbatch &&
-            two.forward == one.forward) {
+        if (two.sends && two.wire == one.wire && two.microbatch == one.microbatch &&
+            two.cargo == one.cargo) {
           ++i;
           continue;
         }
@@ -221,29 +270,23 @@ class Validator {
   }
 
   void check_brought(Place place, Op op) const {
-    const auto home = [&](int stage) {
-      const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
-      return replicas[op.microbatch % replicas.size()];
-    };
-    const bool forward = op.kind == OpKind::forward;
-    for (const int edge : forward ? graph_.in[op.stage] : graph_.out[op.stage]) {
-      const StageEdge ends = graph_.edges[static_cast<std::size_t>(edge)];
-      if (home(ends.from) == home(ends.to)) continue;
-      if (exists(forward ? Product::sent_activation : Product::sent_gradient, edge,
-                 op.microbatch)) {
-        continue;
-      }
+    const Cargo cargo = op.kind == OpKind::forward ? Cargo::activation : Cargo::gradient;
+    for (const int number : graph_.receives[static_cast<std::size_t>(cargo)][op.stage]) {
+      const Wire& way = wire(graph_, cargo, number);
+      const Ends ends = ends_of(program_.placement, way, op.microbatch);
+      if (ends.from == ends.to || ends.to != place.device) continue;
+      if (exists(sent(cargo), number, op.microbatch)) continue;
       refuse(place, op,
              fmt::format("no message brings what stage {} makes for it, though the program writes "
                          "its messages out; write all of them or none",
-                         forward ? ends.from : ends.to));
+                         way.sender));
     }
   }
 
   struct Message {
-    int edge;
+    int wire;
     std::uint32_t microbatch;
-    bool forward;
+    Cargo cargo;
     bool sends;
     Place place;
     Op op;
@@ -255,6 +298,7 @@ class Validator {
   std::vector<std::uint8_t> made_;
   std::vector<std::vector<bool>> updated_;  // by stage: updates × replicas, empty without any U
   std::vector<Message> messages_;
+  std::vector<bool> exists_input_grad_;  // by stage
 };
 
 }  // namespace

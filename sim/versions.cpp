@@ -24,12 +24,17 @@ bool reads_weights(OpKind kind) {
     case OpKind::receive_backward:
     case OpKind::offload:
     case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
       return false;
   }
   return false;
 }
 
-// One stage on one of its devices: its compute spans, in order.
+// One stage on one of its devices: its compute spans, in order. Where another device updates the
+// weights, their arrival stands among them as an update.
 struct Copy {
   int device = 0;
   std::vector<Span> spans;
@@ -56,6 +61,7 @@ class StageReader {
       }
       if (!reads_weights(span.op.kind)) continue;
       const std::uint32_t version = version_read(span.op, newest);
+      if (version >= last_read.size()) last_read.resize(version + std::size_t{1});
       last_read[version] = std::max(last_read[version], span.end);
       if (span.op.kind == OpKind::forward) {
         note_staleness(span.op.microbatch / group_, version);
@@ -161,10 +167,61 @@ class StageReader {
 
 }  // namespace
 
+namespace {
+
+// The copies of a stage whose F, I and W are on several devices, F's first: what it reads, the
+// others are held against.
+std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline, int stage) {
+  const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
+  const int f = place.replicas[0];
+  const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
+  std::vector<int> devices{f};
+  for (const int device : place.input_grad) devices.push_back(device);
+  devices.push_back(w);
+  std::vector<Copy> copies;
+  for (const int device : devices) {
+    const bool known = std::any_of(copies.begin(), copies.end(),
+                                   [&](const Copy& copy) { return copy.device == device; });
+    if (known) continue;
+    std::vector<Span> arrivals;
+    const auto take = [&](int from, LaneKind lane, OpKind kind) {
+      for (Span span : timeline.lane(from, lane)) {
+        if (span.op.stage != stage || span.op.kind != kind) continue;
+        span.op.kind = OpKind::update;
+        arrivals.push_back(span);
+      }
+    };
+    if (device != w && program.weights_transfer) {
+      take(device, LaneKind::receive, OpKind::receive_weights);
+    } else if (device != w) {
+      take(w, LaneKind::compute, OpKind::update);
+    }
+    std::sort(arrivals.begin(), arrivals.end(),
+              [](const Span& a, const Span& b) { return a.op.microbatch < b.op.microbatch; });
+    Copy copy{device, {}};
+    std::size_t arrived = 0;
+    for (const Span& span : timeline.lane(device, LaneKind::compute)) {
+      if (span.op.stage != stage) continue;
+      for (; arrived < arrivals.size() && arrivals[arrived].end <= span.start; ++arrived) {
+        copy.spans.push_back(arrivals[arrived]);
+      }
+      copy.spans.push_back(span);
+    }
+    copy.spans.insert(copy.spans.end(), arrivals.begin() + static_cast<std::ptrdiff_t>(arrived),
+                      arrivals.end());
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+}  // namespace
+
 std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline) {
   std::vector<std::vector<Copy>> copies(static_cast<std::size_t>(program.stages()));
   for (std::size_t s = 0; s < copies.size(); ++s) {
-    for (const int device : program.placement.stage[s].replicas) copies[s].push_back({device, {}});
+    const StagePlace& place = program.placement.stage[s];
+    if (place.apart()) continue;
+    for (const int device : place.replicas) copies[s].push_back({device, {}});
   }
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     for (const Span& span : timeline.lane(static_cast<int>(device), LaneKind::compute)) {
@@ -172,6 +229,10 @@ std::vector<StageVersions> versions_of(const Program& program, const Timeline& t
         if (copy.device == static_cast<int>(device)) copy.spans.push_back(span);
       }
     }
+  }
+  for (std::size_t s = 0; s < copies.size(); ++s) {
+    if (!program.placement.stage[s].apart()) continue;
+    copies[s] = copies_apart(program, timeline, static_cast<int>(s));
   }
   std::vector<StageVersions> result;
   std::vector<std::uint32_t> entered;  // stays empty while the first stage is read

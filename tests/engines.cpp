@@ -155,7 +155,7 @@ TEST_CASE("the schedulers' programs: every engine gives the same times") {
     for (int microbatches = 1; microbatches <= 9; microbatches += 2) {
       for (const bool transfer : {false, true}) {
         const int devices = replicas == "2-1" ? 3 : replicas == "2-3" ? 5 : 4;
-        const int stages = spec.scheduler->place(devices, spec.knobs).stages();
+        const int stages = test::stages_for(spec, devices);
         const Costs costs = test::random_costs(random, stages, devices, transfer);
         const Program program = complete(
             spec.scheduler->schedule(test::problem_for(spec, devices, costs, microbatches, 2)),

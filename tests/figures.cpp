@@ -3,8 +3,8 @@
 //     // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //     //   0 |0123 ...
 //
-// Other words of the line: `devices`, `steps`, knobs of the scheduler; a time may differ by stage,
-// "F 3/1". The comment ends where the rows do.
+// Other words of the line: `devices`, `stages` (of a scheduler that assigns them), `steps`, knobs
+// of the scheduler; a time may differ by stage, "F 3/1". The comment ends where the rows do.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -83,7 +83,8 @@ std::string draw(Drawn drawn) {
     drawn.words.erase(found);
     return value;
   };
-  const int devices = std::stoi(take("devices", take("stages", "4")));
+  const std::string units = take("stages", "");
+  const int devices = std::stoi(take("devices", units.empty() ? "4" : units));
   const int microbatches = std::stoi(take("microbatches", "8"));
   const int steps = std::stoi(take("steps", "1"));
   const std::string forward = take("F", "1");
@@ -94,7 +95,8 @@ std::string draw(Drawn drawn) {
     text += (text == drawn.scheduler ? ":" : ",") + knob + "=" + value;
   }
   const ScheduleSpec spec = test::spec(text);
-  const int stages = spec.scheduler->place(devices, spec.knobs).stages();
+  const bool assigns = spec.scheduler->assign != nullptr;
+  const int stages = assigns && !units.empty() ? std::stoi(units) : test::stages_for(spec, devices);
   Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
   for (int s = 0; s < stages; ++s) {
     const auto at = static_cast<std::size_t>(s);

@@ -216,7 +216,7 @@ void check_laws(const ScheduleSpec& spec, int devices, int microbatches, int ste
   Program program;
   Costs costs;
   try {
-    const int stages = spec.scheduler->place(devices, spec.knobs).stages();
+    const int stages = test::stages_for(spec, devices);
     costs = test::random_costs(random, stages, devices, transfer);
     if (shape == Shape::branches) test::branch(random, costs);
     program =

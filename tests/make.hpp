@@ -13,10 +13,24 @@ namespace stageline::test {
 
 inline ScheduleSpec spec(const std::string& text) { return parse_schedules(text).at(0); }
 
+/// How many stages to make costs for; of a scheduler that assigns them itself, some more than there
+/// are devices.
+inline int stages_for(const ScheduleSpec& spec, int devices) {
+  if (spec.scheduler->assign != nullptr) return devices + devices / 2 + 1;
+  return spec.scheduler->place(devices, spec.knobs).stages();
+}
+
+inline Placement placement_for(const ScheduleSpec& spec, int devices, const Costs& costs) {
+  if (spec.scheduler->assign == nullptr) return spec.scheduler->place(devices, spec.knobs);
+  return spec.scheduler->assign(
+      {costs, std::vector<double>(static_cast<std::size_t>(devices), 1), spec.knobs});
+}
+
 inline Problem problem_for(const ScheduleSpec& spec, int devices, Costs costs, int microbatches,
                            int steps = 1) {
   Problem problem;
-  problem.placement = spec.scheduler->place(devices, spec.knobs);
+  problem.placement = placement_for(spec, devices, costs);
+  problem.one_layer.assign(problem.placement.stage.size(), true);
   problem.costs = std::move(costs);
   problem.microbatches = microbatches;
   problem.steps = steps;

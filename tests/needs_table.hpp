@@ -25,21 +25,84 @@ inline Op plain(Op op) {
 }
 
 /// An edge of the stage graph, and how messages name it at both ends.
-struct Wire {
+struct EdgeWire {
   int from = 0;
   int to = 0;
   int among_outgoing = 0;  // the how-manieth of `from`
   int among_incoming = 0;  // of `to`
 };
-inline std::vector<Wire> wires_of(const Program& program) {
-  std::vector<Wire> all;
+inline std::vector<EdgeWire> wires_of(const Program& program) {
+  std::vector<EdgeWire> all;
   for (const StageEdge edge : program.edges) {
-    Wire wire{edge.from, edge.to, 0, 0};
-    for (const Wire& other : all) {
+    EdgeWire wire{edge.from, edge.to, 0, 0};
+    for (const EdgeWire& other : all) {
       wire.among_outgoing += other.from == wire.from ? 1 : 0;
       wire.among_incoming += other.to == wire.to ? 1 : 0;
     }
     all.push_back(wire);
+  }
+  return all;
+}
+
+/// Where the roles of a stage are: one device each, of I one a part.
+struct Roles {
+  explicit Roles(const StagePlace& place)
+      : forward(place.replicas.front()), input_grad(place.input_grad) {
+    apart = !place.input_grad.empty() || !place.weight_grad.empty();
+    weight_grad = place.weight_grad.empty() ? forward : place.weight_grad.front();
+    if (input_grad.empty()) input_grad.push_back(forward);
+  }
+  /// Devices that read the output gradient and the stash, each once: I's, then W's.
+  std::vector<int> readers() const {
+    std::vector<int> all;
+    for (const int device : input_grad) add(device, all);
+    add(weight_grad, all);
+    return all;
+  }
+  std::vector<int> stash_goes_to() const {
+    std::vector<int> all = readers();
+    all.erase(std::remove(all.begin(), all.end(), forward), all.end());
+    return all;
+  }
+  std::vector<int> weights_go_to() const {
+    std::vector<int> all;
+    add(forward, all);
+    for (const int device : input_grad) add(device, all);
+    all.erase(std::remove(all.begin(), all.end(), weight_grad), all.end());
+    return all;
+  }
+  static void add(int device, std::vector<int>& all) {
+    if (std::find(all.begin(), all.end(), device) == all.end()) all.push_back(device);
+  }
+
+  bool apart = false;
+  int forward = 0;
+  std::vector<int> input_grad;
+  int weight_grad = 0;
+};
+
+/// The gradient messages of a stage, in the order of their numbers: for every incoming edge each
+/// part of I to each reader. A reader of -1 is whoever has the micro-batch.
+struct GradientWay {
+  int from = 0;  // the stage that reads it
+  int part = 0;
+  int reader = -1;
+};
+inline std::vector<GradientWay> gradient_ways(const Program& program, int stage) {
+  std::vector<GradientWay> all;
+  for (const EdgeWire& wire : wires_of(program)) {
+    if (wire.to != stage) continue;
+    const Roles maker(program.placement.stage[static_cast<std::size_t>(stage)]);
+    const Roles reader(program.placement.stage[static_cast<std::size_t>(wire.from)]);
+    for (std::size_t part = 0; part < maker.input_grad.size(); ++part) {
+      if (!reader.apart) {
+        all.push_back({wire.from, static_cast<int>(part), -1});
+        continue;
+      }
+      for (const int device : reader.readers()) {
+        all.push_back({wire.from, static_cast<int>(part), device});
+      }
+    }
   }
   return all;
 }
@@ -60,44 +123,75 @@ class Table {
   std::vector<Op> needs(Op one) const {
     const int s = one.stage;
     const std::uint32_t m = one.microbatch;
+    const Roles roles(program_.placement.stage[one.stage]);
+    const int device = one.kind == OpKind::input_grad ? roles.input_grad.at(one.part)
+                       : one.kind == OpKind::forward  ? roles.forward
+                                                      : roles.weight_grad;
     std::vector<Op> all;
     switch (one.kind) {
       case OpKind::forward:
-        for (const Wire& wire : wires_) {
+        for (const EdgeWire& wire : wires_) {
           if (wire.to != s) continue;
           const Op sent = op(OpKind::send_forward, wire.from, m, wire.among_outgoing);
           all.push_back(has(sent) ? sent : op(OpKind::forward, wire.from, m));
         }
+        add_delayed_weights(s, m, roles.forward, all);
+        add_window(s, m, all);
+        if (const std::int64_t before = m - buffers(s); buffers(s) > 0 && before >= 0) {
+          const Op copied = op(OpKind::offload, s, static_cast<std::uint32_t>(before));
+          if (has(copied)) all.push_back(copied);
+        }
+        add_cycle_before(m + s, all);
         break;
       case OpKind::input_grad:
       case OpKind::backward:
-        add_stash(s, m, all);
-        add_output_gradient(s, m, all);
+        add_stash(s, m, device, all);
+        add_output_gradient(s, m, device, all);
+        if (roles.apart && program_.weights == WeightRule::stash) {
+          add_delayed_weights(s, m, device, all);
+        }
+        add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
       case OpKind::weight_grad:
-        add_stash(s, m, all);
+        add_stash(s, m, device, all);
         if (!program_.independent_w[one.stage] && has(op(OpKind::input_grad, s, m))) {
           add_gradient(s, m, all);
         } else {
-          add_output_gradient(s, m, all);
+          add_output_gradient(s, m, device, all);
         }
+        add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
       case OpKind::recompute:
       case OpKind::offload:
       case OpKind::send_forward:
+      case OpKind::send_stash:
         all.push_back(op(OpKind::forward, s, m));
         break;
       case OpKind::prefetch:
         all.push_back(op(OpKind::offload, s, m));
+        if (const std::int64_t before = m - buffers(s); buffers(s) > 0 && before >= 0) {
+          add_backward(s, static_cast<std::uint32_t>(before), all);
+        }
         break;
-      case OpKind::send_backward:
-        add_gradient(s, m, all);
+      case OpKind::send_weights:
+        all.push_back(op(OpKind::update, s, m));
         break;
+      case OpKind::send_backward: {
+        const GradientWay way = gradient_ways(program_, s).at(one.part);
+        add_part(s, m, way.part, all);
+        break;
+      }
       case OpKind::update:
         if (has(op(OpKind::reduce_grad, s, m, one.part))) {
           all.push_back(op(OpKind::reduce_grad, s, m, one.part));
         } else {
           add_weight_gradients(s, m, all);
+          const int delay = delay_of(s);
+          const std::int64_t reader = std::int64_t{m} + delay;
+          if (delay >= 0 && program_.weights == WeightRule::latest &&
+              reader < std::int64_t{program_.total_microbatches()}) {
+            all.push_back(op(OpKind::forward, s, static_cast<std::uint32_t>(reader)));
+          }
         }
         break;
       case OpKind::reduce_grad:
@@ -105,16 +199,83 @@ class Table {
         break;
       case OpKind::receive_forward:
       case OpKind::receive_backward:
+      case OpKind::receive_stash:
+      case OpKind::receive_weights:
         break;  // happens with its SEND
     }
     return all;
   }
 
  private:
-  void add_stash(int s, std::uint32_t m, std::vector<Op>& all) const {
+  int delay_of(int s) const {
+    return program_.delay.empty() ? -1 : program_.delay[static_cast<std::size_t>(s)];
+  }
+  std::int64_t buffers(int s) const {
+    const auto replicas = program_.placement.stage[static_cast<std::size_t>(s)].replicas.size();
+    const int each = program_.copies == Copies::free       ? 0
+                     : program_.copies == Copies::blocking ? 1
+                                                           : 2;
+    return each * static_cast<std::int64_t>(replicas);
+  }
+
+  void add_stash(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
+    const Roles roles(program_.placement.stage[static_cast<std::size_t>(s)]);
+    if (roles.apart && has(op(OpKind::prefetch, s, m))) {
+      return all.push_back(op(OpKind::prefetch, s, m));
+    }
+    const std::vector<int> ways = roles.stash_goes_to();
+    for (std::size_t i = 0; roles.apart && i < ways.size(); ++i) {
+      const Op sent = op(OpKind::send_stash, s, m, static_cast<int>(i));
+      if (ways[i] == device && has(sent)) return all.push_back(sent);
+    }
     all.push_back(op(OpKind::forward, s, m));
     for (const OpKind kind : {OpKind::recompute, OpKind::prefetch}) {
       if (has(op(kind, s, m))) all.push_back(op(kind, s, m));
+    }
+  }
+
+  // The update that makes the weights which F of m reads, or its arrival on the device.
+  void add_delayed_weights(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
+    const std::int64_t k = std::int64_t{m} - delay_of(s) - 1;
+    if (delay_of(s) < 0 || k < 0) return;
+    const auto number = static_cast<std::uint32_t>(k);
+    const std::vector<int> ways =
+        Roles(program_.placement.stage[static_cast<std::size_t>(s)]).weights_go_to();
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      const Op sent = op(OpKind::send_weights, s, number, static_cast<int>(i));
+      if (ways[i] == device && has(sent)) return all.push_back(sent);
+    }
+    if (has(op(OpKind::update, s, number))) all.push_back(op(OpKind::update, s, number));
+  }
+
+  void add_backward(int s, std::uint32_t m, std::vector<Op>& all) const {
+    for (const OpKind kind : {OpKind::backward, OpKind::weight_grad}) {
+      if (has(op(kind, s, m))) all.push_back(op(kind, s, m));
+    }
+    for (int part = 0; part <= max_parts; ++part) {
+      if (has(op(OpKind::input_grad, s, m, part))) {
+        all.push_back(op(OpKind::input_grad, s, m, part));
+      }
+    }
+  }
+
+  void add_window(int s, std::uint32_t m, std::vector<Op>& all) const {
+    const int window = program_.window.empty() ? 0 : program_.window[static_cast<std::size_t>(s)];
+    if (window > 0 && m >= static_cast<std::uint32_t>(window)) {
+      add_backward(s, m - static_cast<std::uint32_t>(window), all);
+    }
+  }
+
+  // Everything of the cycle before `cycle`.
+  void add_cycle_before(std::int64_t cycle, std::vector<Op>& all) const {
+    if (program_.clock != Clock::lockstep) return;
+    for (int s = 0; s < program_.stages(); ++s) {
+      for (std::uint32_t m = 0; m < program_.total_microbatches(); ++m) {
+        if (m + s == cycle - 1) all.push_back(op(OpKind::forward, s, m));
+        if (m + 2 * (program_.stages() - 1) - s != cycle - 1) continue;
+        all.push_back(op(OpKind::backward, s, m));
+        if (has(op(OpKind::update, s, m))) all.push_back(op(OpKind::update, s, m));
+      }
     }
   }
 
@@ -128,14 +289,24 @@ class Table {
     }
   }
 
-  void add_output_gradient(int s, std::uint32_t m, std::vector<Op>& all) const {
-    for (const Wire& wire : wires_) {
+  void add_part(int s, std::uint32_t m, int part, std::vector<Op>& all) const {
+    const Op one = op(OpKind::input_grad, s, m, part);
+    all.push_back(has(one) ? one : op(OpKind::backward, s, m));
+  }
+
+  void add_output_gradient(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
+    const bool apart = Roles(program_.placement.stage[static_cast<std::size_t>(s)]).apart;
+    for (const EdgeWire& wire : wires_) {
       if (wire.from != s) continue;
-      const Op sent = op(OpKind::send_backward, wire.to, m, wire.among_incoming);
-      if (has(sent)) {
-        all.push_back(sent);
-      } else {
-        add_gradient(wire.to, m, all);
+      const std::vector<GradientWay> ways = gradient_ways(program_, wire.to);
+      for (std::size_t i = 0; i < ways.size(); ++i) {
+        if (ways[i].from != s || (apart && ways[i].reader != device)) continue;
+        const Op sent = op(OpKind::send_backward, wire.to, m, static_cast<int>(i));
+        if (has(sent)) {
+          all.push_back(sent);
+        } else {
+          add_part(wire.to, m, ways[i].part, all);
+        }
       }
     }
   }
@@ -154,7 +325,7 @@ class Table {
   }
 
   const Program& program_;
-  std::vector<Wire> wires_;
+  std::vector<EdgeWire> wires_;
   std::set<Op> ops_;
 };
 

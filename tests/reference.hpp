@@ -22,12 +22,15 @@ class Prices {
   };
   Price of(Op one) const {
     const StageCosts& stage = costs_.stage[one.stage];
-    const int here = home(one.stage, one.microbatch);
+    const StagePlace& place = program_.placement.stage[one.stage];
+    const Roles roles(place);
+    const int here = roles.apart ? roles.forward : home(one.stage, one.microbatch);
+    const int there = roles.apart ? roles.weight_grad : here;
     switch (one.kind) {
       case OpKind::forward:
         return {stage.forward, {}};
       case OpKind::input_grad:
-        return {stage.input_grad, {}};
+        return {Time{share(stage.input_grad.count(), place, one.part)}, {}};
       case OpKind::weight_grad:
         return {stage.weight_grad, {}};
       case OpKind::backward:
@@ -39,7 +42,7 @@ class Prices {
       case OpKind::offload:
         return over(costs_.network.to_host[static_cast<std::size_t>(here)], stage.stash());
       case OpKind::prefetch:
-        return over(costs_.network.from_host[static_cast<std::size_t>(here)], stage.stash());
+        return over(costs_.network.from_host[static_cast<std::size_t>(there)], stage.stash());
       case OpKind::send_forward:
       case OpKind::send_backward:
         return message(one);
@@ -53,7 +56,21 @@ class Prices {
       }
       case OpKind::receive_forward:
       case OpKind::receive_backward:
+      case OpKind::receive_stash:
+      case OpKind::receive_weights:
         break;
+      case OpKind::send_weights:
+        return over(costs_.network.between(there, roles.weights_go_to().at(one.part)),
+                    stage.weights);
+      case OpKind::send_stash: {
+        const int to = roles.stash_goes_to().at(one.part);
+        Bytes bytes = to == roles.weight_grad ? stage.stash_weight_grad : Bytes{};
+        for (std::size_t part = 0; part < roles.input_grad.size(); ++part) {
+          if (roles.input_grad[part] != to) continue;
+          bytes += Bytes{share(stage.stash_input_grad.count, place, static_cast<int>(part))};
+        }
+        return over(costs_.network.between(here, to), bytes);
+      }
     }
     return {};
   }
@@ -71,23 +88,53 @@ class Prices {
     return {Time{std::llround(seconds * 1e12L)}, route.latency};
   }
 
+  // Of a divided I: rounded running sums, so that the parts add up.
+  static std::int64_t share(std::int64_t whole, const StagePlace& place, int part) {
+    if (place.share.size() < 2) return whole;
+    double sum = 0;
+    std::int64_t before = 0;
+    for (int i = 0;; ++i) {
+      sum += place.share[static_cast<std::size_t>(i)];
+      const bool last = i + 1 == static_cast<int>(place.share.size());
+      const std::int64_t now = last ? whole : std::llround(static_cast<double>(whole) * sum);
+      if (i == part) return now - before;
+      before = now;
+    }
+  }
+
+  int device(int stage, std::uint32_t m, int role_device) const {
+    const Roles roles(program_.placement.stage[static_cast<std::size_t>(stage)]);
+    return roles.apart ? role_device : home(stage, m);
+  }
+
   Price message(Op one) const {
-    const bool forward = one.kind == OpKind::send_forward;
+    const Roles here(program_.placement.stage[one.stage]);
+    if (one.kind == OpKind::send_forward) {
+      for (std::size_t e = 0; e < wires_.size(); ++e) {
+        if (wires_[e].from != one.stage || wires_[e].among_outgoing != one.part) continue;
+        const Roles next(program_.placement.stage[static_cast<std::size_t>(wires_[e].to)]);
+        return over(costs_.network.between(device(one.stage, one.microbatch, here.forward),
+                                           device(wires_[e].to, one.microbatch, next.forward)),
+                    costs_.edges[e].activation);
+      }
+      return {};
+    }
+    const GradientWay way = gradient_ways(program_, one.stage).at(one.part);
     for (std::size_t e = 0; e < wires_.size(); ++e) {
-      const Wire& wire = wires_[e];
-      const bool is_it = forward ? wire.from == one.stage && wire.among_outgoing == one.part
-                                 : wire.to == one.stage && wire.among_incoming == one.part;
-      if (!is_it) continue;
-      const int there = home(forward ? wire.to : wire.from, one.microbatch);
-      return over(costs_.network.between(home(one.stage, one.microbatch), there),
-                  forward ? costs_.edges[e].activation : costs_.edges[e].gradient);
+      if (wires_[e].from != way.from || wires_[e].to != one.stage) continue;
+      const int maker =
+          device(one.stage, one.microbatch, here.input_grad[static_cast<std::size_t>(way.part)]);
+      const int reader = way.reader < 0 ? home(way.from, one.microbatch) : way.reader;
+      return over(costs_.network.between(maker, reader),
+                  Bytes{share(costs_.edges[e].gradient.count, program_.placement.stage[one.stage],
+                              way.part)});
     }
     return {};
   }
 
   const Program& program_;
   const Costs& costs_;
-  std::vector<Wire> wires_;
+  std::vector<EdgeWire> wires_;
 };
 
 struct When {
@@ -115,7 +162,7 @@ inline std::map<Op, When> reference(const Program& program, const Costs& costs) 
   for (const auto& list : program.ops) {
     std::map<LaneKind, int> last;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const LaneKind lane = lane_of(list[i].kind);
+      const LaneKind lane = lane_of(program, list[i].kind);
       if (lane == LaneKind::receive) continue;
       Item item;
       item.ops.push_back(plain(list[i]));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/problem.hpp"
 
@@ -15,6 +16,59 @@ std::vector<std::string> device_names(const Cluster& cluster) {
   std::vector<std::string> names;
   for (const Device& device : cluster.devices) names.push_back(device.name);
   return names;
+}
+
+// Neighbouring units in the same place make one stage: by unit, its stage. A unit with parts of I,
+// or that nothing feeds (its I is not done), stays by itself.
+Partition joined(const Placement& placement, const std::vector<EdgeCosts>& edges) {
+  std::vector<bool> fed(placement.stage.size());
+  for (const EdgeCosts& edge : edges) fed[edge.edge.to] = true;
+  Partition partition;
+  for (std::size_t unit = 0; unit < placement.stage.size(); ++unit) {
+    const StagePlace& place = placement.stage[unit];
+    const bool whole = place.input_grad.size() <= 1 && place.input_grad == place.weight_grad;
+    const bool joins =
+        unit > 0 && fed[unit] && fed[unit - 1] && whole && place == placement.stage[unit - 1];
+    if (!joins) ++partition.stages;
+    partition.stage_of.push_back(partition.stages - 1);
+  }
+  return partition;
+}
+
+// A scheduler that assigns devices itself: every layer a unit, then those that are alike joined.
+Layout assigned(const Case& asked) {
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (asked.partition != "balanced") {
+    throw UsageError(fmt::format("{} cuts the model itself; leave --partition out (it is \"{}\")",
+                                 scheduler.name, asked.partition));
+  }
+  const int layers = static_cast<int>(asked.model.layers.size());
+  std::vector<int> each;
+  for (int layer = 0; layer + 1 < layers; ++layer) each.push_back(layer);
+  Placement on_one = straight_placement(layers);
+  for (StagePlace& place : on_one.stage) place.replicas = {0};
+  Cluster alike = asked.cluster;
+  std::vector<double> rates;
+  for (Device& device : alike.devices) {
+    rates.push_back(device.rate);
+    device.rate = 1;
+  }
+  const Costs units = stage_costs(asked.model, partition_from_cuts(each, layers), on_one, alike);
+  Layout layout;
+  layout.knobs = asked.spec.knobs;
+  const Placement placement = scheduler.assign({units, rates, layout.knobs});
+  layout.plan.partition = joined(placement, units.edges);
+  layout.placement.stage.resize(static_cast<std::size_t>(layout.plan.partition.stages));
+  layout.one_layer.assign(layout.placement.stage.size(), false);
+  for (std::size_t unit = 0; unit < placement.stage.size(); ++unit) {
+    const auto stage = static_cast<std::size_t>(layout.plan.partition.stage_of[unit]);
+    layout.one_layer[stage] = layout.placement.stage[stage].replicas.empty();
+    layout.placement.stage[stage] = placement.stage[unit];
+  }
+  layout.plan.replicas.assign(layout.placement.stage.size(), 1);
+  layout.plan.reason = fmt::format("{} stages, cut and assigned to devices by {}",
+                                   layout.plan.partition.stages, scheduler.name);
+  return layout;
 }
 
 }  // namespace
@@ -34,11 +88,14 @@ Layout lay_out(const Case& asked) {
     layout.plan = partition(asked.partition, request);
     return layout;
   }
+  if (asked.spec.scheduler->assign != nullptr) return assigned(asked);
   layout.knobs = asked.spec.knobs;
   const Scheduler& scheduler = *asked.spec.scheduler;
   layout.placement = scheduler.place(devices, layout.knobs);
   const auto replicas = layout.knobs.find("replicas");
   const bool free = replicas != layout.knobs.end() && replicas->second == "straight";
+  // Devices of a stage whose roles are apart are not counted one after another; its F's speed is
+  // taken for the cut.
   PartitionRequest request{asked.model, asked.cluster, layout.placement.stages(), free, "", {}};
   if (replicas != layout.knobs.end() && !free) {
     for (const StagePlace& place : layout.placement.stage) {
@@ -73,6 +130,8 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   problem.steps = steps;
   problem.devices = device_names(asked.cluster);
   for (const Device& device : asked.cluster.devices) problem.memory.push_back(device.memory);
+  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(host.memory);
+  problem.one_layer = layout.one_layer;
   problem.knobs = layout.knobs;
   Program program = asked.spec.scheduler->schedule(problem);
   if (asked.weights) program.weights = *asked.weights;

@@ -13,6 +13,7 @@ struct Layout {
   Placement placement;
   PartitionPlan plan;
   Knobs knobs;
+  std::vector<bool> one_layer;  // by stage; empty where the schedule does not ask
 };
 
 /// Throws UsageError when the partition and the schedule want different numbers of stages.

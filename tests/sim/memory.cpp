@@ -203,7 +203,7 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, from, w_end});
     }
   }
-  const std::vector<test::Wire> wires = test::wires_of(program);
+  const std::vector<test::EdgeWire> wires = test::wires_of(program);
   for (const auto& [op, when] : span) {
     if (lane_of(op.kind) == LaneKind::compute) {
       all.push_back({device[op], MemoryKind::workspace, costs.stage[op.stage].workspace, when.start,

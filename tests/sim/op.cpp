@@ -98,13 +98,16 @@ TEST_CASE("each kind has its lane") {
   CHECK(text ==
         "F compute\nI compute\nW compute\nB compute\nR compute\nU compute\nREDUCE_GRAD send\n"
         "SEND_F send\nRECV_F receive\nSEND_B send\nRECV_B receive\nOFFLOAD copy-out\n"
-        "PREFETCH copy-in\n");
+        "PREFETCH copy-in\nSEND_STASH send\nRECV_STASH receive\nSEND_WEIGHTS send\n"
+        "RECV_WEIGHTS receive\n");
 }
 
-TEST_CASE("only U and REDUCE_GRAD count updates") {
+TEST_CASE("only U, REDUCE_GRAD and the messages of weights count updates") {
   for (int kind = 0; kind < op_kinds; ++kind) {
     const auto one = static_cast<OpKind>(kind);
-    CHECK(counts_microbatches(one) != (one == OpKind::update || one == OpKind::reduce_grad));
+    const bool update = one == OpKind::update || one == OpKind::reduce_grad ||
+                        one == OpKind::send_weights || one == OpKind::receive_weights;
+    CHECK(counts_microbatches(one) != update);
   }
 }
 

@@ -90,8 +90,8 @@ TEST_CASE("weights have one of five rules") {
 TEST_CASE("an op that is none says what one looks like") {
   CHECK(with_ops("0F0 0Q0 0B0") ==
         "line 4, column 11: \"0Q0\" is not an op; write <stage><kind><micro-batch>[.part] with "
-        "kind F, I, W, B, R, U, SEND_F, RECV_F, SEND_B, RECV_B, OFFLOAD, PREFETCH or REDUCE_GRAD, "
-        "such as 0F3");
+        "kind F, I, W, B, R, U, SEND_F, RECV_F, SEND_B, RECV_B, OFFLOAD, PREFETCH, SEND_STASH, "
+        "RECV_STASH, SEND_WEIGHTS, RECV_WEIGHTS or REDUCE_GRAD, such as 0F3");
   CHECK(test::contains(with_ops("0F0\n   0F0,0B0"), "line 5, column 4: \"0F0,0B0\" is not an op"));
 }
 

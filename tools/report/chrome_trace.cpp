@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
+
+#include "sim/rules.hpp"
 
 #include "tools/report/weights.hpp"
 
@@ -114,19 +117,21 @@ void add_spans(Events& events, const Timeline& timeline, const Tids& tids) {
   }
 }
 
-// What a send and its receive have in common: direction, edge of the stage graph, micro-batch.
-using Message = std::tuple<bool, StageEdge, std::uint32_t>;
+// What a send and its receive have in common: cargo, wire, micro-batch or update.
+using Message = std::tuple<Cargo, int, std::uint32_t>;
 
-// The edge that a message op speaks of: the part-th of the stage's outgoing edges for SEND_F and
-// RECV_B, of its incoming ones for RECV_F and SEND_B.
-std::optional<StageEdge> edge_of(const std::vector<StageEdge>& edges, Op op) {
-  const bool outgoing = op.kind == OpKind::send_forward || op.kind == OpKind::receive_backward;
-  int before = 0;
-  for (const StageEdge& edge : edges) {
-    if ((outgoing ? edge.from : edge.to) != op.stage) continue;
-    if (before++ == op.part) return edge;
+std::string_view words(Cargo cargo) {
+  switch (cargo) {
+    case Cargo::activation:
+      return "activation";
+    case Cargo::gradient:
+      return "gradient";
+    case Cargo::stash:
+      return "stash";
+    case Cargo::weights:
+      return "weights";
   }
-  return std::nullopt;
+  return "";
 }
 
 // Where one end of a message is.
@@ -138,21 +143,16 @@ struct End {
 };
 
 void add_flows(Events& events, const Program& program, const Timeline& timeline, const Tids& tids) {
-  std::map<std::tuple<OpKind, std::uint16_t, int>, std::optional<StageEdge>> edges;  // by op, once
+  const StageGraph graph = stage_graph(program);
   std::map<Message, std::pair<std::vector<End>, std::vector<End>>> messages;
   for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
     for (std::size_t j = 0; j < timeline.lanes[i].size(); ++j) {
       const Span& span = timeline.lanes[i][j];
-      const OpKind kind = span.op.kind;
-      const bool forward = kind == OpKind::send_forward || kind == OpKind::receive_forward;
-      const bool send = kind == OpKind::send_forward || kind == OpKind::send_backward;
-      if (!forward && !send && kind != OpKind::receive_backward) continue;
-      const auto key = std::make_tuple(kind, span.op.stage, static_cast<int>(span.op.part));
-      auto known = edges.find(key);
-      if (known == edges.end()) known = edges.emplace(key, edge_of(program.edges, span.op)).first;
-      if (!known->second) continue;
-      auto& [sends, receives] = messages[{forward, *known->second, span.op.microbatch}];
-      (send ? sends : receives).push_back({i / lane_kinds, tids[i][j], span.start, span.end});
+      const std::optional<Cargo> cargo = cargo_of(span.op.kind);
+      if (!cargo || wire_of(graph, span.op) < 0) continue;
+      auto& [sends, receives] = messages[{*cargo, wire_of(graph, span.op), span.op.microbatch}];
+      (is_send(span.op.kind) ? sends : receives)
+          .push_back({i / lane_kinds, tids[i][j], span.start, span.end});
     }
   }
   std::size_t id = 0;
@@ -163,7 +163,7 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
     std::stable_sort(sends.begin(), sends.end(), earlier);
     std::stable_sort(receives.begin(), receives.end(), earlier);
     for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
-      const char* what = std::get<0>(message) ? "activation" : "gradient";
+      const std::string_view what = words(std::get<0>(message));
       // A receive posted before the send gets its arrow when the send starts: arrows point ahead.
       const Time arrival = std::max(sends[i].start, receives[i].start);
       if (arrival > receives[i].end) continue;  // measured clocks that disagree

@@ -36,6 +36,8 @@ constexpr std::array<Paint, tones> paints{{
     {"pu", "update",             "#8a72a3", "#b9a3cd", 'w'},
     {"sa", "activation message", "#2f7fb8", "#7cc3f0", 'w'},
     {"sg", "gradient message",   "#d9792f", "#ee935a", 'w'},
+    {"st", "stash message",      "#6f8f2f", "#b5cf6b", 'w'},
+    {"sw", "weights message",    "#4b2e63", "#9a7bb5", 'w'},
     {"sr", "gradient reduction", "#046a50", "#2fa284", 'w'},
     {"co", "offload",            "#8b5a86", "#c79ac2", 'w'},
     {"ci", "prefetch",           "#c79ac2", "#8b5a86", 'k'},
@@ -124,6 +126,12 @@ Tone tone_of(OpKind kind, bool pale) {
     case OpKind::send_backward:
     case OpKind::receive_backward:
       return Tone::gradient;
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+      return Tone::stash;
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return Tone::weights;
     case OpKind::offload:
       return Tone::offload;
     case OpKind::prefetch:

@@ -28,6 +28,8 @@ enum class Tone : std::uint8_t {
   pale_update,
   activation,  // messages
   gradient,
+  stash,
+  weights,
   reduce,
   offload,
   prefetch,
@@ -37,7 +39,7 @@ enum class Tone : std::uint8_t {
   link,
   other,
 };
-inline constexpr int tones = 22;
+inline constexpr int tones = 24;
 
 Tone tone_of(OpKind kind, bool pale);
 Tone tone_of(IdleKind kind);

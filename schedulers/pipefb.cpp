@@ -1,0 +1,223 @@
+// PipeFB: forward and backward on different nodes, and activations by way of the host's memory.
+// Rules rebuilt from the paper's abstract. An F-node does forwards only; as soon as a stash is made
+// it is copied out to the host, and its room is free when the copy has ended. A B-node holds the
+// master weights, does backward and update, and copies stashes in at the latest one backward ahead.
+// After each update it sends the weights to the F-node, which never waits for them: it reads the
+// newest that have arrived. A backward reads the weights that its forward read (kept on the
+// B-node), or the newest.
+//
+// Layers are cut into contiguous pieces twice, over n_F F-nodes and over n_B B-nodes, each side so
+// that its slowest node takes the least time (compute, copies, or sending weights, whichever is
+// most); the finer of both cuts are the stages. A stage has at most a window of mini-batches in
+// flight, ceil(its loop latency / the period), so that nothing waits without need; less where the
+// host's memory holds less, and then the F-node waits for room (back-pressure).
+//
+// figure: devices 2, stages 1, microbatches 6, F 1, I 1, W 1
+//   0 |01 2 3 4 5
+//   1 | aabbccddeeff
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "schedulers/partition/chain_cut.hpp"
+#include "schedulers/scheduler.hpp"
+#include "sim/engine.hpp"
+#include "sim/errors.hpp"
+#include "sim/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"nodes", "best or nF-nB", "best", "F-nodes and B-nodes, such as 2-4; best: the fastest split"},
+    {"backward", "stash|latest", "stash",
+     "a backward reads the weights that its forward read, or the newest"},
+    {"transfer", "full|half|blocking", "full",
+     "copies to and from the host: both ways at once, in turns, or while computing waits"},
+};
+
+struct Nodes {
+  int forward = 0;
+  int backward = 0;
+};
+
+// Nothing for "best".
+std::optional<Nodes> nodes_of(const std::string& text, int devices) {
+  if (text == "best") return std::nullopt;
+  Nodes nodes;
+  const char* const end = text.data() + text.size();
+  const auto [dash, first] = std::from_chars(text.data(), end, nodes.forward);
+  const bool dashed = first == std::errc{} && dash != end && *dash == '-';
+  const auto [rest, second] =
+      dashed ? std::from_chars(dash + 1, end, nodes.backward) : std::from_chars_result{end, first};
+  if (!dashed || second != std::errc{} || rest != end || nodes.forward < 1 || nodes.backward < 1) {
+    throw UsageError(fmt::format(
+        "pipefb: nodes are best, or F-nodes and B-nodes joined by '-', such as 2-4 (not \"{}\")",
+        text));
+  }
+  if (nodes.forward + nodes.backward != devices) {
+    throw UsageError(
+        fmt::format("pipefb: nodes={} are {} devices, but there are {}; give --devices {}", text,
+                    nodes.forward + nodes.backward, devices, nodes.forward + nodes.backward));
+  }
+  return nodes;
+}
+
+Bandwidth narrowest(const std::vector<Route>& routes) {
+  Bandwidth least = Bandwidth::unlimited();
+  for (const Route& route : routes) {
+    if (!route.bandwidth.is_unlimited() &&
+        (least.is_unlimited() || route.bandwidth.bytes_per_second < least.bytes_per_second)) {
+      least = route.bandwidth;
+    }
+  }
+  return least;
+}
+
+Placement assign(const Assignment& request) {
+  const Costs& costs = request.costs;
+  const int devices = static_cast<int>(request.rates.size());
+  if (devices < 2) {
+    throw UsageError("pipefb needs at least 2 devices, one F-node and one B-node (there is 1)");
+  }
+  const Bandwidth out = narrowest(costs.network.to_host);
+  const Bandwidth in = narrowest(costs.network.from_host);
+  const Bandwidth between = narrowest(costs.network.routes);
+  std::vector<SideBySide> forward;
+  std::vector<SideBySide> backward;
+  for (const StageCosts& layer : costs.stage) {
+    forward.push_back({layer.forward, transfer_time(layer.stash(), out), Time{}});
+    backward.push_back({layer.backward + layer.update, transfer_time(layer.stash(), in),
+                        transfer_time(layer.weights, between)});
+  }
+  const std::optional<Nodes> nodes = nodes_of(request.knobs.at("nodes"), devices);
+  const SplitCut cut = nodes ? split_cut(forward, backward, nodes->forward, nodes->backward)
+                             : split_cut(forward, backward, devices);
+  const int first_backward = static_cast<int>(cut.forward_last.size()) + 1;
+  Placement placement;
+  std::size_t f = 0;
+  std::size_t b = 0;
+  for (int s = 0; s < costs.stages(); ++s) {
+    StagePlace place;
+    place.replicas = {static_cast<int>(f)};
+    place.input_grad = place.weight_grad = {first_backward + static_cast<int>(b)};
+    placement.stage.push_back(place);
+    if (f < cut.forward_last.size() && cut.forward_last[f] == s) ++f;
+    if (b < cut.backward_last.size() && cut.backward_last[b] == s) ++b;
+  }
+  return placement;
+}
+
+// Everything but windows. Stages of a node in the order of their layers, backwards the other way.
+Program stream(const Problem& problem) {
+  const bool stash = problem.knobs.at("backward") == "stash";
+  Program program =
+      blank_program(problem, "pipefb", stash ? WeightRule::stash : WeightRule::latest);
+  const std::string& transfer = problem.knobs.at("transfer");
+  program.copies = transfer == "full"   ? Copies::full
+                   : transfer == "half" ? Copies::half
+                                        : Copies::blocking;
+  const auto add = [&](OpKind kind, int s, std::uint32_t m) {
+    Op op;
+    op.kind = kind;
+    op.stage = static_cast<std::uint16_t>(s);
+    op.microbatch = m;
+    program.ops[static_cast<std::size_t>(device_of(program.placement, op))].push_back(op);
+  };
+  for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
+    for (int s = 0; s < program.stages(); ++s) {
+      add(OpKind::forward, s, m);
+      add(OpKind::offload, s, m);
+    }
+    for (int s = program.stages() - 1; s >= 0; --s) {
+      add(OpKind::prefetch, s, m);
+      add(OpKind::backward, s, m);
+    }
+  }
+  return program;
+}
+
+// What the host's memory does not hold is taken from the stage that it slows down least.
+void fit_hosts(const Problem& problem, const std::vector<Time>& latency, std::vector<int>& window) {
+  const Network& network = problem.costs.network;
+  for (std::size_t h = 0; h < problem.host_memory.size(); ++h) {
+    if (!problem.host_memory[h]) continue;
+    while (true) {
+      double held = 0;
+      std::size_t best = window.size();
+      double least = 0;
+      for (std::size_t s = 0; s < window.size(); ++s) {
+        const auto f = static_cast<std::size_t>(problem.placement.stage[s].replicas[0]);
+        if (network.host[f] != static_cast<int>(h)) continue;
+        const auto stash = static_cast<double>(problem.costs.stage[s].stash().count);
+        held += stash * window[s];
+        if (window[s] == 1 || stash == 0) continue;
+        const double period = static_cast<double>(latency[s].count()) / (window[s] - 1);
+        if (best != window.size() && period >= least) continue;
+        best = s;
+        least = period;
+      }
+      if (held <= static_cast<double>(problem.host_memory[h]->count)) break;
+      if (best == window.size()) {
+        throw UsageError(fmt::format(
+            "pipefb: one mini-batch of activations is {}, more than the {} of host memory {}",
+            print(Bytes{static_cast<std::int64_t>(held)}), print(*problem.host_memory[h]),
+            network.hosts[h]));
+      }
+      --window[best];
+    }
+  }
+}
+
+// By stage ceil(loop latency / period): from the start of F to the end of B of a mini-batch that is
+// alone, and what the busiest lane has to do for each.
+std::vector<int> windows(const Problem& problem) {
+  Problem one = problem;
+  one.microbatches = one.steps = 1;
+  const Program alone = complete(stream(one), one.costs);
+  const TaskGraph graph = compile(alone, one.costs);
+  const TaskTimes times = sweep(graph);
+  std::vector<Time> latency(problem.placement.stage.size());
+  std::vector<Time> start(latency.size());
+  std::vector<Time> busy(graph.lanes.size());
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    const Op op = graph.op[task];
+    busy[graph.lane[task]] += graph.duration[task];
+    if (op.kind == OpKind::forward) start[op.stage] = start_of(graph, times, task);
+    if (op.kind == OpKind::backward) latency[op.stage] = end_of(graph, times, task);
+  }
+  const Time period = *std::max_element(busy.begin(), busy.end());
+  std::vector<int> window;
+  for (std::size_t s = 0; s < latency.size(); ++s) {
+    latency[s] -= start[s];
+    const std::int64_t most = std::int64_t{problem.microbatches} * problem.steps;
+    const std::int64_t wanted = period == Time{} ? 1 : (latency[s] + period - Time{1}) / period;
+    window.push_back(
+        static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most, 1))));
+  }
+  fit_hosts(problem, latency, window);
+  return window;
+}
+
+Program schedule(const Problem& problem) {
+  Program program = stream(problem);
+  program.window = windows(problem);
+  return program;
+}
+
+}  // namespace
+
+extern const Scheduler pipefb_scheduler;
+const Scheduler pipefb_scheduler = {
+    "pipefb",
+    "forward and backward on different nodes, activations through host memory (rebuilt)",
+    "PipeFB: pipelined training with forward and backward on different nodes (rules rebuilt)",
+    Synchrony::asynchronous,
+    knobs,
+    nullptr,
+    schedule,
+    assign,
+};
+
+}  // namespace stageline
