@@ -121,6 +121,9 @@ class DeviceAccount {
     for (std::size_t s = 0; s < tables.costs.stage.size(); ++s) {
       const StagePlace& place = tables.program.placement.stage[s];
       const StageCosts& costs = tables.costs.stage[s];
+      if (tables.program.correction == moving_average && updates_here(place)) {
+        add(MemoryKind::optimizer, costs.gradients);
+      }
       if (place.apart()) {
         add_copy(place, costs);
         continue;
@@ -225,6 +228,10 @@ class DeviceAccount {
     stash_peak_ = std::max(stash_peak_, held_here_);
   }
 
+  bool updates_here(const StagePlace& place) const {
+    const auto& homes = place.weight_grad.empty() ? place.replicas : place.weight_grad;
+    return std::find(homes.begin(), homes.end(), device_) != homes.end();
+  }
   const StagePlace& place_of(Op op) const { return tables_.program.placement.stage[op.stage]; }
   static bool is_backward(OpKind kind) {
     return kind == OpKind::backward || kind == OpKind::input_grad || kind == OpKind::weight_grad;
@@ -493,8 +500,10 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
   Tables tables(program, costs);
 
   std::vector<std::vector<VersionChange>> changes(timeline.devices.size());
-  const bool old_versions =
-      program.weights != WeightRule::flush && program.weights != WeightRule::latest;
+  // A moving average of the gradients takes the place of old versions.
+  const bool old_versions = program.weights != WeightRule::flush &&
+                            program.weights != WeightRule::latest &&
+                            program.correction != moving_average;
   if (old_versions) {
     const std::vector<StageVersions> versions = versions_of(program, timeline);
     for (std::size_t s = 0; s < versions.size(); ++s) {

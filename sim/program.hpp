@@ -79,6 +79,10 @@ int microbatches_per_update(const Program& program, int stage);
 /// How many updates the whole program holds for a stage.
 int updates(const Program& program, int stage);
 
+/// A correction that the memory account knows: old weights are rebuilt from a moving average of the
+/// gradients (LayerPipe2, arXiv 2512.08160), one buffer as large as they are, instead of kept.
+inline constexpr std::string_view moving_average = "moving_average";
+
 /// What an overlapped pair ends with: "(7F3;0B2)OVERLAP_F_B".
 inline constexpr std::string_view overlap_mark = "OVERLAP_F_B";
 
