@@ -1,6 +1,8 @@
-// stageline compare: a row a schedule, the synchronous ones first, and who wins and why.
+// stageline compare: a row a schedule, the synchronous ones first, and who wins and why; over a
+// sweep of devices also the chart of their speed-ups.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/errors.hpp"
@@ -8,10 +10,21 @@
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
+#include "tools/report/chart.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
 namespace {
+
+constexpr int chart_columns = 80;  // of the chart as text
+constexpr int chart_rows = 16;
+
+struct CompareFlags {
+  CommonFlags common;
+  std::string svg;
+  std::string theme = "auto";
+  int width = 1000;
+};
 
 std::string fit_text(const Outcome& outcome) {
   switch (outcome.fit) {
@@ -104,28 +117,86 @@ std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
   throw UsageError(last_error);
 }
 
-int compare(const CommonFlags& flags) {
-  const Setting setting = read_setting(flags);
-  std::vector<Row> rows = run_all(flags, setting);
-  bool fits = false;
-  for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
-  const int answer = fits ? 0 : 1;
-  if (!flags.json.empty()) write_file(flags.json, rows_json(setting, rows));
-  if (flags.json == "-") return answer;
-
-  const bool sweep = setting.device_counts.size() > 1;
-  std::vector<Outcome> outcomes;
-  bool any[2] = {false, false};
+// A series a schedule, in the order of the command line. What is not possible is a gap; what does
+// not fit into the memory is an open point.
+Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
+  Chart chart;
+  chart.title = "Speed-up over one device · " + setting.model.name;
+  chart.x.label = "devices";
+  chart.x.whole = true;
+  chart.y.label = "speed-up over one device";
+  chart.y.unit = "×";
+  chart.horizontal = {{1, "one device"}};
   for (const Row& row : rows) {
-    any[static_cast<std::size_t>(block_of(row))] = true;
-    if (row.outcome) outcomes.push_back(*row.outcome);
+    auto series = std::find_if(chart.series.begin(), chart.series.end(),
+                               [&](const Series& known) { return known.name == row.schedule; });
+    if (series == chart.series.end()) {
+      chart.series.push_back({row.schedule, SeriesStyle::line, {}});
+      series = chart.series.end() - 1;
+    }
+    ChartPoint point{static_cast<double>(row.asked.cluster.devices.size()), std::nullopt, false};
+    if (row.outcome) {
+      point.y = row.outcome->speedup;
+      point.open = row.outcome->fit == Fit::no;
+    }
+    series->points.push_back(point);
   }
-  if (!flags.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
-  for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    if (!any[static_cast<std::size_t>(synchrony)]) continue;
-    fmt::print("\n{}", block(rows, outcomes, synchrony, sweep));
+  return chart;
+}
+
+bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
+
+// The same with all that a reader must know who sees nothing but the picture.
+Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row>& rows,
+                      const std::string& link) {
+  // "4 micro-batches a device" may differ from row to row.
+  const auto [least, most] = std::minmax_element(
+      rows.begin(), rows.end(),
+      [](const Row& a, const Row& b) { return a.asked.microbatches < b.asked.microbatches; });
+  const int low = least->asked.microbatches;
+  const int high = most->asked.microbatches;
+  const Model& model = setting.model;
+  const std::string sample = model.sample.empty() ? "sample" : model.sample;
+  const std::string size =
+      model.batch > 0 ? fmt::format(" of {} {}{}", model.batch, sample, model.batch == 1 ? "" : "s")
+                      : "";
+  const std::string count =
+      low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
+  chart.subtitle = fmt::format("{} layers · {} micro-batches{} a step · cut: {}",
+                               model.layers.size(), count, size, rows.front().asked.partition);
+  if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
+    chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
   }
-  if (flags.quiet) return answer;
+  if (low < high) {
+    chart.footnotes.push_back("Micro-batches a step grow with the devices, four to each.");
+  }
+  chart.footnotes.push_back(
+      fmt::format("Costs of {}: {}.", model.name, described(model.provenance)));
+  const ClusterChoice& cluster = setting.cluster;
+  if (cluster.fixed) {
+    chart.footnotes.push_back(
+        fmt::format("Cluster: the first devices of {}.", cluster.fixed->name));
+  } else if (!link.empty()) {
+    chart.footnotes.push_back(fmt::format("Cluster: equal devices with ports of {}.", link));
+  }
+  for (const std::string& note : notes(setting)) {
+    chart.footnotes.push_back("Note: " + note + (!note.empty() && note.back() == '.' ? "" : "."));
+  }
+  return chart;
+}
+
+void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
+  SvgOptions options;
+  options.width = flags.width;
+  options.theme = flags.theme == "light"  ? Theme::light
+                  : flags.theme == "dark" ? Theme::dark
+                                          : Theme::automatic;
+  write_file(flags.svg, chart_svg(with_provenance(speedup_chart(setting, rows), setting, rows,
+                                                  flags.common.link),
+                                  options));
+}
+
+void print_notes(const Setting& setting, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> said = notes(setting);
   for (const Outcome& outcome : outcomes) {
     if (!outcome.consistent()) {
@@ -138,6 +209,51 @@ int compare(const CommonFlags& flags) {
   for (std::size_t i = 0; i < said.size(); ++i) {
     fmt::print("{}note: {}\n", i == 0 ? "\n" : "", said[i]);
   }
+}
+
+int compare(const CompareFlags& flags) {
+  const CommonFlags& common = flags.common;
+  const Setting setting = read_setting(common);
+  const bool sweep = setting.device_counts.size() > 1;
+  if (!flags.svg.empty() && !sweep) {
+    throw UsageError(fmt::format(
+        "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
+        "there is one number, {}; give --devices FROM..TO, such as 2..16",
+        setting.device_counts.front()));
+  }
+  if (flags.svg == "-" && common.json == "-") {
+    throw UsageError("only one of --json and --svg can go to standard output (-)");
+  }
+  const std::vector<Row> rows = run_all(common, setting);
+  bool fits = false;
+  for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
+  const int answer = fits ? 0 : 1;
+  if (!common.json.empty()) write_file(common.json, rows_json(setting, rows));
+  if (!flags.svg.empty()) write_svg(flags, setting, rows);
+  if (common.json == "-" || flags.svg == "-") return answer;
+
+  std::vector<Outcome> outcomes;
+  bool any[2] = {false, false};
+  for (const Row& row : rows) {
+    any[static_cast<std::size_t>(block_of(row))] = true;
+    if (row.outcome) outcomes.push_back(*row.outcome);
+  }
+  if (!common.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
+  for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
+    if (!any[static_cast<std::size_t>(synchrony)]) continue;
+    fmt::print("\n{}", block(rows, outcomes, synchrony, sweep));
+  }
+  if (sweep) {
+    Chart chart = speedup_chart(setting, rows);
+    chart.title.clear();  // the heading says it
+    if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
+      chart.footnotes.emplace_back("Small letters: does not fit into the memory of the devices.");
+    }
+    fmt::print("\n{}", chart_text(chart, chart_columns, chart_rows));
+  }
+  if (common.quiet) return answer;
+  print_notes(setting, outcomes);
+  if (!flags.svg.empty()) fmt::print("wrote {}\n", flags.svg);
   return answer;
 }
 
@@ -145,11 +261,23 @@ int compare(const CommonFlags& flags) {
 
 void add_compare(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("compare", "Compare schedules (the main job)");
-  const auto flags = std::make_shared<CommonFlags>();
-  add_case_flags(*command, *flags, Many::yes);
+  const auto flags = std::make_shared<CompareFlags>();
+  add_case_flags(*command, flags->common, Many::yes);
+  CLI::Option* const svg = command->add_option(
+      "--svg", flags->svg,
+      "of a sweep: write the speed-ups over the devices as an SVG file, or - for stdout");
+  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark; default auto")
+      ->check(CLI::IsMember({"auto", "light", "dark"}))
+      ->needs(svg);
+  command->add_option("--width", flags->width, "of the SVG in pixels; default 1000")
+      ->check(CLI::Range(400, 10000))
+      ->needs(svg);
   command->footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
-      "ranks all schedules on 8 H100s. Exit code 1: none fits into the memory.");
+      "ranks all schedules on 8 H100s. Exit code 1: none fits into the memory.\n"
+      "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
+      "sweep.svg\n"
+      "ranks two on 2 to 16 devices and draws their speed-ups.");
   command->callback([flags, &exit_code] { exit_code = compare(*flags); });
 }
 
