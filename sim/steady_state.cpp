@@ -1,37 +1,21 @@
+// The event graph of a run: what waits for what, round by round.
 #include "sim/steady_state.hpp"
 
 #include <algorithm>
-#include <array>
-#include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/howard_cycle_ratio.hpp>
-#include <map>
-#include <tuple>
+#include <cstdlib>
 #include <utility>
 
 namespace stageline {
 namespace {
 
-// What repeats: an op by kind, stage and part, and which one of the round it is.
-using Key = std::tuple<OpKind, int, int, std::uint32_t>;
-using Family = std::tuple<OpKind, int, int>;
+constexpr std::uint32_t never = 0xffffffff;
 
-Family family_of(Op op) { return {op.kind, op.stage, int{op.part}}; }
-
+// What repeats is an op by kind, stage and part, and by which one of the round it is.
 class Rounds {
  public:
-  Rounds(const TaskGraph& graph, const TaskTimes& times, int microbatches, int round)
-      : graph_(graph) {
-    std::map<Family, std::uint32_t> numbers;  // updates have fewer than there are micro-batches
-    for (const Op op : graph.op) {
-      std::uint32_t& most = numbers[family_of(op)];
-      most = std::max(most, op.microbatch + 1);
-    }
-    for (const auto& [family, count] : numbers) {
-      const std::uint64_t in_round = std::uint64_t{count} * static_cast<std::uint64_t>(round);
-      const auto all = static_cast<std::uint64_t>(microbatches);
-      whole_ = whole_ && in_round >= all && in_round % all == 0;
-      in_round_[family] = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, in_round / all));
-    }
+  Rounds(const TaskGraph& graph, const TaskTimes& times, int microbatches, int round) {
+    count_families(graph, microbatches, round);
+    if (!whole_) return;
     // Counting begins at one moment for all, so that nobody waits for a round to come: whatever
     // starts from then on is waited for by what starts from then on.
     const auto middle = static_cast<std::uint32_t>(microbatches / round / 2 * round);
@@ -42,196 +26,193 @@ class Rounds {
         begin = start_of(graph, times, t);
       }
     }
+    std::vector<std::uint32_t> first(keys_, never);  // round
+    round_of_.resize(graph.tasks());
+    key_of_.resize(graph.tasks());
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
+      const Op op = graph.op[t];
+      const std::size_t f = family(op);
+      round_of_[t] = op.microbatch / in_round_[f];
+      key_of_[t] = first_key_[f] + op.microbatch % in_round_[f];
       if (start_of(graph, times, t) < begin) continue;
-      node_.try_emplace(key_of(t), 0);
-      const std::int64_t number = count_of(t);
-      const auto [first, unseen] = first_.try_emplace(key_of(t), number);
-      if (!unseen) first->second = std::min(first->second, number);
+      first[key_of_[t]] = std::min(first[key_of_[t]], static_cast<std::uint32_t>(round_of_[t]));
     }
-    std::uint32_t next = 0;
-    for (auto& [key, node] : node_) node = next++;
+    for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
+      if (first[key_of_[t]] == never) continue;
+      round_of_[t] -= first[key_of_[t]];
+      if (round_of_[t] == 0) first_tasks_.push_back(t);
+    }
+    // In order of time, so that who waits within a round comes behind whom it waits for.
+    std::sort(first_tasks_.begin(), first_tasks_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::pair(start_of(graph, times, a), a) < std::pair(start_of(graph, times, b), b);
+    });
+    node_.assign(keys_, never);
+    for (std::uint32_t n = 0; n < first_tasks_.size(); ++n) node_[key_of_[first_tasks_[n]]] = n;
   }
 
   bool whole() const { return whole_; }
-  std::size_t nodes() const { return node_.size(); }
-
-  // Nothing for what is over before the counting begins and never comes again.
-  std::optional<std::uint32_t> node(std::uint32_t task) const {
-    const auto found = node_.find(key_of(task));
-    if (found == node_.end()) return std::nullopt;
-    return found->second;
-  }
-  std::int64_t round(std::uint32_t task) const { return count_of(task) - first_.at(key_of(task)); }
+  /// By node, its task in round 0.
+  const std::vector<std::uint32_t>& first_tasks() const { return first_tasks_; }
+  /// `never` for what is over before the counting begins and does not come again.
+  std::uint32_t node(std::uint32_t task) const { return node_[key_of_[task]]; }
+  std::int64_t round(std::uint32_t task) const { return round_of_[task]; }
 
  private:
-  std::uint32_t in_round(std::uint32_t task) const {
-    return in_round_.at(family_of(graph_.op[task]));
-  }
-  Key key_of(std::uint32_t task) const {
-    const Op op = graph_.op[task];
-    return {op.kind, op.stage, int{op.part}, op.microbatch % in_round(task)};
-  }
-  std::int64_t count_of(std::uint32_t task) const {
-    return graph_.op[task].microbatch / in_round(task);
+  std::size_t family(Op op) const {
+    return (static_cast<std::size_t>(op.kind) * stages_ + op.stage) * parts_ + op.part;
   }
 
-  const TaskGraph& graph_;
-  std::map<Family, std::uint32_t> in_round_;
-  std::map<Key, std::uint32_t> node_;
-  std::map<Key, std::int64_t> first_;  // round
+  // How many of each family a round holds: updates are fewer than micro-batches.
+  void count_families(const TaskGraph& graph, int microbatches, int round) {
+    for (const Op op : graph.op) {
+      stages_ = std::max(stages_, std::size_t{op.stage} + 1);
+      parts_ = std::max(parts_, std::size_t{op.part} + 1);
+    }
+    std::vector<std::int64_t> numbers(op_kinds * stages_ * parts_);
+    for (const Op op : graph.op) {
+      numbers[family(op)] = std::max(numbers[family(op)], std::int64_t{op.microbatch} + 1);
+    }
+    for (const std::int64_t count : numbers) {
+      const std::int64_t share =
+          (2 * count * round + microbatches) / (2 * microbatches);  // nearest
+      // At the ends there may be a few more or less.
+      const std::int64_t off = std::abs(count * round - share * microbatches);
+      whole_ = whole_ && (count == 0 || (share > 0 && off <= 2 * std::int64_t{round}));
+      in_round_.push_back(static_cast<std::uint32_t>(share));
+      first_key_.push_back(keys_);
+      keys_ += static_cast<std::uint32_t>(share);
+    }
+  }
+
+  std::size_t stages_ = 0;
+  std::size_t parts_ = 0;
+  std::vector<std::uint32_t> in_round_;   // by family
+  std::vector<std::uint32_t> first_key_;  // by family
+  std::uint32_t keys_ = 0;
+  std::vector<std::uint32_t> key_of_;   // by task
+  std::vector<std::int64_t> round_of_;  // by task
+  std::vector<std::uint32_t> node_;     // by key
+  std::vector<std::uint32_t> first_tasks_;
   bool whole_ = true;
 };
 
-// Tasks that wait for each other: by need, by lane, by resource.
-template <typename Visit>
-void for_each_wait(const TaskGraph& graph, const TaskTimes& times, Visit visit) {
-  const auto lag = [&](std::uint32_t t) { return graph.paths[graph.path_of[t]].lag; };
-  for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-    for (std::uint32_t k = graph.need_begin[t]; k < graph.need_begin[t + 1]; ++k) {
-      visit(graph.need[k], t, graph.duration[graph.need[k]] + lag(graph.need[k]));
+// Who waits for whom: by need, by lane, by resource.
+class Waits {
+ public:
+  Waits(const TaskGraph& graph, const TaskTimes& times)
+      : graph_(graph), in_lane_(graph.tasks(), never) {
+    for (std::size_t l = 0; l + 1 < graph.lane_begin.size(); ++l) {
+      for (std::uint32_t k = graph.lane_begin[l] + 1; k < graph.lane_begin[l + 1]; ++k) {
+        in_lane_[graph.lane_task[k]] = graph.lane_task[k - 1];
+      }
+    }
+    if (!shares_resources(graph)) return;
+    std::vector<std::vector<std::uint32_t>> users(graph.resources.size());
+    for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
+      for (const std::uint32_t r : graph.paths[graph.path_of[t]].resources) users[r].push_back(t);
+    }
+    for (std::vector<std::uint32_t>& order : users) {
+      std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::pair(start_of(graph, times, a), a) < std::pair(start_of(graph, times, b), b);
+      });
+      for (std::size_t i = 1; i < order.size(); ++i) turns_.push_back({order[i], order[i - 1]});
+    }
+    std::sort(turns_.begin(), turns_.end());
+  }
+
+  template <typename Visit>
+  void of(std::uint32_t task, Visit visit) const {
+    for (std::uint32_t k = graph_.need_begin[task]; k < graph_.need_begin[task + 1]; ++k) {
+      const std::uint32_t need = graph_.need[k];
+      visit(need, graph_.duration[need] + graph_.paths[graph_.path_of[need]].lag, Wait::need);
+    }
+    const std::uint32_t before = in_lane_[task];
+    if (before != never) visit(before, graph_.duration[before], Wait::lane);
+    const std::pair<std::uint32_t, std::uint32_t> least{task, 0};
+    for (auto turn = std::lower_bound(turns_.begin(), turns_.end(), least);
+         turn != turns_.end() && turn->first == task; ++turn) {
+      visit(turn->second, graph_.duration[turn->second], Wait::resource);
     }
   }
-  for (std::size_t l = 0; l + 1 < graph.lane_begin.size(); ++l) {
-    for (std::uint32_t k = graph.lane_begin[l] + 1; k < graph.lane_begin[l + 1]; ++k) {
-      const std::uint32_t before = graph.lane_task[k - 1];
-      visit(before, graph.lane_task[k], graph.duration[before]);
-    }
-  }
-  if (!shares_resources(graph)) return;
-  std::vector<std::vector<std::uint32_t>> users(graph.resources.size());
-  for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-    for (const std::uint32_t r : graph.paths[graph.path_of[t]].resources) users[r].push_back(t);
-  }
-  for (std::vector<std::uint32_t>& order : users) {
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair(start_of(graph, times, a), a) < std::pair(start_of(graph, times, b), b);
-    });
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      visit(order[i - 1], order[i], graph.duration[order[i - 1]]);
-    }
-  }
-}
 
-__extension__ using Wide = __int128;
-
-// A cycle whose ratio exceeds time / rounds, as edge numbers, or none: a positive cycle of the
-// weights time_e · rounds − rounds_e · time (Bellman and Ford).
-std::vector<std::size_t> better_cycle(const EventGraph& graph, const Period& period) {
-  const std::size_t nodes = graph.op.size();
-  std::vector<Wide> far(nodes, 0);
-  std::vector<std::size_t> by(nodes, graph.edges.size());
-  std::size_t last = nodes;
-  for (std::size_t pass = 0; pass <= nodes; ++pass) {
-    last = nodes;
-    for (std::size_t e = 0; e < graph.edges.size(); ++e) {
-      const EventGraph::Edge& edge = graph.edges[e];
-      const Wide weight =
-          Wide{edge.time.count()} * period.rounds - Wide{edge.rounds} * period.time.count();
-      if (far[edge.from] + weight <= far[edge.to]) continue;
-      far[edge.to] = far[edge.from] + weight;
-      by[edge.to] = e;
-      last = edge.to;
-    }
-    if (last == nodes) return {};
-  }
-  for (std::size_t i = 0; i < nodes; ++i) last = graph.edges[by[last]].from;  // now on the cycle
-  std::vector<std::size_t> cycle;
-  std::size_t at = last;
-  do {
-    cycle.push_back(by[at]);
-    at = graph.edges[by[at]].from;
-  } while (at != last);
-  std::reverse(cycle.begin(), cycle.end());
-  return cycle;
-}
-
-Period summed(const EventGraph& graph, const std::vector<std::size_t>& cycle) {
-  Period period{Time{}, 0, {}};
-  for (const std::size_t e : cycle) {
-    period.time += graph.edges[e].time;
-    period.rounds += graph.edges[e].rounds;
-    period.cycle.push_back(graph.op[graph.edges[e].from]);
-  }
-  return period;
-}
-
-// Howard's answer, in order. It may be one of several equals, and wrong in the last digits.
-std::vector<std::size_t> howard(const EventGraph& graph) {
-  using Weights =
-      boost::property<boost::edge_weight_t, double,
-                      boost::property<boost::edge_weight2_t, double,
-                                      boost::property<boost::edge_index_t, std::size_t>>>;
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS,
-                                      boost::no_property, Weights>;
-  Graph g(graph.op.size());
-  for (std::size_t e = 0; e < graph.edges.size(); ++e) {
-    const EventGraph::Edge& edge = graph.edges[e];
-    boost::add_edge(
-        edge.from, edge.to,
-        Weights(static_cast<double>(edge.time.count()), {static_cast<double>(edge.rounds), {e}}),
-        g);
-  }
-  std::vector<boost::graph_traits<Graph>::edge_descriptor> found;
-  boost::maximum_cycle_ratio(g, boost::get(boost::vertex_index, g),
-                             boost::get(boost::edge_weight, g), boost::get(boost::edge_weight2, g),
-                             &found);
-  std::vector<std::size_t> cycle;
-  for (const auto& edge : found) cycle.push_back(boost::get(boost::edge_index, g, edge));
-  return cycle;
-}
+ private:
+  const TaskGraph& graph_;
+  std::vector<std::uint32_t> in_lane_;                          // by task: the one before
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> turns_;  // on a resource: task, one before
+};
 
 }  // namespace
 
+std::string_view name(Wait wait) {
+  switch (wait) {
+    case Wait::need:
+      return "need";
+    case Wait::lane:
+      return "lane";
+    case Wait::resource:
+      return "link";
+  }
+  return "";
+}
+
 std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& times,
                                       int microbatches, int round) {
-  constexpr std::int64_t looked_at = 3;
-  if (round < 1 || microbatches / round < 2 * looked_at + 1) return std::nullopt;
+  if (round < 1 || microbatches / round < 3) return std::nullopt;
+  const std::int64_t looked_at = microbatches / round < 7 ? 2 : 3;
   const Rounds rounds(graph, times, microbatches, round);
   if (!rounds.whole()) return std::nullopt;
-  EventGraph result;
-  result.op.resize(rounds.nodes());
-  result.lane.resize(rounds.nodes());
-  result.duration.resize(rounds.nodes());
+  const std::vector<std::uint32_t>& first = rounds.first_tasks();
+  const std::size_t nodes = first.size();
+  std::vector<std::uint32_t> task(nodes * static_cast<std::size_t>(looked_at), never);
   for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
-    const auto node = rounds.node(t);
-    if (!node || rounds.round(t) != 0) continue;
-    result.op[*node] = graph.op[t];
-    result.lane[*node] = graph.lane[t];
-    result.duration[*node] = graph.duration[t];
+    if (rounds.node(t) == never || rounds.round(t) < 0 || rounds.round(t) >= looked_at) continue;
+    task[static_cast<std::size_t>(rounds.round(t)) * nodes + rounds.node(t)] = t;
   }
-  std::array<std::vector<EventGraph::Edge>, looked_at> seen;
-  bool forwards = true;
-  for_each_wait(graph, times, [&](std::uint32_t from, std::uint32_t to, Time time) {
-    const auto source = rounds.node(from);
-    const auto target = rounds.node(to);
-    if (!source || !target) return;
-    const std::int64_t at = rounds.round(to);
-    if (at < 0 || at >= looked_at) return;
-    const std::int64_t apart = at - rounds.round(from);
-    forwards = forwards && apart >= 0;
-    seen[static_cast<std::size_t>(at)].push_back(
-        {*source, *target, static_cast<std::uint32_t>(std::max<std::int64_t>(apart, 0)), time});
-  });
-  for (std::vector<EventGraph::Edge>& edges : seen) {
+  const Waits waits(graph, times);
+  bool backwards = false;
+  const auto edges_into = [&](std::uint32_t to, std::vector<EventGraph::Edge>& edges) {
+    edges.clear();
+    waits.of(to, [&](std::uint32_t from, Time time, Wait wait) {
+      if (rounds.node(from) == never) return;
+      const std::int64_t apart = rounds.round(to) - rounds.round(from);
+      backwards = backwards || apart < 0;
+      edges.push_back({rounds.node(from), rounds.node(to),
+                       static_cast<std::uint32_t>(std::max<std::int64_t>(apart, 0)), time, wait});
+    });
     std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  };
+  EventGraph result;
+  std::vector<EventGraph::Edge> own;
+  std::vector<EventGraph::Edge> again;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    result.op.push_back(graph.op[first[n]]);
+    result.lane.push_back(graph.lanes[graph.lane[first[n]]]);
+    result.path.push_back(graph.path_of[first[n]]);
+    result.duration.push_back(graph.duration[first[n]]);
+    edges_into(first[n], own);
+    for (std::size_t k = 1; k < static_cast<std::size_t>(looked_at); ++k) {
+      const std::uint32_t later = task[k * nodes + n];
+      if (later == never) return std::nullopt;
+      edges_into(later, again);
+      if (own != again || backwards) return std::nullopt;
+    }
+    result.edges.insert(result.edges.end(), own.begin(), own.end());
   }
-  if (!forwards || seen[0] != seen[1] || seen[1] != seen[2]) return std::nullopt;
-  result.edges = std::move(seen[0]);
   return result;
 }
 
-Period period_of(const EventGraph& graph) {
-  Period period;
-  if (graph.edges.empty()) return period;
-  const std::vector<std::size_t> first = howard(graph);
-  if (!first.empty()) period = summed(graph, first);
-  while (true) {
-    const std::vector<std::size_t> better = better_cycle(graph, period);
-    if (better.empty()) return period;
-    period = summed(graph, better);
+EventGraph with_free_links(EventGraph events) {
+  const auto sent = [&](std::uint32_t node) { return events.lane[node].kind == LaneKind::send; };
+  std::vector<EventGraph::Edge>& edges = events.edges;
+  const auto in_turn = [](const EventGraph::Edge& edge) { return edge.wait == Wait::resource; };
+  edges.erase(std::remove_if(edges.begin(), edges.end(), in_turn), edges.end());
+  for (EventGraph::Edge& edge : edges) {
+    if (sent(edge.from)) edge.time = Time{};
   }
+  for (std::uint32_t n = 0; n < events.op.size(); ++n) {
+    if (sent(n)) events.duration[n] = Time{};
+  }
+  return events;
 }
 
 }  // namespace stageline

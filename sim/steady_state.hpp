@@ -12,7 +12,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/engine.hpp"
@@ -22,33 +22,57 @@
 
 namespace stageline {
 
+/// Why one task waits for another.
+enum class Wait : std::uint8_t {
+  need,      // for what it makes
+  lane,      // for its turn in the lane
+  resource,  // for its turn on a link that both use
+};
+
+std::string_view name(Wait wait);
+
 struct EventGraph {
   struct Edge {
     std::uint32_t from = 0;
     std::uint32_t to = 0;
     std::uint32_t rounds = 0;  // `to` waits for the `from` of so many rounds ago
     Time time{};               // from the start of `from` to the earliest start of `to`
+    Wait wait = Wait::need;
     friend auto operator<=>(const Edge&, const Edge&) = default;
   };
   std::vector<Op> op;               // of one round, as they stand in the middle of the run
-  std::vector<std::uint16_t> lane;  // parallel to `op`: index into the task graph's lanes
+  std::vector<Lane> lane;           // parallel to `op`
+  std::vector<std::uint16_t> path;  // parallel to `op`: index into the task graph's paths
   std::vector<Time> duration;       // parallel to `op`
-  std::vector<Edge> edges;
+  std::vector<Edge> edges;          // those of 0 rounds go from a lower node to a higher one
 };
 
 /// The event graph of a run of `microbatches` micro-batches, `round` of which make a round (all
-/// replicas once; or a flushed step). Looks at three rounds in the middle; nothing when they are
-/// not alike, or when there are fewer than seven. Of tasks that share a resource each waits for the
-/// one that `times` shows before it: that order is taken as given.
+/// replicas once; or a flushed step). Looks at three rounds in the middle (at two, when there are
+/// fewer than seven); nothing when they are not alike, or when there are fewer than three. Of tasks
+/// that share a resource each waits for the one that `times` shows before it: that order is taken
+/// as given. O(tasks), and sorting where resources are shared.
 std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& times,
                                       int microbatches, int round);
 
+/// The same order as if every message and reduction took no time, and nobody waited for a link.
+EventGraph with_free_links(EventGraph events);
+
+/// One op of a cycle, and how the next one waits for it.
+struct Turn {
+  Op op;
+  Lane lane;
+  Wait wait = Wait::need;
+  std::uint32_t rounds = 0;  // the next one is of so many rounds later
+  Time time{};               // from its start to the next one's
+};
+
 /// `time` for every `rounds` rounds, exactly; `cycle`: the ops in whose waiting for each other that
-/// lies, in order, the last of which the first waits for.
+/// lies, in order, the first of which waits for the last.
 struct Period {
   Time time{};
   std::int64_t rounds = 1;
-  std::vector<Op> cycle;
+  std::vector<Turn> cycle;
 };
 
 /// The maximum cycle ratio: Howard's policy iteration (Boost.Graph) in floating point, the cycle

@@ -4,13 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "sim/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/needs_table.hpp"
+#include "tests/specs.hpp"
 
 namespace stageline {
 namespace {
@@ -22,6 +25,7 @@ EventGraph events(std::size_t nodes, std::vector<EventGraph::Edge> edges) {
   EventGraph graph;
   for (std::size_t i = 0; i < nodes; ++i) {
     graph.op.push_back(test::op(OpKind::forward, static_cast<int>(i), 0));
+    graph.lane.emplace_back();
   }
   graph.edges = std::move(edges);
   return graph;
@@ -29,7 +33,7 @@ EventGraph events(std::size_t nodes, std::vector<EventGraph::Edge> edges) {
 
 std::string words(const Period& period) {
   std::string text;
-  for (const Op op : period.cycle) text += (text.empty() ? "" : " ") + print(op);
+  for (const Turn& turn : period.cycle) text += (text.empty() ? "" : " ") + print(turn.op);
   return text;
 }
 
@@ -158,12 +162,195 @@ TEST_CASE("a flushed step repeats too, with the step as its round") {
 
 TEST_CASE("what is too short to repeat, or whose round is another, has no event graph") {
   const Costs costs = uniform_costs(2, 2, Time{1}, Time{1}, Time{1});
-  const Ran ran = test::run_schedule("pipedream", 2, costs, 6);
-  CHECK_FALSE(event_graph(ran.graph, ran.times, 6, 1));
-  CHECK_FALSE(event_graph(ran.graph, ran.times, 6, 0));
+  const Ran ran = test::run_schedule("pipedream", 2, costs, 2);
+  CHECK_FALSE(event_graph(ran.graph, ran.times, 2, 1));
+  CHECK_FALSE(event_graph(ran.graph, ran.times, 2, 0));
   const Ran replicated = test::run_schedule("pipedream:replicas=2-1", 3,
                                             uniform_costs(2, 3, Time{1}, Time{1}, Time{1}), 80);
   CHECK_FALSE(event_graph(replicated.graph, replicated.times, 80, 1));
+}
+
+TEST_CASE("a long round, whose cycle is sought among its doors, gives what many short ones give") {
+  // The same program read as rounds of 1 and of 20 mini-batches; 20 make few doors of many nodes.
+  std::mt19937 random(134);
+  for (int i = 0; i < 20; ++i) {
+    const Costs costs = test::random_costs(random, 4, 4, false);
+    const Ran ran = test::run_schedule("pipedream", 4, costs, 200);
+    const std::optional<Period> one = derived(ran, 200, 1);
+    const std::optional<Period> twenty = derived(ran, 200, 20);
+    REQUIRE(one);
+    REQUIRE(twenty);
+    CHECK(20 * one->time * twenty->rounds == twenty->time * one->rounds);
+    Time along{};
+    std::int64_t rounds = 0;
+    for (const Turn& turn : twenty->cycle) {
+      along += turn.time;
+      rounds += turn.rounds;
+    }
+    CHECK(along == twenty->time);
+    CHECK(rounds == twenty->rounds);
+  }
+}
+
+TEST_CASE("with free links the event graph has the period of the same program without transfers") {
+  int seen = 0;
+  std::mt19937 random(135);
+  for (int i = 0; i < 20; ++i) {
+    Costs costs = test::random_costs(random, 4, 4, true);
+    const Ran ran = test::run_schedule("pipedream", 4, costs, 100);
+    const std::optional<EventGraph> events = event_graph(ran.graph, ran.times, 100, 1);
+    if (!events) continue;  // messages that queue
+    ++seen;
+    costs.network = uniform_costs(4, 4, Time{}, Time{}, Time{}).network;
+    const std::optional<Period> free =
+        derived(test::run_schedule("pipedream", 4, costs, 100), 100, 1);
+    REQUIRE(free);
+    const Period period = period_of(with_free_links(*events));
+    CHECK(period.time * free->rounds == free->time * period.rounds);
+  }
+  CHECK(seen >= 10);
+}
+
+TEST_CASE("straight PipeDream's derived period is its slowest stage's F + B + U") {
+  std::mt19937 random(136);
+  for (int S = 1; S <= 7; ++S) {
+    CAPTURE(S);
+    const Costs costs = test::random_costs(random, S, S, false);
+    const std::optional<Period> period =
+        derived(test::run_schedule("pipedream", S, costs, 60), 60, 1);
+    REQUIRE(period);
+    Time slowest{};
+    for (const StageCosts& stage : costs.stage) {
+      slowest = std::max(slowest, stage.forward + stage.backward + stage.update);
+    }
+    CHECK(period->time == period->rounds * slowest);
+  }
+}
+
+TEST_CASE("a replicated plan's derived period is at least the slowest stage's (F + B) / r") {
+  struct Plan {
+    const char* replicas;
+    std::vector<int> counts;
+    bool reached;  // with stages as heavy as they have replicas
+  };
+  for (const Plan& plan : {Plan{"3-1", {3, 1}, true}, Plan{"7-1", {7, 1}, true},
+                           Plan{"2-2", {2, 2}, true}, Plan{"2-1-1", {2, 1, 1}, false}}) {
+    CAPTURE(plan.replicas);
+    const int workers = std::accumulate(plan.counts.begin(), plan.counts.end(), 0);
+    const int round = std::accumulate(plan.counts.begin(), plan.counts.end(), 1,
+                                      [](int a, int b) { return std::lcm(a, b); });
+    Costs costs =
+        uniform_costs(static_cast<int>(plan.counts.size()), workers, Time{1}, Time{1}, Time{1});
+    for (std::size_t s = 0; s < plan.counts.size(); ++s) {
+      StageCosts& stage = costs.stage[s];
+      stage.forward = stage.input_grad = stage.weight_grad = plan.counts[s] * Time{2};
+      stage.backward = 2 * stage.forward;
+    }
+    const std::optional<Period> period =
+        derived(test::run_schedule(std::string("pipedream:replicas=") + plan.replicas, workers,
+                                   costs, 40 * round),
+                40 * round, round);
+    REQUIRE(period);
+    const Time least = period->rounds * round * Time{6};  // (F + B) / r of every stage
+    CHECK(period->time >= least);
+    CHECK((period->time == least) == plan.reached);
+  }
+}
+
+// ---- the law ------------------------------------------------------------------------------------
+
+namespace {
+
+struct Stream {
+  const ScheduleSpec& spec;
+  int devices;
+  const Costs& costs;
+};
+
+TaskGraph stream_graph(const Stream& stream, int microbatches) {
+  const Problem problem =
+      test::problem_for(stream.spec, stream.devices, stream.costs, microbatches);
+  return compile(complete(stream.spec.scheduler->schedule(problem), stream.costs), stream.costs);
+}
+
+Time stream_makespan(const Stream& stream, int microbatches) {
+  return makespan(simulate(stream_graph(stream, microbatches)));
+}
+
+enum class Verdict {
+  holds,
+  fails,
+  queues,  // for a link, in an order that no few rounds repeat, or that is another at the end
+};
+
+// Whether makespan(n + c) - makespan(n) = c · λ, twice in a row, for some n: beyond the transient,
+// whose length is not known before.
+Verdict grows_as_derived(const Stream& stream, int replicas) {
+  constexpr int most = 24 * 64;
+  bool shared = false;
+  for (int rounds = 24; rounds <= most; rounds *= 2) {
+    const int n = rounds * replicas;
+    const TaskGraph graph = stream_graph(stream, n);
+    const TaskTimes times = simulate(graph);
+    shared = shares_resources(graph);
+    for (const int together : {1, 2, 3, 4, 6}) {
+      const std::optional<EventGraph> events = event_graph(graph, times, n, replicas * together);
+      if (!events) continue;
+      const Period period = period_of(*events);
+      const int more = static_cast<int>(period.rounds) * replicas * together;
+      const Time first = stream_makespan(stream, n + more) - makespan(times);
+      if (first != period.time) continue;
+      const Time second = stream_makespan(stream, n + 2 * more) - makespan(times) - first;
+      if (second == period.time) return Verdict::holds;
+    }
+  }
+  return shared ? Verdict::queues : Verdict::fails;
+}
+
+}  // namespace
+
+TEST_CASE("every asynchronous schedule grows by its cycle ratio, on random stages and links") {
+  std::mt19937 random(137);
+  std::map<std::string, int> held;
+  int linked = 0;
+  int queue = 0;  // of these, so that the order at the links is another again and again
+  for (int devices = 1; devices <= 6; ++devices) {
+    for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      if (spec.scheduler->synchrony != Synchrony::asynchronous) continue;
+      for (const bool transfer : {false, false, true, true}) {
+        CAPTURE(devices);
+        CAPTURE(spelled(spec));
+        CAPTURE(transfer);
+        Costs costs;
+        int round = 1;
+        Verdict verdict = Verdict::fails;
+        try {
+          const int stages = test::stages_for(spec, devices);
+          costs = test::random_costs(random, stages, devices, transfer);
+          const Placement placement = test::placement_for(spec, devices, costs);
+          for (const StagePlace& place : placement.stage) {
+            round = std::lcm(round, std::max(1, static_cast<int>(place.replicas.size())));
+          }
+          verdict = grows_as_derived({spec, devices, costs}, round);
+        } catch (const UsageError&) {
+          continue;  // a size that this schedule does not do
+        }
+        if (transfer) {
+          CHECK(verdict != Verdict::fails);
+        } else {
+          CHECK(verdict == Verdict::holds);
+        }
+        linked += transfer ? 1 : 0;
+        queue += verdict == Verdict::queues ? 1 : 0;
+        if (verdict == Verdict::holds) ++held[std::string(spec.scheduler->name)];
+      }
+    }
+  }
+  CHECK(20 * queue <= linked);
+  for (const Scheduler* const scheduler : schedulers()) {
+    if (scheduler->synchrony != Synchrony::asynchronous) continue;
+    CHECK_MESSAGE(held[std::string(scheduler->name)] > 0, scheduler->name);
+  }
 }
 
 }  // namespace stageline

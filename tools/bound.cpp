@@ -1,35 +1,99 @@
 #include "tools/bound.hpp"
 
-#include <vector>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
+#include "tools/cycle_words.hpp"
 #include "tools/layout.hpp"
-#include "tools/steady.hpp"
+#include "tools/magnitudes.hpp"
+#include "tools/pace.hpp"
 
 namespace stageline {
 namespace {
 
-Bound bound_of_rounds(const EventGraph& events, const TaskGraph& graph, const Rhythm& rhythm,
-                      int microbatches) {
-  Bound bound;
-  bound.round = rhythm.round;
-  bound.period = period_of(events);
-  bound.step = step_of(bound.period, rhythm, microbatches).time;
-  std::vector<Time> busy(graph.lanes.size());
-  for (std::size_t i = 0; i < events.op.size(); ++i) busy[events.lane[i]] += events.duration[i];
-  for (std::size_t lane = 0; lane < busy.size(); ++lane) {
-    if (graph.lanes[lane].kind != LaneKind::compute) continue;
-    const Time load = step_of({busy[lane], 1, {}}, rhythm, microbatches).time;
-    if (load <= bound.load) continue;
-    bound.load = load;
-    bound.busiest = graph.devices[static_cast<std::size_t>(graph.lanes[lane].device)];
+std::string_view does(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::compute:
+      return "computes";
+    case LaneKind::send:
+      return "sends";
+    case LaneKind::receive:
+      return "receives";
+    case LaneKind::copy_out:
+      return "copies to the host";
+    case LaneKind::copy_in:
+      return "copies from the host";
   }
+  return "";
+}
+
+// The busiest lane of a kind in one round.
+LowerBound busiest(const Derived& derived, const std::vector<std::string>& devices, LaneKind kind,
+                   int microbatches) {
+  std::vector<Time> busy(devices.size());
+  const EventGraph& events = derived.events;
+  for (std::size_t i = 0; i < events.op.size(); ++i) {
+    if (events.lane[i].kind != kind) continue;
+    busy[static_cast<std::size_t>(events.lane[i].device)] += events.duration[i];
+  }
+  const auto most = std::max_element(busy.begin(), busy.end());
+  LowerBound bound;
+  bound.name = kind == LaneKind::compute ? "load" : std::string(name(kind));
+  bound.step = step_of({*most, 1, {}}, derived.round, microbatches);
+  bound.why = fmt::format("{} {} so long in a step",
+                          devices[static_cast<std::size_t>(most - busy.begin())], does(kind));
   return bound;
 }
 
+// The busiest of the links that several lanes share.
+std::optional<LowerBound> busiest_link(const Derived& derived, int microbatches) {
+  if (derived.resources.empty()) return std::nullopt;
+  std::vector<Time> busy(derived.resources.size());
+  for (std::size_t i = 0; i < derived.events.op.size(); ++i) {
+    for (const std::uint32_t r : derived.paths[derived.events.path[i]].resources) {
+      busy[r] += derived.events.duration[i];
+    }
+  }
+  const auto most = std::max_element(busy.begin(), busy.end());
+  return LowerBound{"link", step_of({*most, 1, {}}, derived.round, microbatches),
+                    fmt::format("{} carries messages so long in a step",
+                                derived.resources[static_cast<std::size_t>(most - busy.begin())])};
+}
+
+std::vector<LowerBound> loads(const Derived& derived, const std::vector<std::string>& devices,
+                              int microbatches) {
+  std::vector<LowerBound> bounds{busiest(derived, devices, LaneKind::compute, microbatches)};
+  const Time compute = bounds.front().step;
+  Time send = compute;
+  for (const LaneKind kind : {LaneKind::send, LaneKind::copy_out, LaneKind::copy_in}) {
+    LowerBound bound = busiest(derived, devices, kind, microbatches);
+    if (bound.step <= compute) continue;
+    if (kind == LaneKind::send) send = bound.step;
+    bounds.push_back(std::move(bound));
+  }
+  // A link that one lane alone fills says nothing that the lane does not.
+  std::optional<LowerBound> link = busiest_link(derived, microbatches);
+  if (link && link->step > send) bounds.push_back(*std::move(link));
+  return bounds;
+}
+
 }  // namespace
+
+const LowerBound& Bound::largest() const {
+  const auto less = [](const LowerBound& a, const LowerBound& b) { return a.step < b.step; };
+  return *std::max_element(bounds.begin(), bounds.end(), less);
+}
+
+double Bound::distance() const {
+  const Time best = largest().step;
+  if (best == Time{}) return 0;
+  return static_cast<double>((step - best).count()) / static_cast<double>(best.count());
+}
 
 std::optional<Bound> bound_of(const Case& asked) {
   if (asked.program) {
@@ -37,39 +101,31 @@ std::optional<Bound> bound_of(const Case& asked) {
         "a given program has the length it has; its steady state is that of the "
         "schedule it came from (--schedule)");
   }
+  check_magnitudes(asked);
   const Layout layout = lay_out(asked);
   const Costs costs =
       stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster);
   const bool synchronous = asked.weights
                                ? *asked.weights == WeightRule::flush
                                : asked.spec.scheduler->synchrony == Synchrony::synchronous;
-  Rhythm rhythm = rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()),
-                            synchronous, asked.microbatches);
-  // A flushed step is its own round, and a few of them show it. A stream's rounds and its steps
-  // must end together. Where messages queue for a link, their order may come back after several
-  // rounds.
-  const int round = rhythm.round;
-  for (const int together : {1, 2, 3, 4, 6, 8}) {
-    if (synchronous && together > 1) break;
-    rhythm.round = round * together;
-    const int steps = synchronous ? 8
-                                  : (total_microbatches(rhythm) + asked.microbatches - 1) /
-                                        asked.microbatches * rhythm.round;
-    const Program program = complete(program_of(asked, layout, costs, steps), costs);
-    const TaskGraph graph = compile(program, costs);
-    const auto events =
-        event_graph(graph, simulate(graph), steps * asked.microbatches, rhythm.round);
-    if (!events) continue;
-    Bound bound = bound_of_rounds(*events, graph, rhythm, asked.microbatches);
-    if (synchronous) {
-      Case one = asked;
-      one.microbatches = 1;
-      const TaskGraph way = compile(complete(program_of(one, layout, costs, 1), costs), costs);
-      bound.path = makespan(sweep(way));
-    }
-    return bound;
+  Pace pace = pace_of(asked, layout, costs, synchronous);
+  if (!pace.derived) return std::nullopt;
+  Bound bound;
+  for (const Device& device : asked.cluster.devices) bound.devices.push_back(device.name);
+  bound.microbatches = asked.microbatches;
+  bound.round = pace.derived->round;
+  bound.step = pace.step.time;
+  bound.bounds = loads(*pace.derived, bound.devices, asked.microbatches);
+  bound.cycle = in_words(pace.derived->period, bound.round, bound.devices);
+  bound.period = std::move(pace.derived->period);
+  if (synchronous) {
+    Case one = asked;
+    one.microbatches = 1;
+    const TaskGraph way = compile(complete(program_of(one, layout, costs, 1), costs), costs);
+    bound.bounds.push_back(
+        {"path", makespan(sweep(way)), "one micro-batch forward, back, and the updates"});
   }
-  return std::nullopt;
+  return bound;
 }
 
 }  // namespace stageline

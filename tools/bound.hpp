@@ -3,23 +3,40 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/steady_state.hpp"
 #include "tools/study.hpp"
 
 namespace stageline {
 
+/// A time that no step of the same work on the same devices can beat.
+struct LowerBound {
+  std::string name;  // "load", "send", "copy-out", "copy-in", "link", "path"
+  Time step{};
+  std::string why;  // in words, with the device or link it is of
+};
+
 /// What decides the pace of a schedule that repeats, and what it cannot beat.
 struct Bound {
-  int round = 1;             // micro-batches after which everything repeats
-  Period period;             // exact: `time` every `rounds` rounds, and the cycle that decides it
-  Time step{};               // the same for the micro-batches of a step, rounded once
-  Time load{};               // what the busiest device computes in a step: no order is faster
-  std::string busiest;       // that device
-  std::optional<Time> path;  // of a flushed step: one micro-batch forward, back, and the update
+  int round = 1;         // micro-batches after which everything repeats
+  int microbatches = 1;  // of a step
+  Period period;         // exact: `time` every `rounds` rounds, and the cycle that decides it
+  std::string cycle;     // the same in words
+  std::vector<std::string> devices;
+  Time step{};  // the period for the micro-batches of a step, rounded once
+  /// The load of the busiest device first; of lanes and links the busiest where they carry more
+  /// than devices compute; of a flushed step the way of one micro-batch forward, back, and the
+  /// update.
+  std::vector<LowerBound> bounds;
+
+  const LowerBound& largest() const;
+  /// How far the step is above the largest bound, as a share of it: 0 is as fast as can be.
+  double distance() const;
 };
-/// From the event graph of a run that is long enough (sim/steady_state.hpp). Nothing when its
-/// rounds are not alike. Throws UsageError for a given program, which cannot be made longer.
+
+/// From the event graph of a run that is long enough (tools/pace.hpp). Nothing when its rounds are
+/// not alike. Throws UsageError for a given program, which cannot be made longer.
 std::optional<Bound> bound_of(const Case& asked);
 
 }  // namespace stageline

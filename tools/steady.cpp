@@ -14,10 +14,10 @@ constexpr int few = 1 << 16;  // forwards of a step whose repetition costs next 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // Of `rounds` rounds that take `time` picoseconds: 128 bits, rounded once.
-Time per_step(std::int64_t time, std::int64_t rounds, const Rhythm& rhythm, int microbatches) {
+Time per_step(std::int64_t time, std::int64_t rounds, int round, int microbatches) {
   __extension__ using Wide = __int128;
   const Wide whole = static_cast<Wide>(time) * microbatches;
-  const Wide parts = static_cast<Wide>(rounds) * rhythm.round;
+  const Wide parts = static_cast<Wide>(rounds) * round;
   return Time{static_cast<std::int64_t>((whole + parts / 2) / parts)};
 }
 
@@ -31,7 +31,7 @@ Rhythm rhythm_of(const Placement& placement, int devices, bool synchronous, int 
   }
   Rhythm rhythm;
   for (const StagePlace& place : placement.stage) {
-    const int replicas = static_cast<int>(place.replicas.size());
+    const int replicas = std::max(1, static_cast<int>(place.replicas.size()));
     if (rhythm.round < longest_round) rhythm.round = std::lcm(rhythm.round, replicas);
   }
   rhythm.warm_up = ceil_div(8 * devices, rhythm.round);
@@ -59,11 +59,12 @@ SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int 
   }
   const bool settled = 2 * period <= rhythm.rounds || rhythm.rounds == 1;
   const int over = settled ? period : rhythm.rounds;
-  return {per_step((done(last) - done(last - over)).count(), over, rhythm, microbatches), settled};
+  return {per_step((done(last) - done(last - over)).count(), over, rhythm.round, microbatches),
+          settled};
 }
 
-SteadyStep step_of(const Period& period, const Rhythm& rhythm, int microbatches) {
-  return {per_step(period.time.count(), period.rounds, rhythm, microbatches), true};
+Time step_of(const Period& period, int round, int microbatches) {
+  return per_step(period.time.count(), period.rounds, round, microbatches);
 }
 
 }  // namespace stageline

@@ -31,7 +31,7 @@ struct SteadyStep {
 };
 SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int microbatches);
 
-/// The same from a derived period of rounds.
-SteadyStep step_of(const Period& period, const Rhythm& rhythm, int microbatches);
+/// The same from a derived period of rounds of `round` micro-batches: rounded once.
+Time step_of(const Period& period, int round, int microbatches);
 
 }  // namespace stageline

@@ -3,37 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "sim/problem.hpp"
 #include "tools/layout.hpp"
-#include "tools/steady.hpp"
+#include "tools/magnitudes.hpp"
+#include "tools/pace.hpp"
 
 namespace stageline {
 namespace {
-
-// A step in the steady state, and what it would be if links took no time.
-struct Pace {
-  SteadyStep step;
-  Time with_free_links{};
-};
-
-// A program long enough to settle, and what its rhythm makes of a step.
-Pace measure_pace(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
-  const Rhythm rhythm = rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()),
-                                  synchronous, asked.microbatches);
-  const int total = total_microbatches(rhythm);
-  const int steps = (total + asked.microbatches - 1) / asked.microbatches;
-  const Program program = complete(program_of(asked, layout, costs, steps), costs);
-  const TaskGraph graph = compile(program, costs);
-  const auto step = [&](const TaskTimes& times) {
-    return steady_step(microbatch_ends(program, graph, times), rhythm, asked.microbatches);
-  };
-  return {step(simulate(graph)), step(sweep_with_free_links(graph)).time};
-}
 
 // Of a given program, which cannot be made longer: its last step, from the end of the one before.
 Pace measure_given(const Outcome& outcome) {
@@ -42,7 +22,8 @@ Pace measure_given(const Outcome& outcome) {
     return ends.size() == 1 ? ends[0] : ends[ends.size() - 1] - ends[ends.size() - 2];
   };
   return {{step(outcome.times), outcome.synchrony == Synchrony::synchronous},
-          step(sweep_with_free_links(outcome.graph))};
+          step(sweep_with_free_links(outcome.graph)),
+          std::nullopt};
 }
 
 bool updates_each_step(const Program& program) {
@@ -97,6 +78,10 @@ void judge_fit(Outcome& outcome) {
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.step_time = pace.step.time;
   outcome.settled = pace.step.settled;
+  if (pace.derived) {
+    outcome.period = pace.derived->period;
+    outcome.round = pace.derived->round;
+  }
   const auto samples = static_cast<double>(std::max(outcome.microbatch_size, 1));
   outcome.throughput_unit = outcome.microbatch_size == 0 ? "micro-batches/s"
                             : outcome.sample.empty()     ? "samples/s"
@@ -167,6 +152,7 @@ bool Outcome::consistent() const {
 
 Outcome study(const Case& asked, Curves curves) {
   Outcome outcome;
+  check_magnitudes(asked);
   const Layout layout = lay_out(asked);
   check(layout.plan.partition, asked.model);
   outcome.plan = layout.plan;
@@ -204,9 +190,9 @@ Outcome study(const Case& asked, Curves curves) {
 
   check_weights(asked, outcome);
   judge_fit(outcome);
-  measure_rates(outcome, asked,
-                asked.program ? measure_given(outcome)
-                              : measure_pace(asked, layout, outcome.costs, synchronous));
+  measure_rates(
+      outcome, asked,
+      asked.program ? measure_given(outcome) : pace_of(asked, layout, outcome.costs, synchronous));
   return outcome;
 }
 

@@ -13,6 +13,7 @@
 #include "sim/metrics.hpp"
 #include "sim/model.hpp"
 #include "sim/program.hpp"
+#include "sim/steady_state.hpp"
 #include "sim/versions.hpp"
 
 namespace stageline {
@@ -53,6 +54,8 @@ struct Outcome {
 
   Time step_time{};                  // steady state: from one step's end to the next's
   bool settled = true;               // that state repeats exactly; else step_time is a mean
+  std::optional<Period> period;      // of rounds, and the cycle that decides it: step_time's source
+  int round = 1;                     // micro-batches; meaningless without a period
   double throughput = 0;             // per second, in `throughput_unit`
   std::string throughput_unit;       // "images/s", or "micro-batches/s" when the batch is unknown
   double speedup = 0;                // over one device that does the same step, updates included

@@ -1,7 +1,12 @@
-# What decides the pace: a device, a reduction, a message and its answer; a flushed step.
+# What decides the pace: a device, a reduction, a message and its answer, a link that carries more
+# than the devices compute; a flushed step. The same as JSON; what is too large to be added up.
 stageline bound uniform:layers=4 --schedule pipedream --devices 4
 stageline bound uniform:layers=4 --schedule pipedream:replicas=2-1-1 --devices 4
 stageline bound resnet50-h100 --cluster h100x8 --schedule pipedream --microbatches 64
-stageline bound resnet50-h100 --cluster h100x8 --schedule 1f1b --microbatches 64
+stageline bound uniform:layers=3,output=9MB --devices 3 --link 1GB/s,5us --schedule pipedream
+stageline bound resnet50-h100 --cluster h100x8 --schedule 1f1b --microbatches 64 --quiet
+stageline bound uniform:layers=2 --schedule pipedream --devices 2 --link 1GB/s,5us --json -
 stageline bound uniform:layers=4 --devices 2..4
 stageline bound uniform:layers=4 --program deadlock.slp
+stageline bound uniform:layers=200,forward=100000s
+stageline compare uniform:layers=8,weights=4000000TB

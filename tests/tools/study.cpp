@@ -10,6 +10,7 @@
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
 #include "tools/bound.hpp"
+#include "tools/cycle_words.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -164,16 +165,98 @@ TEST_CASE("the derived step is the one that a long run shows, and no bound is ab
       const Outcome outcome = study(asked);
       REQUIRE(outcome.settled);
       CHECK(bound->step == outcome.step_time);
-      CHECK(bound->load > Time{});
-      CHECK(bound->load <= bound->step);
+      CHECK(bound->bounds.front().name == "load");
+      for (const LowerBound& one : bound->bounds) {
+        CAPTURE(one.name);
+        CHECK(one.step > Time{});
+        CHECK(one.step <= bound->step);
+      }
+      CHECK(bound->distance() >= 0);
       CHECK_FALSE(bound->period.cycle.empty());
-      CHECK(bound->path.has_value() == (outcome.synchrony == Synchrony::synchronous));
-      if (bound->path) CHECK(*bound->path <= bound->step);
+      CHECK((bound->bounds.back().name == "path") == (outcome.synchrony == Synchrony::synchronous));
+      REQUIRE(outcome.period);
+      CHECK(outcome.period->time == bound->period.time);
+      CHECK(outcome.period->rounds == bound->period.rounds);
+      // The long run, whose rhythm knows nothing of the cycle.
+      Case longer = asked;
+      longer.microbatches = 420;
+      longer.steps = 1;
+      if (outcome.synchrony == Synchrony::asynchronous) {
+        const Time one = study(longer).metrics.makespan;
+        longer.steps = 2;
+        const Time two = study(longer).metrics.makespan;
+        CHECK(to_seconds(two - one) / 420 == doctest::Approx(to_seconds(bound->step) / 12));
+      } else {
+        longer = asked;
+        longer.steps = 3;
+        const Time three = study(longer).metrics.makespan;
+        longer.steps = 5;
+        CHECK(study(longer).metrics.makespan - three == 2 * bound->step);
+      }
     }
   }
   Case given = uniform_case("1f1b", 2, 4);
   given.program = study(given).program;
   CHECK_THROWS_WITH_AS(bound_of(given), doctest::Contains("--schedule"), UsageError);
+}
+
+TEST_CASE("a link that carries more than the devices compute is a bound of its own") {
+  Case asked = uniform_case("pipedream", 4, 12);
+  asked.model = uniform_model("layers=4,output=8MB");
+  asked.cluster =
+      uniform_cluster(4, LinkSpec{parse_bandwidth("1GB/s"), parse_time("1us")}, std::nullopt);
+  const std::optional<Bound> bound = bound_of(asked);
+  REQUIRE(bound);
+  REQUIRE(bound->bounds.size() == 2);
+  // 3 ms of work and two messages of 8 ms in each port, a mini-batch.
+  CHECK(bound->bounds[0].step == 12 * parse_time("3ms"));
+  CHECK(bound->bounds[1].step == 12 * parse_time("16ms"));
+  CHECK(bound->largest().name == bound->bounds[1].name);
+  CHECK(bound->distance() == doctest::Approx(to_seconds(bound->step) / (12 * 0.016) - 1));
+}
+
+TEST_CASE("the cycle in words names devices, messages, and what is waited for") {
+  const auto turn = [](const char* op, int device, LaneKind lane, std::uint32_t rounds,
+                       Wait wait = Wait::need) {
+    return Turn{*parse_op(op), {device, lane}, wait, rounds, Time{1}};
+  };
+  const std::vector<std::string> devices{"gpu0", "gpu1", "gpu2"};
+  const LaneKind compute = LaneKind::compute;
+  const Period one{Time{3},
+                   1,
+                   {turn("2B7", 2, compute, 0), turn("2U7", 2, compute, 1, Wait::lane),
+                    turn("2F8", 2, compute, 0, Wait::lane)}};
+  CHECK(in_words(one, 1, devices) == "gpu2: 2F → 2B → 2U → (next) 2F");
+  const Period window{Time{3}, 1, {turn("2F8", 2, compute, 0), turn("2U8", 2, compute, 1)}};
+  CHECK(in_words(window, 1, devices) ==
+        "gpu2: 2F → weights read → 2U → weight version → (next) 2F");
+  const Period two{Time{9},
+                   2,
+                   {turn("0F4", 0, compute, 0), turn("0SEND_F4", 0, LaneKind::send, 0),
+                    turn("1F4", 1, compute, 0), turn("1B4", 1, compute, 0),
+                    turn("1SEND_B4", 1, LaneKind::send, 0), turn("0B4", 0, compute, 2)}};
+  CHECK(in_words(two, 3, devices) ==
+        "gpu0: 0F(1) → activation of 0(1) → gpu1: 1F(1) → 1B(1) → gradient of 1(1) → gpu0: 0B(1) → "
+        "room for a stash → (2 rounds later) 0F(1)");
+  const Period link{Time{4}, 1, {turn("0SEND_F4", 0, LaneKind::send, 1, Wait::resource)}};
+  CHECK(in_words(link, 1, devices) ==
+        "gpu0 send lane: activation of 0 → turn on the link → (next) activation of 0");
+  Period lengthy{Time{40}, 1, {}};
+  for (int i = 0; i < 40; ++i) lengthy.cycle.push_back(turn("1F3", 1, compute, i == 39 ? 1 : 0));
+  CHECK(in_words(lengthy, 1, devices).find("… 16 more … → gpu1: 1F") != std::string::npos);
+  CHECK(in_words({}, 1, devices).find("nothing") == 0);
+}
+
+TEST_CASE("an order that a flush repeats by steps has a derived period without one, too") {
+  Case asked = uniform_case("1f1b", 4, 20);
+  asked.weights = WeightRule::stash;
+  const Outcome outcome = study(asked);
+  CHECK(outcome.settled);
+  REQUIRE(outcome.period);
+  asked.steps = 4;
+  const Time four = study(asked).metrics.makespan;
+  asked.steps = 6;
+  CHECK(study(asked).metrics.makespan - four == 2 * outcome.step_time);
 }
 
 TEST_CASE("throughput and bubble of a stream do not depend on what is called a step") {
@@ -212,6 +295,15 @@ TEST_CASE("exposed communication is what free links would save") {
   const Outcome outcome = study(asked);
   CHECK(outcome.step_time == parse_time("99ms"));
   CHECK(outcome.exposed_communication == doctest::Approx(42.0 / 99));
+}
+
+TEST_CASE("what 64 bits cannot hold is refused in one sentence, with the numbers") {
+  Case asked = uniform_case("1f1b", 4, 16);
+  asked.model = uniform_model("layers=200,forward=100000s");
+  CHECK_THROWS_WITH_AS(study(asked), doctest::Contains("check the unit of its times"), UsageError);
+  CHECK_THROWS_WITH_AS(bound_of(asked), doctest::Contains("2e+07 s together"), UsageError);
+  asked.model = uniform_model("layers=8,weights=4000000TB");
+  CHECK_THROWS_WITH_AS(study(asked), doctest::Contains("check the unit of its sizes"), UsageError);
 }
 
 TEST_CASE("a rule that changes when updates happen changes the block") {

@@ -2,42 +2,20 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "sim/errors.hpp"
 #include "tools/bound.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
+#include "tools/files.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
 namespace {
 
-// "0F → 1F → 1B → 0B → 0F of 2 rounds later"; of several micro-batches a round, which in brackets.
-// The middle of a long one is left out.
-std::string in_words(const Period& period, int round) {
-  constexpr std::size_t at_each_end = 12;
-  const std::size_t length = period.cycle.size();
-  const auto name = [&](Op op) {
-    const bool counts_updates = op.kind == OpKind::update || op.kind == OpKind::reduce_grad;
-    const std::string which =
-        round == 1 || counts_updates
-            ? ""
-            : fmt::format("({})", op.microbatch % static_cast<std::uint32_t>(round));
-    return fmt::format("{}{}{}", op.stage, symbol(op.kind), which);
-  };
-  std::string text;
-  for (std::size_t i = 0; i < length; ++i) {
-    if (length > 2 * at_each_end + 1 && i >= at_each_end && i + at_each_end < length) {
-      if (i == at_each_end) text += fmt::format("… {} more … → ", length - 2 * at_each_end);
-      continue;
-    }
-    text += name(period.cycle[i]) + " → ";
-  }
-  if (length == 0) return "nothing: no op waits for an earlier round";
-  return text + name(period.cycle[0]) +
-         (period.rounds == 1 ? " of the next round"
-                             : fmt::format(" of {} rounds later", period.rounds));
-}
+using Json = nlohmann::ordered_json;
 
 std::string above(Time step, Time bound) {
   if (bound == Time{}) return "";
@@ -46,12 +24,78 @@ std::string above(Time step, Time bound) {
   return step == bound ? "reached" : fmt::format("{} above", percent(share));
 }
 
+void put_time(Json& object, const std::string& key, Time time) {
+  object[key + "_s"] = to_seconds(time);
+  object[key + "_ps"] = time.count();
+}
+
+// period · microbatches / (rounds · round) in lowest terms.
+Json exact_step(const Bound& bound) {
+  std::int64_t time = bound.period.time.count();
+  std::int64_t times = bound.microbatches;
+  std::int64_t parts = bound.period.rounds * bound.round;
+  const std::int64_t common = std::gcd(times, parts);
+  times /= common;
+  parts /= common;
+  const std::int64_t rest = std::gcd(time, parts);
+  if (rest > 0) {
+    time /= rest;
+    parts /= rest;
+  }
+  return {{"numerator_ps", time * times}, {"denominator", parts}};
+}
+
+Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
+  Json result;
+  result["schedule"] = spelled(asked.spec);
+  result["model"] = setting.model.name;
+  result["costs"] = name(setting.model.provenance.origin);
+  result["cluster"] = asked.cluster.name;
+  result["devices"] = asked.cluster.devices.size();
+  result["microbatches"] = bound.microbatches;
+  put_time(result, "period", bound.period.time);
+  result["rounds"] = bound.period.rounds;
+  result["round"] = bound.round;
+  put_time(result, "step", bound.step);
+  result["step_exact"] = exact_step(bound);
+  result["bounds"] = Json::array();
+  for (const LowerBound& one : bound.bounds) {
+    Json row{{"name", one.name}};
+    put_time(row, "step", one.step);
+    row["why"] = one.why;
+    result["bounds"].push_back(row);
+  }
+  result["largest_bound"] = bound.largest().name;
+  result["above_largest_bound"] = bound.distance();
+  result["cycle"] = Json::array();
+  for (const Turn& turn : bound.period.cycle) {
+    result["cycle"].push_back(
+        {{"op", fmt::format("{}{}", turn.op.stage, symbol(turn.op.kind))},
+         {"microbatch_in_round",
+          counts_microbatches(turn.op.kind)
+              ? Json(turn.op.microbatch % static_cast<std::uint32_t>(bound.round))
+              : Json(nullptr)},
+         {"device", bound.devices[static_cast<std::size_t>(turn.lane.device)]},
+         {"lane", name(turn.lane.kind)},
+         {"next_waits_for", name(turn.wait)},
+         {"next_rounds_later", turn.rounds},
+         {"next_after_ps", turn.time.count()}});
+  }
+  result["decided_by"] = bound.cycle;
+  result["notes"] = notes(setting);
+  return result;
+}
+
 int bound_command(const CommonFlags& flags) {
   const Setting setting = read_setting(flags);
   if (setting.device_counts.size() > 1) throw UsageError("bound takes one number of devices");
   const Case asked = make_case(flags, setting, one_schedule(flags), setting.device_counts.front());
   const std::optional<Bound> bound = bound_of(asked);
-  fmt::print("{}\n", heading(setting, asked, false));
+  if (bound && !flags.json.empty()) {
+    write_file(flags.json, json_of(setting, asked, *bound).dump(2) + "\n");
+    if (flags.json == "-") return 0;
+  }
+  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
   if (!bound) {
     fmt::print("{}: no order of rounds repeats exactly, so nothing can be derived\n",
                spelled(asked.spec));
@@ -61,15 +105,17 @@ int bound_command(const CommonFlags& flags) {
              print(bound->step), print(bound->period.time),
              bound->period.rounds == 1 ? "round" : fmt::format("{} rounds", bound->period.rounds),
              bound->round, bound->round == 1 ? "" : "es");
-  fmt::print("decided by: {}\n\n", in_words(bound->period, bound->round));
-  std::vector<std::vector<std::string>> rows = {
-      {"load", print(bound->load), above(bound->step, bound->load),
-       fmt::format("{} computes so long in a step", bound->busiest)}};
-  if (bound->path) {
-    rows.push_back({"path", print(*bound->path), above(bound->step, *bound->path),
-                    "one micro-batch forward, back, and the updates"});
+  fmt::print("decided by: {}\n\n", bound->cycle);
+  std::vector<std::vector<std::string>> rows;
+  for (const LowerBound& one : bound->bounds) {
+    rows.push_back({one.name, print(one.step), above(bound->step, one.step), one.why});
   }
   fmt::print("{}", table({{"bound", true}, {"step"}, {"schedule"}, {"why", true}}, rows));
+  const LowerBound& largest = bound->largest();
+  fmt::print("→ {}\n", bound->step == largest.step
+                           ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
+                           : fmt::format("{} the largest of them, {}",
+                                         above(bound->step, largest.step), largest.name));
   return 0;
 }
 
@@ -80,6 +126,7 @@ void add_bound(CLI::App& app, int& exit_code) {
       "bound", "What decides a schedule's steady pace, derived, beside what nothing can beat");
   const auto flags = std::make_shared<CommonFlags>();
   add_problem_flags(*command, *flags);
+  add_output_flags(*command, *flags);
   command->footer(
       "Example:\n  stageline bound resnet50-cpu --schedule pipedream --devices 4\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");

@@ -7,6 +7,7 @@
 #include "sim/figure.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
+#include "tools/cycle_words.hpp"
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
 #include "tools/report/weights.hpp"
@@ -113,6 +114,11 @@ std::string summary(const Outcome& outcome) {
       fmt::format("{}: step {} · {:.5g} {} · {:.2f}× one device · bubble {}\n", outcome.schedule,
                   print(outcome.step_time), outcome.throughput, outcome.throughput_unit,
                   outcome.speedup, percent(outcome.bubble_fraction));
+  // A flushed step's cycle is its critical path.
+  if (outcome.period && outcome.synchrony == Synchrony::asynchronous) {
+    text += fmt::format("decided by: {}\n",
+                        in_words(*outcome.period, outcome.round, outcome.program.devices));
+  }
   const auto device = static_cast<std::size_t>(outcome.peak_device());
   const auto& limit = outcome.memory_limit[device];
   text += fmt::format("peak memory {} on {}{}; makespan of {} step{} {}\n",

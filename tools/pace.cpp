@@ -1,0 +1,109 @@
+#include "tools/pace.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "sim/metrics.hpp"
+#include "sim/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int flushed_steps = 3;       // show what a flushed step repeats
+constexpr int streamed_steps = 8;      // and a stream whose rounds are steps
+constexpr int most_tasks = 1'000'000;  // of a second look
+
+struct LongRun {
+  Program program;
+  TaskGraph graph;
+  TaskTimes times;
+};
+
+LongRun run_for(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  LongRun run;
+  run.program = complete(program_of(asked, layout, costs, steps), costs);
+  run.graph = compile(run.program, costs);
+  run.times = simulate(run.graph);
+  return run;
+}
+
+// Whether the run keeps the period up to where it empties. The order in which messages are served
+// is that of the middle of the run; it decides the pace only if it stays.
+bool goes_on(const LongRun& run, const Period& period, int round, int emptying) {
+  const std::vector<Time> ends = microbatch_ends(run.program, run.graph, run.times);
+  const auto done = [&](std::int64_t rounds) {
+    return ends[static_cast<std::size_t>(rounds * round) - 1];
+  };
+  const std::int64_t last = (static_cast<std::int64_t>(ends.size()) - emptying) / round;
+  if (last <= period.rounds) return false;
+  return done(last) - done(last - period.rounds) == period.time;
+}
+
+std::optional<Derived> derive(const LongRun& run, int round, int emptying) {
+  std::optional<EventGraph> events =
+      event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
+  if (!events) return std::nullopt;
+  Derived derived{round, *std::move(events), {}, run.graph.paths, run.graph.resources};
+  derived.period = period_of(derived.events);
+  if (shares_resources(run.graph) && !goes_on(run, derived.period, round, emptying)) {
+    return std::nullopt;
+  }
+  return derived;
+}
+
+std::optional<Derived> derive_stream(const LongRun& run, const Rhythm& rhythm) {
+  for (const int together : {1, 2, 3, 4, 6, 8}) {
+    const int round = rhythm.round * together;
+    if (auto found = derive(run, round, rhythm.warm_up * rhythm.round)) return found;
+  }
+  return std::nullopt;
+}
+
+Pace measured(const LongRun& run, const Rhythm& rhythm, int microbatches) {
+  const auto step = [&](const TaskTimes& times) {
+    return steady_step(microbatch_ends(run.program, run.graph, times), rhythm, microbatches);
+  };
+  return {step(run.times), step(sweep_with_free_links(run.graph)).time, std::nullopt};
+}
+
+Pace of_derived(Derived derived, int microbatches) {
+  Pace pace;
+  pace.step = {step_of(derived.period, derived.round, microbatches), true};
+  pace.with_free_links = pace.step.time;
+  const std::vector<Lane>& lanes = derived.events.lane;
+  if (std::any_of(lanes.begin(), lanes.end(),
+                  [](const Lane& lane) { return lane.kind == LaneKind::send; })) {
+    pace.with_free_links =
+        step_of(period_of(with_free_links(derived.events)), derived.round, microbatches);
+  }
+  pace.derived = std::move(derived);
+  return pace;
+}
+
+}  // namespace
+
+Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
+  const int m = asked.microbatches;
+  const Rhythm rhythm =
+      rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous, m);
+  const int steps = (total_microbatches(rhythm) + m - 1) / m;
+  if (synchronous) {
+    LongRun run = run_for(asked, layout, costs, flushed_steps);
+    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    if (steps > flushed_steps) run = run_for(asked, layout, costs, steps);
+    return measured(run, rhythm, m);
+  }
+  const LongRun run = run_for(asked, layout, costs, steps);
+  if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
+  // A stream may repeat by steps: an order written for a flush, with other weights.
+  const int round = std::lcm(rhythm.round, m);
+  const std::int64_t in_a_step = run.graph.tasks() / run.program.steps + 1;
+  if (in_a_step * (round / m) * streamed_steps < most_tasks) {
+    const LongRun whole = run_for(asked, layout, costs, round / m * streamed_steps);
+    if (auto found = derive(whole, round, round)) return of_derived(*std::move(found), m);
+  }
+  return measured(run, rhythm, m);
+}
+
+}  // namespace stageline
