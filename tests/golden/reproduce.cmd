@@ -1,0 +1,5 @@
+stageline reproduce --only shares --output $OUT/made
+echo "exit $?"
+ls $OUT/made $OUT/made/figures
+stageline reproduce --only share
+echo "exit $?"

@@ -1,0 +1,76 @@
+// stageline reproduce: the papers' tables, ours beside theirs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/reproduce/markdown.hpp"
+#include "tools/reproduce/sections.hpp"
+
+namespace stageline {
+namespace {
+
+struct ReproduceFlags {
+  std::string output;
+  std::vector<std::string> only;
+};
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw UsageError(
+        fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  }
+}
+
+void reproduce_command(const ReproduceFlags& flags) {
+  std::vector<Section> sections;
+  if (flags.only.empty()) {
+    for (const SectionEntry& entry : reproduction_sections()) sections.push_back(section_of(entry));
+  } else {
+    for (const std::string& name : flags.only) reproduction_section(name);  // before the work
+    for (const std::string& name : flags.only) {
+      sections.push_back(section_of(reproduction_section(name)));
+    }
+  }
+  if (!flags.output.empty()) {
+    const std::filesystem::path folder = flags.output;
+    make_folder(folder / "figures");
+    write_file((folder / "report.md").string(), report_markdown(sections));
+    for (const Section& section : sections) {
+      for (const Figure& figure : section.figures) {
+        write_file((folder / "figures" / figure.file).string(), figure.svg);
+      }
+    }
+  }
+  fmt::print("{}", report_text(sections));
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, int&) {
+  CLI::App* const command = app.add_subcommand(
+      "reproduce",
+      "The published tables of stale weights, LayerPipe and PipeFB, ours beside theirs");
+  const auto flags = std::make_shared<ReproduceFlags>();
+  command->add_option("--output", flags->output,
+                      "write report.md and its figures to this folder (made where it is missing)");
+  std::string names;
+  for (const SectionEntry& entry : reproduction_sections()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  }
+  command
+      ->add_option("--only", flags->only,
+                   fmt::format("this table, with all its numbers: {}; repeatable", names))
+      ->allow_extra_args(false);
+  command->footer("Example:\n  stageline reproduce --only hybrid");
+  command->callback([flags] { reproduce_command(*flags); });
+}
+
+}  // namespace stageline
