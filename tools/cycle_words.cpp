@@ -28,15 +28,10 @@ struct Need {
   std::string_view words;
 };
 constexpr Need needs[] = {
-    {"U", "F", "weight version"},
-    {"SEND_WEIGHTS", "F", "weight version"},
-    {"F", "U", "weights read"},
-    {"B", "F", "room for a stash"},
-    {"I", "F", "room for a stash"},
-    {"W", "F", "room for a stash"},
-    {"OFFLOAD", "F", "room for a stash"},
-    {"B", "PREFETCH", "room for a stash"},
-    {"I", "PREFETCH", "room for a stash"},
+    {"U", "F", "weight version"},          {"F", "U", "weights read"},
+    {"B", "F", "room for a stash"},        {"I", "F", "room for a stash"},
+    {"W", "F", "room for a stash"},        {"OFFLOAD", "F", "room for a stash"},
+    {"B", "PREFETCH", "room for a stash"}, {"I", "PREFETCH", "room for a stash"},
     {"W", "PREFETCH", "room for a stash"},
 };
 
