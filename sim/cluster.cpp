@@ -41,11 +41,13 @@ using Edge = Graph::edge_descriptor;
 // Bytes do not travel through a third device: only the source may be left by its own links.
 struct FromSourceOrRelay {
   const Graph* graph = nullptr;
+  const Cluster* cluster = nullptr;
   std::size_t source = 0;
-  std::size_t devices = 0;
   bool operator()(const Edge& edge) const {
     const std::size_t from = boost::source(edge, *graph);
-    return from == source || from >= devices;
+    const std::size_t devices = cluster->devices.size();
+    const bool host = from >= devices && from < devices + cluster->hosts.size();
+    return from == source || (host ? cluster->hosts[from - devices].relays : from >= devices);
   }
 };
 
@@ -66,8 +68,8 @@ class RoutesFrom {
         source_(source),
         length_(boost::num_vertices(graph), unreachable),
         by_(boost::num_vertices(graph)) {
-    const boost::filtered_graph<Graph, FromSourceOrRelay> allowed(
-        graph, {&graph, source, cluster.devices.size()});
+    const boost::filtered_graph<Graph, FromSourceOrRelay> allowed(graph,
+                                                                  {&graph, &cluster, source});
     boost::dijkstra_shortest_paths(
         allowed, source,
         boost::weight_map(get(&Wire::length, allowed))
@@ -191,22 +193,33 @@ Cluster first_devices(Cluster cluster, int count) {
   return cluster;
 }
 
-Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory) {
+Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory,
+                        std::optional<LinkSpec> host, std::optional<Bytes> host_memory) {
   if (count < 1) throw UsageError(fmt::format("--devices must be at least 1 (it is {})", count));
   Cluster cluster;
   cluster.name = fmt::format("{} equal device{}", count, count == 1 ? "" : "s");
+  const bool with_host = host || host_memory;
   for (int i = 0; i < count; ++i) {
     Device device;
     device.name = fmt::format("gpu{}", i);
     device.memory = memory;
+    device.host = with_host ? 0 : -1;
     cluster.devices.push_back(device);
   }
-  if (!link) return cluster;
+  if (with_host) cluster.hosts.push_back({"host", host_memory, false});
+  if (!link && !host) return cluster;
+  // A link to the host alone: then devices reach each other at once, as without any link.
+  const LinkSpec port = link.value_or(LinkSpec{Bandwidth::unlimited(), Time{}});
   cluster.switches.emplace_back("switch");
+  const int common = count + static_cast<int>(cluster.hosts.size());
   for (int i = 0; i < count; ++i) {
     // Every way has two ports, which share its latency.
-    cluster.links.push_back({fmt::format("port{}", i), i, count, link->bandwidth,
-                             Time{link->latency.count() / 2}, Duplex::full});
+    cluster.links.push_back({fmt::format("port{}", i), i, common, port.bandwidth,
+                             Time{port.latency.count() / 2}, Duplex::full});
+  }
+  for (int i = 0; host && i < count; ++i) {
+    cluster.links.push_back(
+        {fmt::format("host{}", i), i, count, host->bandwidth, host->latency, Duplex::full});
   }
   return cluster;
 }

@@ -43,6 +43,7 @@ struct Device {
 struct Host {
   std::string name;
   std::optional<Bytes> memory;
+  bool relays = true;  // bytes between devices may pass through it
 
   friend bool operator==(const Host&, const Host&) = default;
 };
@@ -113,11 +114,14 @@ Cluster first_devices(Cluster cluster, int count);
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
 /// common switch, so that what one device sends (or receives) at the same time shares its port;
 /// `latency` is that of the whole way from device to device (in whole pairs of picoseconds).
-/// Without a link communication is free.
+/// Without a link communication is free. With a `host` link each has also one of its own to a common
+/// host memory, full duplex, for what is offloaded and nothing else; without one that is free.
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{};
 };
-Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory);
+Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<Bytes> memory,
+                        std::optional<LinkSpec> host = std::nullopt,
+                        std::optional<Bytes> host_memory = std::nullopt);
 
 }  // namespace stageline

@@ -136,10 +136,10 @@ std::string priced_device(const std::string& trace) {
 ClusterChoice choose_cluster(const ClusterRequest& request) {
   ClusterChoice choice;
   if (!request.cluster.empty()) {
-    if (request.link || request.memory) {
+    if (request.link || request.memory || request.host_link || request.host_memory) {
       throw UsageError(
-          "--cluster already says its links and memories; leave out --link and --memory, or "
-          "--cluster");
+          "--cluster already says its links and memories; leave out --link, --memory, --host-link "
+          "and --host-memory, or --cluster");
     }
     const Bundled* const bundled = find(bundled_clusters(), request.cluster);
     if (bundled && !is_file(request.cluster)) {
@@ -161,7 +161,10 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
   }
   choice.link = request.link;
   choice.memory = request.memory;
-  if (!request.link && !request.memory && !request.priced_for.empty()) {
+  choice.host_link = request.host_link;
+  choice.host_memory = request.host_memory;
+  const bool equal = request.link || request.memory || request.host_link || request.host_memory;
+  if (!equal && !request.priced_for.empty()) {
     for (const Bundled& bundled : bundled_clusters()) {
       Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
       const bool has =
@@ -185,7 +188,7 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
 
 Cluster cluster_of(const ClusterChoice& choice, int devices) {
   if (choice.fixed) return first_devices(*choice.fixed, devices);
-  return uniform_cluster(devices, choice.link, choice.memory);
+  return uniform_cluster(devices, choice.link, choice.memory, choice.host_link, choice.host_memory);
 }
 
 LinkSpec parse_link(const std::string& text) {

@@ -27,11 +27,13 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request);
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);
 
-/// --cluster, --link, --memory.
+/// --cluster, --link, --memory, --host-link, --host-memory.
 struct ClusterRequest {
   std::string cluster;           // file or name of a bundled one; empty: see below
   std::optional<LinkSpec> link;  // with a link or a memory: equal devices
   std::optional<Bytes> memory;   //
+  std::optional<LinkSpec> host_link;
+  std::optional<Bytes> host_memory;
   std::string priced_for;        // device kind of the trace; empty: none
 };
 
@@ -42,6 +44,8 @@ struct ClusterChoice {
   std::optional<Cluster> fixed;  // take the first devices of this one
   std::optional<LinkSpec> link;  // or make equal ones
   std::optional<Bytes> memory;
+  std::optional<LinkSpec> host_link;
+  std::optional<Bytes> host_memory;
   std::string note;
 };
 ClusterChoice choose_cluster(const ClusterRequest& request);

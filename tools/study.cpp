@@ -73,6 +73,10 @@ void judge_fit(Outcome& outcome) {
       outcome.fit = Fit::no;
     }
   }
+  for (std::size_t h = 0; h < outcome.host_limit.size(); ++h) {
+    const auto& limit = outcome.host_limit[h];
+    if (limit && outcome.memory.host[h].peak > *limit) outcome.fit = Fit::no;
+  }
 }
 
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
@@ -187,6 +191,7 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.versions = versions_of(outcome.program, outcome.timeline);
   outcome.critical_path = critical_path(outcome.graph, outcome.times);
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
+  for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
   check_weights(asked, outcome);
   judge_fit(outcome);

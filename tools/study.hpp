@@ -49,6 +49,7 @@ struct Outcome {
   Metrics metrics;
   MemoryProfile memory;
   std::vector<std::optional<Bytes>> memory_limit;  // by device
+  std::vector<std::optional<Bytes>> host_limit;    // by host
   std::vector<StageVersions> versions;
   std::vector<PathPiece> critical_path;
 

@@ -97,6 +97,10 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
   command.add_option("--link", flags.link,
                      "equal devices with one full-duplex port each: 12GB/s,5us");
   command.add_option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
+  command.add_option("--host-link", flags.host_link,
+                     "a full-duplex link of each equal device to one host, for offloading: "
+                     "16GB/s,5us");
+  command.add_option("--host-memory", flags.host_memory, "of that host: 256GB");
   command
       .add_option("--microbatches", flags.microbatches,
                   "per step (mini-batches where updates are asynchronous); default 4 a device")
@@ -124,18 +128,27 @@ void add_case_flags(CLI::App& command, CommonFlags& flags, Many many) {
   add_output_flags(command, flags);
 }
 
+namespace {
+
+std::optional<Bytes> memory_of_flag(const char* flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_bytes(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {}", flag, error.what()));
+  }
+}
+
+}  // namespace
+
 Setting read_setting(const CommonFlags& flags) {
   Setting setting;
   ClusterRequest request;
   request.cluster = flags.cluster;
   if (!flags.link.empty()) request.link = parse_link(flags.link);
-  if (!flags.memory.empty()) {
-    try {
-      request.memory = parse_bytes(flags.memory);
-    } catch (const std::invalid_argument& error) {
-      throw UsageError(fmt::format("--memory: {}", error.what()));
-    }
-  }
+  if (!flags.host_link.empty()) request.host_link = parse_link(flags.host_link);
+  request.memory = memory_of_flag("--memory", flags.memory);
+  request.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.priced_for = priced_device(flags.trace);
   setting.cluster = choose_cluster(request);
   TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
@@ -229,7 +242,8 @@ std::string heading(const Setting& setting, const Case& asked, bool sweep) {
   const int microbatches = asked.program ? asked.program->microbatches : asked.microbatches;
   text += sweep ? fmt::format(" · micro-batches{}", size)
                 : fmt::format(" · {} micro-batches{} a step", microbatches, size);
-  return text + fmt::format(" · cut: {}\n", asked.partition);
+  const bool assigns = !asked.program && !sweep && asked.spec.scheduler->assign != nullptr;
+  return text + fmt::format(" · cut: {}\n", assigns ? "the schedule's own" : asked.partition);
 }
 
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome) {

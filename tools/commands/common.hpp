@@ -20,6 +20,8 @@ struct CommonFlags {
   std::string cluster;
   std::string link;
   std::string memory;
+  std::string host_link;
+  std::string host_memory;
   int microbatches = 0;
   int microbatch_size = 0;
   int profile_batch = 0;

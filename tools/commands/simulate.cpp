@@ -11,6 +11,7 @@
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
 #include "tools/report/weights.hpp"
+#include "tools/stream.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
@@ -75,19 +76,14 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
     const auto at = static_cast<std::size_t>(s);
     const StageCosts& costs = outcome.costs.stage[at];
     const StageVersions& versions = outcome.versions[at];
-    std::string devices;
-    for (const int device : outcome.program.placement.stage[at].replicas) {
-      devices +=
-          (devices.empty() ? "" : "+") + outcome.program.devices[static_cast<std::size_t>(device)];
-    }
     Bytes sent{};
     for (const EdgeCosts& edge : outcome.costs.edges) {
       if (edge.edge.from == s) sent += edge.activation;
     }
     rows.push_back(
-        {fmt::format("{}", s), devices, layers_of(outcome, model, s), print(costs.forward),
-         print(costs.backward), print(costs.weights), print(costs.stash()), print(sent),
-         fmt::format("{}", outcome.memory.stage[at].stash_peak),
+        {fmt::format("{}", s), placed(outcome.program, s), layers_of(outcome, model, s),
+         print(costs.forward), print(costs.backward), print(costs.weights), print(costs.stash()),
+         print(sent), fmt::format("{}", outcome.memory.stage[at].stash_peak),
          fmt::format("{}", versions.held_peak),
          staleness_range(versions) + (versions.staleness.size() > 1
                                           ? fmt::format(" ({:.3g})", versions.staleness_mean)
@@ -152,8 +148,8 @@ int simulate_command(const CommonFlags& flags, bool timeline) {
   if (!flags.json.empty()) write_file(flags.json, outcome_json(setting, asked, outcome, timeline));
   if (flags.json == "-") return answer;
   if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
-  fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome), device_table(outcome),
-             stage_table(outcome, setting.model));
+  fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome) + stream_report(outcome),
+             device_table(outcome), stage_table(outcome, setting.model));
   fmt::print("{}", figure(outcome.timeline, {Time{}, 100, colour_wanted()}));
   fmt::print("{}", held_figure(outcome.program, outcome.timeline, outcome.versions));
   if (flags.quiet) return answer;

@@ -1,0 +1,149 @@
+#include "tools/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/op.hpp"
+
+namespace stageline {
+namespace {
+
+bool ends_backward(OpKind kind) {
+  return kind == OpKind::backward || kind == OpKind::weight_grad || kind == OpKind::input_grad;
+}
+
+std::string by_stage(const std::vector<int>& values) {
+  return fmt::format("{}", fmt::join(values, " "));
+}
+
+// Everything on one device: weights, gradients, optimizer, one stash of every stage.
+Bytes without_pipeline(const Costs& costs) {
+  Bytes sum{};
+  Bytes workspace{};
+  for (const StageCosts& stage : costs.stage) {
+    sum += stage.weights + stage.gradients + stage.optimizer_state + stage.stash();
+    workspace = std::max(workspace, stage.workspace);
+  }
+  return sum + workspace;
+}
+
+}  // namespace
+
+std::vector<int> live_microbatches(const Program& program, const Timeline& timeline) {
+  struct Life {
+    Time start = Time::max();
+    Time end{};
+  };
+  std::vector<std::vector<Life>> lives(
+      static_cast<std::size_t>(program.stages()),
+      std::vector<Life>(static_cast<std::size_t>(program.total_microbatches())));
+  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
+    for (const Span& span : timeline.lane(static_cast<int>(device), LaneKind::compute)) {
+      if (!counts_microbatches(span.op.kind)) continue;
+      Life& life = lives[span.op.stage][span.op.microbatch];
+      if (span.op.kind == OpKind::forward) life.start = span.start;
+      if (ends_backward(span.op.kind)) life.end = std::max(life.end, span.end);
+    }
+  }
+  std::vector<int> most;
+  for (const std::vector<Life>& stage : lives) {
+    std::vector<std::pair<Time, int>> changes;  // at one moment ends come first
+    for (const Life& life : stage) {
+      if (life.start == Time::max()) continue;
+      changes.push_back({life.start, +1});
+      changes.push_back({life.end, -1});
+    }
+    std::sort(changes.begin(), changes.end());
+    int now = 0;
+    int peak = 0;
+    for (const auto& change : changes) peak = std::max(peak, now += change.second);
+    most.push_back(peak);
+  }
+  return most;
+}
+
+StreamFacts stream_facts(const Outcome& outcome) {
+  StreamFacts facts;
+  facts.live = live_microbatches(outcome.program, outcome.timeline);
+  Bytes all{};
+  Bytes stale{};
+  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
+    const auto degree = static_cast<int>(outcome.versions[s].staleness_max);
+    facts.degree.push_back(degree);
+    all += outcome.costs.stage[s].weights;
+    if (degree > 0) stale += outcome.costs.stage[s].weights;
+  }
+  if (all > Bytes{}) {
+    facts.stale_share = static_cast<double>(stale.count) / static_cast<double>(all.count);
+  }
+  double peaks = 0;
+  for (const DeviceMemory& device : outcome.memory.device) {
+    peaks += static_cast<double>(device.peak.count);
+  }
+  const auto plain = static_cast<double>(without_pipeline(outcome.costs).count);
+  if (plain > 0) facts.memory_increase = peaks / plain - 1;
+  if (outcome.program.schedule == "stale_weights") {
+    facts.cycles =
+        static_cast<int>(outcome.program.total_microbatches()) + 2 * (outcome.program.stages() - 1);
+  }
+  return facts;
+}
+
+std::string stream_report(const Outcome& outcome) {
+  std::string text;
+  if (outcome.synchrony == Synchrony::asynchronous) {
+    const StreamFacts facts = stream_facts(outcome);
+    text += fmt::format(
+        "stale weights {:.2f} % of all; by stage: degree of staleness {} updates, live "
+        "mini-batches "
+        "{}\n",
+        facts.stale_share * 100, by_stage(facts.degree), by_stage(facts.live));
+    text += fmt::format(
+        "utilization {:.1f} %; memory of all devices {:+.0f} % over no pipeline{}\n",
+        (1 - outcome.bubble_fraction) * 100, facts.memory_increase * 100,
+        facts.cycles > 0 ? fmt::format("; {} mini-batches in {} cycles",
+                                       outcome.program.total_microbatches(), facts.cycles)
+                         : "");
+  }
+  const auto& delay = outcome.program.delay;
+  if (!delay.empty()) {
+    text +=
+        fmt::format("delays by stage (F reads weights so many updates old): {}\n", by_stage(delay));
+  }
+  if (!outcome.program.window.empty()) {
+    text += fmt::format("windows by stage (mini-batches in flight at most): {}\n",
+                        by_stage(outcome.program.window));
+  }
+  for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
+    const DeviceMemory& host = outcome.memory.host[h];
+    if (host.peak == Bytes{}) continue;
+    const auto limit = h < outcome.host_limit.size() ? outcome.host_limit[h] : std::nullopt;
+    text += fmt::format("host memory: peak {} on {} at {}{}\n", print(host.peak),
+                        outcome.costs.network.hosts[h], print(host.peak_at),
+                        !limit               ? std::string(" (how much it has is unknown)")
+                        : host.peak > *limit ? fmt::format(": does NOT fit in {}", print(*limit))
+                                             : fmt::format(" of {}: fits", print(*limit)));
+  }
+  return text;
+}
+
+std::string placed(const Program& program, int stage) {
+  const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
+  const auto name = [&](int device) { return program.devices[static_cast<std::size_t>(device)]; };
+  std::string text;
+  for (const int device : place.replicas) text += (text.empty() ? "" : "+") + name(device);
+  if (!place.apart()) return text;
+  const std::vector<int>& w = place.weight_grad.empty() ? place.replicas : place.weight_grad;
+  const std::vector<int>& i = place.input_grad.empty() ? place.replicas : place.input_grad;
+  if (i == w) return fmt::format("F {}, B {}", text, name(w[0]));
+  std::string parts;
+  for (std::size_t part = 0; part < i.size(); ++part) {
+    if (part > 0) parts += " + ";
+    if (i.size() > 1) parts += fmt::format("{:.0f} % ", place.share[part] * 100);
+    parts += name(i[part]);
+  }
+  return fmt::format("F {}, I {}, W {}", text, parts, name(w[0]));
+}
+
+}  // namespace stageline
