@@ -29,12 +29,12 @@ std::string priced_device(const std::string& trace);
 
 /// --cluster, --link, --memory, --host-link, --host-memory.
 struct ClusterRequest {
-  std::string cluster;           // file or name of a bundled one; empty: see below
-  std::optional<LinkSpec> link;  // with a link or a memory: equal devices
-  std::optional<Bytes> memory;   //
-  std::optional<LinkSpec> host_link;
-  std::optional<Bytes> host_memory;
-  std::string priced_for;        // device kind of the trace; empty: none
+  std::string cluster;                  // file or name of a bundled one; empty: see below
+  std::optional<LinkSpec> link;         // with a link or a memory: equal devices
+  std::optional<Bytes> memory;          //
+  std::string priced_for;               // device kind of the trace; empty: none
+  std::optional<LinkSpec> host_link{};  // of each of the equal devices
+  std::optional<Bytes> host_memory{};   //
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the

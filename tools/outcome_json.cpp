@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/stream.hpp"
+
 #include "tools/report/weights.hpp"
 
 namespace stageline {
@@ -90,6 +92,22 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     devices.push_back(outcome.program.devices[static_cast<std::size_t>(device)]);
   }
   stage["device"] = devices.size() == 1 ? devices[0] : devices;
+  const StagePlace& place = outcome.program.placement.stage[s];
+  if (place.apart()) {
+    const auto names = [&](const std::vector<int>& role) {
+      Json list = Json::array();
+      for (const int device : role.empty() ? place.replicas : role) {
+        list.push_back(outcome.program.devices[static_cast<std::size_t>(device)]);
+      }
+      return list;
+    };
+    stage["roles"] = {{"forward", devices},
+                      {"input_grad", names(place.input_grad)},
+                      {"weight_grad", names(place.weight_grad)}};
+    if (!place.share.empty()) stage["roles"]["input_grad_share"] = place.share;
+  }
+  if (!outcome.program.delay.empty()) stage["delay_updates"] = outcome.program.delay[s];
+  if (!outcome.program.window.empty()) stage["window"] = outcome.program.window[s];
   Json layers = Json::array();
   for (std::size_t layer = 0; layer < outcome.plan.partition.stage_of.size(); ++layer) {
     if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
@@ -132,6 +150,17 @@ Json timeline_json(const Timeline& timeline) {
   return spans;
 }
 
+Json stream_json(const Outcome& outcome) {
+  const StreamFacts facts = stream_facts(outcome);
+  Json stream;
+  stream["stale_weights_fraction"] = facts.stale_share;
+  stream["staleness_degree_updates"] = facts.degree;
+  stream["live_microbatches"] = facts.live;
+  stream["memory_increase_fraction"] = facts.memory_increase;
+  if (facts.cycles > 0) stream["cycles"] = facts.cycles;
+  return stream;
+}
+
 Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline) {
   Json result;
   result["schedule"] = outcome.schedule;
@@ -148,6 +177,11 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   put_time(result, "makespan", outcome.metrics.makespan);
   put_time(result, "step_time", outcome.step_time);
   result["settled"] = outcome.settled;
+  if (outcome.period) {
+    result["period"] = {{"time_ps", outcome.period->time.count()},
+                        {"rounds", outcome.period->rounds},
+                        {"round", outcome.round}};
+  }
   result["throughput"] = outcome.throughput;
   result["throughput_unit"] = outcome.throughput_unit;
   result["speedup"] = outcome.speedup;
@@ -167,6 +201,20 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
     Json stage = stage_json(outcome, s);
     if (timeline) stage["versions_held"] = versions_held_json(outcome, curves, s);
     result["per_stage"].push_back(std::move(stage));
+  }
+  if (outcome.synchrony == Synchrony::asynchronous) result["stream"] = stream_json(outcome);
+  for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
+    const DeviceMemory& host = outcome.memory.host[h];
+    if (host.peak == Bytes{}) continue;
+    Json limit = nullptr;
+    if (h < outcome.host_limit.size() && outcome.host_limit[h]) {
+      limit = outcome.host_limit[h]->count;
+    }
+    result["per_host"].push_back({{"name", outcome.costs.network.hosts[h]},
+                                  {"peak_bytes", host.peak.count},
+                                  {"peak_at", to_seconds(host.peak_at)},
+                                  {"peak_at_ps", host.peak_at.count()},
+                                  {"memory_bytes", limit}});
   }
   result["notes"] = notes(setting);
   if (timeline) result["timeline"] = timeline_json(outcome.timeline);

@@ -268,6 +268,8 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   drawing.timeline = outcome.timeline;
   drawing.memory = outcome.memory;
   drawing.memory_limit = outcome.memory_limit;
+  drawing.hosts = outcome.costs.network.hosts;
+  drawing.host_limit = outcome.host_limit;
   drawing.idle = outcome.metrics.idle;
   drawing.versions = outcome.versions;
   return drawing;

@@ -177,6 +177,20 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
   }
 }
 
+// Hosts stand behind the devices, as processes of their own.
+void add_hosts(Events& events, const Drawing& drawing) {
+  for (std::size_t h = 0; h < drawing.memory.host.size() && h < drawing.hosts.size(); ++h) {
+    if (drawing.memory.host[h].curve.empty()) continue;
+    const std::size_t pid = drawing.timeline.devices.size() + h;
+    events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})", pid,
+               quoted(drawing.hosts[h]));
+    for (const MemoryPoint& point : drawing.memory.host[h].curve) {
+      events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{"stash":{}}}}})",
+                 pid, microseconds(point.at), total(point.use).count);
+    }
+  }
+}
+
 void add_memory(Events& events, const MemoryProfile& memory) {
   for (std::size_t device = 0; device < memory.device.size(); ++device) {
     for (const MemoryPoint& point : memory.device[device].curve) {
@@ -216,6 +230,7 @@ std::string chrome_trace(const Drawing& drawing) {
   add_spans(events, timeline, tids);
   add_flows(events, drawing.program, timeline, tids);
   add_memory(events, drawing.memory);
+  add_hosts(events, drawing);
   add_versions(events, drawing.program, drawing.versions);
   return fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{\"title\":{},\"schedule\":{}}},\n"

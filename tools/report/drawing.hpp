@@ -24,6 +24,8 @@ struct Drawing {
   Timeline timeline;
   MemoryProfile memory;                            // with curves, else no memory panel
   std::vector<std::optional<Bytes>> memory_limit;  // by device; nothing: unknown
+  std::vector<std::string> hosts;                  // names, in the order of memory.host
+  std::vector<std::optional<Bytes>> host_limit;    // by host
   std::vector<IdleInterval> idle;
   std::vector<StageVersions> versions;  // by stage
 };

@@ -202,11 +202,8 @@ std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
   return devices;
 }
 
-}  // namespace
-
-bool has_memory(const Drawing& drawing) { return !devices_with_curves(drawing).empty(); }
-
-Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
+Fragment draw_curves(const Drawing& drawing, const std::string& title, const Frame& frame,
+                     double top) {
   const std::vector<std::size_t> devices = devices_with_curves(drawing);
   Bytes peak{};
   for (const std::size_t device : devices) {
@@ -223,7 +220,7 @@ Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
   const Bytes upper{highest.count + std::max<std::int64_t>(highest.count / 16, 1)};
 
   Fragment result;
-  result.text = text_at(frame.margin, top + 12, "t", 13, "Memory");
+  result.text = text_at(frame.margin, top + 12, "t", 13, title);
   double y = top + 20;
   if (devices.size() <= most_multiples) {
     std::array<bool, memory_groups> drawn{};
@@ -263,6 +260,30 @@ Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
     }
   }
   result.bottom = y;
+  return result;
+}
+
+// The hosts as if they were devices: same clock, scale of their own.
+Drawing hosts_of(const Drawing& drawing) {
+  Drawing hosts;
+  hosts.timeline.devices = drawing.hosts;
+  hosts.memory.device = drawing.memory.host;
+  hosts.memory_limit = drawing.host_limit;
+  return hosts;
+}
+
+}  // namespace
+
+bool has_memory(const Drawing& drawing) { return !devices_with_curves(drawing).empty(); }
+
+Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
+  Fragment result = draw_curves(drawing, "Memory", frame, top);
+  const Drawing hosts = hosts_of(drawing);
+  if (!has_memory(hosts)) return result;
+  Fragment below = draw_curves(hosts, "Host memory", frame, result.bottom + 14);
+  result.text += below.text;
+  result.bottom = below.bottom;
+  result.notes.insert(result.notes.end(), below.notes.begin(), below.notes.end());
   return result;
 }
 
