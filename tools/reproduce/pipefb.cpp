@@ -122,11 +122,12 @@ std::string inside_both(const std::vector<PipefbRun>& runs) {
   }
   std::string text =
       fmt::format("Simulated, {} of {} points lie in the published range", in_range, runs.size());
-  if (both == 0)
+  if (both == 0) {
     return text +
-           ", none of them at equal peak memory on the fullest device: the baseline that waits for "
-           "its "
-           "copies holds one stash at a time, PipeFB two, one of them on its way.";
+           ", none of them at equal peak memory on the fullest device: the baseline that "
+           "waits for its copies holds one stash at a time, PipeFB two, one of them on its "
+           "way.";
+  }
   return text +
          fmt::format(
              ", {} of them with no more memory on the fullest device than the baseline: from "
