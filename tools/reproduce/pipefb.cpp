@@ -162,6 +162,15 @@ Section pipefb_window() {
                   Number{run.ratio, 2, "×"}, 0, Basis::equal_stages, Rule::rebuilt}));
     }
   }
+  for (const char* const transfer : {"blocking", "half", "full"}) {
+    section.findings.push_back(
+        judged({fmt::format("peak memory over that of transfer={}, D = 0.5 F", transfer),
+                {"equal", 1, 1},
+                Number{memory_ratio(doubled_run(transfer, 0.5)), 2, "×"},
+                0.1,
+                Basis::equal_stages,
+                Rule::rebuilt}));
+  }
   const std::vector<PipefbRun> runs = pipefb_runs("blocking", copies());
   section.figures.push_back({"pipefb_formula.svg",
                              "Hatched: the published range. Few nodes need slow copies, many nodes "
