@@ -128,6 +128,37 @@ std::string stream_report(const Outcome& outcome) {
   return text;
 }
 
+std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
+  std::vector<std::string> notes;
+  if (!asked.program) {
+    const Scheduler& scheduler = *asked.spec.scheduler;
+    const auto transfer = asked.spec.knobs.find("transfer");
+    const bool knob = transfer != asked.spec.knobs.end() && transfer->second != "none";
+    if (scheduler.name == "layerpipe") {
+      notes.push_back("layerpipe: which device does what is rebuilt from the papers' abstracts");
+    } else if (scheduler.name == "pipefb") {
+      notes.push_back("pipefb: its rules are rebuilt from the paper's abstract");
+    } else if (knob) {
+      notes.push_back(fmt::format("{}: the data transfer's rules are rebuilt", outcome.schedule));
+    }
+  }
+  bool offloads = false;
+  bool free = true;
+  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
+    for (const Op op : outcome.program.ops[device]) {
+      if (op.kind != OpKind::offload) continue;
+      offloads = true;
+      free = free && outcome.costs.network.to_host[device].is_free();
+    }
+  }
+  if (offloads && free) {
+    notes.push_back(fmt::format(
+        "{}: copies to the host are free: no --host-link and no cluster with one was given",
+        outcome.schedule));
+  }
+  return notes;
+}
+
 std::string placed(const Program& program, int stage) {
   const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
   const auto name = [&](int device) { return program.devices[static_cast<std::size_t>(device)]; };

@@ -29,6 +29,9 @@ StreamFacts stream_facts(const Outcome& outcome);
 /// for a schedule with a flush and without host memory.
 std::string stream_report(const Outcome& outcome);
 
+/// What must be said beside the numbers: rules that were rebuilt, copies that cost nothing.
+std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
+
 /// "gpu0", "gpu0+gpu1" for replicas; with roles apart "F gpu0, B gpu2" or "F gpu0, I 40 % gpu0 +
 /// 60 % gpu1, W gpu1".
 std::string placed(const Program& program, int stage);

@@ -12,7 +12,7 @@ try compare model:resnet50
 try compare model:resnet50@h1000
 try compare model:resnet50@h100,batch=0
 try compare model:resnet50@h100 --devices 9
-try compare uniform:layers=3 --devices 4
+try compare uniform:layers=3 --devices 4 --schedule 1f1b,gpipe
 try compare uniform:layers=3,forward=1
 try compare uniform:layers=8 --schedule 1f2b
 try compare uniform:layers=8 --schedule gpipe:recompute=sometimes

@@ -10,6 +10,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/files.hpp"
+#include "tools/stream.hpp"
 
 namespace stageline {
 namespace {
@@ -264,6 +265,9 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
   if (!setting.cluster.note.empty())
     drawing.footnotes.push_back("Note: " + setting.cluster.note + ".");
+  for (const std::string& note : stream_notes(asked, outcome)) {
+    drawing.footnotes.push_back("Note: " + note + ".");
+  }
   drawing.program = outcome.program;
   drawing.timeline = outcome.timeline;
   drawing.memory = outcome.memory;

@@ -11,6 +11,7 @@
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
 #include "tools/report/chart.hpp"
+#include "tools/stream.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
@@ -99,14 +100,15 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
 // An infeasible candidate is a row; bad input (the same for every row) is an error.
 std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
   std::vector<Row> rows;
-  std::string last_error;
+  std::string first_error;
   for (const int devices : setting.device_counts) {
     for (const ScheduleSpec& spec : all_schedules(flags)) {
       Row row{make_case(flags, setting, spec, devices), spelled(spec), std::nullopt, ""};
       try {
         row.outcome = study(row.asked);
       } catch (const UsageError& error) {
-        row.why_not = last_error = error.what();
+        row.why_not = error.what();
+        if (first_error.empty()) first_error = row.why_not;
       }
       rows.push_back(std::move(row));
     }
@@ -114,7 +116,7 @@ std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
   for (const Row& row : rows) {
     if (row.outcome) return rows;
   }
-  throw UsageError(last_error);
+  throw UsageError(first_error);
 }
 
 // A series a schedule, in the order of the command line. What is not possible is a gap; what does
@@ -196,14 +198,19 @@ void write_svg(const CompareFlags& flags, const Setting& setting, const std::vec
                                   options));
 }
 
-void print_notes(const Setting& setting, const std::vector<Outcome>& outcomes) {
+void print_notes(const Setting& setting, const std::vector<Row>& rows) {
   std::vector<std::string> said = notes(setting);
-  for (const Outcome& outcome : outcomes) {
-    if (!outcome.consistent()) {
-      said.push_back(outcome.schedule + ": F≠B: backwards read other weights than their forwards");
+  const auto say = [&](const std::string& note) {
+    if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
+  };
+  for (const Row& row : rows) {
+    if (!row.outcome) continue;
+    for (const std::string& note : stream_notes(row.asked, *row.outcome)) say(note);
+    if (!row.outcome->consistent()) {
+      say(row.outcome->schedule + ": F≠B: backwards read other weights than their forwards");
     }
-    if (!outcome.settled) {
-      said.push_back(outcome.schedule + ": no exact rhythm was found; its step is a mean");
+    if (!row.outcome->settled) {
+      say(row.outcome->schedule + ": no exact rhythm was found; its step is a mean");
     }
   }
   for (std::size_t i = 0; i < said.size(); ++i) {
@@ -252,7 +259,7 @@ int compare(const CompareFlags& flags) {
     fmt::print("\n{}", chart_text(chart, chart_columns, chart_rows));
   }
   if (common.quiet) return answer;
-  print_notes(setting, outcomes);
+  print_notes(setting, rows);
   if (!flags.svg.empty()) fmt::print("wrote {}\n", flags.svg);
   return answer;
 }

@@ -156,6 +156,7 @@ int simulate_command(const CommonFlags& flags, bool timeline) {
   fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
   fmt::print("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason);
   for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
+  for (const std::string& note : stream_notes(asked, outcome)) fmt::print("note: {}\n", note);
   return answer;
 }
 
