@@ -280,7 +280,7 @@ Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
   Fragment result = draw_curves(drawing, "Memory", frame, top);
   const Drawing hosts = hosts_of(drawing);
   if (!has_memory(hosts)) return result;
-  Fragment below = draw_curves(hosts, "Host memory", frame, result.bottom + 14);
+  Fragment below = draw_curves(hosts, "Hosts", frame, result.bottom + 14);
   result.text += below.text;
   result.bottom = below.bottom;
   result.notes.insert(result.notes.end(), below.notes.begin(), below.notes.end());
