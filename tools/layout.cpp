@@ -102,6 +102,7 @@ Layout lay_out(const Case& asked) {
       request.replicas.push_back(static_cast<int>(place.replicas.size()));
     }
   }
+  for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
   layout.plan = partition(asked.partition, request);
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {

@@ -1,7 +1,8 @@
 // The contiguous cut of the topological order whose slowest stage is fastest, and among all such
 // cuts the one that moves the fewest bytes. Every contiguous cut of a topological order has convex
 // stages, so nothing needs checking. A stage's time is its forward + backward over the rate of its
-// devices: replicas take turns, so it is the time between two of its micro-batches.
+// devices: replicas take turns, so it is the time between two of its micro-batches. Where a stage
+// has its backward on another device, its time is the larger of the two.
 //
 // Two exact steps over L layers and S stages; stage s = layers [i, j) takes time(s, i, j).
 //  1. The smallest limit under which S non-empty stages cover the layers, by bisection. For one
@@ -24,49 +25,54 @@ namespace {
 
 // Layers with their summed times, and the stages' devices.
 struct Chain {
-  std::vector<std::int64_t> before;  // ps of layers 0..i-1; L + 1 entries
-  std::vector<double> rates;         // all different
-  std::vector<std::size_t> rate_of;  // by stage, index into rates
+  std::vector<std::int64_t> forward;   // ps of layers 0..i-1; L + 1 entries
+  std::vector<std::int64_t> backward;  // the same
+  std::vector<StageSpeed> speeds;      // all different
+  std::vector<std::size_t> speed_of;   // by stage, index into speeds
 
-  std::size_t layers() const { return before.size() - 1; }
-  std::size_t stages() const { return rate_of.size(); }
-  std::int64_t time(double rate, std::size_t begin, std::size_t end) const {
-    return on_device(Time{before[end] - before[begin]}, rate).count();
+  std::size_t layers() const { return forward.size() - 1; }
+  std::size_t stages() const { return speed_of.size(); }
+  std::int64_t time(StageSpeed speed, std::size_t begin, std::size_t end) const {
+    return stage_time(Time{forward[end] - forward[begin]}, Time{backward[end] - backward[begin]},
+                      speed)
+        .count();
   }
 };
 
 Chain chain_of(const PartitionRequest& request) {
   Chain chain;
-  chain.before.push_back(0);
+  chain.forward.push_back(0);
+  chain.backward.push_back(0);
   for (const Layer& layer : request.model.layers) {
-    chain.before.push_back(chain.before.back() + (layer.forward + layer.backward).count());
+    chain.forward.push_back(chain.forward.back() + layer.forward.count());
+    chain.backward.push_back(chain.backward.back() + layer.backward.count());
   }
   for (int stage = 0; stage < request.stages; ++stage) {
-    const double rate = rate_of_stage(request, stage);
-    const auto found = std::find(chain.rates.begin(), chain.rates.end(), rate);
-    chain.rate_of.push_back(static_cast<std::size_t>(found - chain.rates.begin()));
-    if (found == chain.rates.end()) chain.rates.push_back(rate);
+    const StageSpeed speed = speed_of_stage(request, stage);
+    const auto found = std::find(chain.speeds.begin(), chain.speeds.end(), speed);
+    chain.speed_of.push_back(static_cast<std::size_t>(found - chain.speeds.begin()));
+    if (found == chain.speeds.end()) chain.speeds.push_back(speed);
   }
   return chain;
 }
 
 // By first layer i, the farthest end j of a stage [i, j) that keeps the limit; i when not even one
 // layer does. Ascending.
-std::vector<std::size_t> farthest_ends(const Chain& chain, double rate, std::int64_t limit) {
+std::vector<std::size_t> farthest_ends(const Chain& chain, StageSpeed speed, std::int64_t limit) {
   std::vector<std::size_t> ends(chain.layers());
   std::size_t end = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     end = std::max(end, i);
-    while (end < chain.layers() && chain.time(rate, i, end + 1) <= limit) ++end;
+    while (end < chain.layers() && chain.time(speed, i, end + 1) <= limit) ++end;
     ends[i] = end;
   }
   return ends;
 }
 
-// The same for every rate.
+// The same for every speed.
 std::vector<std::vector<std::size_t>> all_ends(const Chain& chain, std::int64_t limit) {
   std::vector<std::vector<std::size_t>> ends;
-  for (const double rate : chain.rates) ends.push_back(farthest_ends(chain, rate, limit));
+  for (const StageSpeed speed : chain.speeds) ends.push_back(farthest_ends(chain, speed, limit));
   return ends;
 }
 
@@ -77,7 +83,7 @@ bool feasible(const Chain& chain, std::int64_t limit) {
   const std::vector<std::vector<std::size_t>> ends_at = all_ends(chain, limit);
   reached[0] = 1;
   for (std::size_t stage = 0; stage < chain.stages(); ++stage) {
-    const std::vector<std::size_t>& ends = ends_at[chain.rate_of[stage]];
+    const std::vector<std::size_t>& ends = ends_at[chain.speed_of[stage]];
     std::fill(next.begin(), next.end(), char{0});
     std::size_t covered = 0;  // all ends up to here that can be marked are
     for (std::size_t i = stage; i < layers; ++i) {
@@ -92,11 +98,18 @@ bool feasible(const Chain& chain, std::int64_t limit) {
 
 std::int64_t smallest_limit(const Chain& chain) {
   double rates = 0;
-  for (const std::size_t index : chain.rate_of) rates += chain.rates[index];
-  const double slowest = *std::min_element(chain.rates.begin(), chain.rates.end());
-  std::int64_t high = on_device(Time{chain.before.back()}, slowest).count();  // always feasible
-  // No stage can be faster than the mean; the slack covers what rounding can take off it.
-  const double mean = static_cast<double>(chain.before.back()) / rates;
+  double slowest = std::numeric_limits<double>::max();
+  bool apart = false;
+  for (const std::size_t index : chain.speed_of) {
+    rates += chain.speeds[index].rate;
+    slowest = std::min(slowest, chain.speeds[index].rate);
+    apart = apart || chain.speeds[index].apart;
+  }
+  const std::int64_t all = chain.forward.back() + chain.backward.back();
+  std::int64_t high = on_device(Time{all}, slowest).count();  // always feasible
+  // No stage can be faster than the mean; the slack covers what rounding can take off it. Not so
+  // where a stage's F and B go on side by side.
+  const double mean = static_cast<double>(all) / rates * (apart ? 0.5 : 1);
   std::int64_t low = std::max<std::int64_t>(0, static_cast<std::int64_t>(mean * 0.999'999) - 1);
   low = std::min(low, high);
   while (low < high) {
@@ -165,20 +178,20 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
   best[0][0].bytes = 0;
   std::vector<std::int64_t> received(layers + 1);
-  std::vector<std::vector<std::int64_t>> square(ends.size(), received);  // by rate
+  std::vector<std::vector<std::int64_t>> square(ends.size(), received);  // by speed
   for (std::size_t i = 0; i < layers; ++i) {
     std::size_t widest = i;
     for (std::size_t rate = 0; rate < ends.size(); ++rate) {
       widest = std::max(widest, ends[rate][i]);
       for (std::size_t j = i + 1; j <= ends[rate][i]; ++j) {
-        const auto time = static_cast<double>(chain.time(chain.rates[rate], i, j));
+        const auto time = static_cast<double>(chain.time(chain.speeds[rate], i, j));
         const auto part = static_cast<std::int64_t>(time * scale);
         square[rate][j] = part * part;
       }
     }
     fill_received(reads, i, widest, received);
     for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
-      const std::size_t rate = chain.rate_of[s];
+      const std::size_t rate = chain.speed_of[s];
       const Best& here = best[s][i];
       if (here.bytes == std::numeric_limits<std::int64_t>::max()) continue;
       std::vector<Best>& next = best[s + 1];

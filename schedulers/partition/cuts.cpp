@@ -73,22 +73,34 @@ double rate_of_stage(const PartitionRequest& request, int stage) {
   return rate;
 }
 
+StageSpeed speed_of_stage(const PartitionRequest& request, int stage) {
+  const auto at = static_cast<std::size_t>(stage);
+  return {rate_of_stage(request, stage), at < request.apart.size() && request.apart[at]};
+}
+
+Time stage_time(Time forward, Time backward, StageSpeed speed) {
+  return on_device(speed.apart ? std::max(forward, backward) : forward + backward, speed.rate);
+}
+
 Time on_device(Time time, double rate) {
   if (rate == 1) return time;
   return Time{std::llround(static_cast<double>(time.count()) / rate)};
 }
 
 std::string balance_of(const PartitionRequest& request, const Partition& partition) {
-  std::vector<Time> time(static_cast<std::size_t>(partition.stages));
+  std::vector<Time> forward(static_cast<std::size_t>(partition.stages));
+  std::vector<Time> backward(forward.size());
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
     const Layer& costs = request.model.layers[layer];
-    time[static_cast<std::size_t>(partition.stage_of[layer])] += costs.forward + costs.backward;
+    const auto stage = static_cast<std::size_t>(partition.stage_of[layer]);
+    forward[stage] += costs.forward;
+    backward[stage] += costs.backward;
   }
   Time largest{};
   double sum = 0;
   for (int stage = 0; stage < partition.stages; ++stage) {
-    const Time here =
-        on_device(time[static_cast<std::size_t>(stage)], rate_of_stage(request, stage));
+    const auto at = static_cast<std::size_t>(stage);
+    const Time here = stage_time(forward[at], backward[at], speed_of_stage(request, stage));
     largest = std::max(largest, here);
     sum += static_cast<double>(here.count());
   }

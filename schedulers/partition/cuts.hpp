@@ -32,6 +32,17 @@ std::string balance_of(const PartitionRequest& request, const Partition& partiti
 /// looped placement. request.replicas as check_replicas wants them.
 double rate_of_stage(const PartitionRequest& request, int stage);
 
+/// How fast a stage's devices are, and whether F and B have one each and go on side by side.
+struct StageSpeed {
+  double rate = 1;
+  bool apart = false;
+  friend bool operator==(const StageSpeed&, const StageSpeed&) = default;
+};
+StageSpeed speed_of_stage(const PartitionRequest& request, int stage);
+
+/// What a stage needs for each micro-batch: F + B, or where they are apart the larger of them.
+Time stage_time(Time forward, Time backward, StageSpeed speed);
+
 /// `time` on a device of that relative rate, rounded to whole picoseconds.
 Time on_device(Time time, double rate);
 

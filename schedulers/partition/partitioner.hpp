@@ -22,6 +22,8 @@ struct PartitionRequest {
   std::string options;     // the text behind "name:", empty when none
   /// Devices of each stage, where the schedule has fixed them; empty: one each.
   std::vector<int> replicas{};
+  /// Stages with their backward on another device than their forward; empty: none.
+  std::vector<bool> apart{};
 };
 
 /// The cut, and how many devices each stage gets (the request's replicas; where it has none all 1,

@@ -26,13 +26,19 @@ bool better(const Quality& a, const Quality& b) {
   return a.slowest != b.slowest ? a.slowest < b.slowest : a.bytes < b.bytes;
 }
 
-// By the definitions, with nothing of the partitioner's. `replicas` as in PartitionRequest.
+// By the definitions, with nothing of the partitioner's. `replicas`, `apart` as in
+// PartitionRequest.
 Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster,
-                   const std::vector<int>& replicas = {}) {
+                   const std::vector<int>& replicas = {}, const std::vector<bool>& apart = {}) {
   std::vector<std::int64_t> time(static_cast<std::size_t>(partition.stages));
+  std::vector<std::int64_t> forward(time.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    time[static_cast<std::size_t>(partition.stage_of[i])] +=
-        (model.layers[i].forward + model.layers[i].backward).count();
+    const auto stage = static_cast<std::size_t>(partition.stage_of[i]);
+    forward[stage] += model.layers[i].forward.count();
+    time[stage] += (model.layers[i].forward + model.layers[i].backward).count();
+  }
+  for (std::size_t s = 0; s < apart.size(); ++s) {
+    if (apart[s]) time[s] = std::max(forward[s], time[s] - forward[s]);
   }
   Quality quality;
   std::size_t device = 0;  // the next one
@@ -57,18 +63,19 @@ Quality quality_of(const Partition& partition, const Model& model, const Cluster
 }
 
 Quality best_of_all(const Model& model, int stages, const Cluster& cluster,
-                    const std::vector<int>& replicas) {
+                    const std::vector<int>& replicas, const std::vector<bool>& apart) {
   const int layers = static_cast<int>(model.layers.size());
   Quality best{INT64_MAX, INT64_MAX};
   for (const std::vector<int>& cut : all_cuts(layers, stages)) {
-    const Quality here = quality_of(partition_from_cuts(cut, layers), model, cluster, replicas);
+    const Quality here =
+        quality_of(partition_from_cuts(cut, layers), model, cluster, replicas, apart);
     if (better(here, best)) best = here;
   }
   return best;
 }
 
 void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices,
-                           bool replicated = false) {
+                           bool replicated = false, bool roles_apart = false) {
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
     const int layers = 1 + draw(random, 10);
@@ -86,13 +93,17 @@ void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices,
     CAPTURE(round);
     CAPTURE(layers);
     CAPTURE(stages);
-    const PartitionRequest request{model, cluster, stages, false, "", replicas};
+    std::vector<bool> apart;
+    while (roles_apart && static_cast<int>(apart.size()) < stages) {
+      apart.push_back(draw(random, 2) == 0);
+    }
+    const PartitionRequest request{model, cluster, stages, false, "", replicas, apart};
     const PartitionPlan plan = partition("balanced", request);
     CHECK_NOTHROW(check(plan.partition, model));
     CHECK(plan.replicas ==
           (replicated ? replicas : std::vector<int>(static_cast<std::size_t>(stages), 1)));
-    const Quality found = quality_of(plan.partition, model, cluster, replicas);
-    const Quality best = best_of_all(model, stages, cluster, replicas);
+    const Quality found = quality_of(plan.partition, model, cluster, replicas, apart);
+    const Quality best = best_of_all(model, stages, cluster, replicas, apart);
     CHECK(found.slowest == best.slowest);
     CHECK(found.bytes == best.bytes);
     CHECK(partition("balanced", request).partition == plan.partition);
@@ -122,6 +133,11 @@ TEST_CASE("the same holds on devices of different speed") {
 TEST_CASE("the same holds where stages have replicas, equally fast or not") {
   compare_with_all_cuts(6, false, true, true);
   compare_with_all_cuts(7, true, false, true);
+}
+
+TEST_CASE("the same holds where some stages have forward and backward on two devices") {
+  compare_with_all_cuts(8, false, true, false, true);
+  compare_with_all_cuts(9, true, false, false, true);
 }
 
 TEST_CASE("a stage of three devices gets three times the layers") {
