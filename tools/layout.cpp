@@ -88,6 +88,12 @@ Layout lay_out(const Case& asked) {
     layout.plan = partition(asked.partition, request);
     return layout;
   }
+  if (asked.weights == WeightRule::flush &&
+      asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
+    throw UsageError(fmt::format(
+        "{} does not wait between steps, so its weights cannot be flush; take stash or latest",
+        asked.spec.scheduler->name));
+  }
   if (asked.spec.scheduler->assign != nullptr) return assigned(asked);
   layout.knobs = asked.spec.knobs;
   const Scheduler& scheduler = *asked.spec.scheduler;

@@ -16,7 +16,8 @@ struct Layout {
   std::vector<bool> one_layer;  // by stage; empty where the schedule does not ask
 };
 
-/// Throws UsageError when the partition and the schedule want different numbers of stages.
+/// Throws UsageError when the partition and the schedule want different numbers of stages, and when
+/// flushed weights are asked of a schedule that does not flush.
 Layout lay_out(const Case& asked);
 
 /// As the scheduler writes it, before any pass; the given program where there is one.

@@ -101,13 +101,7 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
 }
 
 // What a rule promises must hold, whoever asked for it.
-void check_weights(const Case& asked, const Outcome& outcome) {
-  if (!asked.program && outcome.program.weights == WeightRule::flush &&
-      asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
-    throw UsageError(fmt::format(
-        "{} does not wait between steps, so its weights cannot be flush; take stash or latest",
-        asked.spec.scheduler->name));
-  }
+void check_weights(const Outcome& outcome) {
   if (outcome.program.weights == WeightRule::double_buffer) {
     throw UsageError(
         "weights: double_buffer belongs to PipeDream-2BW, which is not simulated yet; take stash");
@@ -193,7 +187,7 @@ Outcome study(const Case& asked, Curves curves) {
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
   for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
-  check_weights(asked, outcome);
+  check_weights(outcome);
   judge_fit(outcome);
   measure_rates(
       outcome, asked,
