@@ -17,7 +17,7 @@ double fraction(PipelinedShare share) {
 // Hours and days are what a training takes.
 std::string long_time(Time time) {
   const double seconds = to_seconds(time);
-  if (seconds < 600) return print(time);
+  if (seconds < 7200) return print(time);
   if (seconds < 2 * 86400) return fmt::format("{:.2f} h", seconds / 3600);
   return fmt::format("{:.2f} days", seconds / 86400);
 }
