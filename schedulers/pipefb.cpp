@@ -24,6 +24,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
+#include "sim/memory.hpp"
 #include "sim/passes.hpp"
 
 namespace stageline {
@@ -138,32 +139,50 @@ Program stream(const Problem& problem) {
   return program;
 }
 
-// What the host's memory does not hold is taken from the stage that it slows down least.
+// Most bytes that each host holds at once under these windows, in a run long enough to fill them.
+std::vector<Bytes> host_peaks(const Problem& problem, const std::vector<int>& window) {
+  Problem some = problem;
+  const std::int64_t all = std::int64_t{problem.microbatches} * problem.steps;
+  const std::int64_t enough = 4 * *std::max_element(window.begin(), window.end()) + 8;
+  some.microbatches = static_cast<int>(std::min(all, enough));
+  some.steps = 1;
+  Program program = stream(some);
+  program.window = window;
+  program = complete(std::move(program), some.costs);
+  const TaskGraph graph = compile(program, some.costs);
+  const Timeline timeline = timeline_of(program, graph, simulate(graph));
+  std::vector<Bytes> peaks;
+  for (const DeviceMemory& host : memory_of(program, some.costs, timeline).host) {
+    peaks.push_back(host.peak);
+  }
+  return peaks;
+}
+
+// What a host's memory does not hold is taken from the stage of its that it slows down least.
 void fit_hosts(const Problem& problem, const std::vector<Time>& latency, std::vector<int>& window) {
   const Network& network = problem.costs.network;
   for (std::size_t h = 0; h < problem.host_memory.size(); ++h) {
     if (!problem.host_memory[h]) continue;
     while (true) {
-      double held = 0;
+      const Bytes held = host_peaks(problem, window)[h];
+      if (held <= *problem.host_memory[h]) break;
       std::size_t best = window.size();
       double least = 0;
       for (std::size_t s = 0; s < window.size(); ++s) {
         const auto f = static_cast<std::size_t>(problem.placement.stage[s].replicas[0]);
-        if (network.host[f] != static_cast<int>(h)) continue;
-        const auto stash = static_cast<double>(problem.costs.stage[s].stash().count);
-        held += stash * window[s];
-        if (window[s] == 1 || stash == 0) continue;
+        const bool here = network.host.empty() || network.host[f] == static_cast<int>(h);
+        if (!here || window[s] == 1 || problem.costs.stage[s].stash() == Bytes{}) continue;
         const double period = static_cast<double>(latency[s].count()) / (window[s] - 1);
         if (best != window.size() && period >= least) continue;
         best = s;
         least = period;
       }
-      if (held <= static_cast<double>(problem.host_memory[h]->count)) break;
       if (best == window.size()) {
         throw UsageError(fmt::format(
-            "pipefb: one mini-batch of activations is {}, more than the {} of host memory {}",
-            print(Bytes{static_cast<std::int64_t>(held)}), print(*problem.host_memory[h]),
-            network.hosts[h]));
+            "pipefb: the memory of \"{}\" is {}, but with one mini-batch in flight at every stage "
+            "it "
+            "still has to hold {} of activations; give it more or take smaller micro-batches",
+            network.hosts[h], print(*problem.host_memory[h]), print(held)));
       }
       --window[best];
     }

@@ -174,8 +174,8 @@ Program add_transfers(Program program) {
             if (program.weights_transfer) {
               std::uint32_t& next = updates_received[op->stage];
               const auto group =
-              static_cast<std::uint32_t>(microbatches_per_update(program, op->stage));
-          for (; counts_microbatches(op->kind) && next < op->microbatch / group; ++next) {
+                  static_cast<std::uint32_t>(microbatches_per_update(program, op->stage));
+              for (; counts_microbatches(op->kind) && next < op->microbatch / group; ++next) {
                 messages(update_op(op->stage, static_cast<int>(next), 0), Cargo::weights, false,
                          device, out);
               }
