@@ -114,8 +114,9 @@ Cluster first_devices(Cluster cluster, int count);
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
 /// common switch, so that what one device sends (or receives) at the same time shares its port;
 /// `latency` is that of the whole way from device to device (in whole pairs of picoseconds).
-/// Without a link communication is free. With a `host` link each has also one of its own to a common
-/// host memory, full duplex, for what is offloaded and nothing else; without one that is free.
+/// Without a link communication is free. With a `host` link each has also one of its own to a
+/// common host memory, full duplex, for what is offloaded and nothing else; without one that is
+/// free.
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{};

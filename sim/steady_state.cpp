@@ -74,7 +74,7 @@ class Rounds {
     }
     for (const std::int64_t count : numbers) {
       const std::int64_t share =
-          (2 * count * round + microbatches) / (2 * microbatches);  // nearest
+          (2 * count * round + microbatches) / (2 * std::int64_t{microbatches});  // nearest
       // At the ends there may be a few more or less.
       const std::int64_t off = std::abs(count * round - share * microbatches);
       whole_ = whole_ && (count == 0 || (share > 0 && off <= 2 * std::int64_t{round}));

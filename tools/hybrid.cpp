@@ -94,7 +94,7 @@ struct Lengths {
   // such steps in a row are the evidence. The transient has no useful bound, so n doubles.
   std::optional<Extended> extended(std::int64_t minibatches, const Period& period, int devices) {
     const std::int64_t cycle = period.rounds;
-    for (std::int64_t from = 8 * devices; from <= longest_stream; from *= 2) {
+    for (std::int64_t from = std::int64_t{8} * devices; from <= longest_stream; from *= 2) {
       for (const std::int64_t cycles : {1, 2, 3, 4, 6}) {
         const std::int64_t more = cycles * cycle;
         const Time growth = period.time * cycles;

@@ -106,7 +106,7 @@ TEST_CASE("ten versions and more are a plus") {
   CHECK(drawing.versions[0].held_peak == 11);
   const std::string text = held_figure(drawing.program, drawing.timeline, drawing.versions);
   CHECK(text.substr(0, text.find('\n')).find("9+") != std::string::npos);
-  CHECK(text.find(":") == std::string::npos);  // what comes after '9'
+  CHECK(text.find(':') == std::string::npos);  // what comes after '9'
 }
 
 TEST_CASE("staleness is told by stage, and where forward and backward differ") {

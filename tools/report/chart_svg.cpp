@@ -17,7 +17,7 @@ bool same_place(Place a, Place b) { return std::abs(a.x - b.x) < 2 && std::abs(a
 std::vector<Tick> x_ticks(const Chart& chart, const Layout& layout) {
   const double width = layout.plot.right - layout.plot.left - 2 * inset;
   for (int intervals = std::max(1, static_cast<int>(width / 44)); intervals > 1; --intervals) {
-    const std::vector<Tick> all = ticks(layout.x, intervals, chart.x.whole);
+    std::vector<Tick> all = ticks(layout.x, intervals, chart.x.whole);
     bool fits = true;
     for (std::size_t i = 1; i < all.size(); ++i) {
       const double room = layout.px(all[i].at) - layout.px(all[i - 1].at);

@@ -44,7 +44,7 @@ std::string allowed(const Finding& finding) {
 }
 
 std::string verdict_of(const Finding& finding) {
-  const std::string word = fmt::format("**{}**", name(finding.verdict));
+  std::string word = fmt::format("**{}**", name(finding.verdict));
   if (finding.note.empty()) return word;
   return fmt::format("{}: {}", word, finding.note);
 }
