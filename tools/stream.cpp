@@ -128,20 +128,21 @@ std::string stream_report(const Outcome& outcome) {
   return text;
 }
 
+std::string rebuilt_note(const Case& asked) {
+  if (asked.program) return "";
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (scheduler.name == "layerpipe") {
+    return "layerpipe: which device does what is rebuilt from the papers' abstracts";
+  }
+  if (scheduler.name == "pipefb") return "pipefb: its rules are rebuilt from the paper's abstract";
+  const auto transfer = asked.spec.knobs.find("transfer");
+  if (transfer == asked.spec.knobs.end() || transfer->second == "none") return "";
+  return fmt::format("{}: the data transfer's rules are rebuilt", spelled(asked.spec));
+}
+
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
-  if (!asked.program) {
-    const Scheduler& scheduler = *asked.spec.scheduler;
-    const auto transfer = asked.spec.knobs.find("transfer");
-    const bool knob = transfer != asked.spec.knobs.end() && transfer->second != "none";
-    if (scheduler.name == "layerpipe") {
-      notes.push_back("layerpipe: which device does what is rebuilt from the papers' abstracts");
-    } else if (scheduler.name == "pipefb") {
-      notes.push_back("pipefb: its rules are rebuilt from the paper's abstract");
-    } else if (knob) {
-      notes.push_back(fmt::format("{}: the data transfer's rules are rebuilt", outcome.schedule));
-    }
-  }
+  if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
   bool offloads = false;
   bool free = true;
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {

@@ -29,6 +29,10 @@ StreamFacts stream_facts(const Outcome& outcome);
 /// for a schedule with a flush and without host memory.
 std::string stream_report(const Outcome& outcome);
 
+/// That the schedule's rules were rebuilt, where they were: in every report of it. Empty: they were
+/// not, or the program was given.
+std::string rebuilt_note(const Case& asked);
+
 /// What must be said beside the numbers: rules that were rebuilt, copies that cost nothing.
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 

@@ -10,6 +10,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
+#include "tools/stream.hpp"
 #include "tools/table.hpp"
 
 namespace stageline {
@@ -116,6 +117,8 @@ int bound_command(const CommonFlags& flags) {
                            ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
                            : fmt::format("{} the largest of them, {}",
                                          above(bound->step, largest.step), largest.name));
+  const std::string note = rebuilt_note(asked);
+  if (!flags.quiet && !note.empty()) fmt::print("\nnote: {}\n", note);
   return 0;
 }
 
