@@ -11,7 +11,7 @@
 #include "tools/costs.hpp"
 #include "tools/executor/device.hpp"
 #include "tools/executor/profile_text.hpp"
-#include "tools/executor/samples.hpp"
+#include "tools/samples.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {

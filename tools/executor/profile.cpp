@@ -12,8 +12,8 @@
 #include "sim/errors.hpp"
 #include "tools/executor/device.hpp"
 #include "tools/executor/rounds.hpp"
-#include "tools/executor/samples.hpp"
 #include "tools/executor/tensor_model.hpp"
+#include "tools/samples.hpp"
 
 namespace stageline {
 namespace {

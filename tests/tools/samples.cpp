@@ -1,5 +1,5 @@
 // Medians, spreads and drifts of samples.
-#include "tools/executor/samples.hpp"
+#include "tools/samples.hpp"
 
 #include <doctest/doctest.h>
 

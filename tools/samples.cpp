@@ -1,4 +1,4 @@
-#include "tools/executor/samples.hpp"
+#include "tools/samples.hpp"
 
 #include <algorithm>
 #include <cmath>
