@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "sim/errors.hpp"
-#include "traces/json_tree.hpp"
+#include "traces/json_parts.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -195,7 +195,10 @@ void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) 
 
 Cluster read_cluster(const std::string& json_text, const std::string& file) {
   const JsonValue tree = parse_json(json_text, file);
-  const JsonNode root(tree, "", file);
+  return read_cluster(JsonNode(tree, "", file));
+}
+
+Cluster read_cluster(const JsonNode& root) {
   if (root.kind() != JsonKind::object) root.refuse("a cluster is one JSON object");
   if (const std::string format = root.at("format").text(); format != format_name) {
     root.at("format").refuse(

@@ -115,6 +115,11 @@ std::vector<JsonNode> JsonNode::items() const {
   return nodes;
 }
 
+bool JsonNode::boolean() const {
+  need(JsonKind::boolean);
+  return value_->text == "true";
+}
+
 std::string JsonNode::text() const {
   need(JsonKind::text);
   return value_->text;

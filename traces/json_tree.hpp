@@ -39,6 +39,7 @@ class JsonNode {
 
   JsonKind kind() const { return value_->kind; }
   bool is_list() const { return kind() == JsonKind::list; }
+  const std::string& file() const { return *file_; }
 
   [[noreturn]] void refuse(const std::string& message) const;
 
@@ -52,6 +53,7 @@ class JsonNode {
   std::string key() const;                  // of a member: the last part of its pointer
   std::vector<JsonNode> items() const;      // of a list
 
+  bool boolean() const;
   std::string text() const;
   std::string text_or_empty(std::string_view key) const;  // of a member that may be missing
 

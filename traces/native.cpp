@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "sim/errors.hpp"
-#include "traces/json_tree.hpp"
+#include "traces/json_parts.hpp"
 #include "traces/native_fields.hpp"
 #include "traces/traces.hpp"
 
@@ -211,7 +211,10 @@ void check_format(const JsonNode& root) {
 
 std::vector<Model> read_trace(const std::string& json_text, const std::string& file) {
   const JsonValue tree = parse_json(json_text, file);
-  const JsonNode root(tree, "", file);
+  return read_trace(JsonNode(tree, "", file));
+}
+
+std::vector<Model> read_trace(const JsonNode& root) {
   check_format(root);
   root.check_keys({"format", "name", "provenance", "input_bytes", "layers"},
                   {"sample", "batch", "whole", "edges"});
@@ -248,7 +251,7 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
     const std::vector<LayerEdge> edges = read_edges(*node, number);
     for (Model& model : models) {
       model.edges = edges;
-      model = in_topological_order(std::move(model), file);
+      model = in_topological_order(std::move(model), root.file());
     }
   }
   return models;

@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/errors.hpp"
+#include "traces/json_parts.hpp"
 #include "traces/native_fields.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
 namespace {
-
-// Bytes that are not UTF-8 become U+FFFD.
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // Microseconds with as many decimals as it takes, at most six: exact.
 std::string number(Time time) {
@@ -58,21 +53,6 @@ std::string field_text(const std::vector<Model>& models, std::size_t layer, cons
                        [&](const Model& model) { return model.layers[layer].*field.member; }));
 }
 
-// The members, as many to a line as fit.
-std::string lines_of(const std::vector<std::string>& members, std::string_view indent) {
-  constexpr std::size_t widest = 98;
-  std::string text;
-  std::string line;
-  for (const std::string& item : members) {
-    if (!line.empty() && indent.size() + line.size() + 2 + item.size() > widest) {
-      text += ",\n" + std::string(indent) + line;
-      line.clear();
-    }
-    line += (line.empty() ? "" : ", ") + item;
-  }
-  return text + ",\n" + std::string(indent) + line;
-}
-
 std::string layer_text(const std::vector<Model>& models, std::size_t index) {
   constexpr std::string_view indent = "     ";
   const Layer& layer = models[0].layers[index];
@@ -90,8 +70,8 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
     bytes.push_back(member("parameters", fmt::format("{}", layer.parameters)));
   }
   return fmt::format("{{{}, {}{}{}}}", member("name", json_text(layer.name)),
-                     member("kind", json_text(layer.kind)), lines_of(times, indent),
-                     lines_of(bytes, indent));
+                     member("kind", json_text(layer.kind)), json_lines(times, indent),
+                     json_lines(bytes, indent));
 }
 
 std::string provenance_text(const Provenance& provenance) {
@@ -124,7 +104,7 @@ std::string whole_text(const std::vector<Model>& models) {
                              return model.whole.*field.member;
                            })));
   }
-  return "{" + samples + lines_of(times, "    ") + "}";
+  return "{" + samples + json_lines(times, "    ") + "}";
 }
 
 // The parts of a layer that stand in the file once.

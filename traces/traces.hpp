@@ -33,6 +33,10 @@ Model uniform_model(const std::string& options);
 /// A cluster file. Throws TraceError with the JSON pointer.
 Cluster read_cluster(const std::string& json_text, const std::string& file);
 
+/// The same as text: read_cluster gives back the very same cluster. Throws UsageError where the
+/// format has no words for it, and TraceError for a name that it refuses.
+std::string write_cluster(const Cluster& cluster);
+
 /// What is bundled in the binary, by name, from traces/data/.
 struct Bundled {
   std::string_view name;  // "h100x8", "resnet50-h100"

@@ -144,6 +144,25 @@ TEST_CASE("the bundled clusters carry bytes where their hardware does") {
   CHECK(share(cores.between(0, 1), cores.between(1, 0)));
 }
 
+TEST_CASE("what the writer writes, the reader gives back") {
+  const auto same = [](const Cluster& cluster) {
+    return read_cluster(write_cluster(cluster), "c") == cluster;
+  };
+  CHECK(same(read_cluster(valid, "c.json")));
+  for (const Bundled& file : bundled_clusters()) {
+    CAPTURE(file.name);
+    CHECK(same(bundled(std::string(file.name))));
+  }
+  const LinkSpec odd{Bandwidth{123'456'789'012}, Time{2 * 1'234'567}};
+  CHECK(same(uniform_cluster(3, odd, Bytes{7})));
+  CHECK(same(uniform_cluster(1, std::nullopt, std::nullopt)));
+  // What it has no words for is refused, not dropped.
+  CHECK_THROWS_AS(write_cluster(uniform_cluster(2, odd, std::nullopt, odd)), UsageError);
+  Cluster nameless = uniform_cluster(2, odd, std::nullopt);
+  nameless.devices[1].name = "";
+  CHECK_THROWS_AS(write_cluster(nameless), TraceError);
+}
+
 TEST_CASE("the cluster of the README is sound") {
   const std::string page = source_text("traces/README.md");
   const std::size_t begin = page.rfind("```json\n", page.find("\"stageline-cluster 1\"")) + 8;
