@@ -15,6 +15,7 @@ void add_bound(CLI::App& app, int& exit_code);
 void add_hybrid(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 
 }  // namespace stageline

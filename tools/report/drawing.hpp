@@ -27,6 +27,7 @@ struct Drawing {
   std::vector<std::string> hosts;                  // names, in the order of memory.host
   std::vector<std::optional<Bytes>> host_limit;    // by host
   std::vector<IdleInterval> idle;
+  std::vector<Time> ends;  // by device, what its share of idle time is of; empty: of the whole
   std::vector<StageVersions> versions;  // by stage
 };
 

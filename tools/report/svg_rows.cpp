@@ -231,8 +231,8 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
     if (device % every != 0) continue;
     const double base = y + layout.row / 2 + 0.36 * name_size;
     front += text_at(frame.margin, base, "t", name_size, shortened(timeline.devices[device], 16));
-    const double share =
-        idle_share(timeline.lanes[lane_index(device, compute_lane)], frame.scale.end);
+    const double share = idle_share(timeline.lanes[lane_index(device, compute_lane)],
+                                    drawing.ends.empty() ? frame.scale.end : drawing.ends[device]);
     front += text_at(frame.right + 8, base, "d", std::min(name_size, 11.0),
                      fmt::format("{:.1f} %", 100 * share));
   }

@@ -74,9 +74,10 @@ struct CasePair {
 struct Ranking {
   int pairs = 0;                  // comparable
   int decidable = 0;              //
-  int discordant = 0;             // of those: predicted the other way round, or equal
-  std::optional<double> tau;      // Kendall's: (concordant - discordant) / decidable
-  std::optional<CasePair> worst;  // discordant, and the clearest as measured
+  int tied = 0;                   // of those: predicted to take equally long
+  int discordant = 0;             // of those: predicted the other way round
+  std::optional<double> tau;      // Kendall's: (in order - discordant) / decidable
+  std::optional<CasePair> worst;  // not in order, and the clearest as measured
   double worst_difference = 0;    // of the medians of that pair, as a share of the smaller
 };
 

@@ -32,7 +32,8 @@ Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
       if (!faster.noise || !slower.noise || difference <= *faster.noise + *slower.noise) continue;
       ++ranking.decidable;
       if (faster.prediction.makespan < slower.prediction.makespan) continue;
-      ++ranking.discordant;
+      const bool tied = faster.prediction.makespan == slower.prediction.makespan;
+      ++(tied ? ranking.tied : ranking.discordant);
       const double share = fraction_of(difference, faster.measured);
       if (ranking.worst && share <= ranking.worst_difference) continue;
       ranking.worst = pair;
@@ -40,8 +41,8 @@ Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
     }
   }
   if (ranking.decidable > 0) {
-    const int concordant = ranking.decidable - ranking.discordant;
-    ranking.tau = static_cast<double>(concordant - ranking.discordant) / ranking.decidable;
+    const int in_order = ranking.decidable - ranking.discordant - ranking.tied;
+    ranking.tau = static_cast<double>(in_order - ranking.discordant) / ranking.decidable;
   }
   return ranking;
 }

@@ -1,0 +1,83 @@
+// stageline replay: stored measurements held against today's simulator.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/validate/kept.hpp"
+#include "tools/validate/report.hpp"
+
+namespace stageline {
+namespace {
+
+struct ReplayFlags {
+  std::string evidence;
+  std::string json;
+  std::string report;
+  std::string summary;
+  std::string against;
+};
+
+void write_report(const std::filesystem::path& folder, const Evidence& evidence,
+                  const Judgement& judgement) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw UsageError(
+        fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
+  }
+  const std::vector<Picture> pictures = replay_pictures(evidence, judgement);
+  for (const Picture& picture : pictures) {
+    write_file((folder / picture.file).string(), picture.svg);
+  }
+  write_file((folder / "report.md").string(), replay_markdown(evidence, judgement, pictures));
+}
+
+void replay(const ReplayFlags& flags, int& exit_code) {
+  if (flags.json == "-" && flags.summary == "-") {
+    throw UsageError("only one of --json and --summary can go to standard output (-)");
+  }
+  const Evidence evidence = read_evidence(read_file(flags.evidence), flags.evidence);
+  const Judgement judgement = judge(evidence);
+  std::vector<std::string> worse;
+  if (!flags.against.empty()) {
+    worse = worse_than_kept(read_file(flags.against), flags.against, judgement);
+  }
+  if (!flags.report.empty()) write_report(flags.report, evidence, judgement);
+  if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));
+  if (!flags.summary.empty()) write_file(flags.summary, kept_json(judgement));
+  if (flags.json != "-" && flags.summary != "-") {
+    fmt::print("{}", replay_text(evidence, judgement));
+    for (const std::string& sentence : worse) fmt::print("worse than kept: {}\n", sentence);
+  }
+  if (!worse.empty()) exit_code = 1;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "replay", "Stored measurements of real runs, predicted again: how far off the simulator is");
+  const auto flags = std::make_shared<ReplayFlags>();
+  command
+      ->add_option("EVIDENCE", flags->evidence,
+                   "a file of measured runs, as stageline-validate writes it; - is standard input")
+      ->required();
+  command->add_option("--json", flags->json,
+                      "write all figures as JSON to a file, or - for stdout");
+  command->add_option("--report", flags->report,
+                      "write report.md and its pictures to this folder (made where it is missing)");
+  command->add_option("--summary", flags->summary,
+                      "write the figures that --against holds a later replay to, or - for stdout");
+  command->add_option("--against", flags->against,
+                      "a kept summary: exit code 1 where the errors have grown since");
+  command->footer("Example:\n  stageline replay evidence.json --report report");
+  command->callback([flags, &exit_code] { replay(*flags, exit_code); });
+}
+
+}  // namespace stageline
