@@ -1,5 +1,6 @@
 # Every command that a --help prints as an example works, on small inputs.
 cp small.graph.txt "$OUT"
+cp ../validate/small.evidence.json "$OUT/evidence.json"
 cd "$OUT"
 stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && NF { print $1 }' > subcommands
 while read -r subcommand; do

@@ -198,6 +198,8 @@ TEST_CASE("the JSON has every figure, and null where there is none") {
   CHECK(json["held_out"]["ranking"]["discordant"] == 1);
   CHECK(json["held_out"]["ranking"]["worst"]["slower_case"] == 1);
   CHECK(json["calibrated"]["ranking"]["tau"].is_null());
+  CHECK(json["calibrated"]["worst_error"]["case"] == 5);
+  CHECK(json["calibrated"]["worst_peak_error"].is_null());
   REQUIRE(json["cases"].size() == 6);
   const auto& gpipe = json["cases"][0];
   CHECK(gpipe["predicted_ps"] == 30'000'000'000);

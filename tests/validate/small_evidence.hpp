@@ -31,7 +31,7 @@ inline std::vector<MeasuredDevice> lanes_busy(int first, int second, int sends, 
 /// layers takes 2 ms forward and 4 ms backward.
 inline Evidence small_evidence() {
   Evidence evidence;
-  evidence.device = "none: made up for tests";
+  evidence.device = "made up for tests";
   evidence.date = "2026-01-01";
   evidence.software = "none";
   evidence.settings = "fp32";

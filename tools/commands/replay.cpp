@@ -1,6 +1,7 @@
 // stageline replay: stored measurements held against today's simulator.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -51,9 +52,10 @@ void replay(const ReplayFlags& flags, int& exit_code) {
   if (!flags.report.empty()) write_report(flags.report, evidence, judgement);
   if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));
   if (!flags.summary.empty()) write_file(flags.summary, kept_json(judgement));
-  if (flags.json != "-" && flags.summary != "-") {
-    fmt::print("{}", replay_text(evidence, judgement));
-    for (const std::string& sentence : worse) fmt::print("worse than kept: {}\n", sentence);
+  const bool printed = flags.json != "-" && flags.summary != "-";
+  if (printed) fmt::print("{}", replay_text(evidence, judgement));
+  for (const std::string& sentence : worse) {
+    fmt::print(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
   }
   if (!worse.empty()) exit_code = 1;
 }

@@ -15,8 +15,9 @@ void put_time(Json& object, const std::string& key, Time time) {
   object[key + "_ps"] = time.count();
 }
 
-Json worst_json(const Worst& worst, const Summary& summary) {
-  if (summary.cases.empty()) return nullptr;
+// Of `count` cases.
+Json worst_json(const Worst& worst, std::size_t count) {
+  if (count == 0) return nullptr;
   return {{"value", worst.value}, {"case", worst.at}};
 }
 
@@ -36,21 +37,24 @@ Json ranking_json(const Ranking& ranking) {
 }
 
 Json summary_object(const Summary& summary) {
-  return {{"cases", summary.cases.size()},
+  const std::size_t all = summary.cases.size();
+  const auto with_memory = static_cast<std::size_t>(summary.memory_cases);
+  const auto with_noise = static_cast<std::size_t>(summary.noise_cases);
+  return {{"cases", all},
           {"mean_error", summary.mean_error},
           {"median_error", summary.median_error},
           {"bias", summary.bias},
-          {"worst_error", worst_json(summary.worst_error, summary)},
+          {"worst_error", worst_json(summary.worst_error, all)},
           {"mean_idle_error", summary.mean_idle_error},
-          {"worst_idle_error", worst_json(summary.worst_idle_error, summary)},
-          {"worst_transfer_error", worst_json(summary.worst_transfer_error, summary)},
+          {"worst_idle_error", worst_json(summary.worst_idle_error, all)},
+          {"worst_transfer_error", worst_json(summary.worst_transfer_error, all)},
           {"memory_cases", summary.memory_cases},
-          {"worst_peak_error", worst_json(summary.worst_peak_error, summary)},
+          {"worst_peak_error", worst_json(summary.worst_peak_error, with_memory)},
           {"stash_exact", summary.stash_exact},
-          {"worst_stash_error_bytes", worst_json(summary.worst_stash_error, summary)},
+          {"worst_stash_error_bytes", worst_json(summary.worst_stash_error, with_memory)},
           {"noise_cases", summary.noise_cases},
           {"mean_noise", summary.mean_noise},
-          {"worst_noise", worst_json(summary.worst_noise, summary)},
+          {"worst_noise", worst_json(summary.worst_noise, with_noise)},
           {"ranking", ranking_json(summary.ranking)}};
 }
 
