@@ -177,6 +177,9 @@ TEST_CASE("what cannot be simulated is refused with the name of the case") {
          "four batch 1, gpipe, 4 micro-batches, link fast: ");
   begins(said([](Evidence& e) { e.cases[0].model = "five"; }),
          "five batch 1, gpipe, 4 micro-batches: the evidence has no trace of five at batch 1");
+  begins(said([](Evidence& e) { e.cases[0].devices[1].busy.pop_back(); }),
+         "four batch 1, gpipe, 4 micro-batches: there must be a time for each run (makespans 5, "
+         "busy times 4, transfer times 5)");
   begins(said([](Evidence& e) { e.cluster.switches = {"switch"}; }),
          "four batch 1, gpipe, 4 micro-batches, link 1GB/s: the case has a link");
 }

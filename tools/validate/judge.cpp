@@ -71,7 +71,18 @@ void keep_furthest(Value value, int device, Value& furthest, int& of) {
   of = device;
 }
 
+void check_runs(const MeasuredCase& measured) {
+  const std::size_t runs = measured.makespan.size();
+  for (const MeasuredDevice& device : measured.devices) {
+    if (runs > 0 && device.busy.size() == runs && device.transfer.size() == runs) continue;
+    throw UsageError(fmt::format(
+        "{}: there must be a time for each run (makespans {}, busy times {}, transfer times {})",
+        name_of(measured), runs, device.busy.size(), device.transfer.size()));
+  }
+}
+
 CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured) {
+  check_runs(measured);
   CaseJudgement result;
   result.prediction = predict(evidence, measured);
   result.measured = median(measured.makespan);

@@ -113,6 +113,7 @@ struct Judgement {
   Summary calibrated;                // those that it has
 };
 
+/// Throws what predict throws, and UsageError where a device has not a time for each run.
 Judgement judge(const Evidence& evidence);
 
 /// The summary of some of the cases.
