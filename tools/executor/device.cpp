@@ -12,18 +12,10 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/executor/reported_total.hpp"
 
 namespace stageline {
 namespace {
-
-// The types of two parameters changed from int64_t to size_t between versions; ask the header.
-template <typename Function>
-struct TotalOf;
-template <typename Total>
-struct TotalOf<void(void*, int64_t, Total, Total, c10::Device)> {
-  using Type = Total;
-};
-using Total = TotalOf<decltype(c10::reportMemoryUsageToProfiler)>::Type;
 
 // Milliseconds between two events that have happened.
 template <typename Event>
@@ -131,7 +123,8 @@ std::vector<Time> Stopwatch::laps() {
 
 struct MemoryMeter::Listener : c10::MemoryReportingInfoBase {
   explicit Listener(at::Device of) : device(of) {}
-  void reportMemoryUsage(void*, int64_t change, Total, Total, c10::Device where) override {
+  void reportMemoryUsage(void*, int64_t change, ReportedTotal, ReportedTotal,
+                         c10::Device where) override {
     if (where.type() != device.type()) return;
     held += change;
     peak = std::max(peak, held);

@@ -100,7 +100,7 @@ void join(Tensor& gradient, Tensor fresh) {
 
 Tensor gradient_at_output(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
   Tensor gradient = std::exchange(batch.gradients[layer], {});
-  return gradient.defined() ? gradient : at::ones({}, model.options);
+  return gradient.defined() ? gradient : at::full({}, batch.loss_weight, model.options);
 }
 
 // The gradient arrives at the layer's input and at what it added.
@@ -170,7 +170,8 @@ void run_weight_grads(TensorModel& model, std::size_t layer, MicroBatch& batch) 
 }  // namespace
 
 TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
-                         const at::TensorOptions& options, std::uint64_t seed) {
+                         const at::TensorOptions& options, std::uint64_t seed,
+                         const std::vector<bool>& wanted) {
   const c10::NoGradGuard plain;
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   TensorModel model;
@@ -184,7 +185,9 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
     made.ops = tensor_ops(layer, options);
     for (const TensorOp& op : made.ops) {
       made.first_weight.push_back(weights.values.size());
+      const bool here = wanted.empty() || wanted[model.layers.size() - 1];
       for (Tensor& weight : initial_weights(op, generator, options)) {
+        if (!here) continue;
         weight.set_requires_grad(true);
         for (int i = 0; i < states; ++i) weights.state.push_back(at::zeros_like(weight));
         weights.values.push_back(std::move(weight));
@@ -199,7 +202,7 @@ TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
 
 MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  MicroBatch made;
+  MicroBatch made = empty_micro_batch(model);
   const LayerShape& first = model.shape.layers.front();
   const LayerShape& last = model.shape.layers.back();
   const Build& build = first.ops.front().build;
@@ -212,7 +215,12 @@ MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t
   }
   const std::int64_t rows = output_elements(last) / last.output.back();
   made.target = random_below(last.output.back(), {batch * rows}, generator, model.options);
+  return made;
+}
+
+MicroBatch empty_micro_batch(const TensorModel& model) {
   const std::size_t layers = model.layers.size();
+  MicroBatch made;
   made.outputs.resize(layers);
   made.gradients.resize(layers);
   made.stash.resize(layers);
@@ -277,17 +285,19 @@ void update(TensorModel& model, std::size_t layer, double rate) {
   }
 }
 
-void zero_gradients(TensorModel& model) {
+void zero_gradients(LayerWeights& weights) {
   const c10::NoGradGuard plain;
-  for (LayerWeights& weights : model.weights) {
-    for (std::size_t i = 0; i < weights.values.size(); ++i) {
-      if (weights.gradients[i].defined()) {
-        weights.gradients[i].zero_();
-      } else {
-        weights.gradients[i] = at::zeros_like(weights.values[i]);
-      }
+  for (std::size_t i = 0; i < weights.values.size(); ++i) {
+    if (weights.gradients[i].defined()) {
+      weights.gradients[i].zero_();
+    } else {
+      weights.gradients[i] = at::zeros_like(weights.values[i]);
     }
   }
+}
+
+void zero_gradients(TensorModel& model) {
+  for (LayerWeights& weights : model.weights) zero_gradients(weights);
 }
 
 Tensor whole_forward(const TensorModel& model, MicroBatch& batch) {

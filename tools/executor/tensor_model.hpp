@@ -47,16 +47,20 @@ struct MicroBatch {
   std::vector<at::Tensor> outputs;          // by layer, until the last reader has read it
   std::vector<at::Tensor> gradients;        // at the outputs, until the layer's I (or B) has run
   std::vector<std::vector<OpStash>> stash;  // by layer and op
+  double loss_weight = 1;                   // of its loss in what is differentiated
 };
 
 /// Random weights (He et al. 2015 for products) from the seed; equal for equal seed and options.
-/// A layer has one input, and a
-/// second one where it adds a skip.
+/// A layer has one input, and a second one where it adds a skip. `wanted`, by layer: the others get
+/// no weights (empty: all are wanted); those of a layer do not depend on which others are there.
 TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
-                         const at::TensorOptions& options, std::uint64_t seed);
+                         const at::TensorOptions& options, std::uint64_t seed,
+                         const std::vector<bool>& wanted = {});
 
 /// Random images or tokens and random classes.
 MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed);
+/// One without input and target, for layers that see neither.
+MicroBatch empty_micro_batch(const TensorModel& model);
 
 // The passes of one layer over one micro-batch. Layers run F upwards, I downwards; W any time after
 // I. A layer that reads the data has no I: its W does all (as in the table of shapes).
@@ -70,6 +74,7 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
 void update(TensorModel& model, std::size_t layer, double rate);
 
 /// Sets gradients to zero, or makes them.
+void zero_gradients(LayerWeights& weights);
 void zero_gradients(TensorModel& model);
 
 /// Forward through all layers with gradients recorded; returns the loss.

@@ -1,0 +1,365 @@
+#include "tools/executor/execute.hpp"
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/executor/device.hpp"
+#include "tools/executor/memory_log.hpp"
+#include "tools/executor/process.hpp"
+#include "tools/executor/stash_parcel.hpp"
+#include "tools/executor/torch_runtime.hpp"
+#include "tools/executor/wires.hpp"
+
+namespace stageline {
+namespace {
+
+using Now = std::chrono::steady_clock;
+
+// Looks again at once for a while, then lets others of this core have a turn: a copy engine, say.
+class Patience {
+ public:
+  void wait() {
+    if (++looked_ % 64 == 0) {
+      sched_yield();
+    } else {
+      __builtin_ia32_pause();
+    }
+  }
+
+ private:
+  int looked_ = 0;
+};
+
+int number_behind(std::string_view name, std::string_view prefix) {
+  int number = 0;
+  for (const char c : name.substr(prefix.size())) {
+    if (c < '0' || c > '9' || number > 100000) return 0;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+}  // namespace
+
+std::vector<Accelerator> accelerators_called(const std::string& name) {
+  constexpr std::string_view prefix = "cpu:";
+  const bool known = name.compare(0, prefix.size(), prefix) == 0;
+  const int count = known ? number_behind(name, prefix) : 0;
+  if (count < 1) {
+    throw UsageError(
+        fmt::format("no accelerators are called '{}' (write cpu:2 for two cores)", name));
+  }
+  const std::vector<int> cores = allowed_cores();
+  if (static_cast<std::size_t>(count) > cores.size()) {
+    throw UsageError(fmt::format("{} wants {} cores of its own, but this process may use {} ({})",
+                                 name, count, cores.size(), print_cores(cores)));
+  }
+  std::vector<Accelerator> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back({at::kCPU, {cores[static_cast<std::size_t>(i)]}});
+  }
+  return devices;
+}
+
+// What all workers share, and the workers.
+struct Executor::Crew {
+  // A thread and the lane it walks. The compute worker of a device also makes its tensors.
+  struct Worker {
+    std::uint32_t lane = 0;
+    int device = 0;
+    std::thread thread;
+  };
+
+  Crew(Job given, const Costs& costs, const std::vector<Accelerator>& accelerators)
+      : job(std::move(given)),
+        devices(accelerators),
+        graph(compile(job.program, costs)),
+        exchange(job.program, job.graph),
+        board(graph.tasks()),
+        wires(graph, board),
+        start(graph.tasks()),
+        version(graph.tasks()) {
+    if (devices.size() < job.program.devices.size()) {
+      throw UsageError(fmt::format("the program runs on {} devices, but there are {}",
+                                   job.program.devices.size(), devices.size()));
+    }
+    devices.resize(job.program.devices.size());
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      const Op op = graph.op[task];
+      if (op.kind == OpKind::send_weights) {
+        weights_task[{wire_of(job.graph, op), op.microbatch}] = task;
+      }
+    }
+    tensors.resize(devices.size());
+    for (const Accelerator& device : devices) logs.emplace_back(device.where);
+    held.resize(devices.size());
+    for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
+      if (graph.lanes[lane].kind == LaneKind::send) continue;  // the wires'
+      workers.push_back({lane, graph.lanes[lane].device, {}});
+    }
+    // Compute first: it makes the tensors that the others copy.
+    for (const bool compute : {true, false}) {
+      for (Worker& worker : workers) {
+        if ((graph.lanes[worker.lane].kind == LaneKind::compute) != compute) continue;
+        worker.thread = std::thread([this, &worker] { live(worker); });
+      }
+      wait_until_idle();
+    }
+    if (failure) {
+      end();
+      std::rethrow_exception(failure);
+    }
+  }
+
+  ~Crew() { end(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+    }
+    changed.notify_all();
+    for (Worker& worker : workers) {
+      if (worker.thread.joinable()) worker.thread.join();
+    }
+  }
+
+  void wait_until_idle() {
+    std::unique_lock lock(mutex);
+    const auto started = static_cast<int>(std::count_if(
+        workers.begin(), workers.end(), [](const Worker& w) { return w.thread.joinable(); }));
+    changed.wait(lock, [&] { return idle == started; });
+  }
+
+  // A worker's life: set up, then a walk whenever the round goes on.
+  void live(Worker& worker) {
+    bool ready = false;
+    try {
+      set_up(worker);
+      ready = true;
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    std::uint64_t seen = 0;
+    while (true) {
+      {
+        std::unique_lock lock(mutex);
+        ++idle;
+        changed.notify_all();
+        changed.wait(lock, [&] { return ending || round != seen; });
+        if (ending) return;
+        seen = round;
+        --idle;
+      }
+      if (!ready) continue;
+      try {
+        walk(worker);
+      } catch (const Stopped&) {
+      } catch (...) {
+        fail(std::current_exception());
+      }
+    }
+  }
+
+  void fail(std::exception_ptr why) {
+    const std::lock_guard lock(mutex);
+    if (!failure) failure = std::move(why);
+    stopped = true;
+  }
+
+  void set_up(const Worker& worker) {
+    const auto d = static_cast<std::size_t>(worker.device);
+    const bool compute = graph.lanes[worker.lane].kind == LaneKind::compute;
+    if (!devices[d].cores.empty()) pin_to_cores(devices[d].cores);
+    set_threads(1);
+    if (!compute) return;
+    tensors[d] = std::make_unique<StageTensors>(
+        job, worker.device, devices[d].where, exchange, [this](int wire, std::uint32_t number) {
+          const auto found = weights_task.find({wire, number});
+          return found != weights_task.end() && board.is_there(found->second, now());
+        });
+  }
+
+  Time now() const { return std::chrono::duration_cast<Time>(Now::now() - origin); }
+
+  void wait_for(std::uint32_t task) {
+    Patience patience;
+    for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
+      while (!board.is_there(graph.need[n], now())) {
+        if (stopped || (asked_to_stop != nullptr && *asked_to_stop)) throw Stopped();
+        wires.poll(now());
+        patience.wait();
+      }
+    }
+  }
+
+  void walk(const Worker& worker) {
+    const auto d = static_cast<std::size_t>(worker.device);
+    std::unique_ptr<c10::DebugInfoGuard> counting;
+    if (counted) counting = logs[d].listen();
+    const c10::NoGradGuard plain;
+    // All begin together.
+    ++arrived;
+    Patience patience;
+    while (!begun.load(std::memory_order_acquire)) patience.wait();
+    const std::uint32_t first = graph.lane_begin[worker.lane];
+    const std::uint32_t last = graph.lane_begin[worker.lane + 1];
+    for (std::uint32_t at = first; at != last; ++at) {
+      const std::uint32_t task = graph.lane_task[at];
+      wait_for(task);
+      if (counted) tensors[d]->drop_returned();
+      start[task] = now();
+      run_task(*tensors[d], task);
+      synchronize(devices[d].where);
+      board.publish(task, now());
+      if (counted) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
+    }
+  }
+
+  void run_task(StageTensors& on, std::uint32_t task) {
+    const Op op = graph.op[task];
+    if (lane_of(op.kind) == LaneKind::compute) {
+      version[task] = on.compute(op);
+      if (op.overlapped && !graph.partner.empty()) on.compute(graph.partner[task]);
+      return;
+    }
+    op.kind == OpKind::offload ? on.offload(op) : on.prefetch(op);
+    const Time end = start[task] + graph.duration[task];  // of the link, where that is slower
+    while (now() < end) {
+      std::this_thread::sleep_for(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(end - now()));
+    }
+  }
+
+  void play(const std::atomic<bool>* stop) {
+    wait_until_idle();
+    board.clear();
+    wires.restart();
+    exchange.parcels.clear();
+    std::fill(version.begin(), version.end(), 0);
+    for (const auto& one : tensors) {
+      if (one) one->restart();
+    }
+    for (const auto& of_stage : exchange.reductions) {
+      for (std::size_t k = 0; k < of_stage.size(); ++k) of_stage[k]->read = 0;
+    }
+    for (std::size_t s = 0; s < exchange.reductions.size(); ++s) {
+      for (const auto& reduction : exchange.reductions[s]) {
+        reduction->of_replica.assign(job.program.placement.stage[s].replicas.size(), {});
+      }
+    }
+    stopped = false;
+    asked_to_stop = stop;
+    arrived = 0;
+    begun = false;
+    {
+      const std::lock_guard lock(mutex);
+      ++round;
+    }
+    changed.notify_all();
+    while (arrived != static_cast<int>(workers.size())) std::this_thread::yield();
+    origin = Now::now();
+    begun.store(true, std::memory_order_release);
+    wait_until_idle();
+    if (failure) std::rethrow_exception(failure);
+    if (stop != nullptr && *stop) throw Stopped();
+    // What nobody waited for leaves, too.
+    while (!wires.idle()) wires.poll(now());
+  }
+
+  Job job;
+  std::vector<Accelerator> devices;
+  TaskGraph graph;
+  Exchange exchange;
+  Board board;
+  Wires wires;
+  std::vector<Time> start;             // by task
+  std::vector<std::uint32_t> version;  //
+  std::map<std::pair<int, std::uint32_t>, std::uint32_t> weights_task;
+  std::vector<std::unique_ptr<StageTensors>> tensors;  // by device
+  std::vector<MemoryLog> logs;                         //
+  std::vector<HeldBytes> held;                         //
+  bool counted = false;
+  std::vector<Worker> workers;
+
+  Now::time_point origin;
+  std::atomic<int> arrived{0};
+  std::atomic<bool> begun{false};
+  std::atomic<bool> stopped{false};
+  const std::atomic<bool>* asked_to_stop = nullptr;
+
+  std::mutex mutex;  // what follows
+  std::condition_variable changed;
+  std::uint64_t round = 0;
+  int idle = 0;
+  bool ending = false;
+  std::exception_ptr failure;
+};
+
+Executor::Executor(Job job, const Costs& costs, const std::vector<Accelerator>& devices)
+    : crew_(std::make_unique<Crew>(std::move(job), costs, devices)) {}
+Executor::~Executor() = default;
+
+const TaskGraph& Executor::graph() const { return crew_->graph; }
+
+Execution Executor::run(const std::atomic<bool>* stop) {
+  Crew& crew = *crew_;
+  crew.job.separate = false;
+  crew.counted = false;
+  crew.play(stop);
+  Execution result{crew.graph, {}, crew.version, {}};
+  for (std::uint32_t task = 0; task < crew.graph.tasks(); ++task) {
+    const Time end = crew.board.at(task);
+    result.times.available.push_back(end);
+    if (crew.graph.lanes[crew.graph.lane[task]].kind != LaneKind::send) {
+      // A copy's latency is the link's: it counts as the copy's own time here.
+      result.graph.duration[task] = end - crew.start[task];
+      result.graph.path_of[task] = 0;
+    }
+  }
+  for (const at::Tensor& loss : crew.exchange.losses) {
+    result.losses.push_back(loss.defined() ? loss.item<double>() : 0);
+  }
+  return result;
+}
+
+std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
+  Crew& crew = *crew_;
+  crew.job.separate = true;
+  crew.counted = true;
+  for (std::size_t d = 0; d < crew.devices.size(); ++d) {
+    crew.logs[d].restart();
+    crew.held[d] = {};
+  }
+  crew.play(stop);
+  std::vector<HeldBytes> result = crew.held;
+  for (std::size_t d = 0; d < result.size(); ++d) {
+    if (!crew.tensors[d]) continue;
+    result[d].peak = crew.tensors[d]->standing_bytes() + crew.logs[d].peak();
+  }
+  return result;
+}
+
+const LayerWeights& Executor::weights(std::size_t layer) const {
+  const int stage = crew_->job.partition.stage_of[layer];
+  const StagePlace& place = crew_->job.program.placement.stage[static_cast<std::size_t>(stage)];
+  const int device = place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0];
+  return crew_->tensors[static_cast<std::size_t>(device)]->model().weights[layer];
+}
+
+}  // namespace stageline

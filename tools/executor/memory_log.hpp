@@ -1,0 +1,29 @@
+// What a device's tensors hold over time, by what its allocator reports: allocations and frees of
+// all threads that work for it.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace stageline {
+
+class MemoryLog {
+ public:
+  explicit MemoryLog(at::Device device);
+  /// While it lives, what this thread allocates and frees counts.
+  std::unique_ptr<c10::DebugInfoGuard> listen() const;
+  void restart();
+  /// The most held beyond what was held at the start; less than that is 0.
+  std::int64_t peak() const;
+
+ private:
+  struct Listener;
+  std::shared_ptr<Listener> listener_;
+};
+
+}  // namespace stageline

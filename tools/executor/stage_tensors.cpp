@@ -1,0 +1,757 @@
+#include "tools/executor/stage_tensors.hpp"
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/executor/stash_parcel.hpp"
+
+namespace stageline {
+namespace {
+
+using at::Tensor;
+
+// Of LayerPipe's correction: how slowly the mean step of the weights follows. [rebuilt]
+constexpr double drift_memory = 0.9;
+
+bool keeps_weights(const Program& program) {
+  if (program.correction == moving_average) return false;
+  switch (program.weights) {
+    case WeightRule::stash:
+    case WeightRule::vertical_sync:
+    case WeightRule::double_buffer:
+      return true;
+    case WeightRule::flush:
+    case WeightRule::latest:
+      return false;
+  }
+  return false;
+}
+
+bool updates_each_step(const Program& program) {
+  return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
+}
+
+std::vector<bool> layers_held(const Job& job, const std::vector<bool>& stages) {
+  std::vector<bool> wanted;
+  for (const int stage : job.partition.stage_of) {
+    wanted.push_back(stages[static_cast<std::size_t>(stage)]);
+  }
+  return wanted;
+}
+
+std::vector<bool> stages_on(const Job& job, int device) {
+  std::vector<bool> here(static_cast<std::size_t>(job.program.stages()));
+  for (const Op op : job.program.ops[static_cast<std::size_t>(device)]) {
+    if (lane_of(op.kind) == LaneKind::compute) here[op.stage] = true;
+  }
+  return here;
+}
+
+}  // namespace
+
+class StageTensors::Reading {
+ public:
+  /// Empty: the newest, which are there.
+  Reading(StageTensors& tensors, int stage, std::vector<Tensors> weights)
+      : tensors_(tensors), stage_(stage), weights_(std::move(weights)) {
+    swap();
+  }
+  ~Reading() { swap(); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  void swap() {
+    const auto& layers = tensors_.cut_.layers[static_cast<std::size_t>(stage_)];
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      std::swap(tensors_.model_.weights[layers[i]].values, weights_[i]);
+    }
+  }
+  StageTensors& tensors_;
+  int stage_;
+  std::vector<Tensors> weights_;
+};
+
+StageTensors::StageTensors(const Job& job, int device, at::Device where, Exchange& exchange,
+                           Arrived arrived)
+    : job_(job),
+      device_(device),
+      where_(where),
+      exchange_(exchange),
+      arrived_(std::move(arrived)),
+      holds_(stages_on(job, device)),
+      model_(tensor_model(job.training.shape, job.training.optimizer,
+                          at::TensorOptions(job.training.dtype).device(where), job.training.seed,
+                          layers_held(job, holds_))),
+      cut_(cut_of(model_, job.partition, job.program.edges)) {
+  const Program& program = job.program;
+  const auto stages = static_cast<std::size_t>(program.stages());
+  const std::size_t total = program.total_microbatches();
+  if (holds_.front() || holds_.back()) {
+    const auto distinct =
+        std::min<std::size_t>(total, static_cast<std::size_t>(std::max(job.training.distinct, 1)));
+    for (std::size_t m = 0; m < distinct; ++m) {
+      data_.push_back(random_micro_batch(model_, job.training.batch, job.training.seed + 1 + m));
+    }
+  }
+  in_flight_.resize(stages);
+  ops_left_.assign(stages, std::vector<std::uint8_t>(total));
+  recomputed_.assign(stages, std::vector<bool>(total));
+  newest_.resize(stages);
+  past_.resize(stages);
+  sums_.resize(stages);
+  summed_.resize(stages);
+  spare_.resize(stages);
+  drift_.resize(stages);
+  for (const Op op : program.ops[static_cast<std::size_t>(device)]) {
+    switch (op.kind) {
+      case OpKind::recompute:
+        recomputed_[op.stage][op.microbatch] = true;
+        [[fallthrough]];
+      case OpKind::forward:
+      case OpKind::input_grad:
+      case OpKind::weight_grad:
+      case OpKind::backward:
+      case OpKind::offload:
+        ++ops_left_[op.stage][op.microbatch];
+        break;
+      case OpKind::update:
+      case OpKind::reduce_grad:
+      case OpKind::send_forward:
+      case OpKind::receive_forward:
+      case OpKind::send_backward:
+      case OpKind::receive_backward:
+      case OpKind::prefetch:
+      case OpKind::send_stash:
+      case OpKind::receive_stash:
+      case OpKind::send_weights:
+      case OpKind::receive_weights:
+        break;
+    }
+  }
+  for (std::size_t s = 0; s < stages; ++s) {
+    in_flight_[s].resize(total);
+    // What W adds to is there from the beginning, as an optimizer that zeroes it would have it.
+    if (has_role(static_cast<int>(s), OpKind::weight_grad)) {
+      std::vector<Tensors> fresh(layers_of(static_cast<int>(s)));
+      for (std::size_t i = 0; i < fresh.size(); ++i) {
+        for (const Tensor& value : model_.weights[cut_.layers[s][i]].values) {
+          fresh[i].push_back(at::zeros_like(value));
+        }
+      }
+      spare_[s].push_back(std::move(fresh));
+    }
+  }
+  restart();
+}
+
+bool StageTensors::has_role(int stage, OpKind kind) const {
+  const auto& ops = job_.program.ops[static_cast<std::size_t>(device_)];
+  return std::any_of(ops.begin(), ops.end(), [&](Op op) {
+    const bool both =
+        op.kind == OpKind::backward && (kind == OpKind::weight_grad || kind == OpKind::input_grad);
+    return op.stage == stage && (op.kind == kind || both);
+  });
+}
+
+void StageTensors::restart() {
+  for (std::size_t s = 0; s < in_flight_.size(); ++s) {
+    for (auto& flight : in_flight_[s]) flight.reset();
+    newest_[s] = 0;
+    drift_[s].clear();
+    past_[s].clear();
+    sums_[s].clear();
+    summed_[s].clear();
+    if (!job_.program.weights_transfer && has_role(static_cast<int>(s), OpKind::update)) {
+      SharedWeights& shared = *exchange_.weights[s];
+      const std::lock_guard lock(shared.mutex);
+      shared.version = 0;
+      shared.values = newest(static_cast<int>(s));
+    }
+  }
+}
+
+std::int64_t StageTensors::stash_bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& of_stage : in_flight_) {
+    for (const auto& flight : of_stage) {
+      if (!flight) continue;
+      Tensors held = flight->inputs;
+      for (const auto& layer : flight->tensors.stash) {
+        for (const OpStash& op : layer) {
+          for (const Kept& kept : op.kept) held.push_back(kept.tensor);
+          held.push_back(op.gradient);
+        }
+      }
+      sum += storage_bytes(held);
+    }
+  }
+  return sum;
+}
+
+std::int64_t StageTensors::standing_bytes() const {
+  Tensors all;
+  const auto add = [&](const Tensors& some) { all.insert(all.end(), some.begin(), some.end()); };
+  for (const LayerWeights& weights : model_.weights) {
+    add(weights.values);
+    add(weights.state);
+  }
+  for (const auto& of_stage : spare_) {
+    for (const auto& sums : of_stage) {
+      for (const Tensors& layer : sums) add(layer);
+    }
+  }
+  return storage_bytes(all);
+}
+
+std::uint32_t StageTensors::compute(Op op) {
+  const c10::NoGradGuard plain;
+  if (op.kind == OpKind::update) return update(op);
+  take_in_weights(op.stage);
+  switch (op.kind) {
+    case OpKind::forward:
+      forward(op);
+      break;
+    case OpKind::recompute:
+      recompute(op);
+      break;
+    case OpKind::input_grad:
+      input_grad(op);
+      break;
+    case OpKind::weight_grad:
+      weight_grad(op);
+      break;
+    case OpKind::backward:
+      backward(op);
+      break;
+    case OpKind::update:
+    case OpKind::reduce_grad:
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::offload:
+    case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      break;  // not compute
+  }
+  const InFlight& flight = in_flight(op.stage, op.microbatch);
+  const bool reads_forward = op.kind == OpKind::forward || keeps_weights(job_.program);
+  const std::uint32_t read = reads_forward ? flight.version : newest_[op.stage];
+  leave(op);
+  return read;
+}
+
+InFlight& StageTensors::in_flight(int stage, std::uint32_t microbatch) {
+  auto& slot = in_flight_[static_cast<std::size_t>(stage)][microbatch];
+  if (!slot) {
+    slot = std::make_unique<InFlight>();
+    slot->tensors = empty_micro_batch(model_);
+    slot->ops_left = ops_left_[static_cast<std::size_t>(stage)][microbatch];
+    if (updates_each_step(job_.program)) {
+      slot->tensors.loss_weight = 1.0 / job_.program.microbatches;
+    }
+  }
+  return *slot;
+}
+
+void StageTensors::leave(Op op) {
+  auto& slot = in_flight_[op.stage][op.microbatch];
+  if (--slot->ops_left == 0) slot.reset();
+}
+
+Tensors StageTensors::take(Cargo cargo, int wire_number, std::uint32_t number) {
+  Tensors taken = std::exchange(exchange_.parcels.at(cargo, wire_number, number), {});
+  if (!job_.separate) return taken;
+  Tensors mine = copied(taken, [](const Tensor& tensor) { return tensor.clone(); });
+  const Ends ends = ends_of(job_.program.placement, wire(job_.graph, cargo, wire_number), number);
+  Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(ends.from)];
+  const std::lock_guard lock(back.mutex);
+  for (Tensor& tensor : taken) back.tensors.push_back(std::move(tensor));
+  return mine;
+}
+
+void StageTensors::drop_returned() {
+  Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(device_)];
+  Tensors dropped;
+  const std::lock_guard lock(back.mutex);
+  std::swap(dropped, back.tensors);
+}
+
+// ---- messages
+
+void StageTensors::receive_inputs(Op op, InFlight& flight) {
+  for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::activation)][op.stage]) {
+    const auto edge = static_cast<std::size_t>(wire(job_.graph, Cargo::activation, w).edge);
+    const Tensors came = take(Cargo::activation, w, op.microbatch);
+    for (std::size_t i = 0; i < came.size(); ++i) {
+      flight.tensors.outputs[cut_.crossing[edge][i]] = came[i];
+    }
+  }
+}
+
+void StageTensors::send_outputs(Op op, InFlight& flight) {
+  for (const int w : job_.graph.sends[static_cast<std::size_t>(Cargo::activation)][op.stage]) {
+    const auto edge = static_cast<std::size_t>(wire(job_.graph, Cargo::activation, w).edge);
+    Tensors& parcel = exchange_.parcels.at(Cargo::activation, w, op.microbatch);
+    for (const std::size_t layer : cut_.crossing[edge]) {
+      parcel.push_back(flight.tensors.outputs[layer]);
+    }
+  }
+  for (const int w : job_.graph.sends[static_cast<std::size_t>(Cargo::stash)][op.stage]) {
+    exchange_.parcels.at(Cargo::stash, w, op.microbatch) =
+        pack_stash(flight.tensors, cut_.layers[op.stage], flight.version);
+  }
+}
+
+void StageTensors::receive_stash(Op op, InFlight& flight) {
+  const auto& layers = cut_.layers[op.stage];
+  if (!flight.tensors.stash[layers.front()].empty()) return;
+  for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::stash)][op.stage]) {
+    if (wire(job_.graph, Cargo::stash, w).to != device_) continue;
+    flight.version = unpack_stash(take(Cargo::stash, w, op.microbatch), layers, flight.tensors);
+  }
+}
+
+// The stage's parts of I each send their share of the flattened gradient.
+void StageTensors::send_gradient(Op op, InFlight& flight) {
+  const StagePlace& place = job_.program.placement.stage[op.stage];
+  for (const int w : job_.graph.sends[static_cast<std::size_t>(Cargo::gradient)][op.stage]) {
+    const Wire& way = wire(job_.graph, Cargo::gradient, w);
+    if (way.part != static_cast<int>(op.part)) continue;
+    Tensors& parcel = exchange_.parcels.at(Cargo::gradient, w, op.microbatch);
+    for (const std::size_t layer : cut_.crossing[static_cast<std::size_t>(way.edge)]) {
+      const Tensor& gradient = flight.tensors.gradients[layer];
+      if (place.parts() == 1) {
+        parcel.push_back(gradient);
+        continue;
+      }
+      const std::int64_t whole = gradient.numel();
+      std::int64_t from = 0;
+      for (int part = 0; part < way.part; ++part) from += part_of(whole, place, part);
+      parcel.push_back(gradient.reshape({-1}).narrow(0, from, part_of(whole, place, way.part)));
+    }
+  }
+  if (place.parts() > 1) return;  // the next part may be made here, too
+  for (const int edge : job_.graph.in[op.stage]) {
+    for (const std::size_t layer : cut_.crossing[static_cast<std::size_t>(edge)]) {
+      flight.tensors.gradients[layer].reset();
+    }
+  }
+}
+
+void StageTensors::receive_gradient(Op op, InFlight& flight) {
+  if (std::exchange(flight.has_gradient, true)) return;
+  const bool apart = job_.program.placement.stage[op.stage].apart();
+  std::map<int, std::vector<Tensors>> by_edge;  // parts in order
+  for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::gradient)][op.stage]) {
+    const Wire& way = wire(job_.graph, Cargo::gradient, w);
+    if (apart && way.to != device_) continue;
+    auto& parts = by_edge[way.edge];
+    parts.resize(std::max(parts.size(), static_cast<std::size_t>(way.part) + 1));
+    parts[static_cast<std::size_t>(way.part)] = take(Cargo::gradient, w, op.microbatch);
+  }
+  for (const auto& [edge, parts] : by_edge) {
+    const auto& layers = cut_.crossing[static_cast<std::size_t>(edge)];
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      Tensor came = parts[0][i];
+      if (parts.size() > 1) {
+        Tensors pieces;
+        for (const Tensors& part : parts) pieces.push_back(part[i]);
+        std::vector<int64_t> size{job_.training.batch};
+        const auto& output = model_.shape.layers[layers[i]].output;
+        size.insert(size.end(), output.begin(), output.end());
+        came = at::cat(pieces).view(size);
+      }
+      Tensor& there = flight.tensors.gradients[layers[i]];
+      there = there.defined() ? there.add(came) : came;
+    }
+  }
+}
+
+// ---- weights
+
+std::vector<Tensors> StageTensors::newest(int stage) const {
+  std::vector<Tensors> all;
+  for (const std::size_t layer : cut_.layers[static_cast<std::size_t>(stage)]) {
+    all.push_back(model_.weights[layer].values);
+  }
+  return all;
+}
+
+// Where another device updates them: those that have come.
+void StageTensors::take_in_weights(int stage) {
+  const auto s = static_cast<std::size_t>(stage);
+  const StagePlace& place = job_.program.placement.stage[s];
+  if (!place.apart()) return;
+  const int updater = place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0];
+  if (updater == device_) return;
+  const auto put = [&](std::vector<Tensors> values, std::uint32_t number) {
+    const std::vector<Tensors> before = newest(stage);
+    if (keeps_weights(job_.program)) past_[s][newest_[s]] = before;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      model_.weights[cut_.layers[s][i]].values = std::move(values[i]);
+    }
+    if (job_.program.correction == moving_average) note_step(stage, before, number - newest_[s]);
+    newest_[s] = number;
+  };
+  if (!job_.program.weights_transfer) {
+    SharedWeights& shared = *exchange_.weights[s];
+    const std::lock_guard lock(shared.mutex);
+    if (shared.version != newest_[s]) put(shared.values, shared.version);
+    return;
+  }
+  for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::weights)][s]) {
+    if (wire(job_.graph, Cargo::weights, w).to != device_) continue;
+    const auto all = static_cast<std::uint32_t>(updates(job_.program, stage));
+    while (newest_[s] < all && arrived_(w, newest_[s])) {
+      const Tensors flat = take(Cargo::weights, w, newest_[s]);
+      std::vector<Tensors> values;
+      std::size_t next = 0;
+      for (const std::size_t layer : cut_.layers[s]) {
+        const std::size_t count = model_.weights[layer].values.size();
+        values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
+                            flat.begin() + static_cast<std::ptrdiff_t>(next + count));
+        next += count;
+      }
+      put(std::move(values), newest_[s] + 1);
+    }
+  }
+}
+
+void StageTensors::send_weights(int stage, std::uint32_t number) {
+  const auto s = static_cast<std::size_t>(stage);
+  const std::vector<Tensors> values = newest(stage);
+  for (const int w : job_.graph.sends[static_cast<std::size_t>(Cargo::weights)][s]) {
+    Tensors& parcel = exchange_.parcels.at(Cargo::weights, w, number);
+    for (const Tensors& layer : values) parcel.insert(parcel.end(), layer.begin(), layer.end());
+  }
+  if (job_.program.weights_transfer || !job_.program.placement.stage[s].apart()) return;
+  SharedWeights& shared = *exchange_.weights[s];
+  const std::lock_guard lock(shared.mutex);
+  shared.version = newest_[s];
+  shared.values = values;
+}
+
+// An older version, or the oldest that is still there.
+std::vector<Tensors> StageTensors::version(int stage, std::uint32_t wanted) const {
+  const auto& past = past_[static_cast<std::size_t>(stage)];
+  const auto found = past.lower_bound(wanted);
+  return found == past.end() ? std::vector<Tensors>{} : found->second;
+}
+
+// The weights of `flight`'s forward by the mean step of late, times the steps made since.
+std::vector<Tensors> StageTensors::rebuilt(int stage, const InFlight& flight) const {
+  const auto s = static_cast<std::size_t>(stage);
+  if (newest_[s] <= flight.version) return {};
+  const auto steps = static_cast<double>(newest_[s] - flight.version);
+  std::vector<Tensors> result = newest(stage);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (std::size_t k = 0; k < result[i].size(); ++k) {
+      result[i][k] = at::sub(result[i][k], drift_[s][i][k], steps);
+    }
+  }
+  return result;
+}
+
+// The newest weights are `steps` updates past `before`.
+void StageTensors::note_step(int stage, const std::vector<Tensors>& before, std::uint32_t steps) {
+  const std::vector<Tensors> after = newest(stage);
+  std::vector<Tensors>& mean = drift_[static_cast<std::size_t>(stage)];
+  const bool first = mean.empty();
+  mean.resize(after.size());
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    mean[i].resize(after[i].size());
+    for (std::size_t k = 0; k < after[i].size(); ++k) {
+      const Tensor step = (after[i][k] - before[i][k]) / static_cast<double>(steps);
+      mean[i][k] = first ? step : mean[i][k].mul_(drift_memory).add_(step, 1 - drift_memory);
+    }
+  }
+}
+
+void StageTensors::swap_sums(int stage, std::vector<Tensors>& sums) {
+  const auto& layers = cut_.layers[static_cast<std::size_t>(stage)];
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    std::swap(model_.weights[layers[i]].gradients, sums[i]);
+  }
+}
+
+std::vector<Tensors>& StageTensors::sums(int stage, std::uint32_t number) {
+  const auto s = static_cast<std::size_t>(stage);
+  const auto [at, fresh] = sums_[s].try_emplace(number);
+  if (!fresh) return at->second;
+  if (!spare_[s].empty()) {
+    at->second = std::move(spare_[s].back());
+    spare_[s].pop_back();
+    return at->second;
+  }
+  for (const std::size_t layer : cut_.layers[s]) {
+    Tensors& zeros = at->second.emplace_back();
+    for (const Tensor& value : model_.weights[layer].values) {
+      zeros.push_back(at::zeros_like(value));
+    }
+  }
+  return at->second;
+}
+
+// A replica that has all its gradients of an update shows them to the others.
+void StageTensors::note_weight_grad(Op op) {
+  const auto s = static_cast<std::size_t>(op.stage);
+  const auto& replicas = job_.program.placement.stage[s].replicas;
+  if (replicas.size() < 2) return;
+  const auto size = static_cast<std::uint32_t>(microbatches_per_update(job_.program, op.stage));
+  const std::uint32_t number = update_of(op);
+  const std::uint32_t last = std::min((number + 1) * size, job_.program.total_microbatches());
+  int mine = 0;
+  for (std::uint32_t m = number * size; m < last; ++m) {
+    mine += replicas[m % replicas.size()] == device_ ? 1 : 0;
+  }
+  if (++summed_[s][number] != mine) return;
+  exchange_.reductions[s][number]->of_replica[op.microbatch % replicas.size()] =
+      std::move(sums(op.stage, number));
+  sums_[s].erase(number);
+}
+
+// The sum over the replicas, by everyone in the same order; else what this device has added up.
+std::vector<Tensors> StageTensors::reduced(Op op) {
+  const auto s = static_cast<std::size_t>(op.stage);
+  const std::size_t replicas = job_.program.placement.stage[s].replicas.size();
+  if (replicas < 2) {
+    std::vector<Tensors> mine = std::move(sums(op.stage, op.microbatch));
+    sums_[s].erase(op.microbatch);
+    return mine;
+  }
+  Reduction& reduction = *exchange_.reductions[s][op.microbatch];
+  std::vector<Tensors> sum(layers_of(op.stage));
+  double count = 0;
+  for (const auto& of_replica : reduction.of_replica) {
+    if (of_replica.empty()) continue;  // no micro-batch of this update was its own
+    count += 1;
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i].resize(of_replica[i].size());
+      for (std::size_t k = 0; k < sum[i].size(); ++k) {
+        sum[i][k] =
+            sum[i][k].defined() ? sum[i][k].add_(of_replica[i][k]) : of_replica[i][k].clone();
+      }
+    }
+  }
+  if (!updates_each_step(job_.program) && count > 1) {  // each micro-batch is a mini-batch
+    for (Tensors& layer : sum) {
+      for (Tensor& gradient : layer) gradient.div_(count);
+    }
+  }
+  if (++reduction.read == static_cast<int>(replicas)) reduction.of_replica.clear();
+  return sum;
+}
+
+std::uint32_t StageTensors::update(Op op) {
+  const auto s = static_cast<std::size_t>(op.stage);
+  const auto& layers = cut_.layers[s];
+  const bool corrected = job_.program.correction == moving_average;
+  std::vector<Tensors> sum = reduced(op);
+  const std::vector<Tensors> before = newest(op.stage);
+  const bool apart = job_.program.placement.stage[s].apart();
+  if (job_.program.weights == WeightRule::vertical_sync || (apart && keeps_weights(job_.program))) {
+    past_[s][newest_[s]] = before;
+  }
+  // Whoever still reads this version keeps it; the next one is then made beside it.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerWeights& weights = model_.weights[layers[i]];
+    for (Tensor& value : weights.values) {
+      if (corrected || value.use_count() > 2) value = value.clone();  // `before` has one
+    }
+  }
+  swap_sums(op.stage, sum);
+  for (const std::size_t layer : layers) {
+    stageline::update(model_, layer, job_.training.rate);
+    zero_gradients(model_.weights[layer]);
+  }
+  swap_sums(op.stage, sum);
+  if (corrected) note_step(op.stage, before, 1);
+  if (spare_[s].empty()) spare_[s].push_back(std::move(sum));
+  summed_[s].erase(op.microbatch);
+  ++newest_[s];
+  send_weights(op.stage, op.microbatch);
+  return newest_[s];
+}
+
+// ---- ops
+
+void StageTensors::forward(Op op) {
+  const auto s = static_cast<std::size_t>(op.stage);
+  const Program& program = job_.program;
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  if (!data_.empty()) {
+    const MicroBatch& data = data_[op.microbatch % data_.size()];
+    flight.tensors.input = job_.separate && s == 0 ? data.input.clone() : data.input;
+    flight.tensors.target = data.target;
+  }
+  receive_inputs(op, flight);
+  flight.version = newest_[s];
+  if (program.weights == WeightRule::vertical_sync) {
+    const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
+    if (s == 0) {
+      exchange_.entered[op.microbatch] = newest_[s] * group;
+    } else {
+      flight.version = std::min(newest_[s], exchange_.entered[op.microbatch] / group);
+    }
+    past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
+  }
+  std::vector<Tensors> old;
+  if (flight.version != newest_[s]) old = version(op.stage, flight.version);
+  if (keeps_weights(program)) flight.weights = old.empty() ? newest(op.stage) : old;
+  if (recomputed_[s][op.microbatch]) {
+    for (const int edge : job_.graph.in[op.stage]) {
+      for (const std::size_t layer : cut_.crossing[static_cast<std::size_t>(edge)]) {
+        flight.inputs.push_back(flight.tensors.outputs[layer]);
+      }
+    }
+    if (s == 0) flight.inputs.push_back(flight.tensors.input);
+  }
+  {
+    const Reading reading(*this, op.stage, std::move(old));
+    for (const std::size_t layer : cut_.layers[s]) {
+      stageline::forward(model_, layer, flight.tensors);
+    }
+  }
+  send_outputs(op, flight);
+  if (holds_.back() && s + 1 == holds_.size()) {
+    exchange_.losses[op.microbatch] = flight.tensors.outputs.back();
+  }
+  for (Tensor& output : flight.tensors.outputs) output.reset();
+  if (recomputed_[s][op.microbatch]) {
+    for (auto& layer : flight.tensors.stash) layer.clear();
+  }
+}
+
+void StageTensors::recompute(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  std::size_t next = 0;
+  for (const int edge : job_.graph.in[op.stage]) {
+    for (const std::size_t layer : cut_.crossing[static_cast<std::size_t>(edge)]) {
+      flight.tensors.outputs[layer] = flight.inputs[next++];
+    }
+  }
+  flight.inputs.clear();
+  const Reading reading(*this, op.stage, flight.weights);
+  for (const std::size_t layer : cut_.layers[op.stage]) {
+    stageline::forward(model_, layer, flight.tensors);
+  }
+  for (Tensor& output : flight.tensors.outputs) output.reset();
+}
+
+// Empty: the newest. Where the forward was elsewhere, its version has come here before.
+std::vector<Tensors> StageTensors::weights_for_backward(int stage, const InFlight& flight) {
+  const auto s = static_cast<std::size_t>(stage);
+  if (job_.program.correction == moving_average) return rebuilt(stage, flight);
+  if (!keeps_weights(job_.program)) return {};
+  if (!flight.weights.empty()) return flight.weights;
+  if (flight.version == newest_[s]) return {};
+  past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
+  return version(stage, flight.version);
+}
+
+std::uint32_t StageTensors::update_of(Op op) const {
+  return op.microbatch /
+         static_cast<std::uint32_t>(microbatches_per_update(job_.program, op.stage));
+}
+
+void StageTensors::input_grad(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  receive_stash(op, flight);
+  receive_gradient(op, flight);
+  if (!std::exchange(flight.input_grad_done, true)) {
+    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    // Norms add to their weights' gradients here; where W does that itself, it is dropped.
+    const bool counts = has_role(op.stage, OpKind::weight_grad) && !flight.weight_grad_done;
+    std::vector<Tensors> dropped(layers_of(op.stage));
+    for (std::size_t i = 0; i < dropped.size(); ++i) {
+      dropped[i].resize(model_.weights[cut_.layers[op.stage][i]].values.size());
+    }
+    std::vector<Tensors>& to = counts ? sums(op.stage, update_of(op)) : dropped;
+    swap_sums(op.stage, to);
+    const auto& layers = cut_.layers[op.stage];
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      stageline::input_grad(model_, layers[i], flight.tensors);
+    }
+    swap_sums(op.stage, to);
+  }
+  send_gradient(op, flight);
+}
+
+void StageTensors::weight_grad(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  const auto& layers = cut_.layers[op.stage];
+  std::vector<Tensors>& to = sums(op.stage, update_of(op));
+  if (flight.input_grad_done) {
+    swap_sums(op.stage, to);
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      stageline::weight_grad(model_, layers[i], flight.tensors);
+    }
+  } else {
+    // I is elsewhere, or still to come: the gradients inside the stage are made here, too.
+    receive_stash(op, flight);
+    receive_gradient(op, flight);
+    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    swap_sums(op.stage, to);
+    MicroBatch once = flight.tensors;
+    for (std::size_t i = layers.size(); i-- > 0;) stageline::backward(model_, layers[i], once);
+  }
+  swap_sums(op.stage, to);
+  flight.weight_grad_done = true;
+  note_weight_grad(op);
+}
+
+void StageTensors::backward(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  receive_stash(op, flight);
+  receive_gradient(op, flight);
+  {
+    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    std::vector<Tensors>& to = sums(op.stage, update_of(op));
+    swap_sums(op.stage, to);
+    const auto& layers = cut_.layers[op.stage];
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      stageline::backward(model_, layers[i], flight.tensors);
+    }
+    swap_sums(op.stage, to);
+  }
+  send_gradient(op, flight);
+  note_weight_grad(op);
+}
+
+// ---- copies
+
+void StageTensors::offload(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  const auto& layers = cut_.layers[op.stage];
+  const bool pinned = !where_.is_cpu();
+  exchange_.host[op.stage][op.microbatch] =
+      copied(pack_stash(flight.tensors, layers, flight.version), [&](const Tensor& tensor) {
+        Tensor there =
+            at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(pinned));
+        return there.copy_(tensor, pinned);
+      });
+  for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();
+  leave(op);
+}
+
+void StageTensors::prefetch(Op op) {
+  InFlight& flight = in_flight(op.stage, op.microbatch);
+  Tensors host = std::exchange(exchange_.host[op.stage][op.microbatch], {});
+  Tensors here = copied(host, [&](const Tensor& tensor) {
+    return at::empty_like(tensor, tensor.options().device(where_)).copy_(tensor, !where_.is_cpu());
+  });
+  here[0] = host[0];  // words, read by the host
+  flight.version = unpack_stash(here, cut_.layers[op.stage], flight.tensors);
+}
+
+}  // namespace stageline

@@ -1,0 +1,140 @@
+// What each op of a program does with real tensors, on one device: the layers of its stages, the
+// micro-batches in flight, the versions of the weights. No threads and no clocks: whoever calls has
+// seen to it that what an op needs is there.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/program.hpp"
+#include "sim/rules.hpp"
+#include "tools/executor/cut.hpp"
+#include "tools/executor/exchange.hpp"
+#include "tools/executor/tensor_model.hpp"
+
+namespace stageline {
+
+/// What is trained, and how.
+struct Training {
+  ModelShape shape;
+  int batch = 1;  // samples in a micro-batch
+  Optimizer optimizer = Optimizer::momentum;
+  at::ScalarType dtype = at::kFloat;
+  double rate = 0.01;      // learning rate
+  std::uint64_t seed = 1;  // of weights; micro-batch m is drawn from seed + 1 + m
+  int distinct = 8;        // micro-batches drawn; later ones repeat them
+};
+
+/// Everything about a job that all its devices share and none changes.
+struct Job {
+  Program program;  // completed and valid
+  StageGraph graph;
+  Partition partition;
+  Training training;
+  bool separate = false;  // what is received is copied, as from another device's memory
+};
+
+/// A micro-batch in a stage on this device, from its first op here to its last.
+struct InFlight {
+  MicroBatch tensors;
+  std::vector<Tensors> weights;  // by layer of the stage: those its forward read, if kept
+  std::uint32_t version = 0;     // of them
+  Tensors inputs;                // what a recomputed stage keeps
+  bool has_gradient = false;     // at the stage's outputs
+  bool input_grad_done = false;
+  bool weight_grad_done = false;
+  int ops_left = 0;  // that touch the stash here
+};
+
+class StageTensors {
+ public:
+  /// `arrived(wire, number)`: whether those weights have come over that wire.
+  using Arrived = std::function<bool(int wire, std::uint32_t number)>;
+  StageTensors(const Job& job, int device, at::Device where, Exchange& exchange, Arrived arrived);
+
+  /// Runs a compute op; the version of the weights that it read (of U: that it made).
+  std::uint32_t compute(Op op);
+  /// Moves the stash to the host's memory, or brings it back.
+  void offload(Op op);
+  void prefetch(Op op);
+  /// Forgets what is in flight; the weights stay, and count their versions from 0 again.
+  void restart();
+
+  const TensorModel& model() const { return model_; }
+  const Cut& cut() const { return cut_; }
+  bool holds(int stage) const { return holds_[static_cast<std::size_t>(stage)]; }
+  /// Bytes of all stashes in flight, every storage once.
+  std::int64_t stash_bytes() const;
+  /// Of weights, optimizer state and gradient sums.
+  std::int64_t standing_bytes() const;
+  /// Of tensors sent: what their receivers have taken; frees them in the caller's thread.
+  void drop_returned();
+
+ private:
+  InFlight& in_flight(int stage, std::uint32_t microbatch);
+  void leave(Op op);
+
+  void forward(Op op);
+  void recompute(Op op);
+  void input_grad(Op op);
+  void weight_grad(Op op);
+  void backward(Op op);
+  std::uint32_t update(Op op);
+
+  void receive_inputs(Op op, InFlight& flight);
+  void receive_gradient(Op op, InFlight& flight);
+  void receive_stash(Op op, InFlight& flight);
+  void send_outputs(Op op, InFlight& flight);
+  void send_gradient(Op op, InFlight& flight);
+  void send_weights(int stage, std::uint32_t update);
+  Tensors take(Cargo cargo, int wire, std::uint32_t number);
+
+  // Puts the weights that the op reads into the model while it lives.
+  class Reading;
+  void take_in_weights(int stage);
+  std::vector<Tensors> newest(int stage) const;
+  void note_step(int stage, const std::vector<Tensors>& before, std::uint32_t steps);
+  std::vector<Tensors> rebuilt(int stage, const InFlight& flight) const;
+  std::vector<Tensors> version(int stage, std::uint32_t wanted) const;
+  std::vector<Tensors> weights_for_backward(int stage, const InFlight& flight);
+
+  // Puts the sums that the op adds to into the model, and takes them out again.
+  std::vector<Tensors>& sums(int stage, std::uint32_t update);
+  void swap_sums(int stage, std::vector<Tensors>& sums);
+  std::vector<Tensors> reduced(Op op);
+  void note_weight_grad(Op op);
+  std::uint32_t update_of(Op op) const;  // into which its gradient goes
+
+  bool has_role(int stage, OpKind kind) const;
+  std::size_t layers_of(int stage) const {
+    return cut_.layers[static_cast<std::size_t>(stage)].size();
+  }
+
+  const Job& job_;
+  int device_;
+  at::Device where_;
+  Exchange& exchange_;
+  Arrived arrived_;
+  std::vector<bool> holds_;
+  TensorModel model_;
+  Cut cut_;
+  std::vector<MicroBatch> data_;
+  std::vector<std::vector<std::unique_ptr<InFlight>>> in_flight_;    // stages × micro-batches
+  std::vector<std::vector<std::uint8_t>> ops_left_;                  // the same, at the start
+  std::vector<std::vector<bool>> recomputed_;                        // the same
+  std::vector<std::uint32_t> newest_;                                // by stage
+  std::vector<std::map<std::uint32_t, std::vector<Tensors>>> past_;  // by stage and version
+  std::vector<std::map<std::uint32_t, std::vector<Tensors>>> sums_;  // by stage and update
+  std::vector<std::map<std::uint32_t, int>> summed_;                 // micro-batches in them
+  std::vector<std::vector<std::vector<Tensors>>> spare_;  // by stage: sums of 0, to be used again
+  std::vector<std::vector<Tensors>> drift_;  // by stage: mean step of the weights, if corrected
+};
+
+}  // namespace stageline
