@@ -166,69 +166,40 @@ std::string_view name(Timed timed) {
 
 std::string device_spelled_out(const std::string& name) { return device_called(name).str(); }
 
+struct ProfileSession::State {
+  ProfileRequest request;
+  at::Device device;
+  TensorModel model;
+  MicroBatch batch;
+  std::vector<LayerBytes> bytes;
+  Rounds rounds;
+  std::vector<Bytes> workspace;
+
+  explicit State(const ProfileRequest& asked)
+      : request(asked),
+        device(device_called(asked.device)),
+        model(tensor_model(asked.shape, asked.optimizer,
+                           at::TensorOptions(number_format(asked.dtype, device)).device(device),
+                           seed)),
+        batch(random_micro_batch(model, asked.batch, seed + 1)),
+        bytes(count_bytes(model, batch)),
+        rounds(model, batch, device) {
+    // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first
+    // time: that must be over before anything is metered or timed.
+    for (int i = 0; i < warm_up_rounds; ++i) rounds.run();
+    workspace = workspaces(model, batch, device);
+    rounds.run();
+    rounds.forget();
+  }
+};
+
 namespace {
 
-Profile measure(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
-  const at::Device device = device_called(request.device);
-  const at::TensorOptions options =
-      at::TensorOptions(number_format(request.dtype, device)).device(device);
-  TensorModel model = tensor_model(request.shape, request.optimizer, options, seed);
-  const MicroBatch batch = random_micro_batch(model, request.batch, seed + 1);
-  const std::vector<LayerBytes> bytes = count_bytes(model, batch);
-
-  // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first
-  // time: that must be over before anything is metered or timed.
-  Rounds rounds(model, batch, device);
-  for (int i = 0; i < warm_up_rounds; ++i) rounds.run();
-  const std::vector<Bytes> workspace = workspaces(model, batch, device);
-  rounds.run();
-  rounds.forget();
-
-  Profile result;
-  const auto begin = std::chrono::steady_clock::now();
-  const double least_seconds = std::min(request.least_seconds, request.most_seconds);
-  Progress progress;
-  int next_look = 1;  // at the samples: rarely, so that looking neither takes time nor picks a lull
-  while (true) {
-    rounds.run();
-    ++progress.rounds;
-    progress.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const bool last =
-        progress.rounds >= request.least_rounds && progress.seconds >= request.most_seconds;
-    if (progress.rounds < next_look && !last) continue;
-    next_look = progress.rounds + 1 + progress.rounds / 8;
-    progress.so_far = steadiness_of(rounds.samples(), request.shape);
-    tell(progress);
-    if (progress.rounds < request.least_rounds || progress.seconds < least_seconds) continue;
-    result.steady =
-        progress.so_far.step <= request.steady / 2 && progress.so_far.worst <= request.steady;
-    if (result.steady || last) break;
-  }
-  result.steadiness = progress.so_far;
-  const Samples& samples = rounds.samples();
-  result.samples = samples.layers;
-  result.device = title_of(device);
-  result.libraries = libraries_of(device);
-  result.model.name = request.shape.name;
-  result.model.batch = request.batch;
-  result.model.sample = request.shape.sample;
-  result.model.edges = request.shape.edges;
-  std::sort(result.model.edges.begin(), result.model.edges.end());  // as a trace has them
-  result.model.input = Bytes{static_cast<std::int64_t>(batch.input.nbytes())};
-  result.model.whole = whole_of(samples);
-  for (std::size_t i = 0; i < request.shape.layers.size(); ++i) {
-    result.model.layers.push_back(layer_of(request.shape.layers[i], model.weights[i], bytes[i],
-                                           workspace[i], samples.layers[i]));
-  }
-  return result;
-}
-
-}  // namespace
-
-Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
+// What LibTorch throws when memory runs out, as a sentence of ours.
+template <typename Work>
+auto in_our_words(const ProfileRequest& request, const Work& work) {
   try {
-    return measure(request, tell);
+    return work();
   } catch (const c10::Error& error) {
     const std::string_view said = error.what_without_backtrace();
     // The CPU's allocator and the accelerator's, in their words.
@@ -241,6 +212,71 @@ Profile profile(const ProfileRequest& request, const std::function<void(const Pr
                     "--batch",
                     request.shape.name, request.batch, request.device));
   }
+}
+
+}  // namespace
+
+ProfileSession::ProfileSession(const ProfileRequest& request)
+    : state_(in_our_words(request, [&] { return std::make_unique<State>(request); })) {}
+ProfileSession::~ProfileSession() = default;
+
+void ProfileSession::round() {
+  in_our_words(state_->request, [&] { state_->rounds.run(); });
+}
+
+Steadiness ProfileSession::steadiness() const {
+  return steadiness_of(state_->rounds.samples(), state_->request.shape);
+}
+
+Profile ProfileSession::result() const {
+  const ProfileRequest& request = state_->request;
+  const Samples& samples = state_->rounds.samples();
+  Profile result;
+  result.steadiness = steadiness();
+  result.samples = samples.layers;
+  result.device = title_of(state_->device);
+  result.libraries = libraries_of(state_->device);
+  result.model.name = request.shape.name;
+  result.model.batch = request.batch;
+  result.model.sample = request.shape.sample;
+  result.model.edges = request.shape.edges;
+  std::sort(result.model.edges.begin(), result.model.edges.end());  // as a trace has them
+  result.model.input = Bytes{static_cast<std::int64_t>(state_->batch.input.nbytes())};
+  result.model.whole = whole_of(samples);
+  for (std::size_t i = 0; i < request.shape.layers.size(); ++i) {
+    result.model.layers.push_back(layer_of(request.shape.layers[i], state_->model.weights[i],
+                                           state_->bytes[i], state_->workspace[i],
+                                           samples.layers[i]));
+  }
+  return result;
+}
+
+Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell) {
+  ProfileSession session(request);
+  const auto begin = std::chrono::steady_clock::now();
+  const double least_seconds = std::min(request.least_seconds, request.most_seconds);
+  Progress progress;
+  bool steady = false;
+  int next_look = 1;  // at the samples: rarely, so that looking neither takes time nor picks a lull
+  while (true) {
+    session.round();
+    ++progress.rounds;
+    progress.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const bool last =
+        progress.rounds >= request.least_rounds && progress.seconds >= request.most_seconds;
+    if (progress.rounds < next_look && !last) continue;
+    next_look = progress.rounds + 1 + progress.rounds / 8;
+    progress.so_far = session.steadiness();
+    tell(progress);
+    if (progress.rounds < request.least_rounds || progress.seconds < least_seconds) continue;
+    steady = progress.so_far.step <= request.steady / 2 && progress.so_far.worst <= request.steady;
+    if (steady || last) break;
+  }
+  Profile result = session.result();
+  result.steadiness = progress.so_far;
+  result.steady = steady;
+  return result;
 }
 
 }  // namespace stageline

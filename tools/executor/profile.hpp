@@ -13,6 +13,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,24 @@ struct Profile {
 
 /// "cpu" or "cuda:0", however it was spelled. Throws UsageError where there is no such device.
 std::string device_spelled_out(const std::string& name);
+
+/// A profile under way: who measures other things meanwhile takes turns with it. Throws as
+/// `profile` does.
+class ProfileSession {
+ public:
+  explicit ProfileSession(const ProfileRequest& request);  // and warms up
+  ~ProfileSession();
+  ProfileSession(const ProfileSession&) = delete;
+  ProfileSession& operator=(const ProfileSession&) = delete;
+  void round();
+  Steadiness steadiness() const;
+  /// Of all rounds so far.
+  Profile result() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Throws UsageError on an unknown device or number format and when memory runs out, and
 /// std::exception of LibTorch's own.
