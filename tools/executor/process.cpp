@@ -146,7 +146,7 @@ std::vector<std::string> prepare_process(char** argv) {
   constexpr int room_ahead = 64 << 20;  // bytes
   // One heap for all threads: those of others are too small for large blocks and map them anew.
   if (::mallopt(M_MMAP_MAX, 0) == 0 || ::mallopt(M_TRIM_THRESHOLD, -1) == 0 ||
-      ::mallopt(M_TOP_PAD, room_ahead) == 0 || ::mallopt(M_ARENA_MAX, 1) == 0) {
+      ::mallopt(M_TOP_PAD, room_ahead) == 0) {
     not_done.emplace_back(
         "malloc does not keep its pages: this process runs with another allocator than glibc's, so "
         "page faults may be in the times");

@@ -26,8 +26,9 @@ std::string ranges(const Partition& partition) {
   int first = 0;
   const auto layers = static_cast<int>(partition.stage_of.size());
   for (int layer = 0; layer < layers; ++layer) {
-    const bool last = layer + 1 == layers || partition.stage_of[static_cast<std::size_t>(layer) + 1] !=
-                                                 partition.stage_of[static_cast<std::size_t>(layer)];
+    const bool last =
+        layer + 1 == layers || partition.stage_of[static_cast<std::size_t>(layer) + 1] !=
+                                   partition.stage_of[static_cast<std::size_t>(layer)];
     if (!last) continue;
     text += fmt::format("{}{}-{}", text.empty() ? "" : ",", first, layer);
     first = layer + 1;
@@ -64,9 +65,12 @@ class Validation {
         stop_(stop),
         accelerators_(accelerators_called(plan.devices)),
         begin_(std::chrono::steady_clock::now()) {
-    evidence_.cluster = uniform_cluster(static_cast<int>(accelerators_.size()), std::nullopt,
-                                        std::nullopt);
+    evidence_.cluster =
+        uniform_cluster(static_cast<int>(accelerators_.size()), std::nullopt, std::nullopt);
     evidence_.cluster.name = plan.devices;
+    // Profiles run in this thread.
+    if (!accelerators_.back().cores.empty()) pin_to_cores(accelerators_.back().cores);
+    set_threads(1);
   }
 
   Evidence run() {
@@ -135,9 +139,8 @@ class Validation {
       // From here on with the same cut, whatever the whole profile says in the end.
       if (spec.scheduler->assign == nullptr) measured.partition = ranges(outcome.plan.partition);
       Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
-      job.training = {subject.shape,           subject.batch, subject.optimizer,
-                      scalar_called(plan_.dtype), 0,            1,
-                      4};
+      job.training = {
+          subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype), 0, 1, 4};
       say(name_of(measured) + ": its tensors");
       running_.push_back({evidence_.cases.size(),
                           std::make_unique<Executor>(std::move(job), outcome.costs, accelerators_),

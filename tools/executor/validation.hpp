@@ -1,5 +1,5 @@
-// Runs a grid of programs for real, by turns with a profile of the layers, so that what drifts meets
-// prediction and measurement alike.
+// Runs a grid of programs for real, by turns with a profile of the layers, so that what drifts
+// meets prediction and measurement alike.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/roofline.hpp"
 #include "tools/validate/evidence.hpp"
 
 namespace stageline {

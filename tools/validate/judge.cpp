@@ -30,22 +30,6 @@ Cluster cluster_of(const Evidence& evidence, const MeasuredCase& measured) {
   return cluster;
 }
 
-Case case_of(const Evidence& evidence, const MeasuredCase& measured) {
-  const std::vector<ScheduleSpec> specs = parse_schedules(measured.schedule);
-  if (specs.size() != 1) {
-    throw UsageError(
-        fmt::format("a case has one schedule (\"{}\" are {})", measured.schedule, specs.size()));
-  }
-  Case asked;
-  asked.model = trace_of(evidence, measured);
-  asked.cluster = cluster_of(evidence, measured);
-  asked.spec = specs[0];
-  asked.partition = measured.partition;
-  asked.microbatches = measured.microbatches;
-  asked.steps = measured.steps;
-  return asked;
-}
-
 PredictedDevice device_of(const Outcome& outcome, int device) {
   const auto d = static_cast<std::size_t>(device);
   PredictedDevice predicted;
@@ -120,6 +104,22 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
 }
 
 }  // namespace
+
+Case case_of(const Evidence& evidence, const MeasuredCase& measured) {
+  const std::vector<ScheduleSpec> specs = parse_schedules(measured.schedule);
+  if (specs.size() != 1) {
+    throw UsageError(
+        fmt::format("a case has one schedule (\"{}\" are {})", measured.schedule, specs.size()));
+  }
+  Case asked;
+  asked.model = trace_of(evidence, measured);
+  asked.cluster = cluster_of(evidence, measured);
+  asked.spec = specs[0];
+  asked.partition = measured.partition;
+  asked.microbatches = measured.microbatches;
+  asked.steps = measured.steps;
+  return asked;
+}
 
 Prediction predict(const Evidence& evidence, const MeasuredCase& measured) {
   try {

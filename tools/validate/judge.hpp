@@ -7,9 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "tools/study.hpp"
 #include "tools/validate/evidence.hpp"
 
 namespace stageline {
+
+/// The case as a question to the simulator: its trace, on the first devices of the evidence's
+/// cluster, with one port of the case's link each (as uniform_cluster has them). Throws UsageError
+/// for a schedule or link that is not possible.
+Case case_of(const Evidence& evidence, const MeasuredCase& measured);
 
 struct PredictedDevice {
   Time busy{};      // compute lane
