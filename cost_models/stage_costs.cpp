@@ -43,6 +43,39 @@ void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
   sum.workspace = std::max(sum.workspace, layer.workspace);
 }
 
+// A tensor is in the stash of the first layer that reads it. Where a cut parts that one from others
+// that keep it, their stages hold it too; and where only its maker keeps it, the reader's does not.
+void add_parted(std::vector<StageCosts>& stages, const Model& model, const Partition& partition) {
+  std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending
+  for (const LayerEdge& edge : edges_of(model)) {
+    readers[static_cast<std::size_t>(edge.from)].push_back(static_cast<std::size_t>(edge.to));
+  }
+  for (std::size_t maker = 0; maker < readers.size(); ++maker) {
+    if (readers[maker].empty()) continue;
+    std::sort(readers[maker].begin(), readers[maker].end());
+    const auto stage_of = [&](std::size_t layer) {
+      return static_cast<std::size_t>(partition.stage_of[layer]);
+    };
+    const std::size_t first = readers[maker].front();
+    std::vector<std::size_t> holding{stage_of(first)};
+    const auto hold = [&](std::size_t stage, Bytes StageCosts::*stash, Bytes bytes) {
+      if (bytes == Bytes{}) return;
+      if (std::find(holding.begin(), holding.end(), stage) != holding.end()) return;
+      holding.push_back(stage);
+      add(stages[stage].*stash, bytes, stage, "stash");
+    };
+    for (const std::size_t reader : readers[maker]) {
+      hold(stage_of(reader), &StageCosts::stash_weight_grad, model.layers[reader].input_kept);
+    }
+    const Bytes kept = model.layers[maker].output_kept;
+    hold(stage_of(maker), &StageCosts::stash_input_grad, kept);
+    Bytes& at_first = stages[stage_of(first)].stash_input_grad;
+    const bool only_maker = kept > Bytes{} && stage_of(maker) != stage_of(first) &&
+                            model.layers[first].input_kept == Bytes{} && at_first >= kept;
+    if (only_maker) at_first = at_first - kept;
+  }
+}
+
 // The common relative rate of the devices that share a role; 1 where there is none.
 double rate_of(const std::vector<int>& devices, std::string_view role, std::size_t stage,
                const Cluster& cluster) {
@@ -98,6 +131,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     add_layer(costs.stage[stage], model.layers[l], stage);
     add(outputs, model.layers[l].output, stage, "outputs");
   }
+  add_parted(costs.stage, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
     costs.edges.push_back({flow.edge, flow.bytes, flow.bytes});
     add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");

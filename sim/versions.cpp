@@ -52,6 +52,8 @@ class StageReader {
   void read(const Copy& copy) {
     std::vector<Time> superseded;  // by version, when its successor was there
     std::vector<Time> last_read{Time{}};
+    const bool synced = program_.weights == WeightRule::vertical_sync;
+    std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be asked for
     for (const Span& span : copy.spans) {
       const auto newest = static_cast<std::uint32_t>(superseded.size());
       if (span.op.kind == OpKind::update) {
@@ -65,9 +67,17 @@ class StageReader {
       last_read[version] = std::max(last_read[version], span.end);
       if (span.op.kind == OpKind::forward) {
         note_staleness(span.op.microbatch / group_, version);
+        // Which version the next forward will ask for is not known before it is there: none older
+        // than this one's.
+        for (; synced && in_reach < version; ++in_reach) {
+          last_read[in_reach] = std::max(last_read[in_reach], span.start);
+        }
       } else if (version != forward_version_[span.op.microbatch]) {
         note_other_version(span.op.microbatch, version);
       }
+    }
+    for (; synced && in_reach < superseded.size(); ++in_reach) {
+      last_read[in_reach] = std::max(last_read[in_reach], copy.spans.back().end);
     }
     for (std::size_t version = 0; version < superseded.size(); ++version) {
       if (last_read[version] <= superseded[version]) continue;

@@ -132,6 +132,8 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   layer.output = bytes.output_bytes;
   layer.stash_input_grad = bytes.stash_input_grad;
   layer.stash_weight_grad = bytes.stash_weight_grad;
+  layer.input_kept = bytes.input_kept;
+  layer.output_kept = bytes.output_kept;
   layer.workspace = workspace;
   layer.parameters = shape.parameters;
   return layer;

@@ -46,6 +46,8 @@ std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
   };
   name_owner(batch.input, 0);
   for (std::size_t i = 0; i < count; ++i) {
+    const int from = model.layers[i].input;
+    const Tensor input = from < 0 ? Tensor() : batch.outputs[static_cast<std::size_t>(from)];
     forward(model, i, batch);
     name_owner(batch.outputs[i], first_reader[i]);
     for (const OpStash& op : batch.stash[i]) {
@@ -55,6 +57,10 @@ std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
         if (is_new) at->second.owner = i;
         at->second.bytes = bytes_of(kept.tensor);
         at->second.for_weight_grad |= kept.for_weight_grad;
+        if (input.defined() && input.is_alias_of(kept.tensor)) {
+          result[i].input_kept = at->second.bytes;
+        }
+        if (batch.outputs[i].is_alias_of(kept.tensor)) result[i].output_kept = at->second.bytes;
       }
     }
     const Tensor& output = visible_output(model, i, batch);

@@ -89,6 +89,8 @@ struct LayerBytes {
   Bytes output_bytes{};
   Bytes stash_input_grad{};
   Bytes stash_weight_grad{};
+  Bytes input_kept{};   // see Layer
+  Bytes output_kept{};  //
 };
 /// Runs F and, to see what it keeps for W, I of all layers.
 std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch);
