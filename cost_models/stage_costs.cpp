@@ -47,7 +47,10 @@ void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
 // that keep it, their stages hold it too; and where only its maker keeps it, the reader's does not.
 void add_parted(std::vector<StageCosts>& stages, const Model& model, const Partition& partition) {
   std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending
+  std::vector<std::size_t> input(model.layers.size());                 // the last of those it reads
   for (const LayerEdge& edge : edges_of(model)) {
+    std::size_t& last = input[static_cast<std::size_t>(edge.to)];
+    last = std::max(last, static_cast<std::size_t>(edge.from));
     readers[static_cast<std::size_t>(edge.from)].push_back(static_cast<std::size_t>(edge.to));
   }
   for (std::size_t maker = 0; maker < readers.size(); ++maker) {
@@ -65,13 +68,15 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
       add(stages[stage].*stash, bytes, stage, "stash");
     };
     for (const std::size_t reader : readers[maker]) {
+      if (input[reader] != maker) continue;
       hold(stage_of(reader), &StageCosts::stash_weight_grad, model.layers[reader].input_kept);
     }
     const Bytes kept = model.layers[maker].output_kept;
     hold(stage_of(maker), &StageCosts::stash_input_grad, kept);
     Bytes& at_first = stages[stage_of(first)].stash_input_grad;
     const bool only_maker = kept > Bytes{} && stage_of(maker) != stage_of(first) &&
-                            model.layers[first].input_kept == Bytes{} && at_first >= kept;
+                            (input[first] != maker || model.layers[first].input_kept == Bytes{}) &&
+                            at_first >= kept;
     if (only_maker) at_first = at_first - kept;
   }
 }

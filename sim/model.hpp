@@ -32,7 +32,7 @@ struct Layer {
   Bytes output{};               // what the next layers read; the gradient sent back is as large
   Bytes stash_input_grad{};     // held from F for I alone, freed when I ends
   Bytes stash_weight_grad{};    // held from F for W (or for both), freed when W ends
-  Bytes input_kept{};           // what of its input its own backward reads, and
+  Bytes input_kept{};           // what of its input (of several, the last) its backward reads, and
   Bytes output_kept{};          // of its output: counted above with the first layer that reads the
                                 // tensor, and once more where a cut parts them; 0: not known
   Bytes workspace{};            // needed only while one of the layer's ops runs

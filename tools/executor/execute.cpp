@@ -29,14 +29,11 @@ namespace {
 using Now = std::chrono::steady_clock;
 
 // Looks again at once for a while, then lets others of this core have a turn: a copy engine, say.
+// (No pause instruction: a hypervisor takes a loop of them for idleness and takes the core away.)
 class Patience {
  public:
   void wait() {
-    if (++looked_ % 64 == 0) {
-      sched_yield();
-    } else {
-      __builtin_ia32_pause();
-    }
+    if (++looked_ % 64 == 0) sched_yield();
   }
 
  private:

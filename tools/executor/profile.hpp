@@ -6,9 +6,8 @@
 //   whole   forward, autograd's backward, step   each of the three timed
 //
 // so that what drifts, drifts for all three. Ops find caches and memory as they would in training,
-// which they do not when one op is repeated. Between rounds gradients are set to zero, untimed: as
-// for every micro-batch but a step's first, they are there to be added to. The learning rate is 0,
-// so the weights stay where they are.
+// which they do not when one op is repeated. An update ends with gradients of zero, so they are
+// there to be added to. The learning rate is 0, so the weights stay where they are.
 #pragma once
 
 #include <array>

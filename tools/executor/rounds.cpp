@@ -31,7 +31,7 @@ void Rounds::forget() {
 }
 
 void Rounds::begin() {
-  zero_gradients(model_);
+  if (turn_ == 0) zero_gradients(model_);  // later an update has left them so
   watch_.mark();
 }
 
@@ -42,6 +42,11 @@ void Rounds::time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
   laps.push_back({layer, timed});
 }
 
+void Rounds::step(std::size_t layer) {
+  update(model_, layer, learning_rate);
+  zero_gradients(model_.weights[layer]);
+}
+
 void Rounds::forwards(std::vector<Lap>& laps) {
   for (std::size_t i = 0; i < model_.layers.size(); ++i) {
     time(laps, i, Timed::forward, [&] { forward(model_, i, batch_); });
@@ -50,7 +55,7 @@ void Rounds::forwards(std::vector<Lap>& laps) {
 
 void Rounds::updates(std::vector<Lap>& laps) {
   for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-    time(laps, i, Timed::update, [&] { update(model_, i, learning_rate); });
+    time(laps, i, Timed::update, [&] { step(i); });
   }
 }
 
@@ -94,7 +99,7 @@ void Rounds::whole() {
   whole_backward(model_, loss);
   loss.reset();  // taking autograd's graph down is a part of it
   watch_.mark();
-  for (std::size_t i = 0; i < model_.layers.size(); ++i) update(model_, i, learning_rate);
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) step(i);
   watch_.mark();
   const std::vector<Time> times = watch_.laps();
   Time sum{};

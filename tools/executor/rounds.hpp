@@ -47,6 +47,8 @@ class Rounds {
   void begin();
   void time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
             const std::function<void()>& op);
+  /// The optimizer's, gradients back to zero included.
+  void step(std::size_t layer);
   void forwards(std::vector<Lap>& laps);
   void updates(std::vector<Lap>& laps);
   /// The sum.

@@ -563,15 +563,14 @@ std::uint32_t StageTensors::update(Op op) {
   }
   // Whoever still reads this version keeps it; the next one is then made beside it.
   std::atomic_thread_fence(std::memory_order_acquire);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerWeights& weights = model_.weights[layers[i]];
-    for (Tensor& value : weights.values) {
-      if (corrected || value.use_count() > 2) value = value.clone();  // `before` has one
-    }
-  }
   swap_sums(op.stage, sum);
   for (const std::size_t layer : layers) {
-    stageline::update(model_, layer, job_.training.rate);
+    const Tensors& values = model_.weights[layer].values;
+    const bool is_read =
+        corrected || std::any_of(values.begin(), values.end(), [](const Tensor& v) {
+          return v.use_count() > 2;  // `before` has one
+        });
+    stageline::update(model_, layer, job_.training.rate, is_read ? Place::beside : Place::same);
     zero_gradients(model_.weights[layer]);
   }
   swap_sums(op.stage, sum);

@@ -252,20 +252,27 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   run_down(model, layer, batch, true);
 }
 
-void update(TensorModel& model, std::size_t layer, double rate) {
+void update(TensorModel& model, std::size_t layer, double rate, Place place) {
   const c10::NoGradGuard plain;
   LayerWeights& weights = model.weights[layer];
   ++weights.updates;
+  // weight + factor × step
+  const auto go = [&](Tensor& weight, const Tensor& step, double factor) {
+    if (place == Place::same) {
+      weight.add_(step, factor);
+    } else {
+      weight = weight.add(step, factor);
+    }
+  };
   for (std::size_t i = 0; i < weights.values.size(); ++i) {
     Tensor& weight = weights.values[i];
     const Tensor& gradient = weights.gradients[i];
     switch (model.optimizer) {
       case Optimizer::sgd:
-        weight.add_(gradient, -rate);
+        go(weight, gradient, -rate);
         break;
       case Optimizer::momentum:
-        weights.state[i].mul_(0.9).add_(gradient);
-        weight.add_(weights.state[i], -rate);
+        go(weight, weights.state[i].mul_(0.9).add_(gradient), -rate);
         break;
       case Optimizer::adam: {
         constexpr double beta1 = 0.9;
@@ -278,7 +285,11 @@ void update(TensorModel& model, std::size_t layer, double rate) {
         const double correction1 = 1 - std::pow(beta1, weights.updates);
         const double correction2 = 1 - std::pow(beta2, weights.updates);
         const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
-        weight.addcdiv_(mean, scale, -rate / correction1);
+        if (place == Place::same) {
+          weight.addcdiv_(mean, scale, -rate / correction1);
+        } else {
+          weight = weight.addcdiv(mean, scale, -rate / correction1);
+        }
         break;
       }
     }

@@ -70,8 +70,12 @@ void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
 /// I and W at once.
 void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
 
+/// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
+/// those that somebody still reads.
+enum class Place : std::uint8_t { same, beside };
+
 /// The optimizer's step on one layer, in PyTorch's formulas. The learning rate is `rate`.
-void update(TensorModel& model, std::size_t layer, double rate);
+void update(TensorModel& model, std::size_t layer, double rate, Place place = Place::same);
 
 /// Sets gradients to zero, or makes them.
 void zero_gradients(LayerWeights& weights);
