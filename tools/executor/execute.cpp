@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -96,9 +97,8 @@ struct Executor::Crew {
     devices.resize(job.program.devices.size());
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
       const Op op = graph.op[task];
-      if (op.kind == OpKind::send_weights) {
-        weights_task[{wire_of(job.graph, op), op.microbatch}] = task;
-      }
+      if (!is_send(op.kind)) continue;
+      message[{*cargo_of(op.kind), wire_of(job.graph, op), op.microbatch}] = task;
     }
     tensors.resize(devices.size());
     for (const Accelerator& device : devices) logs.emplace_back(device.where);
@@ -186,10 +186,20 @@ struct Executor::Crew {
     set_threads(1);
     if (!compute) return;
     tensors[d] = std::make_unique<StageTensors>(
-        job, worker.device, devices[d].where, exchange, [this](int wire, std::uint32_t number) {
-          const auto found = weights_task.find({wire, number});
-          return found != weights_task.end() && board.is_there(found->second, now());
-        });
+        job, worker.device, devices[d].where, exchange,
+        StageTensors::Mail{
+            [this](int wire, std::uint32_t number) {
+              const auto found = message.find({Cargo::weights, wire, number});
+              return found != message.end() && board.is_there(found->second, now());
+            },
+            // A receiver has room for a message from when it begins to arrive.
+            [this, d](Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes) {
+              const auto found = message.find({cargo, wire, number});
+              if (found == message.end()) return;
+              const Time began = board.at(found->second) - graph.duration[found->second];
+              logs[d].note(origin + std::chrono::duration_cast<Now::duration>(began), bytes);
+              logs[d].note(Now::now(), -bytes);
+            }});
   }
 
   Time now() const { return std::chrono::duration_cast<Time>(Now::now() - origin); }
@@ -285,12 +295,12 @@ struct Executor::Crew {
   Exchange exchange;
   Board board;
   Wires wires;
-  std::vector<Time> start;             // by task
-  std::vector<std::uint32_t> version;  //
-  std::map<std::pair<int, std::uint32_t>, std::uint32_t> weights_task;
-  std::vector<std::unique_ptr<StageTensors>> tensors;  // by device
-  std::vector<MemoryLog> logs;                         //
-  std::vector<HeldBytes> held;                         //
+  std::vector<Time> start;                                                 // by task
+  std::vector<std::uint32_t> version;                                      //
+  std::map<std::tuple<Cargo, int, std::uint32_t>, std::uint32_t> message;  // → task
+  std::vector<std::unique_ptr<StageTensors>> tensors;                      // by device
+  std::vector<MemoryLog> logs;                                             //
+  std::vector<HeldBytes> held;                                             //
   bool counted = false;
   std::vector<Worker> workers;
 

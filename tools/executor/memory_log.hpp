@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -17,6 +18,8 @@ class MemoryLog {
   explicit MemoryLog(at::Device device);
   /// While it lives, what this thread allocates and frees counts.
   std::unique_ptr<c10::DebugInfoGuard> listen() const;
+  /// Bytes more or less from some moment on, which may have passed.
+  void note(std::chrono::steady_clock::time_point at, std::int64_t bytes);
   void restart();
   /// The most held beyond what was held at the start; less than that is 0.
   std::int64_t peak() const;

@@ -77,12 +77,12 @@ class StageTensors::Reading {
 };
 
 StageTensors::StageTensors(const Job& job, int device, at::Device where, Exchange& exchange,
-                           Arrived arrived)
+                           Mail mail)
     : job_(job),
       device_(device),
       where_(where),
       exchange_(exchange),
-      arrived_(std::move(arrived)),
+      mail_(std::move(mail)),
       holds_(stages_on(job, device)),
       model_(tensor_model(job.training.shape, job.training.optimizer,
                           at::TensorOptions(job.training.dtype).device(where), job.training.seed,
@@ -159,6 +159,7 @@ bool StageTensors::has_role(int stage, OpKind kind) const {
 }
 
 void StageTensors::restart() {
+  drop_returned();
   for (std::size_t s = 0; s < in_flight_.size(); ++s) {
     for (auto& flight : in_flight_[s]) flight.reset();
     newest_[s] = 0;
@@ -271,6 +272,7 @@ Tensors StageTensors::take(Cargo cargo, int wire_number, std::uint32_t number) {
   Tensors taken = std::exchange(exchange_.parcels.at(cargo, wire_number, number), {});
   if (!job_.separate) return taken;
   Tensors mine = copied(taken, [](const Tensor& tensor) { return tensor.clone(); });
+  mail_.took(cargo, wire_number, number, storage_bytes(mine));
   const Ends ends = ends_of(job_.program.placement, wire(job_.graph, cargo, wire_number), number);
   Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(ends.from)];
   const std::lock_guard lock(back.mutex);
@@ -411,7 +413,7 @@ void StageTensors::take_in_weights(int stage) {
   for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::weights)][s]) {
     if (wire(job_.graph, Cargo::weights, w).to != device_) continue;
     const auto all = static_cast<std::uint32_t>(updates(job_.program, stage));
-    while (newest_[s] < all && arrived_(w, newest_[s])) {
+    while (newest_[s] < all && mail_.arrived(w, newest_[s])) {
       const Tensors flat = take(Cargo::weights, w, newest_[s]);
       std::vector<Tensors> values;
       std::size_t next = 0;
@@ -570,7 +572,8 @@ std::uint32_t StageTensors::update(Op op) {
         corrected || std::any_of(values.begin(), values.end(), [](const Tensor& v) {
           return v.use_count() > 2;  // `before` has one
         });
-    stageline::update(model_, layer, job_.training.rate, is_read ? Place::beside : Place::same);
+    stageline::update(model_, layer, job_.training.rate,
+                      is_read ? NewWeights::beside : NewWeights::in_place);
     zero_gradients(model_.weights[layer]);
   }
   swap_sums(op.stage, sum);

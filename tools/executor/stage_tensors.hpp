@@ -55,9 +55,14 @@ struct InFlight {
 
 class StageTensors {
  public:
-  /// `arrived(wire, number)`: whether those weights have come over that wire.
-  using Arrived = std::function<bool(int wire, std::uint32_t number)>;
-  StageTensors(const Job& job, int device, at::Device where, Exchange& exchange, Arrived arrived);
+  /// What only whoever runs the messages knows.
+  struct Mail {
+    /// Whether those weights have come over that wire.
+    std::function<bool(int wire, std::uint32_t number)> arrived;
+    /// With Job::separate: these bytes have been copied out of a message.
+    std::function<void(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+  };
+  StageTensors(const Job& job, int device, at::Device where, Exchange& exchange, Mail mail);
 
   /// Runs a compute op; the version of the weights that it read (of U: that it made).
   std::uint32_t compute(Op op);
@@ -121,7 +126,7 @@ class StageTensors {
   int device_;
   at::Device where_;
   Exchange& exchange_;
-  Arrived arrived_;
+  Mail mail_;
   std::vector<bool> holds_;
   TensorModel model_;
   Cut cut_;

@@ -252,13 +252,13 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   run_down(model, layer, batch, true);
 }
 
-void update(TensorModel& model, std::size_t layer, double rate, Place place) {
+void update(TensorModel& model, std::size_t layer, double rate, NewWeights put) {
   const c10::NoGradGuard plain;
   LayerWeights& weights = model.weights[layer];
   ++weights.updates;
   // weight + factor × step
   const auto go = [&](Tensor& weight, const Tensor& step, double factor) {
-    if (place == Place::same) {
+    if (put == NewWeights::in_place) {
       weight.add_(step, factor);
     } else {
       weight = weight.add(step, factor);
@@ -285,7 +285,7 @@ void update(TensorModel& model, std::size_t layer, double rate, Place place) {
         const double correction1 = 1 - std::pow(beta1, weights.updates);
         const double correction2 = 1 - std::pow(beta2, weights.updates);
         const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
-        if (place == Place::same) {
+        if (put == NewWeights::in_place) {
           weight.addcdiv_(mean, scale, -rate / correction1);
         } else {
           weight = weight.addcdiv(mean, scale, -rate / correction1);

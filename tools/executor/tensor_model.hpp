@@ -72,10 +72,11 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
 
 /// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
 /// those that somebody still reads.
-enum class Place : std::uint8_t { same, beside };
+enum class NewWeights : std::uint8_t { in_place, beside };
 
 /// The optimizer's step on one layer, in PyTorch's formulas. The learning rate is `rate`.
-void update(TensorModel& model, std::size_t layer, double rate, Place place = Place::same);
+void update(TensorModel& model, std::size_t layer, double rate,
+            NewWeights put = NewWeights::in_place);
 
 /// Sets gradients to zero, or makes them.
 void zero_gradients(LayerWeights& weights);
