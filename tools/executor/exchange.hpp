@@ -53,7 +53,7 @@ class Parcels {
 /// Gradients of one update of one replicated stage: those of each replica, dropped when all have
 /// read them.
 struct Reduction {
-  std::vector<std::vector<Tensors>> of_replica;  // replicas × layers
+  std::vector<Tensors> of_replica;  // all its layers' one after the other
   std::atomic<int> read{0};
 };
 

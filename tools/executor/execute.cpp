@@ -10,7 +10,8 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <optional>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <tuple>
@@ -19,8 +20,9 @@
 #include "sim/errors.hpp"
 #include "tools/executor/device.hpp"
 #include "tools/executor/memory_log.hpp"
+#include "tools/executor/peers.hpp"
 #include "tools/executor/process.hpp"
-#include "tools/executor/stash_parcel.hpp"
+#include "tools/executor/remote.hpp"
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/executor/wires.hpp"
 
@@ -81,7 +83,7 @@ struct Executor::Crew {
     std::thread thread;
   };
 
-  Crew(Job given, const Costs& costs, const std::vector<Accelerator>& accelerators)
+  Crew(Job given, const Costs& costs, const std::vector<Accelerator>& accelerators, Peers* peers)
       : job(std::move(given)),
         devices(accelerators),
         graph(compile(job.program, costs)),
@@ -90,6 +92,7 @@ struct Executor::Crew {
         wires(graph, board),
         start(graph.tasks()),
         version(graph.tasks()) {
+    if (peers != nullptr) join(*peers);
     if (devices.size() < job.program.devices.size()) {
       throw UsageError(fmt::format("the program runs on {} devices, but there are {}",
                                    job.program.devices.size(), devices.size()));
@@ -105,6 +108,7 @@ struct Executor::Crew {
     held.resize(devices.size());
     for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
       if (graph.lanes[lane].kind == LaneKind::send) continue;  // the wires'
+      if (!is_here(graph.lanes[lane].device)) continue;
       workers.push_back({lane, graph.lanes[lane].device, {}});
     }
     // Compute first: it makes the tensors that the others copy.
@@ -120,6 +124,19 @@ struct Executor::Crew {
       std::rethrow_exception(failure);
     }
   }
+
+  // One device a process.
+  void join(Peers& peers) {
+    if (peers.size() != static_cast<int>(job.program.devices.size())) {
+      throw UsageError(fmt::format("the program runs on {} devices, but there are {} processes",
+                                   job.program.devices.size(), peers.size()));
+    }
+    if (!job.program.weights_transfer) {
+      throw UsageError("weights_transfer: off is for one process; between several, weights travel");
+    }
+    remote = std::make_unique<Remote>(peers, job, graph, exchange, board, start);
+  }
+  bool is_here(int device) const { return !remote || device == remote->rank(); }
 
   ~Crew() { end(); }
   Crew(const Crew&) = delete;
@@ -174,9 +191,19 @@ struct Executor::Crew {
   }
 
   void fail(std::exception_ptr why) {
+    if (remote) tell(why);
     const std::lock_guard lock(mutex);
     if (!failure) failure = std::move(why);
     stopped = true;
+  }
+
+  void tell(const std::exception_ptr& why) {
+    try {
+      std::rethrow_exception(why);
+    } catch (const PeerFailure&) {  // they know
+    } catch (const std::exception& error) {
+      remote->fail(error.what());
+    }
   }
 
   void set_up(const Worker& worker) {
@@ -209,7 +236,12 @@ struct Executor::Crew {
     for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
       while (!board.is_there(graph.need[n], now())) {
         if (stopped || (asked_to_stop != nullptr && *asked_to_stop)) throw Stopped();
-        wires.poll(now());
+        if (remote) {
+          remote->check();
+          remote->poll(now());
+        } else {
+          wires.poll(now());
+        }
         patience.wait();
       }
     }
@@ -233,7 +265,12 @@ struct Executor::Crew {
       start[task] = now();
       run_task(*tensors[d], task);
       synchronize(devices[d].where);
-      board.publish(task, now());
+      const Time end = now();
+      board.publish(task, end);
+      if (remote) {
+        remote->done(task, end);
+        remote->poll(end);
+      }
       if (counted) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
     }
   }
@@ -255,8 +292,10 @@ struct Executor::Crew {
 
   void play(const std::atomic<bool>* stop) {
     wait_until_idle();
+    if (remote) remote->meet();
     board.clear();
     wires.restart();
+    if (remote) remote->restart();
     exchange.parcels.clear();
     std::fill(version.begin(), version.end(), 0);
     for (const auto& one : tensors) {
@@ -280,13 +319,68 @@ struct Executor::Crew {
     }
     changed.notify_all();
     while (arrived != static_cast<int>(workers.size())) std::this_thread::yield();
-    origin = Now::now();
+    origin = remote ? remote->agree_on_start() : Now::now();
+    while (Now::now() < origin) std::this_thread::yield();
     begun.store(true, std::memory_order_release);
     wait_until_idle();
     if (failure) std::rethrow_exception(failure);
     if (stop != nullptr && *stop) throw Stopped();
     // What nobody waited for leaves, too.
-    while (!wires.idle()) wires.poll(now());
+    while (!remote && !wires.idle()) wires.poll(now());
+    while (remote && !remote->idle()) remote->poll(now());
+    for (std::size_t d = 0; counted && d < held.size(); ++d) {
+      if (tensors[d]) held[d].peak = tensors[d]->standing_bytes() + logs[d].peak();
+    }
+    if (remote) collect();
+  }
+
+  // By task, when it began and was there, and the losses: from all processes, on rank 0.
+  void collect() {
+    std::string mine;
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      const Lane& lane = graph.lanes[graph.lane[task]];
+      const bool message = is_send(graph.op[task].kind);
+      const int teller = message ? receiver_of(task) : lane.device;
+      if (teller != remote->rank()) continue;
+      mine += fmt::format("{} {} {} {}\n", task, start[task].count(), board.at(task).count(),
+                          version[task]);
+    }
+    mine += "losses\n";
+    for (std::size_t m = 0; m < exchange.losses.size(); ++m) {
+      const at::Tensor& loss = exchange.losses[m];
+      if (loss.defined()) mine += fmt::format("{} {:.17g}\n", m, loss.item<double>());
+    }
+    const auto d = static_cast<std::size_t>(remote->rank());
+    mine += fmt::format("held\n{} {} {}\n", d, held[d].peak, held[d].stash);
+    for (const std::string& text : remote->gather(mine)) read(text);
+  }
+
+  int receiver_of(std::uint32_t task) const {
+    const Op op = graph.op[task];
+    return ends_of(job.program.placement,
+                   wire(job.graph, *cargo_of(op.kind), wire_of(job.graph, op)), op.microbatch)
+        .to;
+  }
+
+  void read(const std::string& text) {
+    std::istringstream lines(text);
+    std::string word;
+    while (lines >> word && word != "losses") {
+      const auto task = static_cast<std::uint32_t>(std::stoul(word));
+      std::int64_t from = 0;
+      std::int64_t there = 0;
+      lines >> from >> there >> version[task];
+      start[task] = Time{from};
+      board.publish(task, Time{there});
+    }
+    while (lines >> word && word != "held") {
+      double loss = 0;
+      lines >> loss;
+      exchange.losses[std::stoul(word)] = at::scalar_tensor(loss, at::kDouble);
+    }
+    std::size_t d = 0;
+    lines >> d;
+    lines >> held[d].peak >> held[d].stash;
   }
 
   Job job;
@@ -302,6 +396,7 @@ struct Executor::Crew {
   std::vector<MemoryLog> logs;                                             //
   std::vector<HeldBytes> held;                                             //
   bool counted = false;
+  std::unique_ptr<Remote> remote;  // nothing: all devices are this process's
   std::vector<Worker> workers;
 
   Now::time_point origin;
@@ -318,8 +413,9 @@ struct Executor::Crew {
   std::exception_ptr failure;
 };
 
-Executor::Executor(Job job, const Costs& costs, const std::vector<Accelerator>& devices)
-    : crew_(std::make_unique<Crew>(std::move(job), costs, devices)) {}
+Executor::Executor(Job job, const Costs& costs, const std::vector<Accelerator>& devices,
+                   Peers* peers)
+    : crew_(std::make_unique<Crew>(std::move(job), costs, devices, peers)) {}
 Executor::~Executor() = default;
 
 const TaskGraph& Executor::graph() const { return crew_->graph; }
@@ -336,6 +432,9 @@ Execution Executor::run(const std::atomic<bool>* stop) {
     if (crew.graph.lanes[crew.graph.lane[task]].kind != LaneKind::send) {
       // A copy's latency is the link's: it counts as the copy's own time here.
       result.graph.duration[task] = end - crew.start[task];
+      result.graph.path_of[task] = 0;
+    } else if (crew.remote) {
+      result.graph.duration[task] = end - crew.start[task];  // from leaving to being there
       result.graph.path_of[task] = 0;
     }
   }
@@ -357,12 +456,7 @@ std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
     }
     crew.play(stop);
   }
-  std::vector<HeldBytes> result = crew.held;
-  for (std::size_t d = 0; d < result.size(); ++d) {
-    if (!crew.tensors[d]) continue;
-    result[d].peak = crew.tensors[d]->standing_bytes() + crew.logs[d].peak();
-  }
-  return result;
+  return crew.held;
 }
 
 const LayerWeights& Executor::weights(std::size_t layer) const {

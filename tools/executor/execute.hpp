@@ -44,11 +44,16 @@ struct HeldBytes {
   std::int64_t stash = 0;  // of the stashes alone
 };
 
+class Peers;
+
 class Executor {
  public:
   /// Lowers the program (throws Deadlock, ProgramError), draws the weights and starts the workers.
   /// `costs` say how long messages and copies take at least; other times in them are not used.
-  Executor(Job job, const Costs& costs, const std::vector<Accelerator>& devices);
+  /// With `peers` this process runs device peers->rank() alone, and the others theirs: what run()
+  /// and run_counted() give is whole on rank 0. It outlives the executor.
+  Executor(Job job, const Costs& costs, const std::vector<Accelerator>& devices,
+           Peers* peers = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;

@@ -516,8 +516,10 @@ void StageTensors::note_weight_grad(Op op) {
     mine += replicas[m % replicas.size()] == device_ ? 1 : 0;
   }
   if (++summed_[s][number] != mine) return;
-  exchange_.reductions[s][number]->of_replica[op.microbatch % replicas.size()] =
-      std::move(sums(op.stage, number));
+  Tensors& shown = exchange_.reductions[s][number]->of_replica[op.microbatch % replicas.size()];
+  for (const Tensors& layer : sums(op.stage, number)) {
+    shown.insert(shown.end(), layer.begin(), layer.end());
+  }
   sums_[s].erase(number);
 }
 
@@ -533,14 +535,15 @@ std::vector<Tensors> StageTensors::reduced(Op op) {
   Reduction& reduction = *exchange_.reductions[s][op.microbatch];
   std::vector<Tensors> sum(layers_of(op.stage));
   double count = 0;
-  for (const auto& of_replica : reduction.of_replica) {
+  for (const Tensors& of_replica : reduction.of_replica) {
     if (of_replica.empty()) continue;  // no micro-batch of this update was its own
     count += 1;
+    std::size_t next = 0;
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i].resize(of_replica[i].size());
-      for (std::size_t k = 0; k < sum[i].size(); ++k) {
-        sum[i][k] =
-            sum[i][k].defined() ? sum[i][k].add_(of_replica[i][k]) : of_replica[i][k].clone();
+      sum[i].resize(model_.weights[cut_.layers[s][i]].values.size());
+      for (Tensor& gradient : sum[i]) {
+        const Tensor& its = of_replica[next++];
+        gradient = gradient.defined() ? gradient.add_(its) : its.clone();
       }
     }
   }

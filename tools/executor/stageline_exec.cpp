@@ -14,9 +14,11 @@
 #include "cost_models/roofline.hpp"
 #include "sim/errors.hpp"
 #include "sim/figure.hpp"
+#include "sim/passes.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/executor/execute.hpp"
 #include "tools/executor/measured_outcome.hpp"
+#include "tools/executor/peers.hpp"
 #include "tools/executor/process.hpp"
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/files.hpp"
@@ -46,7 +48,10 @@ struct ExecFlags {
 
 void add_flags(CLI::App& app, ExecFlags& flags) {
   add_case_flags(app, flags.common);
-  app.get_option("--devices")->description("cpu:N, so many cores as accelerators; default cpu:2");
+  app.get_option("--devices")
+      ->description(
+          "cpu:N, so many cores as accelerators; process:N, as many processes of one core, which "
+          "torchrun may have started on several machines; default cpu:2");
   app.add_option("--model", flags.model,
                  "the built-in model to run; default the one that the trace is of");
   app.add_option("--dtype", flags.dtype, "fp32 or fp64")
@@ -174,7 +179,7 @@ std::string json_of(const Setting& setting, const Case& asked, const Outcome& pr
     real["peak_bytes"].push_back(held.peak);
     real["stash_bytes"].push_back(held.stash);
   }
-  real["losses"] = ran.runs[ran.middle].losses;
+  for (const Execution& run : ran.runs) real["losses"].push_back(run.losses);
   real["predicted_makespan_ps"] = predicted.metrics.makespan.count();
   json["measured"] = std::move(real);
   return json.dump(2) + "\n";
@@ -191,15 +196,31 @@ int count_in(const std::string& devices) {
   return count;
 }
 
-int execute(ExecFlags flags, const std::vector<std::string>& warned) {
-  if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
-  const std::vector<Accelerator> accelerators = accelerators_called(flags.common.devices);
+// Of a process among others, its own: a core for each process on this machine.
+std::vector<Accelerator> accelerators_of(const Place& place) {
+  const std::vector<Accelerator> local =
+      accelerators_called(fmt::format("cpu:{}", place.local_size));
+  std::vector<Accelerator> all(static_cast<std::size_t>(place.size));
+  all[static_cast<std::size_t>(place.rank)] = local[static_cast<std::size_t>(place.local_rank)];
+  return all;
+}
+
+bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
+
+int execute(ExecFlags flags, const std::vector<std::string>& warned,
+            const std::optional<Place>& place) {
+  const std::vector<Accelerator> accelerators =
+      place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+  std::unique_ptr<Peers> peers;
+  if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
+  const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
   common.devices = std::to_string(count_in(flags.common.devices));
   const Setting setting = read_setting(common);
   const Case asked =
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
-  const Outcome predicted = study(asked);
+  Outcome predicted = study(asked);
+  if (peers) predicted.program = add_transfers(std::move(predicted.program));
   const ModelShape shape = shape_of(flags, setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
@@ -215,13 +236,16 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned) {
 
   set_threads(1);
   const ProcessReport process = inspect_process();
-  if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
-  for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
-  for (const std::string& warning : warnings(process)) {
-    fmt::print(stderr, "warning: {}\n", warning);
+  if (leads) {
+    if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
+    for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
+    for (const std::string& warning : warnings(process)) {
+      fmt::print(stderr, "warning: {}\n", warning);
+    }
   }
-  Executor executor(std::move(job), predicted.costs, accelerators);
+  Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
   const Ran ran = run_all(executor, flags.runs);
+  if (!leads) return 0;
   const Execution& middle = ran.runs[ran.middle];
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
@@ -279,7 +303,13 @@ int parse_and_run(int argc, char** argv) {
     app.parse(argc, argv);
     std::signal(SIGINT, [](int) { interrupted = true; });
     std::signal(SIGTERM, [](int) { interrupted = true; });
-    return execute(std::move(flags), warned);
+    if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
+    std::optional<Place> place;
+    if (is_processes(flags.common.devices)) {
+      place = place_from_environment();
+      if (!place) return launch(count_in(flags.common.devices), argv);
+    }
+    return execute(std::move(flags), warned, place);
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Does stageline-exec run what it is given, refuse what it cannot, and leave nothing behind?
+#   exec.sh STAGELINE-EXEC STAGELINE [several]    several: with processes, too
+set -euo pipefail
+exec_tool=$1 stageline=$2 several=${3:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "failed: $*"; exit 1; }
+cores=$(nproc)
+on=cpu:$((cores < 2 ? 1 : 2))
+stages=${on#cpu:}
+trace='model:gpt@cpu-core,batch=2,layers=2,hidden=32,heads=2,seq=8,vocab=50'
+gpt=(--model gpt,layers=2,hidden=32,heads=2,seq=8,vocab=50)
+
+# The program that `stageline program` prints runs, and what came out is whole.
+"$stageline" program "$trace" --schedule gpipe --devices "$stages" --microbatches 4 >gpipe.slp
+"$exec_tool" "$trace" "${gpt[@]}" --program gpipe.slp --devices "$on" --runs 2 --quiet \
+  --json out.json --svg out.svg --chrome out.trace >said 2>err || fail "a program: $(cat err)"
+grep -q 'measured' said || fail 'no measured time is said'
+python3 - <<'PY' || fail 'the JSON is not what it should be'
+import json
+out = json.load(open('out.json'))
+assert out['microbatches'] == 4 and len(out['measured']['losses']) == 2
+assert {s['lane'] for s in out['timeline']} <= {'compute', 'send', 'receive'}
+assert len(out['measured']['makespan_ps']) == 2 and min(out['measured']['makespan_ps']) > 0
+json.load(open('out.trace'))
+PY
+grep -q '</svg>' out.svg || fail 'the SVG is not whole'
+
+refused() {  # words that must be said, arguments...
+  local words=$1
+  shift
+  if "$exec_tool" "$@" >said 2>err; then fail "not refused: $*"; else rc=$?; fi
+  [ "$rc" = 2 ] || fail "exit code $rc, not 2: $*"
+  [ "$(grep -vc '^LibTorch' err)" -ge 1 ] && grep -q -- "$words" err || fail "$* said: $(cat err)"
+}
+refused 'wants 4096 cores' "$trace" "${gpt[@]}" --devices cpu:4096
+refused "no accelerators are called 'tpu:2'" "$trace" "${gpt[@]}" --devices tpu:2
+refused 'is no built-in model' uniform8 --devices cpu:1
+refused 'has 21 layers' "$trace" --model resnet20 --devices cpu:1
+cat >stuck.slp <<'SLP'
+stageline program 1
+microbatches: 1
+devices: gpu0
+stage 0: gpu0
+gpu0: 0B0 0F0
+SLP
+refused 'cannot finish' "$trace" "${gpt[@]}" --program stuck.slp --partition 0- --devices cpu:1
+
+# Ctrl-C: soon, with its own code, without a file.
+"$exec_tool" "$trace" "${gpt[@]}" --devices "$on" --runs 100000 --json lost.json --quiet >said 2>err &
+pid=$!
+sleep 3
+kill -INT "$pid"
+rc=0
+wait "$pid" || rc=$?
+[ "$rc" = 130 ] || fail "Ctrl-C gave exit code $rc: $(cat err)"
+[ ! -e lost.json ] || fail 'a file was written after Ctrl-C'
+
+[ -n "$several" ] || exit 0
+# As many processes give the same losses as threads, to the last digits that a sum's order leaves.
+same=("$trace" "${gpt[@]}" --schedule pipedream --microbatches 4 --dtype fp64 --runs 2 --quiet)
+"$exec_tool" "${same[@]}" --devices cpu:"$stages" --json threads.json >/dev/null 2>&1
+"$exec_tool" "${same[@]}" --devices process:"$stages" --json processes.json >said 2>err ||
+  fail "processes: $(cat err)"
+python3 - <<'PY' || fail 'processes and threads do not agree'
+import json
+one, other = (json.load(open(n + '.json'))['measured']['losses'] for n in ('threads', 'processes'))
+assert len(one) == 2 and all(
+    abs(a - b) < 1e-9 for x, y in zip(one, other) for a, b in zip(x, y)), (one, other)
+PY
+"$exec_tool" "$trace" "${gpt[@]}" --devices process:"$stages" --runs 100000 --quiet >said 2>err &
+pid=$!
+sleep 4
+kill -INT "$pid"
+wait "$pid" && fail 'interrupted processes ended well'
+sleep 0.5
+if pgrep -f "$exec_tool.*runs 100000" >/dev/null; then fail 'a process was left'; fi
