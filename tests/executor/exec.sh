@@ -40,9 +40,8 @@ refused "no accelerators are called 'tpu:2'" "$trace" "${gpt[@]}" --devices tpu:
 refused 'is no built-in model' uniform8 --devices cpu:1
 refused 'has 21 layers' "$trace" --model resnet20 --devices cpu:1
 cat >stuck.slp <<'SLP'
-stageline program 1
+stageline-program 1
 microbatches: 1
-devices: gpu0
 stage 0: gpu0
 gpu0: 0B0 0F0
 SLP

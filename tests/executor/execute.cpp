@@ -407,8 +407,8 @@ TEST_CASE("a run does what each list says, in its order, and nothing before what
     Executor executor(tried.job, tried.outcome.costs, anywhere(3));
     const Execution run = executor.run();
     const TaskGraph& graph = run.graph;
-    CHECK(graph.op == tried.outcome.graph.op);
-    CHECK(graph.lane_task == tried.outcome.graph.lane_task);
+    CHECK((graph.op == tried.outcome.graph.op));
+    CHECK((graph.lane_task == tried.outcome.graph.lane_task));
     bool right = true;
     for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
       Time free{};
