@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "sim/errors.hpp"
 
@@ -39,8 +40,53 @@ void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
   add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
   add(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
   add(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
-  // One layer runs at a time.
-  sum.workspace = std::max(sum.workspace, layer.workspace);
+}
+
+// Beyond the whole stash, which is counted as long as the pass runs: the most of what one layer
+// needs beside the stash of those below it. Backward, also the gradients that are there: of each
+// tensor that some layer above has read.
+void add_workspace(std::vector<StageCosts>& stages, const Model& model,
+                   const Partition& partition) {
+  const auto stage_of = [&](std::size_t layer) {
+    return static_cast<std::size_t>(partition.stage_of[layer]);
+  };
+  // A gradient is there from when its tensor's last reader has run until its maker has; in a stage
+  // that only reads the tensor, until it is sent.
+  struct Gradient {
+    std::size_t maker;
+    std::size_t last_reader;
+    Bytes bytes;
+  };
+  std::vector<std::map<std::size_t, Gradient>> gradients(stages.size());  // by maker
+  for (const LayerEdge& edge : edges_of(model)) {
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    for (const std::size_t stage : {stage_of(from), stage_of(to)}) {
+      Gradient& one = gradients[stage].try_emplace(from, Gradient{from, 0, {}}).first->second;
+      one.bytes = model.layers[from].output;
+      one.last_reader = std::max(one.last_reader, to);
+    }
+  }
+  std::vector<Bytes> below(stages.size());  // stash of the stage's layers so far
+  std::vector<Bytes> backward(stages.size());
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const std::size_t s = stage_of(l);
+    const Layer& layer = model.layers[l];
+    below[s] += layer.stash_input_grad + layer.stash_weight_grad;
+    Bytes most = below[s];
+    add(most, layer.workspace, s, "stash and workspace");
+    stages[s].workspace = std::max(stages[s].workspace, most);
+    for (const auto& [maker, gradient] : gradients[s]) {
+      if (maker > l || gradient.last_reader <= l) continue;
+      add(most, gradient.bytes, s, "stash, workspace and gradients");
+    }
+    backward[s] = std::max(backward[s], most);
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const auto beyond = [&](Bytes most) { return std::max(most, below[s]) - below[s]; };
+    stages[s].workspace = beyond(stages[s].workspace);
+    stages[s].backward_workspace = beyond(backward[s]);
+  }
 }
 
 // A tensor is in the stash of the first layer that reads it. Where a cut parts that one from others
@@ -136,6 +182,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     add_layer(costs.stage[stage], model.layers[l], stage);
     add(outputs, model.layers[l].output, stage, "outputs");
   }
+  add_workspace(costs.stage, model, partition);
   add_parted(costs.stage, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
     costs.edges.push_back({flow.edge, flow.bytes, flow.bytes});
@@ -161,6 +208,16 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     const double update_rate = place.weight_grad.empty() ? rate : weight_grad_rate;
     stage.backward = at_rate(stage.backward, update_rate, s);
     stage.update = at_rate(stage.update, update_rate, s);
+    const auto overhead = [&](const std::vector<int>& devices) {
+      const std::vector<int>& at = devices.empty() ? place.replicas : devices;
+      return cluster.devices[static_cast<std::size_t>(at.front())].op_overhead;
+    };
+    for (Time* const time : {&stage.forward, &stage.recompute})
+      add(*time, overhead({}), s, "times");
+    add(stage.input_grad, overhead(place.input_grad), s, "times");
+    for (Time* const time : {&stage.weight_grad, &stage.backward, &stage.update}) {
+      add(*time, overhead(place.weight_grad), s, "times");
+    }
   }
   costs.network = network_of(cluster);
   return costs;

@@ -10,8 +10,9 @@ namespace stageline {
 /// Sums the model's layers by stage, on the devices of the placement: times divided by the relative
 /// rate of the device (rounded once a stage), bytes of each stage edge, memory. Recompute costs a
 /// forward; a recomputed stage keeps its input. A tensor that layers of
-/// several stages keep (`input_kept`, `output_kept`) is in the stash of each. Throws UsageError
-/// when replicas of one stage are of different speed.
+/// several stages keep (`input_kept`, `output_kept`) is in the stash of each. Devices'
+/// `op_overhead` is part of every op. Throws UsageError when replicas of one stage are of different
+/// speed.
 Costs stage_costs(const Model& model, const Partition& partition, const Placement& placement,
                   const Cluster& cluster);
 

@@ -36,6 +36,7 @@ struct Device {
   std::optional<Bytes> memory;  // of this device; nothing: unknown, and so is the fit
   double rate = 1;              // speed relative to the device the trace was measured on
   int host = -1;                // index into Cluster::hosts; -1: none
+  Time op_overhead{};           // of each compute op: starting it, first touches; calibrated
 
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -1,6 +1,7 @@
 // What each op costs, as tables: they print, diff, perturb and vectorize. Made by cost_models/.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sim/cluster.hpp"
@@ -24,6 +25,9 @@ struct StageCosts {
   Bytes stash_weight_grad{};  // the rest of the stash
   Bytes boundary{};   // the stage's input: what a recomputed stage keeps instead of its stash
   Bytes workspace{};  // while one of its ops runs
+  /// While I runs, or B, or a W that takes the output gradient: that gradient, too. Nothing: as
+  /// workspace.
+  std::optional<Bytes> backward_workspace;
 
   Bytes stash() const { return stash_input_grad + stash_weight_grad; }
   friend bool operator==(const StageCosts&, const StageCosts&) = default;

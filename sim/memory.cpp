@@ -253,10 +253,16 @@ class DeviceAccount {
     }
   }
 
+  Bytes workspace_of(Op op) const {
+    const StageCosts& costs = tables_.costs.stage[op.stage];
+    if (!tables_.input_grads.takes_output_gradient(op)) return costs.workspace;
+    return costs.backward_workspace.value_or(costs.workspace);
+  }
+
   void started(Op op) {
     const StageCosts& costs = tables_.costs.stage[op.stage];
     const bool apart = place_of(op).apart();
-    add(MemoryKind::workspace, costs.workspace);
+    add(MemoryKind::workspace, workspace_of(op));
     if (op.kind == OpKind::forward) {
       drop(MemoryKind::buffers, tables_.messages(op, Cargo::activation, false, device_));
       const bool later = tables_.is_recomputed(op);
@@ -282,7 +288,7 @@ class DeviceAccount {
 
   void ended(Op op) {
     const StageCosts& costs = tables_.costs.stage[op.stage];
-    drop(MemoryKind::workspace, costs.workspace);
+    drop(MemoryKind::workspace, workspace_of(op));
     if (op.kind == OpKind::forward) {
       add(MemoryKind::buffers, tables_.messages(op, Cargo::activation, true, device_));
     } else if (op.kind == OpKind::update) {

@@ -113,11 +113,14 @@ class NameTable {
 // One entry of "devices": one device, or `count` of them.
 void read_devices(const JsonNode& node, const NameTable& kinds, const NameTable& hosts,
                   NameTable& nodes, Cluster& cluster) {
-  node.check_keys({"name"}, {"count", "kind", "rate", "memory", "host"});
+  node.check_keys({"name"}, {"count", "kind", "rate", "memory", "host", "op_overhead"});
   Device device;
   if (const auto found = node.find("kind")) device.kind = kinds.at(*found, "kind");
   if (const auto found = node.find("host")) device.host = hosts.at(*found, "host");
   device.rate = positive_or(node, "rate", 1);
+  if (const auto found = node.find("op_overhead")) {
+    device.op_overhead = with_unit(*found, parse_time);
+  }
   device.memory = read_memory(node);
   if (!device.memory && device.kind >= 0) {
     device.memory = cluster.kinds[static_cast<std::size_t>(device.kind)].memory;

@@ -67,6 +67,9 @@ std::string device_text(const Device& device, const Cluster& cluster) {
   if (device.host >= 0) {
     members.text("host", cluster.hosts[static_cast<std::size_t>(device.host)].name);
   }
+  if (device.op_overhead != Time{}) {
+    members.add("op_overhead", fmt::format("\"{}ps\"", device.op_overhead.count()));
+  }
   return members.object();
 }
 

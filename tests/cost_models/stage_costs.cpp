@@ -81,6 +81,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     CHECK(whole.stage[0].boundary == model.input);
     StageCosts expected = whole.stage[0];
     expected.boundary = {};
+    expected.backward_workspace.reset();
     for (int round = 0; round < 50; ++round) {
       std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);
       std::iota(cuts.begin(), cuts.end(), 0);
@@ -123,6 +124,57 @@ TEST_CASE("stages of a branching model receive each tensor once") {
   CHECK(costs.stage[1].backward == Time{200});
   CHECK(costs.stage[1].update == Time{250});
   CHECK(costs.stage[1].workspace == Bytes{2100});  // of the larger layer: one runs at a time
+  // With the gradient that came for c; when b runs, those of b and, for a, c's part of it.
+  CHECK(costs.stage[1].backward_workspace == Bytes{2100 + 300});
+  CHECK(costs.stage[2].backward_workspace == Bytes{2800});  // nobody reads the last layer
+}
+
+TEST_CASE("workspace counts beside the stash that is there when a layer needs it") {
+  Model model = branching_model();
+  model.edges.clear();
+  for (Layer& layer : model.layers) layer.stash_weight_grad = Bytes{1000};
+  model.layers[3].workspace = Bytes{10};
+  const Costs costs = stage_costs(model, {{0, 0, 0, 0}, 1}, straight_placement(1), cluster_of(1));
+  // Of 4000 bytes of stash 3000 are there when c needs 2100, and backward its gradient of 300.
+  CHECK(costs.stage[0].workspace == Bytes{3000 + 2100 - 4000});
+  CHECK(costs.stage[0].backward_workspace == Bytes{3000 + 300 + 2100 - 4000});
+}
+
+TEST_CASE("a tensor that layers on both sides of a cut keep is in the stash of both") {
+  Model model = branching_model();  // a feeds b, c, d; they feed each other
+  for (Layer& layer : model.layers) layer.stash_weight_grad = Bytes{1000};
+  const auto stashes = [&](const Partition& partition) {
+    std::vector<std::int64_t> all;
+    const Costs costs =
+        stage_costs(model, partition, straight_placement(partition.stages), cluster_of(4));
+    for (const StageCosts& stage : costs.stage) all.push_back(stage.stash().count);
+    return all;
+  };
+  const Partition apart{{0, 1, 2, 3}, 4};
+  CHECK(stashes(apart) == std::vector<std::int64_t>{1000, 1000, 1000, 1000});
+  // b's ReLU reads its own output, which c reads, too: it is in c's stash, and now also in b's.
+  model.layers[1].output_kept = Bytes{200};
+  model.layers[2].input_kept = Bytes{200};
+  model.layers[2].stash_input_grad = Bytes{200};
+  CHECK(stashes(apart) == std::vector<std::int64_t>{1000, 1200, 1200, 1000});
+  CHECK(stashes({{0, 1, 1, 2}, 3}) == std::vector<std::int64_t>{1000, 2200, 1000});
+  // Where c does not keep it, b alone does.
+  model.layers[2].input_kept = Bytes{};
+  CHECK(stashes(apart) == std::vector<std::int64_t>{1000, 1200, 1000, 1000});
+}
+
+TEST_CASE("a device's overhead is part of each of its ops") {
+  Cluster cluster = cluster_of(2);
+  cluster.devices[1].op_overhead = Time{7};
+  const Partition halves{{0, 0, 1, 1}, 2};
+  const Costs plain = stage_costs(branching_model(), halves, straight_placement(2), cluster_of(2));
+  const Costs costs = stage_costs(branching_model(), halves, straight_placement(2), cluster);
+  CHECK(costs.stage[0] == plain.stage[0]);
+  for (Time StageCosts::*const time :
+       {&StageCosts::forward, &StageCosts::input_grad, &StageCosts::weight_grad,
+        &StageCosts::backward, &StageCosts::recompute, &StageCosts::update}) {
+    CHECK(costs.stage[1].*time == plain.stage[1].*time + Time{7});
+  }
 }
 
 TEST_CASE("a cut inside a residual block moves both tensors") {

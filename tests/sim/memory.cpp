@@ -206,8 +206,13 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
   const std::vector<test::EdgeWire> wires = test::wires_of(program);
   for (const auto& [op, when] : span) {
     if (lane_of(op.kind) == LaneKind::compute) {
-      all.push_back({device[op], MemoryKind::workspace, costs.stage[op.stage].workspace, when.start,
-                     when.end});
+      const StageCosts& stage = costs.stage[op.stage];
+      const bool takes_gradient =
+          op.kind == OpKind::backward || op.kind == OpKind::input_grad ||
+          (op.kind == OpKind::weight_grad && !has(OpKind::input_grad, op.stage, op.microbatch));
+      const bool more = takes_gradient && stage.backward_workspace;
+      all.push_back({device[op], MemoryKind::workspace,
+                     more ? *stage.backward_workspace : stage.workspace, when.start, when.end});
     }
     const int s = op.stage;
     const std::uint32_t m = op.microbatch;
@@ -241,7 +246,8 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
   test::RandomPrograms random(61);
   for (int i = 0; i < 150; ++i) {
     const test::RandomProgram made = random.make(i % 2 == 0);
-    const Costs& costs = made.costs;
+    Costs costs = made.costs;
+    costs.stage[0].backward_workspace = Bytes{i % 11};
     const test::Simulated ran = test::simulated(complete(made.program, costs), costs);
     CAPTURE(print(ran.program));
     const std::vector<Held> held = intervals(ran, costs);

@@ -149,6 +149,9 @@ TEST_CASE("what the writer writes, the reader gives back") {
     return read_cluster(write_cluster(cluster), "c") == cluster;
   };
   CHECK(same(read_cluster(valid, "c.json")));
+  Cluster slow = read_cluster(valid, "c.json");
+  slow.devices[1].op_overhead = Time{12345};
+  CHECK(same(slow));
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
     CHECK(same(bundled(std::string(file.name))));

@@ -35,8 +35,10 @@ TEST_CASE("a case is predicted as the command would simulate it") {
   for (const PredictedDevice& device : gpipe.devices) {
     CHECK(device.transfer == Time{});
     CHECK(device.stash == Bytes{8'000'000});
-    CHECK(device.peak == Bytes{24'000'000});
   }
+  // The first stage also holds the gradient that came for its backward; to the last none comes.
+  CHECK(gpipe.devices[0].peak == Bytes{25'000'000});
+  CHECK(gpipe.devices[1].peak == Bytes{24'000'000});
 }
 
 TEST_CASE("each figure of a case is predicted less measured") {
@@ -56,7 +58,7 @@ TEST_CASE("each figure of a case is predicted less measured") {
   CHECK(gpipe.idle_error == doctest::Approx(0.16));
   CHECK(gpipe.idle_device == 1);
   CHECK(gpipe.transfer_error == 0);
-  CHECK(gpipe.peak_error.value() == doctest::Approx(-0.52));  // 24 of 50 MB
+  CHECK(gpipe.peak_error.value() == doctest::Approx(-0.5));  // 25 of 50 MB
   CHECK(gpipe.peak_device == 0);
   CHECK(gpipe.stash_error.value() == Bytes{});
 
@@ -93,7 +95,7 @@ TEST_CASE("what the calibration has seen is summed up apart") {
   CHECK(held_out.memory_cases == 1);
   CHECK(held_out.stash_exact == 1);
   CHECK(held_out.worst_stash_error.value == 0);
-  CHECK(held_out.worst_peak_error.value == doctest::Approx(-0.52));
+  CHECK(held_out.worst_peak_error.value == doctest::Approx(-0.5));
   CHECK(held_out.noise_cases == 5);
   const double naive_noise = 3.72 * 2 / 2.2360680 / 36;
   CHECK(held_out.worst_noise.value == doctest::Approx(naive_noise));

@@ -17,6 +17,7 @@
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/executor/validation.hpp"
 #include "tools/files.hpp"
+#include "tools/validate/calibrate.hpp"
 #include "tools/validate/kept.hpp"
 #include "tools/validate/report.hpp"
 
@@ -29,11 +30,13 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 struct Flags {
   std::vector<std::string> models;
   std::vector<std::string> schedules;
+  std::vector<std::string> seen;
   std::string devices = "cpu:2";
   std::string link;
   int microbatches = 0;
   int rounds = 0;
   std::string out;
+  bool calibrate = false;
   bool quick = false;
   bool quiet = false;
 };
@@ -48,6 +51,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
   app.add_option("--microbatches", flags.microbatches, "in a step (8)");
   app.add_option("--rounds", flags.rounds, "runs of each program (9)");
+  app.add_option("--seen", flags.seen, "like --schedule, for a calibration to see");
+  app.add_flag("--calibrate", flags.calibrate,
+               "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
+               "and judge the others with it");
   app.add_flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
   app.add_option("--out", flags.out,
                  "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
@@ -96,6 +103,13 @@ ValidationPlan plan_of(const Flags& flags) {
   } else if (!flags.link.empty()) {
     throw UsageError("--link goes with --schedule; the usual programs have links of their own");
   }
+  if (!flags.seen.empty() && flags.schedules.empty()) {
+    throw UsageError("--seen goes with --schedule; the usual programs have some of their own");
+  }
+  for (const std::string& schedule : flags.seen) {
+    plan.variants.push_back({schedule, flags.link, "balanced", false});
+  }
+  plan.calibrate = flags.calibrate;
   if (flags.microbatches > 0) plan.microbatches = flags.microbatches;
   if (flags.rounds > 0) plan.rounds = flags.rounds;
   return plan;
@@ -153,6 +167,15 @@ int validate_all(const Flags& flags, const std::vector<std::string>& warned,
     trace.provenance.software = evidence.software;
     trace.provenance.settings = evidence.settings;
     trace.provenance.date = evidence.date;
+  }
+  if (plan.calibrate) {
+    const Calibration fit = calibrate(evidence);
+    evidence.notes.push_back(fmt::format(
+        "calibrated on {} busy times: rate {:.4f}, overhead of an op {}; their mean error was "
+        "{:.2f} "
+        "% before and is {:.2f} % with it",
+        fit.observations, fit.rate, print(fit.op_overhead), fit.before * 100, fit.after * 100));
+    if (!flags.quiet) fmt::print(stderr, "{}\n", evidence.notes.back());
   }
   const Judgement judgement = judge(evidence);
   if (!flags.out.empty()) {

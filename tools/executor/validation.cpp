@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "sim/errors.hpp"
@@ -15,6 +16,7 @@
 #include "tools/inputs.hpp"
 #include "tools/samples.hpp"
 #include "tools/study.hpp"
+#include "tools/validate/calibrate.hpp"
 #include "tools/validate/judge.hpp"
 
 namespace stageline {
@@ -78,6 +80,12 @@ class Validation {
       for (const int batch : model.batches) prepare(model.shape, batch);
     }
     for (const Subject& subject : subjects_) make_cases(subject);
+    // Cases that keep their timelines, spread over the first subject's.
+    const std::size_t of_one = plan_.variants.size();
+    for (int i = 0; i < plan_.timelines && of_one > 0; ++i) {
+      keeps_timeline_.insert(static_cast<std::size_t>(i) * of_one /
+                             static_cast<std::size_t>(plan_.timelines));
+    }
     for (int round = 0; round <= plan_.rounds; ++round) {
       progress_.round = round;
       for (Subject& subject : subjects_) {
@@ -92,6 +100,9 @@ class Validation {
       }
     }
     collect();
+    if (plan_.calibrate) {
+      evidence_.cluster = calibrated(evidence_.cluster, calibrate(evidence_));
+    }
     return std::move(evidence_);
   }
 
@@ -164,7 +175,7 @@ class Validation {
         measured.devices[d].stash = Bytes{held[d].stash};
       }
       for (const Execution& run : running.runs) take(run, measured);
-      if (static_cast<int>(running.at) < plan_.timelines) keep_timeline(running, measured);
+      if (keeps_timeline_.count(running.at) > 0) keep_timeline(running, measured);
     }
   }
 
@@ -205,6 +216,7 @@ class Validation {
   Evidence evidence_;
   std::vector<Subject> subjects_;
   std::vector<Running> running_;
+  std::set<std::size_t> keeps_timeline_;
 };
 
 }  // namespace
@@ -226,7 +238,10 @@ ValidationPlan usual_plan() {
                    {"pipedream", slow},
                    {"pipedream:vertical_sync=yes", ""},
                    {"stale_weights:mapping=paired", slow},
-                   {"stale_weights:mapping=paired,order=backward_first", ""}};
+                   {"stale_weights:mapping=paired,order=backward_first", ""},
+                   // For a calibration to see.
+                   {"gpipe", slow, "balanced", false},
+                   {"stale_weights:mapping=paired", "", "balanced", false}};
   return plan;
 }
 

@@ -34,7 +34,8 @@ struct ValidationPlan {
   int asynchronous_steps = 2;
   int rounds = 9;          // runs of each case
   int profile_rounds = 2;  // of each model and size, in every round
-  int timelines = 2;       // cases that keep theirs, of the first model and size
+  int timelines = 3;       // cases that keep theirs, of the first model and size
+  bool calibrate = false;  // fit the cluster to the variants that are not held out
 };
 
 /// The grid that ships.
