@@ -73,9 +73,13 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     const std::size_t s = stage_of(l);
     const Layer& layer = model.layers[l];
     below[s] += layer.stash_input_grad + layer.stash_weight_grad;
+    Bytes forward = below[s];
+    add(forward, layer.forward_workspace, s, "stash and workspace");
+    add(forward, layer.output, s, "stash, workspace and output");
+    stages[s].workspace = std::max(stages[s].workspace, forward);
     Bytes most = below[s];
-    add(most, layer.workspace, s, "stash and workspace");
-    stages[s].workspace = std::max(stages[s].workspace, most);
+    add(most, layer.backward_workspace, s, "stash and workspace");
+    add(most, layer.output_kept, s, "stash, workspace and output");
     for (const auto& [maker, gradient] : gradients[s]) {
       if (maker > l || gradient.last_reader <= l) continue;
       add(most, gradient.bytes, s, "stash, workspace and gradients");
@@ -83,7 +87,8 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     backward[s] = std::max(backward[s], most);
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const auto beyond = [&](Bytes most) { return std::max(most, below[s]) - below[s]; };
+    const Bytes stash = stages[s].stash();
+    const auto beyond = [&](Bytes most) { return std::max(most, stash) - stash; };
     stages[s].workspace = beyond(stages[s].workspace);
     stages[s].backward_workspace = beyond(backward[s]);
   }
@@ -182,8 +187,8 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     add_layer(costs.stage[stage], model.layers[l], stage);
     add(outputs, model.layers[l].output, stage, "outputs");
   }
-  add_workspace(costs.stage, model, partition);
   add_parted(costs.stage, model, partition);
+  add_workspace(costs.stage, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
     costs.edges.push_back({flow.edge, flow.bytes, flow.bytes});
     add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");

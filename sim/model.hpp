@@ -35,6 +35,8 @@ struct Layer {
   Bytes input_kept{};           // what of its input (of several, the last) its backward reads, and
   Bytes output_kept{};          // of its output: counted above with the first layer that reads the
                                 // tensor, and once more where a cut parts them; 0: not known
+  Bytes forward_workspace{};    // needed only while its F runs
+  Bytes backward_workspace{};   // while its B, I or W runs
   Bytes workspace{};            // needed only while one of the layer's ops runs
   std::int64_t parameters = 0;  // as the literature counts them; 0: unknown
 

@@ -40,7 +40,7 @@ struct ByteField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<ByteField, 9> byte_fields{
+inline constexpr std::array<ByteField, 11> byte_fields{
     {{"weights_bytes", &Layer::weights, true, PerBatch::never},
      {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
      {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
@@ -49,7 +49,9 @@ inline constexpr std::array<ByteField, 9> byte_fields{
      {"stash_weight_grad_bytes", &Layer::stash_weight_grad, true, PerBatch::may},
      {"input_kept_bytes", &Layer::input_kept, false, PerBatch::may},
      {"output_kept_bytes", &Layer::output_kept, false, PerBatch::may},
-     {"workspace_bytes", &Layer::workspace, false, PerBatch::may}}};
+     {"workspace_bytes", &Layer::workspace, false, PerBatch::may},
+     {"forward_workspace_bytes", &Layer::forward_workspace, false, PerBatch::may},
+     {"backward_workspace_bytes", &Layer::backward_workspace, false, PerBatch::may}}};
 
 /// Of "whole", all of which must be there, as lists where `batch` is one; before them stands
 /// "samples".
@@ -68,6 +70,9 @@ inline Time fallback(const TimeField& field, const Layer& layer) {
   return field.member == &Layer::backward ? layer.input_grad + layer.weight_grad : Time{};
 }
 inline Bytes fallback(const ByteField& field, const Layer& layer) {
+  if (field.member == &Layer::forward_workspace || field.member == &Layer::backward_workspace) {
+    return layer.workspace;
+  }
   return field.member == &Layer::gradients ? layer.weights : Bytes{};
 }
 

@@ -31,7 +31,7 @@ Layer plain_layer(const std::string& name, std::int64_t time, std::int64_t outpu
   layer.backward = Time{4 * time};  // less than the halves, as when measured as one
   layer.update = Time{5 * time};
   layer.output = Bytes{output};
-  layer.workspace = Bytes{7 * output};
+  layer.workspace = layer.forward_workspace = layer.backward_workspace = Bytes{7 * output};
   return layer;
 }
 
@@ -63,7 +63,6 @@ StageCosts summed(const std::vector<StageCosts>& stages) {
     sum.optimizer_state += s.optimizer_state;
     sum.stash_input_grad += s.stash_input_grad;
     sum.stash_weight_grad += s.stash_weight_grad;
-    sum.workspace = std::max(sum.workspace, s.workspace);
   }
   return sum;
 }
@@ -81,6 +80,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     CHECK(whole.stage[0].boundary == model.input);
     StageCosts expected = whole.stage[0];
     expected.boundary = {};
+    expected.workspace = {};
     expected.backward_workspace.reset();
     for (int round = 0; round < 50; ++round) {
       std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);
@@ -123,7 +123,7 @@ TEST_CASE("stages of a branching model receive each tensor once") {
   CHECK(costs.stage[1].weight_grad == Time{150});
   CHECK(costs.stage[1].backward == Time{200});
   CHECK(costs.stage[1].update == Time{250});
-  CHECK(costs.stage[1].workspace == Bytes{2100});  // of the larger layer: one runs at a time
+  CHECK(costs.stage[1].workspace == Bytes{2100 + 300});  // of c, the larger one, with its output
   // With the gradient that came for c; when b runs, those of b and, for a, c's part of it.
   CHECK(costs.stage[1].backward_workspace == Bytes{2100 + 300});
   CHECK(costs.stage[2].backward_workspace == Bytes{2800});  // nobody reads the last layer
@@ -133,11 +133,17 @@ TEST_CASE("workspace counts beside the stash that is there when a layer needs it
   Model model = branching_model();
   model.edges.clear();
   for (Layer& layer : model.layers) layer.stash_weight_grad = Bytes{1000};
-  model.layers[3].workspace = Bytes{10};
+  model.layers[3].forward_workspace = model.layers[3].backward_workspace = Bytes{10};
   const Costs costs = stage_costs(model, {{0, 0, 0, 0}, 1}, straight_placement(1), cluster_of(1));
-  // Of 4000 bytes of stash 3000 are there when c needs 2100, and backward its gradient of 300.
-  CHECK(costs.stage[0].workspace == Bytes{3000 + 2100 - 4000});
+  // Of 4000 bytes of stash 3000 are there when c needs 2100, and makes 300; backward, when it takes
+  // a gradient of 300.
+  CHECK(costs.stage[0].workspace == Bytes{3000 + 2100 + 300 - 4000});
   CHECK(costs.stage[0].backward_workspace == Bytes{3000 + 300 + 2100 - 4000});
+  // Where its ReLU reads the output again, that is there, too, though d's stash counts it.
+  model.layers[2].output_kept = Bytes{300};
+  const Costs kept = stage_costs(model, {{0, 0, 0, 0}, 1}, straight_placement(1), cluster_of(1));
+  CHECK(kept.stage[0].workspace == costs.stage[0].workspace);
+  CHECK(kept.stage[0].backward_workspace == Bytes{3000 + 300 + 300 + 2100 - 4000});
 }
 
 TEST_CASE("a tensor that layers on both sides of a cut keep is in the stash of both") {

@@ -69,30 +69,41 @@ Steadiness steadiness_of(const Samples& samples, const ModelShape& shape) {
 }
 
 // Beyond what is held before and after an op, the most over a layer's ops.
-std::vector<Bytes> workspaces(TensorModel& model, MicroBatch batch, at::Device device) {
+struct Workspace {
+  Bytes forward{};
+  Bytes backward{};
+  Bytes all{};  // updates too
+};
+
+std::vector<Workspace> workspaces(TensorModel& model, MicroBatch batch, at::Device device) {
   const c10::NoGradGuard plain;
   zero_gradients(model);
   MemoryMeter meter(device);
-  std::vector<Bytes> most(model.layers.size());
-  const auto watch = [&](std::size_t layer, const std::function<void()>& op) {
+  std::vector<Workspace> most(model.layers.size());
+  const auto watch = [&](Workspace& of, Bytes Workspace::*pass, const std::function<void()>& op) {
     const std::int64_t before = meter.held();
     meter.take_peak();
     op();
-    const std::int64_t beyond = meter.take_peak() - std::max(before, meter.held());
-    most[layer] = std::max(most[layer], Bytes{beyond});
+    const Bytes beyond{meter.take_peak() - std::max(before, meter.held())};
+    of.*pass = std::max(of.*pass, beyond);
+    of.all = std::max(of.all, beyond);
   };
   const std::size_t count = model.layers.size();
   for (int pass = 0; pass < 2; ++pass) {
-    for (std::size_t i = 0; i < count; ++i) watch(i, [&] { forward(model, i, batch); });
+    for (std::size_t i = 0; i < count; ++i) {
+      watch(most[i], &Workspace::forward, [&] { forward(model, i, batch); });
+    }
     for (std::size_t i = count; i-- > 0;) {
       if (pass == 0) {
-        watch(i, [&] { backward(model, i, batch); });
+        watch(most[i], &Workspace::backward, [&] { backward(model, i, batch); });
       } else {
-        watch(i, [&] { input_grad(model, i, batch); });
-        watch(i, [&] { weight_grad(model, i, batch); });
+        watch(most[i], &Workspace::backward, [&] { input_grad(model, i, batch); });
+        watch(most[i], &Workspace::backward, [&] { weight_grad(model, i, batch); });
       }
     }
-    for (std::size_t i = 0; i < count; ++i) watch(i, [&] { update(model, i, learning_rate); });
+    for (std::size_t i = 0; i < count; ++i) {
+      watch(most[i], &Workspace::all, [&] { update(model, i, learning_rate); });
+    }
   }
   return most;
 }
@@ -108,7 +119,7 @@ Bytes size_of(const std::vector<at::Tensor>& tensors) {
 bool does(const LayerShape& shape, Work Primitive::*pass) { return total(shape, pass) != Work{}; }
 
 Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const LayerBytes& bytes,
-               Bytes workspace, const LayerSamples& samples) {
+               const Workspace& workspace, const LayerSamples& samples) {
   Layer layer;
   layer.name = shape.name;
   layer.kind = shape.kind;
@@ -134,7 +145,9 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   layer.stash_weight_grad = bytes.stash_weight_grad;
   layer.input_kept = bytes.input_kept;
   layer.output_kept = bytes.output_kept;
-  layer.workspace = workspace;
+  layer.workspace = workspace.all;
+  layer.forward_workspace = workspace.forward;
+  layer.backward_workspace = workspace.backward;
   layer.parameters = shape.parameters;
   return layer;
 }
@@ -175,7 +188,7 @@ struct ProfileSession::State {
   MicroBatch batch;
   std::vector<LayerBytes> bytes;
   Rounds rounds;
-  std::vector<Bytes> workspace;
+  std::vector<Workspace> workspace;
 
   explicit State(const ProfileRequest& asked)
       : request(asked),

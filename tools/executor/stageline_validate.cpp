@@ -46,11 +46,12 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--model", flags.models,
                  "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
                  "(three models at three sizes)");
-  app.add_option("--schedule", flags.schedules,
-                 "a schedule to run, NAME:knob=value; repeat for several (twelve)");
+  app.add_option(
+      "--schedule", flags.schedules,
+      "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
   app.add_option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
   app.add_option("--microbatches", flags.microbatches, "in a step (8)");
-  app.add_option("--rounds", flags.rounds, "runs of each program (9)");
+  app.add_option("--rounds", flags.rounds, "runs of each program (5)");
   app.add_option("--seen", flags.seen, "like --schedule, for a calibration to see");
   app.add_flag("--calibrate", flags.calibrate,
                "fit the cluster (rate, overhead of an op) to the programs that are not held out, "

@@ -53,6 +53,7 @@ struct Subject {
 };
 
 struct Running {
+  Subject* subject = nullptr;
   std::size_t at = 0;  // of the case in the evidence
   std::unique_ptr<Executor> executor;
   std::vector<Execution> runs;
@@ -79,7 +80,7 @@ class Validation {
     for (const ModelSizes& model : plan_.models) {
       for (const int batch : model.batches) prepare(model.shape, batch);
     }
-    for (const Subject& subject : subjects_) make_cases(subject);
+    for (Subject& subject : subjects_) make_cases(subject);
     // Cases that keep their timelines, spread over the first subject's.
     const std::size_t of_one = plan_.variants.size();
     for (int i = 0; i < plan_.timelines && of_one > 0; ++i) {
@@ -88,12 +89,10 @@ class Validation {
     }
     for (int round = 0; round <= plan_.rounds; ++round) {
       progress_.round = round;
-      for (Subject& subject : subjects_) {
-        say(fmt::format("profile of {} batch {}", subject.shape.name, subject.batch));
-        for (int i = 0; i < plan_.profile_rounds; ++i) subject.session->round();
-      }
       for (Running& running : running_) {
         say(name_of(evidence_.cases[running.at]));
+        // In turns with every case, so that a slow minute is slow for both.
+        for (int i = 0; i < plan_.profile_rounds; ++i) running.subject->session->round();
         // A training loop finds the caches as its last step left them, not as another program did.
         running.executor->run(stop_);
         if (round > 0) running.runs.push_back(running.executor->run(stop_));
@@ -132,7 +131,7 @@ class Validation {
     evidence_.traces.push_back(subject.session->result().model);
   }
 
-  void make_cases(const Subject& subject) {
+  void make_cases(Subject& subject) {
     for (const Variant& variant : plan_.variants) {
       MeasuredCase measured;
       measured.model = subject.shape.name;
@@ -154,7 +153,8 @@ class Validation {
       job.training = {
           subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype), 0, 1, 4};
       say(name_of(measured) + ": its tensors");
-      running_.push_back({evidence_.cases.size(),
+      running_.push_back({&subject,
+                          evidence_.cases.size(),
                           std::make_unique<Executor>(std::move(job), outcome.costs, accelerators_),
                           {}});
       evidence_.cases.push_back(std::move(measured));
@@ -224,7 +224,7 @@ class Validation {
 ValidationPlan usual_plan() {
   ValidationPlan plan;
   plan.models = {{"resnet20", {4, 8, 16}},
-                 {"gpt,layers=4,hidden=256,heads=4,seq=64,vocab=1000", {2, 4, 8}},
+                 {"gpt,layers=4,hidden=256,heads=4,seq=32,vocab=1000", {2, 4, 8}},
                  {"lenet5", {64, 128, 256}}};
   const std::string slow = "200MB/s,500us";
   plan.variants = {{"naive", slow},

@@ -32,8 +32,8 @@ struct ValidationPlan {
   std::string dtype = "fp32";
   int microbatches = 8;
   int asynchronous_steps = 2;
-  int rounds = 9;          // runs of each case
-  int profile_rounds = 2;  // of each model and size, in every round
+  int rounds = 5;          // runs of each case
+  int profile_rounds = 1;  // before each run of a case, of its model and size
   int timelines = 3;       // cases that keep theirs, of the first model and size
   bool calibrate = false;  // fit the cluster to the variants that are not held out
 };
