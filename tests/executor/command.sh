@@ -59,6 +59,7 @@ expect 2 'fp32, fp64' "$profile" lenet5 --dtype bf16
 expect 2 'did you mean "adam"?' "$profile" lenet5 --optimizer adan
 expect 2 'core' "$profile" lenet5 --cores 4095
 expect 2 'thread' "$profile" lenet5 --threads 0
+expect 2 '--sms goes with --device cuda' "$profile" lenet5 --sms 8
 expect 2 '--batch' "$profile" lenet5 --batch 4,0
 expect 2 '--bound' "$profile" lenet5 --bound nan
 expect 2 'only cpu, cuda' "$profile" lenet5 --device meta

@@ -37,6 +37,9 @@ refused() {  # words that must be said, arguments...
 }
 refused 'wants 4096 cores' "$trace" "${gpt[@]}" --devices cpu:4096
 refused "no accelerators are called 'tpu:2'" "$trace" "${gpt[@]}" --devices tpu:2
+refused "no accelerators are called 'cuda:0'" "$trace" "${gpt[@]}" --devices cuda:0
+refused 'parted by twos' "$trace" "${gpt[@]}" --devices cuda:2@7
+[ -e /dev/nvidiactl ] || refused 'there is no cuda' "$trace" "${gpt[@]}" --devices cuda:2
 refused 'is no built-in model' uniform8 --devices cpu:1
 refused 'has 21 layers' "$trace" --model resnet20 --devices cpu:1
 cat >stuck.slp <<'SLP'

@@ -5,6 +5,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -94,8 +95,14 @@ void synchronize(at::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   c10::Event event = timing_event(device);
   event.record(guard.getStream(device));
-  while (!event.query()) {
-  }
+  // Between questions other threads get at the driver, and at the core.
+  while (!event.query()) sched_yield();
+}
+
+void keep_until_done(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.device().is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(tensor.device().type());
+  guard.recordDataPtrOnStream(tensor.storage().data_ptr(), guard.getStream(tensor.device()));
 }
 
 void Stopwatch::mark() {

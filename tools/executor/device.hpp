@@ -30,8 +30,14 @@ std::string title_of(at::Device device);
 /// The libraries that compute there ("CUDA 13.0, cuDNN 9.15.1"); of a CPU nothing.
 std::string libraries_of(at::Device device);
 
-/// Waits until all that was asked of the device is done.
+/// Waits until all that this thread has asked of the device is done: what is on its stream there.
 void synchronize(at::Device device);
+
+/// Keeps an accelerator's tensor, made on another stream, from being overwritten under this
+/// thread's hands: once it is freed, its memory is given away only when all is done that this
+/// thread's stream had been asked for by then. Call it before the first use. Of a CPU's tensor
+/// nothing is to be kept.
+void keep_until_done(const at::Tensor& tensor);
 
 /// Times what lies between marks: by the host's clock on a CPU, by events on an accelerator, which
 /// runs behind the host.

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -21,7 +20,6 @@
 #include "tools/executor/device.hpp"
 #include "tools/executor/memory_log.hpp"
 #include "tools/executor/peers.hpp"
-#include "tools/executor/process.hpp"
 #include "tools/executor/remote.hpp"
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/executor/wires.hpp"
@@ -43,36 +41,7 @@ class Patience {
   int looked_ = 0;
 };
 
-int number_behind(std::string_view name, std::string_view prefix) {
-  int number = 0;
-  for (const char c : name.substr(prefix.size())) {
-    if (c < '0' || c > '9' || number > 100000) return 0;
-    number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 }  // namespace
-
-std::vector<Accelerator> accelerators_called(const std::string& name) {
-  constexpr std::string_view prefix = "cpu:";
-  const bool known = name.compare(0, prefix.size(), prefix) == 0;
-  const int count = known ? number_behind(name, prefix) : 0;
-  if (count < 1) {
-    throw UsageError(
-        fmt::format("no accelerators are called '{}' (write cpu:2 for two cores)", name));
-  }
-  const std::vector<int> cores = allowed_cores();
-  if (static_cast<std::size_t>(count) > cores.size()) {
-    throw UsageError(fmt::format("{} wants {} cores of its own, but this process may use {} ({})",
-                                 name, count, cores.size(), print_cores(cores)));
-  }
-  std::vector<Accelerator> devices;
-  for (int i = 0; i < count; ++i) {
-    devices.push_back({at::kCPU, {cores[static_cast<std::size_t>(i)]}});
-  }
-  return devices;
-}
 
 // What all workers share, and the workers.
 struct Executor::Crew {
@@ -209,7 +178,7 @@ struct Executor::Crew {
   void set_up(const Worker& worker) {
     const auto d = static_cast<std::size_t>(worker.device);
     const bool compute = graph.lanes[worker.lane].kind == LaneKind::compute;
-    if (!devices[d].cores.empty()) pin_to_cores(devices[d].cores);
+    enter(devices[d], graph.lanes[worker.lane].kind);
     set_threads(1);
     if (!compute) return;
     tensors[d] = std::make_unique<StageTensors>(

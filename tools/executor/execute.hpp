@@ -9,25 +9,15 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "sim/costs.hpp"
 #include "sim/engine.hpp"
 #include "sim/task_graph.hpp"
+#include "tools/executor/accelerators.hpp"
 #include "tools/executor/stage_tensors.hpp"
 
 namespace stageline {
-
-/// One accelerator: where its tensors are and which cores its threads stay on.
-struct Accelerator {
-  at::Device where = at::kCPU;
-  std::vector<int> cores;  // empty: any
-};
-
-/// "cpu:2": so many accelerators of one core each, the first that this process may use. Throws
-/// UsageError where it has fewer.
-std::vector<Accelerator> accelerators_called(const std::string& name);
 
 /// What one run of a program gave. Times are since its start; the graph is the program's, with the
 /// measured durations, so that whatever reads a simulation reads this.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/executor/device.hpp"
 #include "tools/executor/stash_parcel.hpp"
 
 namespace stageline {
@@ -213,6 +214,9 @@ std::uint32_t StageTensors::compute(Op op) {
   const c10::NoGradGuard plain;
   if (op.kind == OpKind::update) return update(op);
   take_in_weights(op.stage);
+  for (const Tensor& tensor : std::exchange(in_flight(op.stage, op.microbatch).prefetched, {})) {
+    keep_until_done(tensor);
+  }
   switch (op.kind) {
     case OpKind::forward:
       forward(op);
@@ -270,13 +274,32 @@ void StageTensors::leave(Op op) {
 
 Tensors StageTensors::take(Cargo cargo, int wire_number, std::uint32_t number) {
   Tensors taken = std::exchange(exchange_.parcels.at(cargo, wire_number, number), {});
-  if (!job_.separate) return taken;
-  Tensors mine = copied(taken, [](const Tensor& tensor) { return tensor.clone(); });
+  if (!job_.separate) {
+    for (Tensor& tensor : taken) tensor = for_use_here(tensor);
+    return taken;
+  }
+  Tensors mine = copied(taken, [this](const Tensor& tensor) {
+    const Tensor here = for_use_here(tensor);
+    return here.is_alias_of(tensor) ? here.clone() : here;
+  });
   mail_.took(cargo, wire_number, number, storage_bytes(mine));
   const Ends ends = ends_of(job_.program.placement, wire(job_.graph, cargo, wire_number), number);
   Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(ends.from)];
   const std::lock_guard lock(back.mutex);
   for (Tensor& tensor : taken) back.tensors.push_back(std::move(tensor));
+  return mine;
+}
+
+// A tensor that another lane allocated. One on another GPU is copied, and has been when this
+// returns.
+Tensor StageTensors::for_use_here(const Tensor& made_elsewhere) const {
+  if (!made_elsewhere.defined() || made_elsewhere.device().is_cpu()) return made_elsewhere;
+  if (made_elsewhere.device() == where_) {
+    keep_until_done(made_elsewhere);
+    return made_elsewhere;
+  }
+  Tensor mine = made_elsewhere.to(where_);
+  synchronize(where_);
   return mine;
 }
 
@@ -407,7 +430,12 @@ void StageTensors::take_in_weights(int stage) {
   if (!job_.program.weights_transfer) {
     SharedWeights& shared = *exchange_.weights[s];
     const std::lock_guard lock(shared.mutex);
-    if (shared.version != newest_[s]) put(shared.values, shared.version);
+    if (shared.version == newest_[s]) return;
+    std::vector<Tensors> values = shared.values;
+    for (Tensors& layer : values) {
+      for (Tensor& value : layer) value = for_use_here(value);
+    }
+    put(std::move(values), shared.version);
     return;
   }
   for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::weights)][s]) {
@@ -542,7 +570,7 @@ std::vector<Tensors> StageTensors::reduced(Op op) {
     for (std::size_t i = 0; i < sum.size(); ++i) {
       sum[i].resize(model_.weights[cut_.layers[s][i]].values.size());
       for (Tensor& gradient : sum[i]) {
-        const Tensor& its = of_replica[next++];
+        const Tensor its = for_use_here(of_replica[next++]);
         gradient = gradient.defined() ? gradient.add_(its) : its.clone();
       }
     }
@@ -745,6 +773,7 @@ void StageTensors::offload(Op op) {
             at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(pinned));
         return there.copy_(tensor, pinned);
       });
+  synchronize(where_);
   for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();
   leave(op);
 }
@@ -757,6 +786,7 @@ void StageTensors::prefetch(Op op) {
   });
   here[0] = host[0];  // words, read by the host
   flight.version = unpack_stash(here, cut_.layers[op.stage], flight.tensors);
+  if (!where_.is_cpu()) flight.prefetched = std::move(here);
 }
 
 }  // namespace stageline

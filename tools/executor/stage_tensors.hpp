@@ -50,9 +50,22 @@ struct InFlight {
   bool has_gradient = false;     // at the stage's outputs
   bool input_grad_done = false;
   bool weight_grad_done = false;
-  int ops_left = 0;  // that touch the stash here
+  int ops_left = 0;    // that touch the stash here
+  Tensors prefetched;  // by the copy lane, and not read yet
 };
 
+// Whose memory may be written when. On an accelerator every lane has its own stream, runs behind
+// its host, and frees what it has asked to be read before it has been read; LibTorch's allocator
+// gives freed memory back to the stream it was allocated on. So
+// * a worker waits for its stream after every op, before it says so on the board: whatever an op
+//   finds is finished;
+// * a tensor that was allocated on another lane's stream is noted with `keep_until_done` where it
+//   comes in (for_use_here; prefetched stashes where they are first used), so that its memory is
+//   not given away under this lane's hands, whoever drops it last and where;
+// * an offload waits for its copies before it drops the stash, and what it copies to is held by
+//   the allocator of pinned memory, which knows of copies in progress;
+// * weights are overwritten only if nobody else holds them (`update`). Another device drops its
+//   newest weights only at the beginning of an op, when its earlier ones are done.
 class StageTensors {
  public:
   /// What only whoever runs the messages knows.
@@ -100,6 +113,7 @@ class StageTensors {
   void send_gradient(Op op, InFlight& flight);
   void send_weights(int stage, std::uint32_t update);
   Tensors take(Cargo cargo, int wire, std::uint32_t number);
+  at::Tensor for_use_here(const at::Tensor& made_elsewhere) const;
 
   // Puts the weights that the op reads into the model while it lives.
   class Reading;

@@ -50,8 +50,9 @@ void add_flags(CLI::App& app, ExecFlags& flags) {
   add_case_flags(app, flags.common);
   app.get_option("--devices")
       ->description(
-          "cpu:N, so many cores as accelerators; process:N, as many processes of one core, which "
-          "torchrun may have started on several machines; default cpu:2");
+          "cpu:N, so many cores as accelerators; cuda:N, so many GPUs, or parts of one; "
+          "cuda:N@K, parts of K SMs; process:N, as many processes of one core, which torchrun may "
+          "have started on several machines; default cpu:2");
   app.add_option("--model", flags.model,
                  "the built-in model to run; default the one that the trace is of");
   app.add_option("--dtype", flags.dtype, "fp32 or fp64")
@@ -167,11 +168,13 @@ Ran run_all(Executor& executor, int runs) {
 }
 
 std::string json_of(const Setting& setting, const Case& asked, const Outcome& predicted,
-                    const Outcome& measured, const Ran& ran, const ExecFlags& flags) {
+                    const Outcome& measured, const Ran& ran, const ExecFlags& flags,
+                    const std::string& title) {
   auto json =
       nlohmann::ordered_json::parse(outcome_json(setting, asked, measured, /*timeline=*/true));
   nlohmann::ordered_json real;
   real["devices"] = flags.common.devices;
+  if (!title.empty()) real["device_title"] = title;
   for (const Execution& run : ran.runs) {
     real["makespan_ps"].push_back(makespan(run.times).count());
   }
@@ -211,11 +214,12 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
             const std::optional<Place>& place) {
   const std::vector<Accelerator> accelerators =
       place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+  const std::string title = title_of(accelerators);
   std::unique_ptr<Peers> peers;
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
   const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
-  common.devices = std::to_string(count_in(flags.common.devices));
+  common.devices = std::to_string(accelerators.size());
   const Setting setting = read_setting(common);
   const Case asked =
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
@@ -238,6 +242,7 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   const ProcessReport process = inspect_process();
   if (leads) {
     if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
+    if (!common.quiet && !title.empty()) fmt::print(stderr, "{}\n", title);
     for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
     for (const std::string& warning : warnings(process)) {
       fmt::print(stderr, "warning: {}\n", warning);
@@ -250,7 +255,7 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
   if (!common.json.empty()) {
-    write_file(common.json, json_of(setting, asked, predicted, measured, ran, flags));
+    write_file(common.json, json_of(setting, asked, predicted, measured, ran, flags, title));
   }
   Drawing drawing = drawing_of(setting, asked, measured);
   drawing.subtitle =

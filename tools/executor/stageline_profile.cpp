@@ -12,6 +12,7 @@
 #include <set>
 
 #include "sim/errors.hpp"
+#include "tools/executor/accelerators.hpp"
 #include "tools/executor/process.hpp"
 #include "tools/executor/profile.hpp"
 #include "tools/executor/profile_text.hpp"
@@ -26,6 +27,7 @@ struct Flags {
   std::string model;
   std::vector<int> batches;
   std::string device = "cpu";
+  int processors = 0;  // of a part of a GPU; 0: all
   int threads = 1;
   std::vector<int> cores;
   std::string dtype = "fp32";
@@ -56,6 +58,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--device", flags.device, "cpu, cuda, cuda:1")->capture_default_str();
+  app.add_option("--sms", flags.processors, "measure on a part of the first GPU with so many SMs")
+      ->check(CLI::Range(1, 100000));
   app.add_option("--threads", flags.threads, "of one operation on the CPU")->capture_default_str();
   app.add_option("--cores", flags.cores,
                  "cores to stay on: 0,1 (on a CPU the last ones, as many as there are threads)")
@@ -187,6 +191,9 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
   request.optimizer =
       optimizer_called(flags.optimizer.empty() ? request.shape.usual_optimizer : flags.optimizer);
   request.device = device_spelled_out(flags.device);
+  if (flags.processors > 0 && request.device != "cuda:0") {
+    throw UsageError(fmt::format("--sms goes with --device cuda, not {}", flags.device));
+  }
   request.dtype = flags.dtype;
   request.least_rounds = flags.rounds;
   request.most_seconds = flags.seconds;
@@ -199,6 +206,11 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
 
   // Whoever drives an accelerator has threads of the driver's and of autograd's beside its own.
   if (!flags.cores.empty() || request.device == "cpu") pin_to_cores(cores_for(flags));
+  if (flags.processors > 0) {
+    Accelerator part = accelerators_called(fmt::format("cuda:1@{}", flags.processors)).at(0);
+    part.cores.clear();
+    enter(part, LaneKind::compute);
+  }
   set_threads(flags.threads);
   const ProcessReport process = inspect_process();
   if (request.device == "cpu") {
@@ -214,6 +226,9 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
     ProgressLine line(!flags.quiet, request);
     try {
       profiles.push_back(profile(request, [&](const Progress& progress) { line(progress); }));
+      if (flags.processors > 0) {
+        profiles.back().device += fmt::format(", a part of {} SMs", flags.processors);
+      }
     } catch (const UsageError& error) {
       if (profiles.empty()) throw;
       failed = error.what();

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "sim/errors.hpp"
+#include "tools/executor/device.hpp"
 #include "tools/executor/execute.hpp"
 #include "tools/executor/process.hpp"
 #include "tools/executor/torch_runtime.hpp"
@@ -42,7 +43,10 @@ struct Flags {
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--devices", flags.devices, "cpu:N, cores as accelerators")->capture_default_str();
+  app.add_option(
+         "--devices", flags.devices,
+         "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs")
+      ->capture_default_str();
   app.add_option("--model", flags.models,
                  "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
                  "(three models at three sizes)");
@@ -154,16 +158,20 @@ int validate_all(const Flags& flags, const std::vector<std::string>& warned,
       &interrupted);
   if (live) fmt::print(stderr, "\033[K");
   evidence.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  evidence.device = fmt::format("{}, {}", process.cpu.model, plan.devices);
-  evidence.software = fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
-                                  process.blas.name);
+  const bool cores = evidence.device.empty();
+  const std::string device = cores ? process.cpu.model : evidence.device;
+  evidence.device = fmt::format("{}, {}", device, plan.devices);
+  evidence.software =
+      cores ? fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
+                          process.blas.name)
+            : fmt::format("LibTorch {}, {}", process.libtorch, libraries_of(device_called("cuda")));
   evidence.settings =
       fmt::format("{}, {} rounds, {} micro-batches", plan.dtype, plan.rounds, plan.microbatches);
   evidence.command = command;
   evidence.notes = notes;
   for (Model& trace : evidence.traces) {
     trace.provenance.origin = Origin::measured;
-    trace.provenance.device = process.cpu.model;
+    trace.provenance.device = device;
     trace.provenance.method = "layers profiled by turns with the programs";
     trace.provenance.software = evidence.software;
     trace.provenance.settings = evidence.settings;

@@ -10,7 +10,6 @@
 
 #include "sim/errors.hpp"
 #include "tools/executor/execute.hpp"
-#include "tools/executor/process.hpp"
 #include "tools/executor/profile.hpp"
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/inputs.hpp"
@@ -71,8 +70,9 @@ class Validation {
     evidence_.cluster =
         uniform_cluster(static_cast<int>(accelerators_.size()), std::nullopt, std::nullopt);
     evidence_.cluster.name = plan.devices;
-    // Profiles run in this thread.
-    if (!accelerators_.back().cores.empty()) pin_to_cores(accelerators_.back().cores);
+    evidence_.device = title_of(accelerators_);
+    // Profiles run in this thread, as the last accelerator's ops do in theirs.
+    enter(accelerators_.back(), LaneKind::compute);
     set_threads(1);
   }
 
@@ -125,6 +125,7 @@ class Validation {
     request.shape = subject.shape;
     request.batch = batch;
     request.optimizer = subject.optimizer;
+    request.device = accelerators_.back().where.str();
     request.dtype = plan_.dtype;
     subject.session = std::make_unique<ProfileSession>(request);
     for (int i = 0; i < 5; ++i) subject.session->round();

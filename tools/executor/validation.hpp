@@ -48,8 +48,9 @@ struct ValidationProgress {
   std::string doing;
 };
 
-/// Everything but date, device, software, settings and command. Throws UsageError for what cannot
-/// be, and Stopped (tools/executor/execute.hpp) when told to stop.
+/// Everything but date, software, settings and command; the device is empty where it is a CPU.
+/// Throws UsageError for what cannot be, and Stopped (tools/executor/execute.hpp) when told to
+/// stop.
 Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
                         const std::atomic<bool>* stop);
