@@ -240,7 +240,8 @@ struct Executor::Crew {
         remote->done(task, end);
         remote->poll(end);
       }
-      if (counted) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
+      const bool computes = graph.lanes[worker.lane].kind == LaneKind::compute;
+      if (counted && computes) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
     }
   }
 

@@ -178,6 +178,7 @@ void StageTensors::restart() {
 }
 
 std::int64_t StageTensors::stash_bytes() const {
+  const std::lock_guard lock(copies_);
   std::int64_t sum = 0;
   for (const auto& of_stage : in_flight_) {
     for (const auto& flight : of_stage) {
@@ -764,7 +765,10 @@ void StageTensors::backward(Op op) {
 // ---- copies
 
 void StageTensors::offload(Op op) {
-  InFlight& flight = in_flight(op.stage, op.microbatch);
+  InFlight& flight = [&]() -> InFlight& {
+    const std::lock_guard lock(copies_);
+    return in_flight(op.stage, op.microbatch);
+  }();
   const auto& layers = cut_.layers[op.stage];
   const bool pinned = !where_.is_cpu();
   exchange_.host[op.stage][op.microbatch] =
@@ -774,17 +778,22 @@ void StageTensors::offload(Op op) {
         return there.copy_(tensor, pinned);
       });
   synchronize(where_);
+  const std::lock_guard lock(copies_);
   for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();
   leave(op);
 }
 
 void StageTensors::prefetch(Op op) {
-  InFlight& flight = in_flight(op.stage, op.microbatch);
+  InFlight& flight = [&]() -> InFlight& {
+    const std::lock_guard lock(copies_);
+    return in_flight(op.stage, op.microbatch);
+  }();
   Tensors host = std::exchange(exchange_.host[op.stage][op.microbatch], {});
   Tensors here = copied(host, [&](const Tensor& tensor) {
     return at::empty_like(tensor, tensor.options().device(where_)).copy_(tensor, !where_.is_cpu());
   });
   here[0] = host[0];  // words, read by the host
+  const std::lock_guard lock(copies_);
   flight.version = unpack_stash(here, cut_.layers[op.stage], flight.tensors);
   if (!where_.is_cpu()) flight.prefetched = std::move(here);
 }

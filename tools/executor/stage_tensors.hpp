@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -88,7 +89,7 @@ class StageTensors {
   const TensorModel& model() const { return model_; }
   const Cut& cut() const { return cut_; }
   bool holds(int stage) const { return holds_[static_cast<std::size_t>(stage)]; }
-  /// Bytes of all stashes in flight, every storage once.
+  /// Bytes of all stashes in flight, every storage once. For the compute lane's thread.
   std::int64_t stash_bytes() const;
   /// Of weights, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
@@ -136,6 +137,7 @@ class StageTensors {
     return cut_.layers[static_cast<std::size_t>(stage)].size();
   }
 
+  mutable std::mutex copies_;  // what copy lanes do to a micro-batch, against stash_bytes()
   const Job& job_;
   int device_;
   at::Device where_;
