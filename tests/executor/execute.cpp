@@ -288,7 +288,8 @@ class StaleTraining {
     for (const std::size_t l : layers_of(s)) {
       LayerWeights& weights = model_.weights[l];
       weights.values = clones(versions_[l].back());
-      for (at::Tensor& gradient : weights.gradients) gradient.div_(end - first);
+      for (at::Tensor& gradient : weights.gradients)
+        gradient.div_(static_cast<double>(end - first));
       update(model_, l, job_.training.rate);
       Values& mean = drift_[l].emplace_back();
       for (std::size_t i = 0; i < weights.values.size(); ++i) {
