@@ -41,8 +41,11 @@ void set_threads(int threads) {
     throw UsageError(fmt::format("an operation needs at least 1 thread, not {}", threads));
   }
   at::set_num_threads(threads);
-  // Can be set once, before the first use; nothing here uses them.
-  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+  // Can be set once, before the first use, by one of the threads that come here; nothing uses them.
+  [[maybe_unused]] static const bool set_once = [] {
+    if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+    return true;
+  }();
   // LibTorch tells MKL, but not OpenBLAS.
   if (void* const set = ::dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); set != nullptr) {
     reinterpret_cast<void (*)(int)>(set)(threads);
