@@ -2,7 +2,7 @@
 # Does stageline-exec run what it is given, refuse what it cannot, and leave nothing behind?
 #   exec.sh STAGELINE-EXEC STAGELINE [several]    several: with processes, too
 set -euo pipefail
-exec_tool=$1 stageline=$2 several=${3:-}
+exec_tool=$(realpath "$1") stageline=$(realpath "$2") several=${3:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

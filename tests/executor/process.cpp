@@ -136,7 +136,7 @@ TEST_CASE("a slow BLAS is named, with its speed and the remedy") {
   CHECK(found[0] ==
         "slow BLAS: sgemm runs at 3.07 GFLOP/s in one thread where this core does 118, so layers "
         "made of matrix products look too slow (reference BLAS, libblas.so.3.11.0); "
-        "install libopenblas0-serial");
+        "install libopenblas0-pthread");
 }
 
 TEST_CASE("an OpenBLAS with the kernels of an old CPU is told which to use") {
@@ -156,6 +156,20 @@ TEST_CASE("threads that a matrix product does not use, or that share a core, are
   REQUIRE(found.size() == 2);
   CHECK(found[0].find("matrix products run in 1 thread, not in 2") == 0);
   CHECK(found[1].find("2 threads share 1 core,") == 0);
+}
+
+TEST_CASE("an OpenBLAS without locks is not for several lanes") {
+  Blas blas = good_report().blas;
+  blas.file = "/usr/lib/libopenblas.so.0";
+  blas.threads = BlasThreads::own;
+  CHECK(unfit_for_lanes(blas).empty());
+  for (const BlasThreads threads : {BlasThreads::caller, BlasThreads::shared}) {
+    blas.threads = threads;
+    CHECK(unfit_for_lanes(blas) ==
+          "this OpenBLAS 0.3.21, Haswell kernels (libopenblas.so.0) gives wrong products where "
+          "several threads call it, as CPU lanes do; install libopenblas0-pthread");
+  }
+  CHECK(unfit_for_lanes({"MKL", "/usr/lib/libmkl.so", "", BlasThreads::shared}).empty());
 }
 
 }  // namespace

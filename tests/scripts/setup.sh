@@ -72,7 +72,7 @@ claim 'succeeds' is "$rc" 0
 claim 'installs clang 14' says calls ' clang-14 clang-tidy-14 clang-format-14'
 claim 'installs doctest' says calls ' doctest-dev '
 claim 'installs LibTorch, and with it the BLAS it should find' says calls \
-  ' libtorch-dev libopenblas0-serial'
+  ' libtorch-dev libopenblas0-pthread'
 claim 'does not install what is there' not says calls ' meson '
 
 begin 'not root, with sudo'

@@ -20,6 +20,7 @@
 #include "tools/executor/device.hpp"
 #include "tools/executor/memory_log.hpp"
 #include "tools/executor/peers.hpp"
+#include "tools/executor/process.hpp"
 #include "tools/executor/remote.hpp"
 #include "tools/executor/torch_runtime.hpp"
 #include "tools/executor/wires.hpp"
@@ -67,6 +68,13 @@ struct Executor::Crew {
                                    job.program.devices.size(), devices.size()));
     }
     devices.resize(job.program.devices.size());
+    const auto on_cpu = std::count_if(devices.begin(), devices.end(),
+                                      [](const Accelerator& one) { return one.where.is_cpu(); });
+    if (on_cpu > 1 && peers == nullptr) {
+      if (const std::string why = unfit_for_lanes(loaded_blas()); !why.empty()) {
+        throw UsageError(why);
+      }
+    }
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
       const Op op = graph.op[task];
       if (!is_send(op.kind)) continue;

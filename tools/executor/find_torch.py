@@ -29,7 +29,7 @@ import sys
 API = "torch/csrc/api/include"  # the second header folder
 FIND = "import importlib.util as u; s = u.find_spec('torch'); print(s and s.origin or '')"
 HOW = ("`pip install torch` in the python3 on the PATH or in a virtual environment, "
-       "or `apt install libtorch-dev libopenblas0-serial`")
+       "or `apt install libtorch-dev libopenblas0-pthread`")
 
 
 class NotFound(Exception):

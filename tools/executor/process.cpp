@@ -73,7 +73,8 @@ cpu_set_t affinity() {
 
 // Starts this program again with one more variable. Returns only where that fails.
 std::vector<std::string> start_again_with(const std::string& core_type, char** argv) {
-  if (::setenv(core_type_variable, core_type.c_str(), 1) == 0) {
+  if (::setenv(core_type_variable, core_type.c_str(), 1) == 0 &&
+      ::setenv("OPENBLAS_NUM_THREADS", "1", 0) == 0) {
     // The link leads to this very file even if another has taken its place since.
     ::execv("/proc/self/exe", argv);
   }
@@ -131,6 +132,14 @@ Blas loaded_blas() {
     blas.name = blas.file.substr(blas.file.rfind('/') + 1);
   }
   return blas;
+}
+
+std::string unfit_for_lanes(const Blas& blas) {
+  if (blas.core_type.empty() || blas.threads == BlasThreads::own) return "";
+  return fmt::format(
+      "this {} ({}) gives wrong products where several threads call it, as CPU lanes do; install "
+      "libopenblas0-pthread",
+      blas.name, blas.file.substr(blas.file.rfind('/') + 1));
 }
 
 std::vector<std::string> prepare_process(char** argv) {
@@ -226,7 +235,7 @@ std::vector<std::string> warnings(const ProcessReport& report) {
   const Blas& blas = report.blas;
   if (report.sgemm_gflops < slow_blas * report.fma_gflops) {
     const std::string core_type = better_core_type(blas.core_type, report.cpu);
-    std::string hint = "install libopenblas0-serial";
+    std::string hint = "install libopenblas0-pthread";
     if (!blas.core_type.empty()) {
       hint = core_type.empty() ? "is the machine busy?"
                                : fmt::format("set {}={}", core_type_variable, core_type);
@@ -245,10 +254,11 @@ std::vector<std::string> warnings(const ProcessReport& report) {
                     "with MKL (a Python torch package has)",
                     report.threads, blas.name));
   }
-  if (blas.threads == BlasThreads::own) {
+  if (report.threads > 1 && blas.threads == BlasThreads::own) {
     found.push_back(
         fmt::format("matrix products run in threads of {}'s own, which disturb each "
-                    "other and LibTorch's; install libopenblas0-serial instead",
+                    "other and LibTorch's; use 1 thread, or a LibTorch with MKL (a Python torch "
+                    "package has)",
                     blas.name));
   }
   if (report.threads > static_cast<int>(report.cores.size())) {

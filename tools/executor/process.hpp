@@ -38,14 +38,18 @@ struct Blas {
   std::string core_type;  ///< of OpenBLAS: whose kernels it uses; else empty
   BlasThreads threads = BlasThreads::shared;
 };
+/// Why threads that call this BLAS at the same time may get wrong products, and the remedy; empty
+/// where they may call it. OpenBLAS locks its work buffers only in the build with its own threads.
+std::string unfit_for_lanes(const Blas& blas);
 Blas loaded_blas();
 
 /// Call it first in main. Makes OpenBLAS use the kernels for this CPU: it reads OPENBLAS_CORETYPE
 /// as it is loaded, before main, so where that is unset and its choice is a bad one this sets it
 /// and starts the program again (the variable, then set, keeps it from doing so twice; other BLASs
-/// and a user's own setting are left alone). Then tells malloc to keep what it has: fresh pages for
-/// each tensor add up to a fifth to a backward pass. Returns what could not be done, one sentence
-/// each. `argv` is main's, and ends in a null pointer.
+/// and a user's own setting are left alone), with OPENBLAS_NUM_THREADS=1 where that is unset: a
+/// pool that nobody asked for would be started and spin. Then tells malloc to keep what it has:
+/// fresh pages for each tensor add up to a fifth to a backward pass. Returns what could not be
+/// done, one sentence each. `argv` is main's, and ends in a null pointer.
 std::vector<std::string> prepare_process(char** argv);
 
 /// The cores this thread may run on, ascending.
