@@ -17,6 +17,13 @@ class Order {
   Order& input_grad(std::uint32_t m) { return add(OpKind::input_grad, m); }
   Order& weight_grad(std::uint32_t m) { return add(OpKind::weight_grad, m); }
   Order& recompute(std::uint32_t m) { return add(OpKind::recompute, m); }
+  /// A forward of this stage and a backward of one on the same device, as one indivisible task.
+  Order& pair(std::uint32_t m, Order& other, std::uint32_t back) {
+    add(OpKind::forward, m);
+    last().overlapped = 1;
+    other.add(OpKind::backward, back);
+    return *this;
+  }
 
  private:
   Order& add(OpKind kind, std::uint32_t m) {
@@ -24,12 +31,15 @@ class Order {
     op.kind = kind;
     op.stage = static_cast<std::uint16_t>(stage_);
     op.microbatch = m;
-    program_.ops[static_cast<std::size_t>(device_of(program_.placement, op))].push_back(op);
+    device_ = static_cast<std::size_t>(device_of(program_.placement, op));
+    program_.ops[device_].push_back(op);
     return *this;
   }
+  Op& last() { return program_.ops[device_].back(); }
 
   Program& program_;
   int stage_;
+  std::size_t device_ = 0;  // of the last op
 };
 
 }  // namespace stageline

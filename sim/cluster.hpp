@@ -72,6 +72,8 @@ struct Cluster {
   std::vector<Host> hosts;
   std::vector<std::string> switches;
   std::vector<Link> links;
+  double pair_overlap =
+      0;  // of the shorter op of an overlapped pair: how much the longer hides, 0..1
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };

@@ -245,7 +245,7 @@ class Lowering {
       if (any_overlapped_) graph_.partner.push_back(pair ? ops_[head_[lane]] : Op{});
       if (pair) {
         const Op second = ops_[head_[lane]++];
-        time += duration(second);
+        time = pair_time(time, duration(second), costs_.pair_overlap);
         done(second, task);
       }
       graph_.duration.push_back(time);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace stageline {
 
 StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device) {
@@ -16,6 +19,34 @@ StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int de
   const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
   if (w == device) read.by_weight_grad = stage.stash_weight_grad;
   return read;
+}
+
+Time pair_time(Time one, Time other, double overlap) {
+  const double hidden = overlap * static_cast<double>(std::min(one, other).count());
+  return one + other - Time{std::llround(hidden)};
+}
+
+Costs chunk_costs(Costs costs, int chunks) {
+  if (chunks == 1) return costs;
+  const auto piece = [&](std::int64_t whole) { return (whole + chunks / 2) / chunks; };
+  for (StageCosts& stage : costs.stage) {
+    for (Time* const time : {&stage.forward, &stage.input_grad, &stage.weight_grad, &stage.backward,
+                             &stage.recompute}) {
+      *time = Time{piece(time->count())};
+    }
+    for (Bytes* const bytes :
+         {&stage.stash_input_grad, &stage.stash_weight_grad, &stage.boundary, &stage.workspace}) {
+      *bytes = Bytes{piece(bytes->count)};
+    }
+    if (stage.backward_workspace) {
+      stage.backward_workspace = Bytes{piece(stage.backward_workspace->count)};
+    }
+  }
+  for (EdgeCosts& edge : costs.edges) {
+    edge.activation = Bytes{piece(edge.activation.count)};
+    edge.gradient = Bytes{piece(edge.gradient.count)};
+  }
+  return costs;
 }
 
 Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time weight_grad,

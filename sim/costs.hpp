@@ -54,9 +54,18 @@ struct Costs {
   std::vector<StageCosts> stage;
   std::vector<EdgeCosts> edges;  // in the order of Program::edges
   Network network;
+  /// Of the shorter op of an overlapped pair, how much the longer hides: 0 nothing, 1 all of it.
+  double pair_overlap = 0;
 
   int stages() const { return static_cast<int>(stage.size()); }
 };
+
+/// What an overlapped pair takes that takes these times apart.
+Time pair_time(Time one, Time other, double overlap);
+
+/// The same costs of one of `chunks` equal pieces of a micro-batch (sequence chunks that take equal
+/// time: Seq1F1B's computation-wise cut). Weights, gradients and updates stay whole.
+Costs chunk_costs(Costs costs, int chunks);
 
 /// Equal stages of a chain, as in the closed forms: times F, I, W (B = I + W, R = F), one byte of
 /// stash for I and one for W, `transfer` each way between any two devices (no contention).

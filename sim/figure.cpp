@@ -72,7 +72,11 @@ std::string figure(const Timeline& timeline, FigureOptions options) {
     for (std::size_t column = 0; column < columns; ++column) {
       const Time middle = tick * static_cast<std::int64_t>(column) + tick / 2;
       while (at < spans.size() && spans[at].end <= middle) ++at;
-      if (at < spans.size() && spans[at].start <= middle) row[column] = letter_of(spans[at].op);
+      if (at == spans.size() || spans[at].start > middle) continue;
+      // An overlapped pair: its first op in the first half, its second in the other.
+      const bool pair = spans[at].op.overlapped && at + 1 < spans.size();
+      const bool second = pair && middle >= spans[at].start + (spans[at].end - spans[at].start) / 2;
+      row[column] = letter_of(spans[second ? at + 1 : at].op);
     }
     row.erase(row.find_last_not_of(' ') + 1);
     text += fmt::format("{:>3} |{}\n", device, options.colour ? coloured(row) : row);

@@ -17,7 +17,7 @@ enum class WeightRule : std::uint8_t {
   flush,          // one version; a step's backwards all end before its update
   stash,          // backward reads the version its forward read
   vertical_sync,  // every stage reads the version that the first stage read for this micro-batch
-  double_buffer,  // two versions, one step of delay (PipeDream-2BW)
+  double_buffer,  // step k reads what step k-2 left: two versions, one step of delay
   latest,         // whatever is there
 };
 std::string_view name(WeightRule rule);
@@ -53,6 +53,9 @@ struct Program {
   std::vector<int> delay;
   /// By stage, or empty; 0: none. F(m) waits for the backward of m - window: no more are in flight.
   std::vector<int> window;
+  /// Pieces of a sequence that follow one another as micro-batches do: chunk n mod c of sequence
+  /// n / c. Attention looks back: F(n) waits for F(n-1) of its sequence, and backward for n+1's.
+  int sequence_chunks = 1;
   Clock clock = Clock::free;
   Copies copies = Copies::free;
   bool weights_transfer = true;      // off: weights are at once wherever they are read, for nothing
@@ -78,6 +81,13 @@ int microbatches_per_update(const Program& program, int stage);
 
 /// How many updates the whole program holds for a stage.
 int updates(const Program& program, int stage);
+
+/// Under double_buffer, how many updates the weights have seen that an op of this micro-batch
+/// reads: all but that of the step before its own.
+inline std::uint32_t delayed_version(const Program& program, Op op) {
+  const std::uint32_t step = op.microbatch / static_cast<std::uint32_t>(program.microbatches);
+  return step == 0 ? 0 : step - 1;
+}
 
 /// A correction that the memory account knows: old weights are rebuilt from a moving average of the
 /// gradients (LayerPipe2, arXiv 2512.08160), one buffer as large as they are, instead of kept.

@@ -98,6 +98,8 @@ class Parser {
     } else if (key.text == "windows") {
       once();
       windows_ = values;
+    } else if (key.text == "sequence_chunks") {
+      program_.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
     } else if (key.text == "clock") {
       program_.clock = one_of(one(), {Clock::free, Clock::lockstep});
     } else if (key.text == "copies") {

@@ -74,6 +74,9 @@ std::string print(const Program& program) {
   if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
   if (!program.delay.empty()) text += fmt::format("delays: {}\n", by_stage(program.delay, -1));
   if (!program.window.empty()) text += fmt::format("windows: {}\n", by_stage(program.window, 0));
+  if (program.sequence_chunks != 1) {
+    text += fmt::format("sequence_chunks: {}\n", program.sequence_chunks);
+  }
   if (program.clock != Clock::free) text += fmt::format("clock: {}\n", name(program.clock));
   if (program.copies != Copies::free) text += fmt::format("copies: {}\n", name(program.copies));
   if (!program.weights_transfer) text += "weights_transfer: off\n";

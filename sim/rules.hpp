@@ -21,6 +21,9 @@
 //      window w    F(s,m) ◄── backward of (s,m-w)
 //      copies      F(s,m) ◄── OFFLOAD(s,m-b), PREFETCH(s,m) ◄── backward of (s,m-b), b buffers,
 //                  counted among the micro-batches of one replica
+//      chunks c    F(s,n) ◄── F(s,n-1) and backward of (s,n) ◄── backward of (s,n+1), where n-1,
+//      n+1
+//                  belong to the same sequence of c chunks (attention looks back)
 //      lockstep    what is done in cycle n ◄── all that is done in cycle n-1
 //
 // Source: the table at the head of SCHEDULES (section 1), which is PyTorch's and Megatron's too.
@@ -251,6 +254,15 @@ void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exis
     if (m <= delay || (apart && arrives(Cargo::weights, m - delay - 1))) return;
     need_if(Product::updated, stage, m - delay - 1, 0);
   };
+  const auto chunks = static_cast<std::uint32_t>(program.sequence_chunks);
+  const auto chunk_before = [&] {
+    if (m % chunks != 0) need(Product::activation, stage, m - 1, 0);
+  };
+  const auto backward_of_chunk_behind = [&] {
+    if (m % chunks + 1 == chunks) return;
+    const bool input = exists(Product::gradient, stage, m + 1, 0);
+    need(input ? Product::gradient : Product::weight_gradient, stage, m + 1, 0);
+  };
   const auto cycle_before = [&] {
     if (program.clock != Clock::lockstep) return;
     const std::int64_t before = cycle_of(program, op) - 1;
@@ -283,12 +295,14 @@ void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exis
         backward_of(m - static_cast<std::uint32_t>(program.window[op.stage]));
       }
       buffered([&](std::uint32_t before) { need_if(Product::offloaded, stage, before, 0); });
+      chunk_before();
       return cycle_before();
     case OpKind::input_grad:
     case OpKind::backward:
       stash();
       output_gradient();
       if (apart && program.weights == WeightRule::stash) delayed_weights();
+      backward_of_chunk_behind();
       return cycle_before();
     case OpKind::weight_grad:
       stash();
@@ -296,6 +310,7 @@ void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exis
         gradient_of(stage);
       } else {
         output_gradient();
+        backward_of_chunk_behind();
       }
       return cycle_before();
     case OpKind::recompute:

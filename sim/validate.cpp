@@ -65,6 +65,7 @@ class Validator {
           "each needs one F and either one B or I and W",
           ops, program_.stages(), program_.total_microbatches()));
     }
+    if (program_.sequence_chunks > 1) check_chunks();
     const auto devices = static_cast<int>(program_.devices.size());
     for (int s = 0; s < program_.stages(); ++s) {
       const StagePlace& place = program_.placement.stage[static_cast<std::size_t>(s)];
@@ -87,6 +88,32 @@ class Validator {
             fmt::format("stage {} has {} ways for messages of a kind; at most {} can be told apart",
                         s, most, max_parts));
       }
+    }
+  }
+
+  // A sequence stays together: in a step, and on a device.
+  void check_chunks() const {
+    const bool by_step =
+        program_.weights == WeightRule::flush || program_.weights == WeightRule::double_buffer;
+    if (!by_step) {
+      throw ProgramError(fmt::format(
+          "sequence_chunks is for weights that change between steps: flush or double_buffer (not "
+          "{})",
+          name(program_.weights)));
+    }
+    if (program_.microbatches % program_.sequence_chunks != 0) {
+      throw ProgramError(fmt::format(
+          "the micro-batches of a step are chunks of whole sequences: {} are no multiple of "
+          "sequence_chunks, {}",
+          program_.microbatches, program_.sequence_chunks));
+    }
+    for (int s = 0; s < program_.stages(); ++s) {
+      const StagePlace& place = program_.placement.stage[static_cast<std::size_t>(s)];
+      if (!place.apart() && place.replicas.size() == 1) continue;
+      throw ProgramError(fmt::format(
+          "stage {}: with sequence_chunks a stage lives on one device, where attention finds the "
+          "earlier chunks",
+          s));
     }
   }
 

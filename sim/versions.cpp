@@ -124,8 +124,12 @@ class StageReader {
         if (op.kind == OpKind::forward) of_forward = newest;
         return newest;
       case WeightRule::stash:
-      case WeightRule::double_buffer:
         if (op.kind == OpKind::forward) of_forward = newest;
+        return of_forward;
+      case WeightRule::double_buffer:
+        if (op.kind == OpKind::forward) {
+          of_forward = std::min(newest, delayed_version(program_, op));
+        }
         return of_forward;
       case WeightRule::vertical_sync:
         if (op.kind == OpKind::forward) {

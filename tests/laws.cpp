@@ -139,8 +139,9 @@ std::string synchronous_means_fresh_weights(const ScheduleSpec& spec, const Ran&
 }
 
 std::string the_same_again(const ScheduleSpec& spec, const Ran& ran) {
+  const int microbatches = ran.program.microbatches / ran.program.sequence_chunks;
   const Problem problem = test::problem_for(spec, static_cast<int>(ran.program.devices.size()),
-                                            ran.costs, ran.program.microbatches, ran.program.steps);
+                                            ran.costs, microbatches, ran.program.steps);
   const Ran again = test::run_program(spec.scheduler->schedule(problem), ran.costs);
   if (print(again.program) != print(ran.program)) return "another program";
   if (test::lanes(again.timeline) != test::lanes(ran.timeline)) return "another timeline";

@@ -85,6 +85,7 @@ inline Costs random_costs(std::mt19937& random, int stages, int devices, bool tr
     stage.weights = Bytes{bytes(random)};
     stage.workspace = Bytes{bytes(random)};
   }
+  costs.pair_overlap = time(random) / 12.0;
   if (!transfer) return costs;
   for (EdgeCosts& edge : costs.edges) {
     edge.activation = Bytes{bytes(random)};

@@ -141,6 +141,7 @@ class Table {
           const Op copied = op(OpKind::offload, s, static_cast<std::uint32_t>(before));
           if (has(copied)) all.push_back(copied);
         }
+        if (m % chunks() != 0) all.push_back(op(OpKind::forward, s, m - 1));
         add_cycle_before(m + s, all);
         break;
       case OpKind::input_grad:
@@ -150,6 +151,7 @@ class Table {
         if (roles.apart && program_.weights == WeightRule::stash) {
           add_delayed_weights(s, m, device, all);
         }
+        add_chunk_behind(s, m, all);
         add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
       case OpKind::weight_grad:
@@ -158,6 +160,7 @@ class Table {
           add_gradient(s, m, all);
         } else {
           add_output_gradient(s, m, device, all);
+          add_chunk_behind(s, m, all);
         }
         add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
@@ -246,6 +249,16 @@ class Table {
       if (ways[i] == device && has(sent)) return all.push_back(sent);
     }
     if (has(op(OpKind::update, s, number))) all.push_back(op(OpKind::update, s, number));
+  }
+
+  std::uint32_t chunks() const { return static_cast<std::uint32_t>(program_.sequence_chunks); }
+
+  void add_chunk_behind(int s, std::uint32_t m, std::vector<Op>& all) const {
+    if ((m + 1) % chunks() == 0) return;
+    for (const OpKind kind : {OpKind::backward, OpKind::input_grad, OpKind::weight_grad}) {
+      if (!has(op(kind, s, m + 1))) continue;
+      return all.push_back(op(kind, s, m + 1));
+    }
   }
 
   void add_backward(int s, std::uint32_t m, std::vector<Op>& all) const {

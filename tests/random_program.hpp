@@ -57,6 +57,15 @@ class RandomPrograms {
       }
     }
     std::sort(program.edges.begin(), program.edges.end());
+    const bool together =
+        std::all_of(program.placement.stage.begin(), program.placement.stage.end(),
+                    [](const StagePlace& place) { return place.replicas.size() == 1; });
+    const bool by_step =
+        program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
+    if (together && by_step && coin(2)) {
+      program.sequence_chunks = 2 + below(2);
+      program.microbatches *= program.sequence_chunks;
+    }
   }
 
   Route route(bool shared, Network& network) {
@@ -77,6 +86,7 @@ class RandomPrograms {
 
   Costs costs(const Program& program, bool shared) {
     Costs made;
+    made.pair_overlap = below(4) / 3.0;
     for (int s = 0; s < program.stages(); ++s) {
       StageCosts stage;
       stage.forward = Time{below(7)};

@@ -169,6 +169,12 @@ inline std::map<Op, When> reference(const Program& program, const Costs& costs) 
       if (list[i].overlapped) item.ops.push_back(plain(list[++i]));
       if (last.count(lane) > 0) item.before = last[lane];
       last[lane] = static_cast<int>(items.size());
+      if (item.ops.size() == 2) {
+        const Time shorter =
+            std::min(prices.of(item.ops[0]).duration, prices.of(item.ops[1]).duration);
+        item.duration -=
+            Time{std::llround(costs.pair_overlap * static_cast<double>(shorter.count()))};
+      }
       for (const Op one : item.ops) {
         item_of[one] = items.size();
         item.duration += prices.of(one).duration;

@@ -135,6 +135,7 @@ std::string priced_device(const std::string& trace) {
 
 ClusterChoice choose_cluster(const ClusterRequest& request) {
   ClusterChoice choice;
+  choice.pair_overlap = request.pair_overlap;
   if (!request.cluster.empty()) {
     if (request.link || request.memory || request.host_link || request.host_memory) {
       throw UsageError(
@@ -187,8 +188,11 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
 }
 
 Cluster cluster_of(const ClusterChoice& choice, int devices) {
-  if (choice.fixed) return first_devices(*choice.fixed, devices);
-  return uniform_cluster(devices, choice.link, choice.memory, choice.host_link, choice.host_memory);
+  Cluster cluster = choice.fixed ? first_devices(*choice.fixed, devices)
+                                 : uniform_cluster(devices, choice.link, choice.memory,
+                                                   choice.host_link, choice.host_memory);
+  if (choice.pair_overlap) cluster.pair_overlap = *choice.pair_overlap;
+  return cluster;
 }
 
 LinkSpec parse_link(const std::string& text) {

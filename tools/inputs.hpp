@@ -27,14 +27,15 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request);
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);
 
-/// --cluster, --link, --memory, --host-link, --host-memory.
+/// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
 struct ClusterRequest {
-  std::string cluster;                  // file or name of a bundled one; empty: see below
-  std::optional<LinkSpec> link;         // with a link or a memory: equal devices
-  std::optional<Bytes> memory;          //
-  std::string priced_for;               // device kind of the trace; empty: none
-  std::optional<LinkSpec> host_link{};  // of each of the equal devices
-  std::optional<Bytes> host_memory{};   //
+  std::string cluster;                   // file or name of a bundled one; empty: see below
+  std::optional<LinkSpec> link;          // with a link or a memory: equal devices
+  std::optional<Bytes> memory;           //
+  std::string priced_for;                // device kind of the trace; empty: none
+  std::optional<LinkSpec> host_link{};   // of each of the equal devices
+  std::optional<Bytes> host_memory{};    //
+  std::optional<double> pair_overlap{};  // of any cluster, instead of its own
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
@@ -46,6 +47,7 @@ struct ClusterChoice {
   std::optional<Bytes> memory;
   std::optional<LinkSpec> host_link;
   std::optional<Bytes> host_memory;
+  std::optional<double> pair_overlap;
   std::string note;
 };
 ClusterChoice choose_cluster(const ClusterRequest& request);

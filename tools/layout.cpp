@@ -78,6 +78,7 @@ Layout lay_out(const Case& asked) {
   const int devices = static_cast<int>(asked.cluster.devices.size());
   if (asked.program) {
     layout.placement = asked.program->placement;
+    layout.sequence_chunks = asked.program->sequence_chunks;
     PartitionRequest request{asked.model, asked.cluster, asked.program->stages(), false, "", {}};
     for (const StagePlace& place : layout.placement.stage) {
       request.replicas.push_back(static_cast<int>(place.replicas.size()));
@@ -97,6 +98,9 @@ Layout lay_out(const Case& asked) {
   if (asked.spec.scheduler->assign != nullptr) return assigned(asked);
   layout.knobs = asked.spec.knobs;
   const Scheduler& scheduler = *asked.spec.scheduler;
+  if (const auto chunks = layout.knobs.find("sequence_chunks"); chunks != layout.knobs.end()) {
+    layout.sequence_chunks = std::stoi(chunks->second);
+  }
   layout.placement = scheduler.place(devices, layout.knobs);
   const auto replicas = layout.knobs.find("replicas");
   const bool free = replicas != layout.knobs.end() && replicas->second == "straight";

@@ -14,8 +14,10 @@ struct Layout {
   PartitionPlan plan;
   Knobs knobs;
   std::vector<bool> one_layer;  // by stage; empty where the schedule does not ask
+  int sequence_chunks = 1;      // micro-batches of the program for one of what is asked
 };
 
+/// A knob of that name, or the given program, says in how many chunks sequences are cut.
 /// Throws UsageError when the partition and the schedule want different numbers of stages, and when
 /// flushed weights are asked of a schedule that does not flush.
 Layout lay_out(const Case& asked);

@@ -58,8 +58,9 @@ Time one_device_step(const Case& asked, const Program& program) {
   for (const Layer& layer : asked.model.layers) update += layer.update;
   const bool each =
       program.weights != WeightRule::flush && program.weights != WeightRule::double_buffer;
-  const std::int64_t updates = each ? program.microbatches : 1;
-  const Time whole = forward_backward(asked.model) * program.microbatches + update * updates;
+  const int microbatches = program.microbatches / program.sequence_chunks;
+  const std::int64_t updates = each ? microbatches : 1;
+  const Time whole = forward_backward(asked.model) * microbatches + update * updates;
   return from_seconds(to_seconds(whole) / fastest);
 }
 
@@ -102,11 +103,15 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
 
 // What a rule promises must hold, whoever asked for it.
 void check_weights(const Outcome& outcome) {
-  if (outcome.program.weights == WeightRule::double_buffer) {
-    throw UsageError(
-        "weights: double_buffer belongs to PipeDream-2BW, which is not simulated yet; take stash");
+  const WeightRule rule = outcome.program.weights;
+  for (std::size_t s = 0; s < outcome.versions.size() && rule == WeightRule::double_buffer; ++s) {
+    if (outcome.versions[s].staleness_max <= 1) continue;
+    throw UsageError(fmt::format(
+        "{}: weights: double_buffer wants each step's forwards behind the update of the step but "
+        "one before, but stage {} runs some {:g} update(s) early; take stash or latest",
+        outcome.schedule, s, outcome.versions[s].staleness_max - 1));
   }
-  if (outcome.program.weights != WeightRule::flush) return;
+  if (rule != WeightRule::flush) return;
   for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
     if (outcome.versions[s].staleness_max <= 0) continue;
     throw UsageError(fmt::format(
@@ -154,7 +159,9 @@ Outcome study(const Case& asked, Curves curves) {
   const Layout layout = lay_out(asked);
   check(layout.plan.partition, asked.model);
   outcome.plan = layout.plan;
-  outcome.costs = stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster);
+  outcome.costs =
+      chunk_costs(stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
+                  layout.sequence_chunks);
 
   if (asked.program) validate(*asked.program);  // before any pass relies on it
   const std::optional<WeightRule> rule =
@@ -173,7 +180,7 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
   outcome.program = complete(program_of(asked, layout, outcome.costs, steps), outcome.costs);
   validate(outcome.program);
-  outcome.microbatches = outcome.program.microbatches;
+  outcome.microbatches = outcome.program.microbatches / outcome.program.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;
   outcome.sample = asked.model.sample;
 

@@ -207,7 +207,8 @@ Cluster read_cluster(const JsonNode& root) {
     root.at("format").refuse(
         fmt::format("a cluster says \"{}\" here, not {}", format_name, in_quotes(format)));
   }
-  root.check_keys({"format", "name", "devices"}, {"source", "kinds", "hosts", "switches", "links"});
+  root.check_keys({"format", "name", "devices"},
+                  {"source", "kinds", "hosts", "switches", "links", "pair_overlap"});
   Cluster cluster;
   cluster.name = root.at("name").text();
   cluster.source = root.text_or_empty("source");
@@ -235,6 +236,13 @@ Cluster read_cluster(const JsonNode& root) {
     nodes.add(node, cluster.switches.back());
   }
   for (const JsonNode& node : list_or_nothing(root, "links")) read_links(node, nodes, cluster);
+  if (const auto found = root.find("pair_overlap")) {
+    cluster.pair_overlap = found->number();
+    if (!(cluster.pair_overlap >= 0 && cluster.pair_overlap <= 1)) {
+      found->refuse(
+          fmt::format("pair_overlap is a share from 0 to 1 (it is {})", cluster.pair_overlap));
+    }
+  }
   return cluster;
 }
 

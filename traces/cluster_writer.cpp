@@ -125,6 +125,9 @@ std::string write_cluster(const Cluster& cluster) {
   text += list_text("switches", cluster.switches, json_text);
   text +=
       list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
+  if (cluster.pair_overlap != 0) {
+    text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
+  }
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {
     throw UsageError(fmt::format(

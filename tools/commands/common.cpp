@@ -103,6 +103,10 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
                      "16GB/s,5us");
   command.add_option("--host-memory", flags.host_memory, "of that host: 256GB");
   command
+      .add_option("--pair-overlap", flags.pair_overlap,
+                  "of the shorter op of an overlapped pair, the share hidden: 0 (default) to 1")
+      ->check(CLI::Range(0.0, 1.0));
+  command
       .add_option("--microbatches", flags.microbatches,
                   "per step (mini-batches where updates are asynchronous); default 4 a device")
       ->check(CLI::Range(1, 1 << 26));
@@ -150,6 +154,7 @@ Setting read_setting(const CommonFlags& flags) {
   if (!flags.host_link.empty()) request.host_link = parse_link(flags.host_link);
   request.memory = memory_of_flag("--memory", flags.memory);
   request.host_memory = memory_of_flag("--host-memory", flags.host_memory);
+  request.pair_overlap = flags.pair_overlap;
   request.priced_for = priced_device(flags.trace);
   setting.cluster = choose_cluster(request);
   TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};

@@ -22,6 +22,7 @@ struct CommonFlags {
   std::string memory;
   std::string host_link;
   std::string host_memory;
+  std::optional<double> pair_overlap;
   int microbatches = 0;
   int microbatch_size = 0;
   int profile_batch = 0;

@@ -62,6 +62,12 @@ struct Executor::Crew {
         wires(graph, board),
         start(graph.tasks()),
         version(graph.tasks()) {
+    if (job.program.sequence_chunks > 1) {
+      throw UsageError(
+          "sequence_chunks: the models that are run here do not cut sequences (attention would "
+          "have "
+          "to look back over chunks); such a program can only be simulated");
+    }
     if (peers != nullptr) join(*peers);
     if (devices.size() < job.program.devices.size()) {
       throw UsageError(fmt::format("the program runs on {} devices, but there are {}",

@@ -592,7 +592,9 @@ std::uint32_t StageTensors::update(Op op) {
   std::vector<Tensors> sum = reduced(op);
   const std::vector<Tensors> before = newest(op.stage);
   const bool apart = job_.program.placement.stage[s].apart();
-  if (job_.program.weights == WeightRule::vertical_sync || (apart && keeps_weights(job_.program))) {
+  const WeightRule rule = job_.program.weights;
+  if (rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
+      (apart && keeps_weights(job_.program))) {
     past_[s][newest_[s]] = before;
   }
   // Whoever still reads this version keeps it; the next one is then made beside it.
@@ -637,6 +639,9 @@ void StageTensors::forward(Op op) {
     } else {
       flight.version = std::min(newest_[s], exchange_.entered[op.microbatch] / group);
     }
+    past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
+  } else if (program.weights == WeightRule::double_buffer) {
+    flight.version = std::min(newest_[s], delayed_version(program, op));
     past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
   }
   std::vector<Tensors> old;
