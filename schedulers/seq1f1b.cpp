@@ -10,10 +10,14 @@
 //   1 | 0123    bb4aa5dd cc ffee
 //   2 |  012  bb3aa4dd5cc ffee
 //   3 |   01bb2aa3dd4cc5ffee
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -26,6 +30,12 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 
 Program schedule(const Problem& problem) {
   const int chunks = std::stoi(problem.knobs.at("sequence_chunks"));
+  if (std::int64_t{problem.microbatches} * chunks > most_forwards) {
+    throw UsageError(fmt::format(
+        "{} micro-batches × {} sequence_chunks are more than the {} forwards that are simulated at "
+        "a time; ask for fewer",
+        problem.microbatches, chunks, most_forwards));
+  }
   Problem of_chunks = problem;
   of_chunks.microbatches = problem.microbatches * chunks;
   Program program = blank_program(of_chunks, "seq1f1b", WeightRule::flush);

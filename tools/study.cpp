@@ -26,6 +26,8 @@ Pace measure_given(const Outcome& outcome) {
           std::nullopt};
 }
 
+constexpr int buffered_steps = 3;  // of two buffers, until both are in use
+
 bool updates_each_step(const Program& program) {
   return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
 }
@@ -157,6 +159,11 @@ Outcome study(const Case& asked, Curves curves) {
   Outcome outcome;
   check_magnitudes(asked);
   const Layout layout = lay_out(asked);
+  if (layout.sequence_chunks > 1 && asked.model.sample == "image") {
+    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
+                                 asked.program ? asked.program->schedule : spelled(asked.spec),
+                                 asked.model.name));
+  }
   check(layout.plan.partition, asked.model);
   outcome.plan = layout.plan;
   outcome.costs =
@@ -178,7 +185,12 @@ Outcome study(const Case& asked, Curves curves) {
   ScheduleSpec shown = asked.spec;
   shown.knobs = layout.knobs;
   outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
-  outcome.program = complete(program_of(asked, layout, outcome.costs, steps), outcome.costs);
+  Program program = program_of(asked, layout, outcome.costs, steps);
+  if (asked.steps == 0 && program.weights == WeightRule::double_buffer && !asked.program) {
+    steps = std::max(steps, buffered_steps);
+    program = program_of(asked, layout, outcome.costs, steps);
+  }
+  outcome.program = complete(std::move(program), outcome.costs);
   validate(outcome.program);
   outcome.microbatches = outcome.program.microbatches / outcome.program.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;

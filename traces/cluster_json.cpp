@@ -237,10 +237,9 @@ Cluster read_cluster(const JsonNode& root) {
   }
   for (const JsonNode& node : list_or_nothing(root, "links")) read_links(node, nodes, cluster);
   if (const auto found = root.find("pair_overlap")) {
-    cluster.pair_overlap = found->number();
-    if (!(cluster.pair_overlap >= 0 && cluster.pair_overlap <= 1)) {
-      found->refuse(
-          fmt::format("pair_overlap is a share from 0 to 1 (it is {})", cluster.pair_overlap));
+    cluster.pair_overlap = found->positive();
+    if (cluster.pair_overlap > 1) {
+      found->refuse(fmt::format("a share is at most 1 (it is {})", cluster.pair_overlap));
     }
   }
   return cluster;

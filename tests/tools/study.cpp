@@ -314,8 +314,33 @@ TEST_CASE("a rule that changes when updates happen changes the block") {
   Case flushed = uniform_case("pipedream", 4, 8);
   flushed.weights = WeightRule::flush;
   CHECK_THROWS_AS(study(flushed), UsageError);
+  // PipeDream's order with two buffers is PipeDream-2BW, where a step is as long as the pipe.
   flushed.weights = WeightRule::double_buffer;
-  CHECK_THROWS_AS(study(flushed), UsageError);
+  const Outcome buffered = study(flushed);
+  CHECK(buffered.versions_peak() == 2);
+  CHECK(buffered.staleness_max() == 1);
+  flushed.microbatches = 2;
+  CHECK_THROWS_WITH_AS(study(flushed), doctest::Contains("the update of the step but one before"),
+                       UsageError);
+}
+
+TEST_CASE("two buffers are shown over enough steps to be seen") {
+  const Outcome outcome = study(uniform_case("pipedream_2bw", 4, 64));
+  CHECK(outcome.versions_peak() == 2);
+  CHECK(outcome.staleness_max() == 1);
+  CHECK(outcome.step_time == 64 * (study(uniform_case("1f1b", 1, 1)).step_time / 4));
+}
+
+TEST_CASE("chunks of sequences make no more micro-batches of what is asked") {
+  const Outcome whole = study(uniform_case("1f1b", 4, 8));
+  const Outcome chunks = study(uniform_case("seq1f1b:sequence_chunks=4", 4, 8));
+  CHECK(chunks.microbatches == 8);
+  CHECK(chunks.program.microbatches == 32);
+  const Time bubble = whole.step_time - 8 * study(uniform_case("1f1b", 1, 1)).step_time / 4;
+  CHECK(chunks.step_time == whole.step_time - bubble + bubble / 4);
+  Case images = uniform_case("seq1f1b", 4, 8);
+  images.model.sample = "image";
+  CHECK_THROWS_WITH_AS(study(images), doctest::Contains("cuts sequences"), UsageError);
 }
 
 TEST_CASE("a given program is validated before anything relies on it") {

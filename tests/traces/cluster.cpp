@@ -151,6 +151,7 @@ TEST_CASE("what the writer writes, the reader gives back") {
   CHECK(same(read_cluster(valid, "c.json")));
   Cluster slow = read_cluster(valid, "c.json");
   slow.devices[1].op_overhead = Time{12345};
+  slow.pair_overlap = 0.375;
   CHECK(same(slow));
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
@@ -181,6 +182,8 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
   };
   for (const Broken& broken : std::vector<Broken>{
            {"stageline-cluster 1", "stageline-trace 1", "/format", "\"stageline-cluster 1\" here"},
+           {"\"source\": \"s\"", "\"pair_overlap\": 1.5", "/pair_overlap", "at most 1 (it is 1.5)"},
+           {"\"source\": \"s\"", "\"pair_overlap\": 0", "/pair_overlap", "positive"},
            {"\"source\": \"s\"", "\"sauce\": \"s\"", "/sauce", "did you mean \"source\"?"},
            {"\"title\"", "\"titel\"", "/kinds/0/titel", "did you mean \"title\"?"},
            {"\"16GB\"", "\"16 gigs\"", "/kinds/0/memory", "no unit that is known"},
