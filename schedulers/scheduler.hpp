@@ -12,8 +12,8 @@
 
 namespace stageline {
 
-/// `values`: "never|always|except_last" (one of), "int" (a whole number from 1), or free text that
-/// says what is meant; `fallback` is the value when the knob is not given.
+/// `values`: "never|always|except_last" (one of), "int" (a whole number from 1, or the fallback),
+/// or free text that says what is meant; `fallback` is the value when the knob is not given.
 struct Knob {
   std::string_view name;
   std::string_view values;

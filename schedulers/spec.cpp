@@ -24,6 +24,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 void check_value(const Scheduler& scheduler, const Knob& knob, const std::string& value) {
   if (knob.values == "int") {
+    if (value == knob.fallback) return;  // "auto"
     int number = 0;
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);

@@ -18,6 +18,15 @@ std::vector<std::string> device_names(const Cluster& cluster) {
   return names;
 }
 
+// By stage, the device whose speed its forward has; replicas that take turns are alike.
+std::vector<int> homes(const Placement& placement) {
+  std::vector<int> devices;
+  for (const StagePlace& place : placement.stage) {
+    devices.push_back(place.replicas.empty() ? 0 : place.replicas[0]);
+  }
+  return devices;
+}
+
 // Neighbouring units in the same place make one stage: by unit, its stage. A unit with parts of I,
 // or that nothing feeds (its I is not done), stays by itself.
 Partition joined(const Placement& placement, const std::vector<EdgeCosts>& edges) {
@@ -83,9 +92,10 @@ Layout lay_out(const Case& asked) {
     for (const StagePlace& place : layout.placement.stage) {
       request.replicas.push_back(static_cast<int>(place.replicas.size()));
     }
-    // A placement in which every device has one stage; else (V shapes) the cut knows no devices.
+    // A placement in which every device has one stage; else (V shapes) the cut goes by the first.
     const int placed = std::accumulate(request.replicas.begin(), request.replicas.end(), 0);
     if (placed != devices) request.replicas.clear();
+    request.home = homes(layout.placement);
     layout.plan = partition(asked.partition, request);
     return layout;
   }
@@ -113,6 +123,7 @@ Layout lay_out(const Case& asked) {
     }
   }
   for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
+  request.home = homes(layout.placement);
   layout.plan = partition(asked.partition, request);
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {

@@ -135,6 +135,13 @@ std::string rebuilt_note(const Case& asked) {
     return "layerpipe: which device does what is rebuilt from the papers' abstracts";
   }
   if (scheduler.name == "pipefb") return "pipefb: its rules are rebuilt from the paper's abstract";
+  if (scheduler.name == "gems")
+    return "gems: its rule is rebuilt from how other papers describe it";
+  if (scheduler.name == "hanayo") return "hanayo: its order is rebuilt from the rule of the waves";
+  const auto concat = asked.spec.knobs.find("concat");
+  if (concat != asked.spec.knobs.end() && concat->second == "doubling") {
+    return fmt::format("{}: the order is rebuilt", spelled(asked.spec));
+  }
   const auto transfer = asked.spec.knobs.find("transfer");
   if (transfer == asked.spec.knobs.end() || transfer->second == "none") return "";
   return fmt::format("{}: the data transfer's rules are rebuilt", spelled(asked.spec));

@@ -65,7 +65,11 @@ double rate_of_stage(const PartitionRequest& request, int stage) {
   const std::vector<Device>& devices = request.cluster.devices;
   if (devices.empty()) return 1;
   const auto at = static_cast<std::size_t>(stage);
-  if (request.replicas.empty()) return devices[at % devices.size()].rate;
+  if (request.replicas.empty()) {
+    const bool placed = at < request.home.size();
+    return devices[(placed ? static_cast<std::size_t>(request.home[at]) : at) % devices.size()]
+        .rate;
+  }
   const auto own = request.replicas.begin() + stage;
   auto device = static_cast<std::size_t>(std::accumulate(request.replicas.begin(), own, 0));
   double rate = 0;

@@ -343,6 +343,29 @@ TEST_CASE("chunks of sequences make no more micro-batches of what is asked") {
   CHECK_THROWS_WITH_AS(study(images), doctest::Contains("cuts sequences"), UsageError);
 }
 
+// Stages 0 and 3 of a wave down and up two devices are on the first, 1 and 2 on the second.
+TEST_CASE("the cut goes by the speed of the device that each stage is placed on") {
+  Case asked = uniform_case("hanayo", 2, 4);
+  asked.model = uniform_model("layers=12,forward=1ms");
+  asked.cluster.devices[1].rate = 2;
+  const Outcome outcome = study(asked);
+  CHECK(outcome.plan.partition.stage_of == std::vector<int>{0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3});
+  Case again = asked;  // a given program says where its stages are, too
+  again.program = outcome.program;
+  CHECK(study(again).plan.partition == outcome.plan.partition);
+}
+
+TEST_CASE("DAPPLE keeps within the memory of the devices, for time") {
+  const Outcome free = study(uniform_case("dapple", 4, 8));
+  CHECK(free.step_time == parse_time("66ms"));
+  // Two layers of 4 MB weights and 4 MB gradients, 1 MB while an op runs, and stashes of 2 MB.
+  const Outcome tight = study(uniform_case("dapple", 4, 8, parse_bytes("21MB")));
+  CHECK(tight.fit == Fit::yes);
+  CHECK(tight.memory.device_stash_peak == std::vector<int>{2, 2, 2, 1});
+  CHECK(study(uniform_case("1f1b", 4, 8, parse_bytes("21MB"))).fit == Fit::no);
+  CHECK(study(uniform_case("dapple", 4, 8, parse_bytes("18MB"))).fit == Fit::no);
+}
+
 TEST_CASE("a given program is validated before anything relies on it") {
   Case asked = uniform_case("1f1b", 1, 1);
   asked.model = uniform_model("layers=1");

@@ -1,0 +1,80 @@
+// DAPPLE (Fan et al. 2020, arXiv 2007.01045), early backward scheduling: device i of p does K_i
+// forwards before its first backward, then one backward and one forward in turn. Policy A has
+// K_i = min(p-i, D), policy B, where messages take as long as computing, K_i = min(2(p-i)-1, D). D
+// is how many micro-batches the device's memory holds the activations of: what weights, gradients,
+// optimizer state, workspace and one message of each kind (where any take time) leave, over the
+// stash of one; all m where the memory is not known, and 1 where not even one fits. As D may differ
+// between devices, K_i is never more than K_(i-1): the device would wait for forwards that nobody
+// does.
+//
+// figure: stages 4, microbatches 8, F 1, I 1, W 1
+//   0 |0123      aa4bb5cc6dd7ee ff gg hh
+//   1 | 012    aa3bb4cc5dd6ee7ff gg hh
+//   2 |  01  aa2bb3cc4dd5ee6ff7gg hh
+//   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+//
+// figure: stages 4, microbatches 8, F 1, I 1, W 1, policy B
+//   0 |0123456   aa7bb cc dd ee ff gg hh
+//   1 | 01234  aa5bb6cc7dd ee ff gg hh
+//   2 |  012 aa3bb4cc5dd6ee7ff gg hh
+//   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
+#include <algorithm>
+
+#include "schedulers/scheduler.hpp"
+#include "schedulers/warm_up.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"policy", "A|B", "A", "forwards to warm up, within memory: p-i on device i, or 2(p-i)-1"},
+};
+
+Placement place(int devices, const Knobs&) { return straight_placement(devices); }
+
+// D of a stage's device.
+int depth(const Problem& problem, int s) {
+  const auto at = static_cast<std::size_t>(s);
+  const auto& memory = problem.memory[at];
+  const StageCosts& stage = problem.costs.stage[at];
+  if (!memory || stage.stash() == Bytes{}) return problem.microbatches;
+  Bytes fixed = stage.weights + stage.gradients + stage.optimizer_state +
+                std::max(stage.workspace, stage.backward_workspace.value_or(stage.workspace));
+  const Network& network = problem.costs.network;
+  for (const EdgeCosts& edge : problem.costs.edges) {
+    if (edge.edge.from != s && edge.edge.to != s) continue;
+    const bool free = network.between(edge.edge.from, edge.edge.to).is_free() &&
+                      network.between(edge.edge.to, edge.edge.from).is_free();
+    if (!free) fixed += edge.activation + edge.gradient;
+  }
+  if (fixed >= *memory) return 1;
+  const std::int64_t stashes = (*memory - fixed).count / stage.stash().count;
+  return static_cast<int>(std::clamp<std::int64_t>(stashes, 1, problem.microbatches));
+}
+
+Program schedule(const Problem& problem) {
+  Program program = blank_program(problem, "dapple", WeightRule::flush);
+  const bool twice = problem.knobs.at("policy") == "B";
+  int before = program.microbatches;
+  for (int s = 0; s < program.stages(); ++s) {
+    const int behind = program.stages() - s;
+    before = std::min({before, twice ? 2 * behind - 1 : behind, depth(problem, s)});
+    warm_up_then_in_turn(program, s, before - 1);
+  }
+  return program;
+}
+
+}  // namespace
+
+extern const Scheduler dapple_scheduler;
+const Scheduler dapple_scheduler = {
+    "dapple",
+    "1F1B with as many forwards ahead as memory allows",
+    "Fan et al. 2020 (DAPPLE), arXiv 2007.01045",
+    Synchrony::synchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline

@@ -1,0 +1,126 @@
+// Interleaved 1F1B (Narayanan et al. 2021, Megatron-LM, arXiv 2104.04473). Every device has v
+// chunks of the model, stage k on device k mod p, so that a micro-batch loops v times through all
+// devices. Micro-batches go in groups (Megatron's microbatch_group_size_per_vp_stage, p by
+// default): a group through a device's first chunk, then through its second, ...; backwards take
+// the chunks the other way round. A device does 2(p-1-r) + (v-1)·group forwards to warm up, then
+// one forward and one backward in turn. The bubble is that of 1F1B over v; a device holds up to
+// min(mv, 2(p-1-r) + (v-1)·group + 1) chunks. The last group may be smaller, but not than p, and no
+// group is: its micro-batches have to be back at the first device when that asks for them.
+//
+// Where a digit comes back on a device, it is the micro-batch's next chunk.
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |01230123456   aa7bb 4cc5dd6aa7bbcc dd ee ff gg hheeffgghh
+//   1 | 012301234  aa5bb6cc7dd4aa5bb6cc7dd ee ff gg hheeffgghh
+//   2 |  0123012 aa3bb4cc5dd6aa7bb4cc5dd6ee7ff gg hheeffgghh
+//   3 |   01230aa1bb2cc3dd4aa5bb6cc7dd4ee5ff6gg7hheeffgghh
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedulers/chunks.hpp"
+#include "schedulers/order.hpp"
+#include "schedulers/scheduler.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"chunks", "int", "2", "stages on each device"},
+    {"group", "int", "auto",
+     "micro-batches that go through a chunk before the next chunk's turn; auto: as many as "
+     "devices"},
+};
+
+Placement place(int devices, const Knobs& knobs) {
+  const int chunks = number(knobs, "chunks");
+  check_chunks("interleaved_1f1b", "chunks", chunks, devices);
+  return looped_placement(devices, chunks);
+}
+
+// Whether groups of that size leave a last one that is large enough.
+bool suits(int microbatches, int group, int devices) {
+  const int last = microbatches % group;
+  return microbatches >= devices && (last == 0 || last >= devices);
+}
+
+int group_of(const Problem& problem) {
+  const int devices = static_cast<int>(problem.devices.size());
+  const int m = problem.microbatches;
+  const int group = problem.knobs.at("group") == "auto" ? devices : number(problem.knobs, "group");
+  if (group < devices) {
+    throw UsageError(fmt::format(
+        "interleaved_1f1b: group={} is smaller than the number of devices, {}, so that a group's "
+        "first micro-batch would not be back when its next chunk's turn comes; take group={}",
+        group, devices, devices));
+  }
+  if (suits(m, group, devices)) return std::min(group, m);
+  int below = m - 1;
+  while (below > 0 && !suits(below, group, devices)) --below;
+  int above = m + 1;
+  while (!suits(above, group, devices)) ++above;
+  throw UsageError(fmt::format(
+      "interleaved_1f1b: {} micro-batches in groups of {} leave a last group of {}, fewer than the "
+      "{} devices; take {}{}",
+      m, group, m % group, devices, below > 0 ? fmt::format("{} or ", below) : "", above));
+}
+
+// What a device's n-th forward of a step is.
+struct Turn {
+  int chunk = 0;
+  int microbatch = 0;
+};
+
+std::vector<Turn> turns(int microbatches, int group, int chunks) {
+  std::vector<Turn> all;
+  all.reserve(static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(chunks));
+  for (int first = 0; first < microbatches; first += group) {
+    const int end = std::min(first + group, microbatches);
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      for (int m = first; m < end; ++m) all.push_back({chunk, m});
+    }
+  }
+  return all;
+}
+
+Program schedule(const Problem& problem) {
+  const int group = group_of(problem);
+  Program program = blank_program(problem, "interleaved_1f1b", WeightRule::flush);
+  const int devices = static_cast<int>(program.devices.size());
+  const int chunks = program.stages() / devices;
+  const std::vector<Turn> turn = turns(program.microbatches, group, chunks);
+  for (int step = 0; step < program.steps; ++step) {
+    const auto first = static_cast<std::uint32_t>(step * program.microbatches);
+    for (int r = 0; r < devices; ++r) {
+      const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
+      const std::int64_t ahead = 2 * (devices - 1 - r) + std::int64_t{chunks - 1} * group;
+      const std::size_t warm_up = std::min(turn.size(), static_cast<std::size_t>(ahead));
+      for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
+        if (i < turn.size()) {
+          order(turn[i].chunk).forward(first + static_cast<std::uint32_t>(turn[i].microbatch));
+        }
+        if (i < warm_up) continue;
+        const Turn back = turn[i - warm_up];
+        order(chunks - 1 - back.chunk)
+            .backward(first + static_cast<std::uint32_t>(back.microbatch));
+      }
+    }
+    update_all(program, step);
+  }
+  return program;
+}
+
+}  // namespace
+
+extern const Scheduler interleaved_1f1b_scheduler;
+const Scheduler interleaved_1f1b_scheduler = {
+    "interleaved_1f1b",
+    "1F1B with several chunks a device, which divide the bubble",
+    "Narayanan et al. 2021 (Megatron-LM), arXiv 2104.04473",
+    Synchrony::synchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline
