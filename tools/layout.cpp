@@ -18,12 +18,9 @@ std::vector<std::string> device_names(const Cluster& cluster) {
   return names;
 }
 
-// By stage, the device whose speed its forward has; replicas that take turns are alike.
-std::vector<int> homes(const Placement& placement) {
-  std::vector<int> devices;
-  for (const StagePlace& place : placement.stage) {
-    devices.push_back(place.replicas.empty() ? 0 : place.replicas[0]);
-  }
+std::vector<std::vector<int>> replicas_of(const Placement& placement) {
+  std::vector<std::vector<int>> devices;
+  for (const StagePlace& place : placement.stage) devices.push_back(place.replicas);
   return devices;
 }
 
@@ -95,7 +92,7 @@ Layout lay_out(const Case& asked) {
     // A placement in which every device has one stage; else (V shapes) the cut goes by the first.
     const int placed = std::accumulate(request.replicas.begin(), request.replicas.end(), 0);
     if (placed != devices) request.replicas.clear();
-    request.home = homes(layout.placement);
+    request.placed = replicas_of(layout.placement);
     layout.plan = partition(asked.partition, request);
     return layout;
   }
@@ -123,7 +120,7 @@ Layout lay_out(const Case& asked) {
     }
   }
   for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
-  request.home = homes(layout.placement);
+  request.placed = replicas_of(layout.placement);
   layout.plan = partition(asked.partition, request);
   const auto& chosen = layout.plan.replicas;
   if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "schedulers/partition/device_loads.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {
@@ -66,8 +67,8 @@ double rate_of_stage(const PartitionRequest& request, int stage) {
   if (devices.empty()) return 1;
   const auto at = static_cast<std::size_t>(stage);
   if (request.replicas.empty()) {
-    const bool placed = at < request.home.size();
-    return devices[(placed ? static_cast<std::size_t>(request.home[at]) : at) % devices.size()]
+    const bool placed = at < request.placed.size() && !request.placed[at].empty();
+    return devices[(placed ? static_cast<std::size_t>(request.placed[at][0]) : at) % devices.size()]
         .rate;
   }
   const auto own = request.replicas.begin() + stage;
@@ -110,6 +111,21 @@ std::string balance_of(const PartitionRequest& request, const Partition& partiti
   }
   Bytes moved;
   for (const StageFlow& flow : stage_flows(partition, request.model)) moved += flow.bytes;
+  if (holds_several(request)) {
+    std::vector<int> last_layers;
+    for (std::size_t layer = 1; layer < partition.stage_of.size(); ++layer) {
+      if (partition.stage_of[layer] == partition.stage_of[layer - 1]) continue;
+      last_layers.push_back(static_cast<int>(layer) - 1);
+    }
+    const std::vector<double> loads = device_loads(request, last_layers);
+    const double busiest = *std::max_element(loads.begin(), loads.end());
+    const double mean =
+        std::accumulate(loads.begin(), loads.end(), 0.0) / static_cast<double>(loads.size());
+    return fmt::format(
+        "busiest device {} in {} stages, {:.1f} % over the mean; {} a micro-batch between stages",
+        print(Time{std::llround(busiest)}), partition.stages,
+        mean == 0 ? 0 : 100 * (busiest / mean - 1), print(moved));
+  }
   const double over =
       sum == 0 ? 0 : 100 * (static_cast<double>(largest.count()) * partition.stages / sum - 1);
   return fmt::format("largest stage {}{}, {:.1f} % over the mean; {} a micro-batch between stages",

@@ -24,7 +24,7 @@ PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<
 /// and the bytes of one micro-batch that move between stages: "largest stage 21.60 ms, 3.1 % over
 /// the mean; 12.30 MB a micro-batch between stages". With replicas that time is what a stage needs
 /// for each micro-batch while its replicas work side by side, "largest stage 21.60 ms a
-/// micro-batch".
+/// micro-batch"; where devices hold several stages, "busiest device 21.60 ms in 8 stages".
 std::string balance_of(const PartitionRequest& request, const Partition& partition);
 
 /// Relative rate of stage s: the sum over its devices, counted in order (stage 0 has devices

@@ -24,9 +24,9 @@ struct PartitionRequest {
   std::vector<int> replicas{};
   /// Stages with their backward on another device than their forward; empty: none.
   std::vector<bool> apart{};
-  /// The device of each stage's forward, where `replicas` does not say; empty: stage s on device s
-  /// mod how many there are.
-  std::vector<int> home{};
+  /// The devices of each stage, between which its micro-batches take turns, where `replicas` does
+  /// not say; empty: stage s on device s mod how many there are.
+  std::vector<std::vector<int>> placed{};
 };
 
 /// The cut, and how many devices each stage gets (the request's replicas; where it has none all 1,

@@ -386,8 +386,13 @@ TEST_CASE("a synchronous step is plain training, a stale one is sequential train
     }
   }
   MESSAGE(tried << " programs");
-  CHECK(names.size() == schedulers().size() - 1);
-  CHECK(names.count("seq1f1b") == 0);  // its chunks of sequences are only simulated
+  CHECK(names.size() == schedulers().size());
+}
+
+TEST_CASE("chunks of sequences are simulated, and refused here") {
+  const ScheduleSpec spec = parse_schedules("seq1f1b:sequence_chunks=2").at(0);
+  CHECK_THROWS_WITH_AS(check_against_training(gpt, case_of(gpt, spec, 2, 4, 2, std::nullopt)),
+                       doctest::Contains("can only be simulated"), UsageError);
 }
 
 TEST_CASE("skips across stages") {

@@ -1,0 +1,120 @@
+#include "schedulers/partition/device_loads.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "schedulers/partition/cuts.hpp"
+
+namespace stageline {
+namespace {
+
+// Loads of devices under ends that move.
+class Loads {
+ public:
+  Loads(const PartitionRequest& request, const std::vector<int>& last_layers) : request_(request) {
+    before_.push_back(0);
+    for (const Layer& layer : request.model.layers) {
+      before_.push_back(before_.back() +
+                        static_cast<double>((layer.forward + layer.backward).count()));
+    }
+    begin_.push_back(0);
+    for (const int last : last_layers) begin_.push_back(static_cast<std::size_t>(last) + 1);
+    begin_.push_back(request.model.layers.size());
+    load_.resize(request.cluster.devices.size());
+    for (std::size_t stage = 0; stage + 1 < begin_.size(); ++stage) {
+      add(stage, before_[begin_[stage + 1]] - before_[begin_[stage]]);
+    }
+  }
+
+  const std::vector<double>& all() const { return load_; }
+
+  std::vector<int> last_layers() const {
+    std::vector<int> last;
+    for (std::size_t stage = 1; stage + 1 < begin_.size(); ++stage) {
+      last.push_back(static_cast<int>(begin_[stage]) - 1);
+    }
+    return last;
+  }
+
+  std::size_t stages() const { return begin_.size() - 1; }
+
+  // Moves the begin of `stage` by one layer, if that evens out; whether it did.
+  bool move(std::size_t stage, bool later) {
+    const std::size_t at = begin_[stage];
+    if (later ? at + 1 == begin_[stage + 1] : at == begin_[stage - 1] + 1) return false;
+    const double time = later ? before_[at + 1] - before_[at] : before_[at] - before_[at - 1];
+    const std::size_t from = later ? stage : stage - 1;
+    const std::size_t to = later ? stage - 1 : stage;
+    const double unevenness = power_sum();
+    add(from, -time);
+    add(to, time);
+    // More than rounding: or the same ends would be moved to and fro.
+    if (power_sum() < unevenness * (1 - 1e-9)) {
+      begin_[stage] = later ? at + 1 : at - 1;
+      return true;
+    }
+    add(from, time);
+    add(to, -time);
+    return false;
+  }
+
+ private:
+  void add(std::size_t stage, double time) {
+    const std::vector<int>& devices = request_.placed[stage];
+    for (const int device : devices) {
+      const auto d = static_cast<std::size_t>(device);
+      load_[d] += time / static_cast<double>(devices.size()) / request_.cluster.devices[d].rate;
+    }
+  }
+
+  // In units of the mean, so that nothing overflows.
+  double power_sum() const {
+    const double mean = before_.back() / static_cast<double>(load_.size()) + 1;
+    double sum = 0;
+    for (const double load : load_) {
+      const double square = load / mean * (load / mean);
+      sum += square * square * square * square;
+    }
+    return sum;
+  }
+
+  const PartitionRequest& request_;
+  std::vector<double> before_;      // ps of layers 0..i-1
+  std::vector<std::size_t> begin_;  // of stages, and the end
+  std::vector<double> load_;        // by device, ps
+};
+
+}  // namespace
+
+bool holds_several(const PartitionRequest& request) {
+  if (request.placed.size() != static_cast<std::size_t>(request.stages)) return false;
+  if (std::find(request.apart.begin(), request.apart.end(), true) != request.apart.end()) {
+    return false;
+  }
+  std::vector<int> stages(request.cluster.devices.size());
+  for (const std::vector<int>& devices : request.placed) {
+    for (const int device : devices) ++stages[static_cast<std::size_t>(device)];
+  }
+  return std::any_of(stages.begin(), stages.end(), [](int count) { return count > 1; });
+}
+
+std::vector<double> device_loads(const PartitionRequest& request,
+                                 const std::vector<int>& last_layers) {
+  return Loads(request, last_layers).all();
+}
+
+std::vector<int> even_out(const PartitionRequest& request, std::vector<int> last_layers) {
+  Loads loads(request, last_layers);
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (std::size_t stage = 1; stage < loads.stages(); ++stage) {
+      while (loads.move(stage, true)) moved = true;
+      while (loads.move(stage, false)) moved = true;
+    }
+  }
+  return loads.last_layers();
+}
+
+}  // namespace stageline
