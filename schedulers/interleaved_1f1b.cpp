@@ -93,7 +93,8 @@ Program schedule(const Problem& problem) {
     const auto first = static_cast<std::uint32_t>(step * program.microbatches);
     for (int r = 0; r < devices; ++r) {
       const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
-      const std::int64_t ahead = 2 * (devices - 1 - r) + std::int64_t{chunks - 1} * group;
+      const std::int64_t ahead =
+          2 * std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
       const std::size_t warm_up = std::min(turn.size(), static_cast<std::size_t>(ahead));
       for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
         if (i < turn.size()) {

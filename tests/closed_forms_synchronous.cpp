@@ -69,11 +69,12 @@ template <class Check>
 void over(int first, int last, int by, Check&& check) {
   for (int p = first; p <= last; p += by) {
     for (const auto& [F, I, W] : ratios) {
+      const Size size{p, 1, Time{F}, Time{I}, Time{W}, Time{}};
       CAPTURE(p);
-      CAPTURE(F);
-      CAPTURE(I);
-      CAPTURE(W);
-      check(Size{p, 1, Time{F}, Time{I}, Time{W}, Time{}});
+      CAPTURE(size.F.count());
+      CAPTURE(size.I.count());
+      CAPTURE(size.W.count());
+      check(size);
     }
   }
 }
