@@ -486,6 +486,9 @@ TEST_CASE("what does not suit is refused, with the nearest that does") {
   CHECK(refusal("interleaved_1f1b:group=3", 4, 8) ==
         "interleaved_1f1b: group=3 is smaller than the number of devices, 4, so that a group's "
         "first micro-batch would not be back when its next chunk's turn comes; take group=4");
+  CHECK(refusal("interleaved_1f1b:group=4", 4, 8).empty());
+  CHECK(spelled(test::spec("interleaved_1f1b:group=auto")) == "interleaved_1f1b");
+  CHECK_THROWS_AS(test::spec("interleaved_1f1b:group=automatic"), UsageError);
   CHECK(refusal("interleaved_1f1b:chunks=20000", 4, 8) ==
         "interleaved_1f1b: chunks=20000 on 4 devices makes 80000 stages, but at most 65535 can be "
         "told apart; take chunks=16383");
