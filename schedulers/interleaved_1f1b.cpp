@@ -4,8 +4,8 @@
 // default): a group through a device's first chunk, then through its second, ...; backwards take
 // the chunks the other way round. A device does 2(p-1-r) + (v-1)·group forwards to warm up, then
 // one forward and one backward in turn. The bubble is that of 1F1B over v; a device holds up to
-// min(mv, 2(p-1-r) + (v-1)·group + 1) chunks. The last group may be smaller, but not than p, and no
-// group is: its micro-batches have to be back at the first device when that asks for them.
+// min(mv, 2(p-1-r) + (v-1)·group + 1) chunks. Groups have at least p micro-batches, the last one
+// too (which may be smaller than the others): the first has to be back when its next turn comes.
 //
 // Where a digit comes back on a device, it is the micro-batch's next chunk.
 //
@@ -93,7 +93,8 @@ Program schedule(const Problem& problem) {
     const auto first = static_cast<std::uint32_t>(step * program.microbatches);
     for (int r = 0; r < devices; ++r) {
       const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
-      const std::int64_t ahead = 2 * (devices - 1 - r) + std::int64_t{chunks - 1} * group;
+      const std::int64_t ahead =
+          2 * std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
       const std::size_t warm_up = std::min(turn.size(), static_cast<std::size_t>(ahead));
       for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
         if (i < turn.size()) {

@@ -1,0 +1,143 @@
+// Do we give the papers' numbers? GEMS, Chimera and Hanayo, exact to the picosecond.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/synchronous.hpp"
+
+namespace stageline {
+namespace {
+
+using test::check_idle;
+using test::makespan_of;
+using test::over;
+using test::peaks;
+using test::Ran;
+using test::run;
+using test::Size;
+using test::weights_held;
+using test::with;
+
+// ---- GEMS ---------------------------------------------------------------------------------------
+
+TEST_CASE("GEMS: a micro-batch follows the backward of the one before; one stash, weights twice") {
+  over(1, 8, 1, [](Size size) {
+    for (size.m = 1; size.m <= 9; ++size.m) {
+      CAPTURE(size.m);
+      const Ran ran = run("gems", size);
+      const Time behind = std::max(size.p * size.B() + size.F, size.B() + size.p * size.F);
+      CHECK(makespan(ran.times) == size.p * size.F + (size.m - 1) * behind + size.p * size.B());
+      CHECK(peaks(ran) == std::vector<int>(static_cast<std::size_t>(size.p), 1));
+      const std::vector<std::int64_t> copies = weights_held(ran);
+      for (int r = 0; r < size.p; ++r) {
+        CHECK(copies[static_cast<std::size_t>(r)] == (2 * r == size.p - 1 ? 1 : 2));
+      }
+    }
+  });
+}
+
+TEST_CASE("GEMS: with B = 2F one more micro-batch adds a bubble of (p-1)/(p+1/2)") {
+  for (int p = 1; p <= 8; ++p) {
+    const Size some{p, 10, Time{5}, Time{5}, Time{5}, Time{}};
+    const Size more{p, 11, Time{5}, Time{5}, Time{5}, Time{}};
+    const Time one = makespan_of("gems", more) - makespan_of("gems", some);
+    // bubble = 1 - (F+B)/one
+    CHECK((one - some.FB()) * (2 * p + 1) == one * (2 * (p - 1)));
+  }
+}
+
+// ---- Chimera ------------------------------------------------------------------------------------
+
+TEST_CASE("Chimera, p = m = 4, B = 2F, takes 16 slots") {
+  CHECK(makespan_of("chimera", {4, 4, Time{1}, Time{1}, Time{1}, Time{}}) == Time{16});
+}
+
+TEST_CASE("Chimera with m = p is idle for (p-2)·max(F, B); concatenated, (p-2)|B-F| a unit more") {
+  over(2, 8, 2, [](Size size) {
+    for (int units = 1; units <= 4; ++units) {
+      size.m = units * size.p;
+      CAPTURE(units);
+      const Ran ran = run("chimera", size);
+      const Time gap = size.B() > size.F ? size.B() - size.F : size.F - size.B();
+      const Time idle = (size.p - 2) * (std::max(size.F, size.B()) + (units - 1) * gap);
+      CHECK(makespan(ran.times) == size.m * size.FB() + idle);
+      const std::vector<int> held = peaks(ran);
+      CHECK(*std::min_element(held.begin(), held.end()) == size.p / 2 + 1);
+      CHECK(*std::max_element(held.begin(), held.end()) == size.p);
+      for (int r = 0; r < size.p; ++r) {
+        CHECK(held[static_cast<std::size_t>(r)] == size.p / 2 + 1 + std::min(r, size.p - 1 - r));
+      }
+      CHECK(weights_held(ran) == std::vector<std::int64_t>(static_cast<std::size_t>(size.p), 2));
+    }
+  });
+}
+
+TEST_CASE("Chimera's bubble is (p-2)/(2m+p-2) for B = F and (p-2)/(1.5m+p-2) for B = 2F") {
+  for (int p = 2; p <= 8; p += 2) {
+    for (const auto& [backward, twice] : {std::pair(1, 4), std::pair(2, 3)}) {
+      const Size size{p, p, Time{6}, Time{6 * backward}, Time{0}, Time{}};
+      const Time all = makespan_of("chimera", size);
+      const Time idle = all - size.m * size.FB();
+      CHECK(idle * (twice * size.m + 2 * (p - 2)) == all * (2 * (p - 2)));
+    }
+  }
+}
+
+TEST_CASE("Chimera with doubled forwards, B = 2F: no bubble between units, twice the stashes") {
+  for (int p = 2; p <= 8; p += 2) {
+    Size size{p, 2 * p, Time{3}, Time{3}, Time{3}, Time{}};
+    const Time idle = makespan_of("chimera:concat=doubling", size) - size.m * size.FB();
+    for (int units = 1; units <= 4; ++units) {
+      size.m = units * 2 * p;
+      CAPTURE(p);
+      CAPTURE(units);
+      const Ran ran = run("chimera:concat=doubling", size);
+      check_idle(ran, idle);
+      const std::vector<int> held = peaks(ran);
+      CHECK(*std::max_element(held.begin(), held.end()) == 2 * p);
+      if (p > 2) CHECK(makespan(ran.times) < makespan_of("chimera", size));
+    }
+  }
+}
+
+// ---- Hanayo -------------------------------------------------------------------------------------
+
+TEST_CASE("Hanayo with m = p is idle for 2(p-1)·max(F, B) of a chunk, and holds 2wp-(p-1-r)") {
+  over(1, 8, 1, [](Size size) {
+    for (const int w : {1, 2, 3}) {
+      size.m = size.p;
+      CAPTURE(w);
+      const Ran ran = run(with("hanayo", "waves", w), size);
+      check_idle(ran, 2 * (size.p - 1) * std::max(size.F, size.B()));
+      const std::vector<int> held = peaks(ran);
+      for (int r = 0; r < size.p; ++r) {
+        CHECK(held[static_cast<std::size_t>(r)] == 2 * w * size.p - (size.p - 1 - r));
+      }
+    }
+  });
+}
+
+TEST_CASE("Hanayo with F = B: rounds of p without a gap, and the last round alone") {
+  for (int p = 1; p <= 8; ++p) {
+    for (const int w : {1, 2, 3}) {
+      for (int m = 1; m <= 3 * p + 1; ++m) {
+        const Size size{p, m, Time{5}, Time{2}, Time{3}, Time{}};
+        CAPTURE(p);
+        CAPTURE(w);
+        CAPTURE(m);
+        const Ran ran = run(with("hanayo", "waves", w), size);
+        const int before = (m - 1) / p * p;
+        CHECK(makespan(ran.times) == (2 * w * before + 2 * w * p + m - before - 1) * size.FB());
+        const std::vector<int> held = peaks(ran);
+        CHECK(*std::max_element(held.begin(), held.end()) == 2 * w * std::min(m, p));
+        // bubble (p-1)/(2wm+p-1)
+        if (m % p > 0) continue;
+        const Time all = makespan(ran.times);
+        CHECK((all - 2 * w * m * size.FB()) * (2 * w * m + p - 1) == all * (p - 1));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stageline
