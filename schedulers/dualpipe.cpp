@@ -11,6 +11,7 @@
 //   3 |1350aA27cc 4bbee 6ddggfFhH
 #include <fmt/format.h>
 
+#include "schedulers/chunks.hpp"
 #include "schedulers/dual_lanes.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
@@ -26,9 +27,7 @@ Placement place(int devices, const Knobs&) {
         devices,
         devices == 1 ? std::string("2") : fmt::format("{} or {}", devices - 1, devices + 1)));
   }
-  Placement placement;
-  for (int s = 0; s < devices; ++s) placement.stage.push_back({{s, devices - 1 - s}, {}, {}, {}});
-  return placement;
+  return opposite_placement(devices);
 }
 
 Program schedule(const Problem& problem) {
@@ -50,6 +49,7 @@ Program schedule(const Problem& problem) {
                       {p - 1 - from_end, first + (far ? 0U : 1U)}, 2);
       dual_order(lanes, p / 2, from_end, m / 2 - p + from_end + 1);
     }
+    update_all(program, step);
   }
   return program;
 }

@@ -9,6 +9,7 @@
 //   2 |  0011223aa3aa4bb4bb5cc5ccdddd eee ffEFF
 #include <fmt/format.h>
 
+#include "schedulers/chunks.hpp"
 #include "schedulers/dual_lanes.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
@@ -16,13 +17,7 @@
 namespace stageline {
 namespace {
 
-Placement place(int devices, const Knobs&) {
-  Placement placement;
-  for (int s = 0; s < 2 * devices; ++s) {
-    placement.stage.push_back({{s < devices ? s : 2 * devices - 1 - s}, {}, {}, {}});
-  }
-  return placement;
-}
+Placement place(int devices, const Knobs&) { return zigzag_placement(devices, 2); }
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "dualpipe_v", WeightRule::flush);
@@ -40,6 +35,7 @@ Program schedule(const Problem& problem) {
       DualLanes lanes(program, {r, first}, {2 * p - 1 - r, first}, 1);
       dual_order(lanes, p, r, m - 2 * p + r + 1);
     }
+    update_all(program, step);
   }
   return program;
 }

@@ -13,16 +13,12 @@
 //     graph, O(S Σ window), at worst O(L² S); a window is how far one stage can reach.
 // Equal bytes: the most even cut (least sum of squares of stage times, each rounded to 2^-20 of the
 // limit); equal still: the larger stages first.
-//
-// Where devices hold several stages, the ends are then moved until the devices' sums are even
-// (device_loads.hpp), which is no longer exact.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "schedulers/partition/cuts.hpp"
-#include "schedulers/partition/device_loads.hpp"
 
 namespace stageline {
 namespace {
@@ -223,9 +219,8 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
 PartitionPlan plan(const PartitionRequest& request) {
   check_stages(request);
   const Chain chain = chain_of(request);
-  std::vector<int> cuts = cheapest_cuts(chain, request.model, smallest_limit(chain));
-  if (holds_several(request)) cuts = even_out(request, std::move(cuts));
-  PartitionPlan plan = plan_from_cuts(request, cuts, "");
+  PartitionPlan plan =
+      plan_from_cuts(request, cheapest_cuts(chain, request.model, smallest_limit(chain)), "");
   plan.reason = balance_of(request, plan.partition);
   return plan;
 }

@@ -62,6 +62,15 @@ PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<
           std::move(reason)};
 }
 
+std::vector<int> last_layers_of(const Partition& partition) {
+  std::vector<int> last_layers;
+  for (std::size_t layer = 1; layer < partition.stage_of.size(); ++layer) {
+    if (partition.stage_of[layer] == partition.stage_of[layer - 1]) continue;
+    last_layers.push_back(static_cast<int>(layer) - 1);
+  }
+  return last_layers;
+}
+
 double rate_of_stage(const PartitionRequest& request, int stage) {
   const std::vector<Device>& devices = request.cluster.devices;
   if (devices.empty()) return 1;
@@ -112,12 +121,7 @@ std::string balance_of(const PartitionRequest& request, const Partition& partiti
   Bytes moved;
   for (const StageFlow& flow : stage_flows(partition, request.model)) moved += flow.bytes;
   if (holds_several(request)) {
-    std::vector<int> last_layers;
-    for (std::size_t layer = 1; layer < partition.stage_of.size(); ++layer) {
-      if (partition.stage_of[layer] == partition.stage_of[layer - 1]) continue;
-      last_layers.push_back(static_cast<int>(layer) - 1);
-    }
-    const std::vector<double> loads = device_loads(request, last_layers);
+    const std::vector<double> loads = device_loads(request, last_layers_of(partition));
     const double busiest = *std::max_element(loads.begin(), loads.end());
     const double mean =
         std::accumulate(loads.begin(), loads.end(), 0.0) / static_cast<double>(loads.size());

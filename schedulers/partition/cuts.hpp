@@ -20,6 +20,9 @@ void check_replicas(const PartitionRequest& request);
 PartitionPlan plan_from_cuts(const PartitionRequest& request, const std::vector<int>& last_layers,
                              std::string reason);
 
+/// The other way round, of a contiguous cut.
+std::vector<int> last_layers_of(const Partition& partition);
+
 /// Forward + backward of the slowest stage, divided by its rate, against the mean of all stages,
 /// and the bytes of one micro-batch that move between stages: "largest stage 21.60 ms, 3.1 % over
 /// the mean; 12.30 MB a micro-batch between stages". With replicas that time is what a stage needs

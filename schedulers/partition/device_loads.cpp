@@ -39,27 +39,35 @@ class Loads {
 
   std::size_t stages() const { return begin_.size() - 1; }
 
-  // Moves the begin of `stage` by one layer, if that evens out; whether it did.
-  bool move(std::size_t stage, bool later) {
-    const std::size_t at = begin_[stage];
-    if (later ? at + 1 == begin_[stage + 1] : at == begin_[stage - 1] + 1) return false;
-    const double time = later ? before_[at + 1] - before_[at] : before_[at] - before_[at - 1];
-    const std::size_t from = later ? stage : stage - 1;
-    const std::size_t to = later ? stage - 1 : stage;
-    const double unevenness = power_sum();
-    add(from, -time);
-    add(to, time);
-    // More than rounding: or the same ends would be moved to and fro.
-    if (power_sum() < unevenness * (1 - 1e-9)) {
-      begin_[stage] = later ? at + 1 : at - 1;
-      return true;
+  // Moves the begins of stages first..last by one layer, all the same way, if that evens out;
+  // whether it did.
+  bool move(std::size_t first, std::size_t last, bool later) {
+    for (std::size_t stage = first; stage <= last; ++stage) {
+      const std::size_t neighbour = later ? stage + 1 : stage - 1;
+      const bool moves_too = later ? stage < last : stage > first;
+      const std::size_t gap =
+          later ? begin_[neighbour] - begin_[stage] : begin_[stage] - begin_[neighbour];
+      if (gap == 1 && !moves_too) return false;
     }
-    add(from, time);
-    add(to, -time);
+    const double unevenness = power_sum();
+    shift(first, last, later);
+    // More than rounding: or the same ends would be moved to and fro.
+    if (power_sum() < unevenness * (1 - 1e-9)) return true;
+    shift(first, last, !later);
     return false;
   }
 
  private:
+  void shift(std::size_t first, std::size_t last, bool later) {
+    for (std::size_t stage = first; stage <= last; ++stage) {
+      const std::size_t at = begin_[stage];
+      const double time = later ? before_[at + 1] - before_[at] : before_[at] - before_[at - 1];
+      add(later ? stage : stage - 1, -time);
+      add(later ? stage - 1 : stage, time);
+      begin_[stage] = later ? at + 1 : at - 1;
+    }
+  }
+
   void add(std::size_t stage, double time) {
     const std::vector<int>& devices = request_.placed[stage];
     for (const int device : devices) {
@@ -106,12 +114,19 @@ std::vector<double> device_loads(const PartitionRequest& request,
 
 std::vector<int> even_out(const PartitionRequest& request, std::vector<int> last_layers) {
   Loads loads(request, last_layers);
+  // Of many stages only neighbouring ends are moved together.
+  constexpr std::size_t most_moves = 100'000;
+  const std::size_t stages = loads.stages();
+  const std::size_t together = std::clamp<std::size_t>(most_moves / (stages * stages), 1, stages);
   bool moved = true;
   while (moved) {
     moved = false;
-    for (std::size_t stage = 1; stage < loads.stages(); ++stage) {
-      while (loads.move(stage, true)) moved = true;
-      while (loads.move(stage, false)) moved = true;
+    for (std::size_t first = 1; first < stages; ++first) {
+      for (std::size_t last = first; last < std::min(stages, first + together); ++last) {
+        for (const bool later : {true, false}) {
+          while (loads.move(first, last, later)) moved = true;
+        }
+      }
     }
   }
   return loads.last_layers();
