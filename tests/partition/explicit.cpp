@@ -141,7 +141,8 @@ TEST_CASE("a name that several layers have is refused, with a way out") {
 
 TEST_CASE("a text that is nothing known gets the possibilities and the nearest") {
   CHECK(refusal("ballanced") ==
-        "partition \"ballanced\" is neither a partitioner (balanced, uniform, pipedream, ppv) nor "
+        "partition \"ballanced\" is neither a partitioner (balanced, by_device, uniform, "
+        "pipedream, ppv) nor "
         "layer "
         "ranges like 0-5,6-11,12- nor the names of the stages' last layers like conv1 (did you "
         "mean \"balanced\"?)");
