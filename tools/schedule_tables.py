@@ -45,14 +45,30 @@ def run(stageline, *arguments):
     return done.stdout
 
 
-def summaries(stageline):
-    """[(name, summary, synchronous or asynchronous)] in the order of --help."""
+def schedules(stageline):
+    """[(name, summary, synchronous or asynchronous, source, [knob])] in the order of --help."""
     text = run(stageline, "list")
-    text = text[:text.index("\nPartitioners")]
-    found = re.findall(r"^  (\S+) +(\S.*) \[(synchronous|asynchronous)\]$", text, re.MULTILINE)
+    found = []
+    for line in text[:text.index("\nPartitioners")].splitlines():
+        head = re.fullmatch(r"  (\S+) +(\S.*) \[(synchronous|asynchronous)\]", line)
+        if head:
+            found.append((*head.groups(), [], []))
+        elif line.startswith("   ") and found:
+            source, knobs = found[-1][3:]
+            (knobs if source else source).append(line.strip())
     if not found:
         sys.exit("schedule_tables.py: `stageline list` names no schedule")
     return found
+
+
+def in_a_cell(text):
+    return text.replace("|", "\\|")
+
+
+def knob_text(line):
+    """"reverse=no|yes  (backwards ...; default no)": the choice as code, then what it means."""
+    choice, _, meaning = line.partition("  ")
+    return f"`{in_a_cell(choice)}` {in_a_cell(meaning.strip())}"
 
 
 def scaled(value, units):
@@ -97,9 +113,10 @@ def table(stageline, problem):
 
 def page(stageline):
     text = HEAD
-    text += "| schedule | |\n|---|---|\n"
-    for name, summary, synchrony in summaries(stageline):
-        text += f"| `{name}` | {summary} ({synchrony}) |\n"
+    text += "| schedule | what | knobs | source |\n|---|---|---|---|\n"
+    for name, summary, synchrony, source, knobs in schedules(stageline):
+        text += (f"| `{name}` | {in_a_cell(summary)}; {synchrony} | "
+                 f"{'<br>'.join(knob_text(knob) for knob in knobs)} | {in_a_cell(' '.join(source))} |\n")
     for title, says, problem in PROBLEMS:
         command = "stageline compare " + " ".join([*problem, *SIZE])
         text += f"\n## {title}\n\n{says} `{command}`\n\n{table(stageline, problem)}"
