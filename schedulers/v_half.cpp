@@ -1,0 +1,37 @@
+// V-Half (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv 2405.15362): two
+// chunks a device in a V, from a building block that keeps a chunk half as long as 1F1B's first
+// device does. In shares of a device (two chunks) it holds floor((p+2)/2), where 1F1B holds p; a
+// chunk counts until its W has ended. The order of F and I is the block's; W fills what is left.
+// (Second chunk's ops are drawn as the first's.)
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |
+#include "schedulers/building_block.hpp"
+#include "schedulers/scheduler.hpp"
+
+namespace stageline {
+namespace {
+
+Placement place(int devices, const Knobs&) { return v_placement(devices); }
+
+Program schedule(const Problem& problem) {
+  const int p = problem.placement.stages() / 2;
+  return best_of_plans(problem, "v_half",
+                       {block_plan(problem, v_half_slots, 0), block_plan(problem, v_half_slots, 1)},
+                       stash_limit(problem, 2 * ((p + 2) / 2)));
+}
+
+}  // namespace
+
+extern const Scheduler v_half_scheduler;
+const Scheduler v_half_scheduler = {
+    "v_half",
+    "two chunks a device in a V, half of 1F1B's activations",
+    "Qi et al. 2024, arXiv 2405.15362 (V-Half)",
+    Synchrony::synchronous,
+    {},
+    place,
+    schedule,
+};
+
+}  // namespace stageline

@@ -1,0 +1,36 @@
+// V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", arXiv 2405.15362): two
+// chunks a device in a V, from the building block that keeps chunks as short a time as can be. In
+// shares of a device (two chunks) it holds floor((p+4)/3), where 1F1B holds p; a chunk counts until
+// its W has ended. The order of F and I is the block's; W fills what is left.
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |
+#include "schedulers/building_block.hpp"
+#include "schedulers/scheduler.hpp"
+
+namespace stageline {
+namespace {
+
+Placement place(int devices, const Knobs&) { return v_placement(devices); }
+
+Program schedule(const Problem& problem) {
+  const int p = problem.placement.stages() / 2;
+  return best_of_plans(problem, "v_min",
+                       {block_plan(problem, v_min_slots, 0), block_plan(problem, v_min_slots, 1)},
+                       stash_limit(problem, 2 * ((p + 4) / 3)));
+}
+
+}  // namespace
+
+extern const Scheduler v_min_scheduler;
+const Scheduler v_min_scheduler = {
+    "v_min",
+    "two chunks a device in a V, a third of 1F1B's activations",
+    "Qi et al. 2024, arXiv 2405.15362 (V-Min)",
+    Synchrony::synchronous,
+    {},
+    place,
+    schedule,
+};
+
+}  // namespace stageline
