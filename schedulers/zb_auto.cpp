@@ -1,0 +1,251 @@
+// Automatic zero bubble (Qi et al. 2023, arXiv 2401.10241, section 3): an order for the given times
+// of F, I, W and messages, stage by stage, under a limit of stashes or bytes.
+//
+// figure: stages 4, microbatches 8, F 1, I 1, W 1
+//   0 |
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "schedulers/list_schedule.hpp"
+#include "schedulers/scheduler.hpp"
+#include "schedulers/stash_limit.hpp"
+#include "sim/engine.hpp"
+#include "sim/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"limit", limit_values, "p",
+     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room for"},
+    {"goal", "span|makespan", "span",
+     "shorten the longest device span, which is the pace of steps that follow each other; or the "
+     "time of one step"},
+};
+
+Placement place(int devices, const Knobs& knobs) {
+  read_limit("zb_auto", knobs.at("limit"), devices);
+  return straight_placement(devices);
+}
+
+using Lists = std::vector<std::vector<Op>>;
+using WarmUp = std::vector<int>;  // by device: forwards before the first I
+
+Op op_of(OpKind kind, std::size_t stage, int m) {
+  Op op;
+  op.kind = kind;
+  op.stage = static_cast<std::uint16_t>(stage);
+  op.microbatch = static_cast<std::uint32_t>(m);
+  return op;
+}
+
+// F and I in turn behind the warm-up, W as late as `most` stashes allow: ZB-H1 where the warm-up is
+// p-r and most is p, ZB-H2 where they are 2(p-r)-1 and 2p-1. With `whole` B, which is 1F1B.
+Lists in_turn(const Problem& problem, const WarmUp& warm_up, std::int64_t most, bool whole) {
+  const int count = problem.microbatches;
+  Lists lists(problem.devices.size());
+  for (std::size_t s = 0; s < warm_up.size(); ++s) {
+    const int ahead = std::min(warm_up[s], count);
+    int weights = 0;
+    for (int i = 0; i < count + ahead - 1; ++i) {
+      if (i < count) lists[s].push_back(op_of(OpKind::forward, s, i));
+      const int back = i - ahead + 1;
+      if (back < 0) continue;
+      lists[s].push_back(op_of(whole ? OpKind::backward : OpKind::input_grad, s, back));
+      if (!whole && back + warm_up[s] >= most) {
+        lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
+      }
+    }
+    while (!whole && weights < count) {
+      lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
+    }
+  }
+  return lists;
+}
+
+class Search {
+ public:
+  Search(const Problem& problem, const StashLimit& limit)
+      : problem_(problem), limit_(limit), for_span_(problem.knobs.at("goal") == "span") {
+    one_step_ = problem;
+    one_step_.steps = 1;
+  }
+
+  Program best() {
+    const int p = problem_.placement.stages();
+    const auto by_distance = [&](int factor, int less) {
+      WarmUp counts;
+      for (int s = 0; s < p; ++s) counts.push_back(std::max(1, factor * (p - s) - less));
+      return counts;
+    };
+    std::vector<WarmUp> warm_ups{by_distance(1, 0), by_distance(2, 1), until_first_backward(false),
+                                 until_first_backward(true)};
+    for (const WarmUp& counts : {warm_ups[0], warm_ups[1]}) {
+      try_lists(in_turn(problem_, counts, counts[0], false));
+      try_lists(in_turn(problem_, counts, counts[0], true));
+    }
+    for (const WarmUp& warm_up : warm_ups) {
+      for (const bool capped : {false, true}) {
+        for (const bool wait : {false, true}) {
+          ListRules rules;
+          rules.rank = [](OpKind kind, int, std::uint32_t m) {
+            return (kind == OpKind::forward ? std::int64_t{1} << 40 : 0) + m;
+          };
+          if (capped) rules.ahead = warm_up;
+          if (wait) rules.warm_up = warm_up;
+          if (!capped && !wait && &warm_up != &warm_ups[0]) continue;
+          for (const int fill : {0, 50, 100}) {
+            for (const bool even : {false, true}) {
+              if (even && fill == 0) continue;
+              rules.fill = fill;
+              rules.even_idle = even;
+              try_rules(rules);
+            }
+          }
+        }
+      }
+    }
+    return freeze(problem_, "zb_auto", best_);
+  }
+
+ private:
+  // Forwards that a device has time for before its first I can arrive; `over`: one more rather than
+  // a bubble.
+  WarmUp until_first_backward(bool over) const {
+    const Costs& costs = problem_.costs;
+    const auto p = costs.stage.size();
+    std::vector<Time> way(p);  // of the message from the stage before
+    std::vector<Time> back(p);
+    for (const EdgeCosts& edge : costs.edges) {
+      if (edge.edge.to != edge.edge.from + 1) continue;
+      const Route& there = costs.network.between(edge.edge.from, edge.edge.to);
+      const Route& here = costs.network.between(edge.edge.to, edge.edge.from);
+      way[edge.edge.to] = transfer_time(edge.activation, there.bandwidth) + there.latency;
+      back[edge.edge.from] = transfer_time(edge.gradient, here.bandwidth) + here.latency;
+    }
+    std::vector<Time> first(p);  // F of the first micro-batch ends
+    std::vector<Time> slowest(p);
+    Time at{};
+    Time slow{};
+    for (std::size_t s = 0; s < p; ++s) {
+      at += way[s] + costs.stage[s].forward;
+      slow = std::max({slow, costs.stage[s].forward, Time{1}});
+      first[s] = at;
+      slowest[s] = slow;
+    }
+    WarmUp counts(p, 1);
+    Time arrives = first[p - 1];  // of the gradient
+    for (std::size_t s = p; s-- > 0;) {
+      const Time wait = std::max(arrives - first[s], Time{});
+      std::int64_t more = wait / slowest[s];
+      if (over && wait % slowest[s] != Time{}) ++more;
+      const auto least = s + 1 < p ? std::int64_t{counts[s + 1]} : 1;
+      more = std::min<std::int64_t>(more + 1, problem_.microbatches);
+      more = std::min(more, room(s));
+      counts[s] = static_cast<int>(std::max(more, std::min(least, room(s))));
+      const Time starts = std::max(arrives, first[s] + slowest[s] * (counts[s] - 1));
+      if (s > 0) arrives = starts + costs.stage[s].input_grad + back[s - 1];
+    }
+    return counts;
+  }
+
+  // Stashes that fit into the limit.
+  std::int64_t room(std::size_t s) const {
+    const std::int64_t all = problem_.microbatches;
+    if (s >= limit_.most.size() || limit_.most[s] < 0) return all;
+    const std::int64_t one = limit_.unit == StashLimit::Unit::stashes
+                                 ? 1
+                                 : std::max<std::int64_t>(problem_.costs.stage[s].stash().count, 1);
+    return std::clamp<std::int64_t>(limit_.most[s] / one, 1, all);
+  }
+
+  bool keeps_limit(const Lists& lists) const {
+    const bool bytes = limit_.unit == StashLimit::Unit::bytes;
+    for (std::size_t d = 0; d < limit_.most.size(); ++d) {
+      if (limit_.most[d] < 0) continue;
+      std::int64_t held = 0;
+      for (const Op op : lists[d]) {
+        const StageCosts& costs = problem_.costs.stage[op.stage];
+        const std::int64_t all = bytes ? costs.stash().count : 1;
+        const std::int64_t by_input = bytes ? costs.stash_input_grad.count : 0;
+        held += op.kind == OpKind::forward      ? all
+                : op.kind == OpKind::input_grad ? -by_input
+                : op.kind == OpKind::backward   ? -all
+                                                : by_input - all;
+        if (held > limit_.most[d]) return false;
+      }
+    }
+    return true;
+  }
+
+  void try_lists(const Lists& lists) {
+    if (!keeps_limit(lists)) return;
+    keep(lists, simulated(lists));
+  }
+
+  void try_rules(const ListRules& rules) {
+    ListOutcome outcome = list_schedule(one_step_, rules, limit_);
+    if (!shared_) {
+      const Program program = freeze(one_step_, "", outcome.ops);
+      shared_ = shares_resources(compile(add_transfers(program), problem_.costs));
+    }
+    // Without shared links the list scheduler's times are the simulator's.
+    const auto times = *shared_ ? simulated(outcome.ops) : std::pair(outcome.span, outcome.makespan);
+    keep(outcome.ops, times);
+  }
+
+  // Longest device span and makespan.
+  std::pair<Time, Time> simulated(const Lists& lists) const {
+    const Program program = add_transfers(freeze(one_step_, "", lists));
+    const TaskGraph graph = compile(program, problem_.costs);
+    const TaskTimes times = simulate(graph);
+    Time span{};
+    Time last{};
+    for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
+      if (graph.lanes[lane].kind != LaneKind::compute) continue;
+      const std::uint32_t begin = graph.lane_task[graph.lane_begin[lane]];
+      const std::uint32_t end = graph.lane_task[graph.lane_begin[lane + 1] - 1];
+      span = std::max(span, end_of(graph, times, end) - start_of(graph, times, begin));
+      last = std::max(last, end_of(graph, times, end));
+    }
+    return {span, last};
+  }
+
+  void keep(const Lists& lists, std::pair<Time, Time> times) {
+    if (!for_span_) std::swap(times.first, times.second);
+    if (found_ && times >= *found_) return;
+    found_ = times;
+    best_ = lists;
+  }
+
+  const Problem& problem_;
+  const StashLimit& limit_;
+  bool for_span_;
+  Problem one_step_;
+  Lists best_;
+  std::optional<std::pair<Time, Time>> found_;
+  std::optional<bool> shared_;
+};
+
+Program schedule(const Problem& problem) {
+  const LimitChoice choice = read_limit("zb_auto", problem.knobs.at("limit"),
+                                        static_cast<int>(problem.devices.size()));
+  return under_limit(problem, choice,
+                     [&](const StashLimit& limit) { return Search(problem, limit).best(); });
+}
+
+}  // namespace
+
+extern const Scheduler zb_auto_scheduler;
+const Scheduler zb_auto_scheduler = {
+    "zb_auto",
+    "I and W apart, in the best order found for these costs and this memory",
+    "after Qi et al. 2023, arXiv 2401.10241, section 3",
+    Synchrony::synchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline
