@@ -39,6 +39,9 @@ Program by_memory(const Problem& problem, const std::function<Program(const Stas
     const Bytes rest = *problem.memory[d] - standing(problem, static_cast<int>(d));
     limit.most[d] = std::max<std::int64_t>(rest.count, 0);
   }
+  if (std::all_of(limit.most.begin(), limit.most.end(), [](auto most) { return most < 0; })) {
+    return make({});
+  }
   for (int i = 0; i < most_tries; ++i) {
     Program program = make(limit);
     const Program whole = complete(program, problem.costs);

@@ -5,7 +5,10 @@
 // (Second chunk's ops are drawn as the first's.)
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+//   0 |012    0a13bA2B4acA3C5bdB4D6ceC5E7dfD6gFeGE7hfHgFG hH
+//   1 | 012  0 1aA32bBa4A3cCb5B4dDc6C5eEd7D6fFegE7GfhgFHGhH
+//   2 |  01 0 12 a2A3abA3B4bcB4C5cdC5D6deD6E7efE7gfFghGFhGHH
+//   3 |   0011  22aaA3A3bbB4B4ccC5C5ddD6D6eeE7E7ffggFFhhGGHH
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 

@@ -4,7 +4,10 @@
 // its W has ended. The order of F and I is the block's; W fills what is left.
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+//   0 |01     0a2A  1baB3A2cbC4B3dcD5C4edE6D5feF7E6gfGF 7hgHG   hH
+//   1 | 0    01 aA 12abAB23bcBC34cdCD45deDE56efEF67fgFG7 ghGH  hH
+//   2 |  0  0  1 a1Aa2Ab2Bb3Bc3Cc4Cd4Dd5De5Ee6Ef6Ff7Fg7GgG hH hH
+//   3 |   00    11aaAA22bbBB33ccCC44ddDD55eeEE66ffFF77ggGG  hhHH
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 

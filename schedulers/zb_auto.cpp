@@ -1,8 +1,17 @@
 // Automatic zero bubble (Qi et al. 2023, arXiv 2401.10241, section 3): an order for the given times
 // of F, I, W and messages, stage by stage, under a limit of stashes or bytes.
 //
-// figure: stages 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+// figure: stages 4, microbatches 8, F 2, I 3, W 1
+//   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH
+//   1 |  001122      aaa33bbbA44cccB55dddC66eeeD77fffE gggF hhhGH
+//   2 |    0011   aaa22bbb33cccA44dddB55eeeC66fffD77gggE hhhFGH
+//   3 |      00aaa11bbb22ccc33dddA44eeeB55fffC66gggD77hhhEFGH
+//
+// figure: stages 4, microbatches 8, F 1/2/1/1, I 2, W 1, limit 2p
+//   0 |0123456      aaA7bbB ccC  ddDeeEffFggGhhH
+//   1 | 0011223344aa55bb66ccA77ddBeeCffDggEhhFGH
+//   2 |   0 1 2aa3bb4cc5dd6eeA 7ffBggChhDEFGH
+//   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -70,6 +79,7 @@ class Search {
       : problem_(problem), limit_(limit), for_span_(problem.knobs.at("goal") == "span") {
     one_step_ = problem;
     one_step_.steps = 1;
+    bound_ = least_times();
   }
 
   Program best() {
@@ -79,11 +89,16 @@ class Search {
       for (int s = 0; s < p; ++s) counts.push_back(std::max(1, factor * (p - s) - less));
       return counts;
     };
-    std::vector<WarmUp> warm_ups{by_distance(1, 0), by_distance(2, 1), until_first_backward(false),
-                                 until_first_backward(true)};
-    for (const WarmUp& counts : {warm_ups[0], warm_ups[1]}) {
+    std::vector<WarmUp> warm_ups{by_distance(1, 0), by_distance(2, 1)};
+    for (const WarmUp& counts : warm_ups) {
       try_lists(in_turn(problem_, counts, counts[0], false));
       try_lists(in_turn(problem_, counts, counts[0], true));
+    }
+    for (const bool over : {false, true}) {
+      const WarmUp counts = until_first_backward(over);
+      if (std::find(warm_ups.begin(), warm_ups.end(), counts) == warm_ups.end()) {
+        warm_ups.push_back(counts);
+      }
     }
     for (const WarmUp& warm_up : warm_ups) {
       for (const bool capped : {false, true}) {
@@ -97,7 +112,7 @@ class Search {
           if (!capped && !wait && &warm_up != &warm_ups[0]) continue;
           for (const int fill : {0, 50, 100}) {
             for (const bool even : {false, true}) {
-              if (even && fill == 0) continue;
+              if ((even && fill == 0) || found_ == bound_) continue;
               rules.fill = fill;
               rules.even_idle = even;
               try_rules(rules);
@@ -148,6 +163,28 @@ class Search {
       if (s > 0) arrives = starts + costs.stage[s].input_grad + back[s - 1];
     }
     return counts;
+  }
+
+  // No order has a shorter span than the busiest device's work, nor ends before that work behind
+  // the first forward's way there.
+  std::pair<Time, Time> least_times() const {
+    const Costs& costs = problem_.costs;
+    std::vector<Time> begins(costs.stage.size());
+    std::pair<Time, Time> least{};
+    for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+      for (const EdgeCosts& edge : costs.edges) {
+        if (edge.edge.to != s) continue;
+        const Time before = begins[edge.edge.from] + costs.stage[edge.edge.from].forward;
+        begins[s] = std::max(begins[s], before);
+      }
+      const StageCosts& stage = costs.stage[s];
+      const Time backward = std::min(stage.input_grad + stage.weight_grad, stage.backward);
+      const Time work = (stage.forward + backward) * problem_.microbatches;
+      least.first = std::max(least.first, work);
+      least.second = std::max(least.second, begins[s] + work);
+    }
+    if (!for_span_) std::swap(least.first, least.second);
+    return least;
   }
 
   // Stashes that fit into the limit.
@@ -225,6 +262,7 @@ class Search {
   Problem one_step_;
   Lists best_;
   std::optional<std::pair<Time, Time>> found_;
+  std::pair<Time, Time> bound_;
   std::optional<bool> shared_;
 };
 

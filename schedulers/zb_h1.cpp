@@ -4,7 +4,10 @@
 // For I ≥ F and W ≤ F each device is idle for (p-1)(F+I-W), where 1F1B's are for (p-1)(F+I+W).
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+//   0 |0123   aA4bB5cC6dD7eEfFgGhH
+//   1 | 012  a3bA4cB5dC6eD7fEgFhGH
+//   2 |  01 a2b3cA4dB5eC6fD7gEhFGH
+//   3 |   0a1b2c3dA4eB5fC6gD7hEFGH
 #include <algorithm>
 
 #include "schedulers/order.hpp"

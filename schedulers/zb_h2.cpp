@@ -5,7 +5,10 @@
 // another; steps that follow each other close the gaps, since none waits for all others.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+//   0 |0123456aA7bBcCdDeEfFgGhH
+//   1 | 01234a5b6cA7dBeCfDgEhFGH
+//   2 |  012a3b4c5d6eA7fBgChDEFGH
+//   3 |   0a1b2c3d4e5f6gA7hBCDEFGH
 #include <algorithm>
 
 #include "schedulers/order.hpp"

@@ -4,7 +4,10 @@
 // first device holds. A chunk counts until its W has ended. W fills what F and I leave.
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
-//   0 |
+//   0 |01234560aA1bB2cC3daD7A4ebEB5fcFC6gdGD7heHfEgFhGH
+//   1 | 01234051aA2bB3caC6A4dbD7B5ecEC6fdFD7gehfGgEhHFGH
+//   2 |  01203142aA3baB5A4cbC6B5dcD7C6edED7fegfhgFhEGFHGH
+//   3 |   00112233aaA4A4bbB5B5ccC6C6ddD7D7eeffgghhEEFFGGHH
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
