@@ -1,8 +1,13 @@
 #include "schedulers/building_block.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "schedulers/priorities.hpp"
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -21,7 +26,13 @@ int devices_of(const Problem& problem) { return problem.placement.stages() / 2; 
 
 }  // namespace
 
-Placement v_placement(int devices) {
+Placement v_placement(std::string_view schedule, int devices) {
+  if (devices > max_stages / 2) {
+    throw UsageError(
+        fmt::format("{}: {} devices make {} stages, two a device, but {} are the most; "
+                    "take {} devices",
+                    schedule, devices, 2 * std::int64_t{devices}, max_stages, max_stages / 2));
+  }
   Placement placement;
   for (int s = 0; s < 2 * devices; ++s) {
     StagePlace place;
@@ -113,17 +124,12 @@ std::vector<std::vector<Op>> zb_v_plan(const Problem& problem) {
   return plan;
 }
 
-Program best_of_plans(const Problem& problem, const std::string& name,
-                      const std::vector<std::vector<std::vector<Op>>>& plans,
-                      const StashLimit& limit) {
+std::vector<std::vector<Op>> best_of_plans(const Problem& problem,
+                                           const std::vector<std::vector<std::vector<Op>>>& plans,
+                                           const StashLimit& limit) {
   const int p = devices_of(problem);
   ListRules rules;
-  rules.rank = [](OpKind kind, int stage, std::uint32_t m) {
-    // Backwards first, the older micro-batch before the younger, forwards of the second chunk
-    // before the first's.
-    const std::int64_t forward = kind == OpKind::forward ? 1 : 0;
-    return (forward << 60) + (std::int64_t{m} << 20) - stage;
-  };
+  rules.rank = backward_first();
   std::optional<ListOutcome> best;
   for (const auto& plan : plans) {
     rules.plan = plan;
@@ -144,7 +150,7 @@ Program best_of_plans(const Problem& problem, const std::string& name,
       }
     }
   }
-  return freeze(problem, name, best->ops);
+  return best->ops;
 }
 
 }  // namespace stageline

@@ -10,15 +10,15 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedulers/list_schedule.hpp"
 
 namespace stageline {
 
-/// Stage s on device min(s, 2p-1-s).
-Placement v_placement(int devices);
+/// Stage s on device min(s, 2p-1-s). Throws UsageError where that is too many stages.
+Placement v_placement(std::string_view schedule, int devices);
 
 /// Slots of F and I of the first micro-batch on a device: first chunk's F, second chunk's F, second
 /// chunk's I, first chunk's I. They differ modulo 6.
@@ -35,10 +35,11 @@ std::vector<std::vector<Op>> block_plan(const Problem& problem,
 /// of a micro-batch each in turn.
 std::vector<std::vector<Op>> zb_v_plan(const Problem& problem);
 
-/// The best, by span and then makespan, of the plans under the limit, each as it is and with devices
-/// that do what is ready once their first chunk's forwards are over.
-Program best_of_plans(const Problem& problem, const std::string& name,
-                      const std::vector<std::vector<std::vector<Op>>>& plans,
-                      const StashLimit& limit);
+/// The best step, by span and then makespan, of the plans under the limit: each as it is and with
+/// devices that do what is ready once their first chunk's forwards are over, W in any gap or in
+/// those it fits.
+std::vector<std::vector<Op>> best_of_plans(const Problem& problem,
+                                           const std::vector<std::vector<std::vector<Op>>>& plans,
+                                           const StashLimit& limit);
 
 }  // namespace stageline

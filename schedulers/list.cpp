@@ -32,11 +32,10 @@
 //   1 | 0011 aaaabbbb2233 ccccdddd44   eeee
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <vector>
 
 #include "schedulers/list_schedule.hpp"
+#include "schedulers/priorities.hpp"
 #include "schedulers/scheduler.hpp"
 #include "schedulers/stash_limit.hpp"
 #include "sim/errors.hpp"
@@ -48,7 +47,8 @@ constexpr Knob knobs[] = {
     {"priority", "backward_first|forward_first|critical_path", "backward_first",
      "what a device does first of all that is ready"},
     {"limit", limit_values, "memory",
-     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room for"},
+     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
+     "for"},
     {"split", "yes|no", "yes", "I and W apart; or B, both in one"},
     {"placement", "straight|looped|v", "straight", "one stage a device, or several"},
     {"chunks", "auto or a whole number", "auto",
@@ -63,8 +63,8 @@ int chunks_of(const Knobs& knobs) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, chunks);
   if (error != std::errc{} || rest != end || chunks < 1 || chunks > max_stages) {
-    throw UsageError(fmt::format("list: chunks is auto or a whole number from 1 to {} (it is \"{}\")",
-                                 max_stages, text));
+    throw UsageError(fmt::format(
+        "list: chunks is auto or a whole number from 1 to {} (it is \"{}\")", max_stages, text));
   }
   if (straight && chunks != 1) {
     throw UsageError(fmt::format(
@@ -79,9 +79,10 @@ Placement place(int devices, const Knobs& knobs) {
   read_limit("list", knobs.at("limit"), devices);
   const int chunks = chunks_of(knobs);
   if (std::int64_t{devices} * chunks > max_stages) {
-    throw UsageError(fmt::format("list: {} chunks on {} devices are more than {} stages; the most "
-                                 "is chunks={}",
-                                 chunks, devices, max_stages, max_stages / devices));
+    throw UsageError(
+        fmt::format("list: {} chunks on {} devices are more than {} stages; the most "
+                    "is chunks={}",
+                    chunks, devices, max_stages, max_stages / devices));
   }
   const bool in_a_v = knobs.at("placement") == "v";
   Placement placement;
@@ -95,87 +96,22 @@ Placement place(int devices, const Knobs& knobs) {
   return placement;
 }
 
-// By stage and micro-batch, the longest way from the start of F, and of I or B, to the end of the
-// step: through other stages, or the stage's later micro-batches, which wait for this one.
-// (Messages, which depend on little else, are left out.)
-struct Ways {
-  std::size_t count = 0;  // micro-batches
-  std::vector<std::int64_t> forward;
-  std::vector<std::int64_t> backward;
-};
-Ways ways_of(const Problem& problem, bool split) {
-  const Costs& costs = problem.costs;
-  const auto stages = costs.stage.size();
-  const auto count = static_cast<std::size_t>(problem.microbatches);
-  Ways ways{count, std::vector<std::int64_t>(stages * count),
-            std::vector<std::int64_t>(stages * count)};
-  // Edges lead to later stages: what feeds a stage has its I, and what it feeds its F, before it.
-  const auto longest = [&](std::vector<std::int64_t>& way, std::size_t s,
-                           const std::vector<std::int64_t>& next, std::size_t to) {
-    for (std::size_t m = 0; m < count; ++m) {
-      way[s * count + m] = std::max(way[s * count + m], next[to * count + m]);
-    }
-  };
-  const auto in_turn = [&](std::vector<std::int64_t>& way, std::size_t s, Time each) {
-    for (std::size_t m = count; m-- > 0;) {
-      std::int64_t& here = way[s * count + m];
-      if (m + 1 < count) here = std::max(here, way[s * count + m + 1]);
-      here += each.count();
-    }
-  };
-  std::vector<std::vector<std::size_t>> before(stages);
-  std::vector<std::vector<std::size_t>> after(stages);
-  for (const EdgeCosts& edge : costs.edges) {
-    before[edge.edge.to].push_back(edge.edge.from);
-    after[edge.edge.from].push_back(edge.edge.to);
-  }
-  for (std::size_t s = 0; s < stages; ++s) {
-    const StageCosts& stage = costs.stage[s];
-    for (std::size_t m = 0; split && m < count; ++m) {
-      ways.backward[s * count + m] = stage.weight_grad.count();
-    }
-    for (const std::size_t from : before[s]) longest(ways.backward, s, ways.backward, from);
-    in_turn(ways.backward, s, split ? stage.input_grad : stage.backward);
-  }
-  for (std::size_t s = stages; s-- > 0;) {
-    longest(ways.forward, s, ways.backward, s);
-    for (const std::size_t to : after[s]) longest(ways.forward, s, ways.forward, to);
-    in_turn(ways.forward, s, costs.stage[s].forward);
-  }
-  return ways;
-}
-
-std::function<std::int64_t(OpKind, int, std::uint32_t)> rank_of(const Problem& problem,
-                                                                bool split) {
+Rank rank_of(const Problem& problem, bool split) {
   const std::string& priority = problem.knobs.at("priority");
-  // The kind, the micro-batch, and stages from the last to the first.
-  const auto by_kind = [](std::int64_t kind, int stage, std::uint32_t m) {
-    return (kind << 52) + (std::int64_t{m} << 17) - stage;
-  };
-  if (priority == "forward_first") {
-    return [by_kind](OpKind kind, int stage, std::uint32_t m) {
-      return by_kind(kind == OpKind::forward ? 0 : 1, stage, m);
-    };
-  }
-  if (priority == "critical_path") {
-    return [ways = ways_of(problem, split)](OpKind kind, int stage, std::uint32_t m) {
-      const std::size_t at = static_cast<std::size_t>(stage) * ways.count + m;
-      return -(kind == OpKind::forward ? ways.forward[at] : ways.backward[at]);
-    };
-  }
-  return [by_kind](OpKind kind, int stage, std::uint32_t m) {
-    return by_kind(kind == OpKind::forward ? 1 : 0, stage, m);
-  };
+  if (priority == "forward_first") return forward_first();
+  if (priority == "critical_path") return critical_path_first(problem, split);
+  return backward_first();
 }
 
 Program schedule(const Problem& problem) {
+  const Program blank = blank_program(problem, "list", WeightRule::flush);
   ListRules rules;
   rules.split = problem.knobs.at("split") == "yes";
   rules.rank = rank_of(problem, rules.split);
   const LimitChoice choice =
       read_limit("list", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   return under_limit(problem, choice, [&](const StashLimit& limit) {
-    return freeze(problem, "list", list_schedule(problem, rules, limit).ops);
+    return freeze(blank, list_schedule(problem, rules, limit).ops);
   });
 }
 

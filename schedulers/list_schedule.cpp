@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <functional>
 #include <limits>
 #include <queue>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -41,11 +41,11 @@ struct Stage {
   std::int64_t holds = 0;
   std::int64_t backward_frees = 0;
   std::int64_t weight_frees = 0;
-  std::vector<Way> to;    // forward
-  std::vector<Way> back;  // gradients
+  std::vector<Way> to;          // forward
+  std::vector<Way> back;        // gradients
   std::uint32_t forwards = 0;   // started
   std::uint32_t backwards = 0;  //
-  std::int64_t older = 0;  // held on the device by micro-batches before `forwards`
+  std::int64_t older = 0;       // held on the device by micro-batches before `forwards`
 };
 
 // What an op still waits for, and when the last of it that is known arrives.
@@ -63,7 +63,7 @@ struct Device {
   Time start = never;
   Time free{};
   Time wakes = never;  // its first event
-  Time link{};  // its sends so far are over
+  Time link{};         // its sends so far are over
   Time idle{};
   std::int64_t limit = no_limit;
   std::int64_t used = 0;
@@ -97,7 +97,8 @@ class Run {
       // Nobody has anything to wait for: the plan, or the warm-up, asks for more than the limit
       // allows. What is ready is safe to do.
       if (events_.empty()) {
-        assert(!stuck_);
+        if (stuck_)
+          throw std::logic_error("list_schedule: nothing is ready, and nothing is awaited");
         stuck_ = true;
         for (std::size_t d = 0; d < devices_.size(); ++d) wake(now, static_cast<int>(d));
       }
@@ -184,11 +185,12 @@ class Run {
           "the first backward; the smallest that works is {}",
           device(d).limit, problem.devices[static_cast<std::size_t>(d)], least));
     }
-    throw UsageError(fmt::format(
-        "{} of memory for stashes are too little for {}, which holds one micro-batch of each of its "
-        "stages before the first backward; the smallest that works is {}",
-        print(Bytes{std::max<std::int64_t>(device(d).limit, 0)}),
-        problem.devices[static_cast<std::size_t>(d)], print(Bytes{least})));
+    throw UsageError(
+        fmt::format("{} of memory for stashes are too little for {}, which holds one micro-batch "
+                    "of each of its "
+                    "stages before the first backward; the smallest that works is {}",
+                    print(Bytes{std::max<std::int64_t>(device(d).limit, 0)}),
+                    problem.devices[static_cast<std::size_t>(d)], print(Bytes{least})));
   }
 
   // ---- the limit --------------------------------------------------------------------------------
@@ -443,13 +445,11 @@ ListOutcome list_schedule(const Problem& problem, const ListRules& rules, const 
   return Run(problem, rules, limit).go();
 }
 
-Program freeze(const Problem& problem, std::string schedule,
-               const std::vector<std::vector<Op>>& step) {
-  Program program = blank_program(problem, std::move(schedule), WeightRule::flush);
+Program freeze(Program program, const std::vector<std::vector<Op>>& step) {
   for (std::size_t d = 0; d < step.size(); ++d) {
-    program.ops[d].reserve(step[d].size() * static_cast<std::size_t>(problem.steps));
-    for (int k = 0; k < problem.steps; ++k) {
-      const auto first = static_cast<std::uint32_t>(k * problem.microbatches);
+    program.ops[d].reserve(step[d].size() * static_cast<std::size_t>(program.steps));
+    for (int k = 0; k < program.steps; ++k) {
+      const auto first = static_cast<std::uint32_t>(k * program.microbatches);
       for (Op op : step[d]) {
         op.microbatch += first;
         program.ops[d].push_back(op);

@@ -16,7 +16,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "sim/problem.hpp"
@@ -39,10 +38,12 @@ StashLimit stash_limit(const Problem& problem, std::int64_t stashes);
 /// The smallest limit that works for a device: one micro-batch through all its stages.
 std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, int device);
 
+/// Of an op; the smaller goes first.
+using Rank = std::function<std::int64_t(OpKind, int stage, std::uint32_t microbatch)>;
+
 /// How a device chooses. Kinds are F and I, or F and B where `split` is off.
 struct ListRules {
-  /// Smaller goes first.
-  std::function<std::int64_t(OpKind, int stage, std::uint32_t microbatch)> rank;
+  Rank rank;
   bool split = true;  // I and W apart; off: B
   /// By device, F and I (or B) of one step in the order to do them in; empty: by rank alone. A
   /// device waits for what is next in its plan (doing W meanwhile) unless it is past
@@ -72,8 +73,7 @@ struct ListOutcome {
 /// O(ops · (log devices + stages on a device)); with a limit, times the stages on a device.
 ListOutcome list_schedule(const Problem& problem, const ListRules& rules, const StashLimit& limit);
 
-/// The program that repeats a step's lists problem.steps times.
-Program freeze(const Problem& problem, std::string schedule,
-               const std::vector<std::vector<Op>>& step);
+/// The blank program with a step's lists, repeated for each of its steps.
+Program freeze(Program program, const std::vector<std::vector<Op>>& step);
 
 }  // namespace stageline

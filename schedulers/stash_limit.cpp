@@ -28,6 +28,17 @@ Bytes standing(const Problem& problem, int device) {
   return sum + workspace;
 }
 
+void check_room(const Problem& problem, const StashLimit& limit, int device) {
+  const auto d = static_cast<std::size_t>(device);
+  const std::int64_t lacks = smallest_limit(problem, limit.unit, device) - limit.most[d];
+  if (lacks <= 0) return;
+  const Bytes memory = problem.memory[d].value_or(Bytes{});
+  throw UsageError(fmt::format(
+      "limit=memory: {} has {}, too little for its weights, gradients, optimizer state, workspace "
+      "and messages beside one micro-batch's stash; the smallest that works is about {}",
+      problem.devices[d], print(memory), print(memory + Bytes{lacks})));
+}
+
 Program by_memory(const Problem& problem, const std::function<Program(const StashLimit&)>& make) {
   StashLimit limit{StashLimit::Unit::bytes, {}};
   const auto known = [&](std::size_t d) {
@@ -36,13 +47,16 @@ Program by_memory(const Problem& problem, const std::function<Program(const Stas
   for (std::size_t d = 0; d < problem.devices.size(); ++d) {
     limit.most.push_back(-1);
     if (!known(d)) continue;
-    const Bytes rest = *problem.memory[d] - standing(problem, static_cast<int>(d));
-    limit.most[d] = std::max<std::int64_t>(rest.count, 0);
+    limit.most[d] = (*problem.memory[d] - standing(problem, static_cast<int>(d))).count;
+    if (limit.most[d] < 0) check_room(problem, limit, static_cast<int>(d));
   }
   if (std::all_of(limit.most.begin(), limit.most.end(), [](auto most) { return most < 0; })) {
     return make({});
   }
   for (int i = 0; i < most_tries; ++i) {
+    for (std::size_t d = 0; d < limit.most.size(); ++d) {
+      if (known(d)) check_room(problem, limit, static_cast<int>(d));
+    }
     Program program = make(limit);
     const Program whole = complete(program, problem.costs);
     const TaskGraph graph = compile(whole, problem.costs);
@@ -53,13 +67,17 @@ Program by_memory(const Problem& problem, const std::function<Program(const Stas
       if (!known(d) || memory.device[d].peak <= *problem.memory[d]) continue;
       fits = false;
       const Bytes over = memory.device[d].peak - *problem.memory[d];
-      limit.most[d] = std::max<std::int64_t>(limit.most[d] - over.count, 0);
+      limit.most[d] -= over.count;
+      if (limit.most[d] < 0) check_room(problem, limit, static_cast<int>(d));
     }
     if (fits) return program;
   }
+  // Not seen: every try takes at least a byte away, and mostly all that was too much.
   throw UsageError(
-      "limit=memory: with the messages under way, no order was found that fits the devices' memory; "
-      "give a limit in stashes, such as limit=p, to see by how much it does not");
+      fmt::format("limit=memory: after {} tries the messages under way still take more than the "
+                  "devices' memory "
+                  "has beside the stashes; give a limit in stashes, such as limit=p",
+                  most_tries));
 }
 
 }  // namespace

@@ -9,19 +9,22 @@
 //   1 | 012  0 1aA32bBa4A3cCb5B4dDc6C5eEd7D6fFegE7GfhgFHGhH
 //   2 |  01 0 12 a2A3abA3B4bcB4C5cdC5D6deD6E7efE7gfFghGFhGHH
 //   3 |   0011  22aaA3A3bbB4B4ccC5C5ddD6D6eeE7E7ffggFFhhGGHH
+#include <utility>
+
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {
 namespace {
 
-Placement place(int devices, const Knobs&) { return v_placement(devices); }
+Placement place(int devices, const Knobs&) { return v_placement("v_half", devices); }
 
 Program schedule(const Problem& problem) {
+  Program program = blank_program(problem, "v_half", WeightRule::flush);
   const int p = problem.placement.stages() / 2;
-  return best_of_plans(problem, "v_half",
-                       {block_plan(problem, v_half_slots, 0), block_plan(problem, v_half_slots, 1)},
-                       stash_limit(problem, 2 * ((p + 2) / 2)));
+  const StashLimit limit = stash_limit(problem, 2 * ((p + 2) / 2));
+  const auto plan = [&](int early) { return block_plan(problem, v_half_slots, early); };
+  return freeze(std::move(program), best_of_plans(problem, {plan(0), plan(1)}, limit));
 }
 
 }  // namespace

@@ -8,19 +8,22 @@
 //   1 | 0    01 aA 12abAB23bcBC34cdCD45deDE56efEF67fgFG7 ghGH  hH
 //   2 |  0  0  1 a1Aa2Ab2Bb3Bc3Cc4Cd4Dd5De5Ee6Ef6Ff7Fg7GgG hH hH
 //   3 |   00    11aaAA22bbBB33ccCC44ddDD55eeEE66ffFF77ggGG  hhHH
+#include <utility>
+
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {
 namespace {
 
-Placement place(int devices, const Knobs&) { return v_placement(devices); }
+Placement place(int devices, const Knobs&) { return v_placement("v_min", devices); }
 
 Program schedule(const Problem& problem) {
+  Program program = blank_program(problem, "v_min", WeightRule::flush);
   const int p = problem.placement.stages() / 2;
-  return best_of_plans(problem, "v_min",
-                       {block_plan(problem, v_min_slots, 0), block_plan(problem, v_min_slots, 1)},
-                       stash_limit(problem, 2 * ((p + 4) / 3)));
+  const StashLimit limit = stash_limit(problem, 2 * ((p + 4) / 3));
+  const auto plan = [&](int early) { return block_plan(problem, v_min_slots, early); };
+  return freeze(std::move(program), best_of_plans(problem, {plan(0), plan(1)}, limit));
 }
 
 }  // namespace

@@ -1,5 +1,16 @@
-// Automatic zero bubble (Qi et al. 2023, arXiv 2401.10241, section 3): an order for the given times
-// of F, I, W and messages, stage by stage, under a limit of stashes or bytes.
+// A zero-bubble order for the costs at hand (after the automatic scheduler of Qi et al. 2023,
+// "Zero Bubble Pipeline Parallelism", arXiv 2401.10241, section 3): times of F, I, W and messages
+// stage by stage, under a limit of stashes or bytes on each device. Tried, each in the simulator's
+// time, are
+//
+//   ZB-H1, ZB-H2 and 1F1B, where the limit lets them be: so none of them is ever better
+//   the list scheduler's orders: I first or by the critical path; with a device's forwards ahead of
+//   its backwards bounded, or a number of them awaited before its first I (as ZB-H1, ZB-H2, or as
+//   many as fit before a gradient can arrive); W in any gap, in gaps that fit it, or so that
+//   all devices idle alike
+//   of the best of these, other counts, a device at a time, until none helps
+//
+// and the one with the shortest device span is kept, then of these the one that ends first.
 //
 // figure: stages 4, microbatches 8, F 2, I 3, W 1
 //   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH
@@ -8,15 +19,16 @@
 //   3 |      00aaa11bbb22ccc33dddA44eeeB55fffC66gggD77hhhEFGH
 //
 // figure: stages 4, microbatches 8, F 1/2/1/1, I 2, W 1, limit 2p
-//   0 |0123456      aaA7bbB ccC  ddDeeEffFggGhhH
-//   1 | 0011223344aa55bb66ccA77ddBeeCffDggEhhFGH
-//   2 |   0 1 2aa3bb4cc5dd6eeA 7ffBggChhDEFGH
+//   0 |01234567   aaA bbB ccC ddD eeffgghhEFGH
+//   1 | 00112233aa44bb55cc66dd77eeffgghhABCDEFGH
+//   2 |   0 1 aa2bb3cc4dd5ee6ffA7ggBhhCDEFGH
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
 #include <algorithm>
 #include <optional>
 #include <tuple>
 
 #include "schedulers/list_schedule.hpp"
+#include "schedulers/priorities.hpp"
 #include "schedulers/scheduler.hpp"
 #include "schedulers/stash_limit.hpp"
 #include "sim/engine.hpp"
@@ -27,7 +39,8 @@ namespace {
 
 constexpr Knob knobs[] = {
     {"limit", limit_values, "p",
-     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room for"},
+     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
+     "for"},
     {"goal", "span|makespan", "span",
      "shorten the longest device span, which is the pace of steps that follow each other; or the "
      "time of one step"},
@@ -37,6 +50,9 @@ Placement place(int devices, const Knobs& knobs) {
   read_limit("zb_auto", knobs.at("limit"), devices);
   return straight_placement(devices);
 }
+
+// Forwards in all orders tried, after which the search ends: a second or so.
+constexpr std::int64_t most_forwards_tried = 4'000'000;
 
 using Lists = std::vector<std::vector<Op>>;
 using WarmUp = std::vector<int>;  // by device: forwards before the first I
@@ -77,12 +93,12 @@ class Search {
  public:
   Search(const Problem& problem, const StashLimit& limit)
       : problem_(problem), limit_(limit), for_span_(problem.knobs.at("goal") == "span") {
-    one_step_ = problem;
-    one_step_.steps = 1;
+    blank_ = blank_program(problem, "zb_auto", WeightRule::flush);
+    blank_.steps = 1;
     bound_ = least_times();
   }
 
-  Program best() {
+  Lists best() {
     const int p = problem_.placement.stages();
     const auto by_distance = [&](int factor, int less) {
       WarmUp counts;
@@ -100,28 +116,29 @@ class Search {
         warm_ups.push_back(counts);
       }
     }
-    for (const WarmUp& warm_up : warm_ups) {
-      for (const bool capped : {false, true}) {
-        for (const bool wait : {false, true}) {
-          ListRules rules;
-          rules.rank = [](OpKind kind, int, std::uint32_t m) {
-            return (kind == OpKind::forward ? std::int64_t{1} << 40 : 0) + m;
-          };
-          if (capped) rules.ahead = warm_up;
-          if (wait) rules.warm_up = warm_up;
-          if (!capped && !wait && &warm_up != &warm_ups[0]) continue;
-          for (const int fill : {0, 50, 100}) {
-            for (const bool even : {false, true}) {
-              if ((even && fill == 0) || found_ == bound_) continue;
-              rules.fill = fill;
-              rules.even_idle = even;
-              try_rules(rules);
-            }
-          }
+    const Rank ranks[] = {backward_first(), critical_path_first(problem_, true)};
+    for (const auto& [fill, even] :
+         {std::pair(0, false), std::pair(100, false), std::pair(50, true), std::pair(50, false),
+          std::pair(100, true)}) {
+      for (const Rank& rank : ranks) {
+        ListRules rules;
+        rules.rank = rank;
+        rules.fill = fill;
+        rules.even_idle = even;
+        try_rules(rules);
+        for (const WarmUp& warm_up : warm_ups) {
+          rules.ahead = warm_up;
+          rules.warm_up = {};
+          try_rules(rules);
+          rules.warm_up = warm_up;
+          try_rules(rules);
+          rules.ahead = {};
+          try_rules(rules);
         }
       }
     }
-    return freeze(problem_, "zb_auto", best_);
+    improve();
+    return std::move(best_);
   }
 
  private:
@@ -183,8 +200,7 @@ class Search {
       least.first = std::max(least.first, work);
       least.second = std::max(least.second, begins[s] + work);
     }
-    if (!for_span_) std::swap(least.first, least.second);
-    return least;
+    return keyed(least);
   }
 
   // Stashes that fit into the limit.
@@ -221,20 +237,48 @@ class Search {
     keep(lists, simulated(lists));
   }
 
-  void try_rules(const ListRules& rules) {
-    ListOutcome outcome = list_schedule(one_step_, rules, limit_);
+  // One device's counts at a time, up or down, as long as it helps.
+  void improve() {
+    bool better = best_rules_.has_value();
+    while (better) {
+      better = false;
+      for (std::size_t d = 0; d < problem_.devices.size(); ++d) {
+        for (const int change : {-1, +1}) {
+          for (std::vector<int> ListRules::*counts : {&ListRules::ahead, &ListRules::warm_up}) {
+            ListRules rules = *best_rules_;
+            if ((rules.*counts).empty()) continue;
+            int& count = (rules.*counts)[d];
+            count = std::max(1, count + change);
+            better = try_rules(rules) || better;
+          }
+        }
+      }
+    }
+  }
+
+  // Whether they are better than the best rules so far.
+  bool try_rules(const ListRules& rules) {
+    if (found_ == bound_ || (found_ && left_ <= 0)) return false;
+    ListOutcome outcome = list_schedule(problem_, rules, limit_);
     if (!shared_) {
-      const Program program = freeze(one_step_, "", outcome.ops);
-      shared_ = shares_resources(compile(add_transfers(program), problem_.costs));
+      shared_ =
+          shares_resources(compile(add_transfers(freeze(blank_, outcome.ops)), problem_.costs));
     }
     // Without shared links the list scheduler's times are the simulator's.
-    const auto times = *shared_ ? simulated(outcome.ops) : std::pair(outcome.span, outcome.makespan);
+    const auto times =
+        *shared_ ? simulated(outcome.ops) : std::pair(outcome.span, outcome.makespan);
+    left_ -= static_cast<std::int64_t>(problem_.costs.stage.size()) * problem_.microbatches;
     keep(outcome.ops, times);
+    const auto key = keyed(times);
+    if (best_rules_ && key >= best_of_rules_) return false;
+    best_rules_ = rules;
+    best_of_rules_ = key;
+    return true;
   }
 
   // Longest device span and makespan.
   std::pair<Time, Time> simulated(const Lists& lists) const {
-    const Program program = add_transfers(freeze(one_step_, "", lists));
+    const Program program = add_transfers(freeze(blank_, lists));
     const TaskGraph graph = compile(program, problem_.costs);
     const TaskTimes times = simulate(graph);
     Time span{};
@@ -250,27 +294,38 @@ class Search {
   }
 
   void keep(const Lists& lists, std::pair<Time, Time> times) {
-    if (!for_span_) std::swap(times.first, times.second);
-    if (found_ && times >= *found_) return;
-    found_ = times;
+    const auto key = keyed(times);
+    if (found_ && key >= *found_) return;
+    found_ = key;
     best_ = lists;
+  }
+
+  // What is to be short goes first.
+  std::pair<Time, Time> keyed(std::pair<Time, Time> times) const {
+    if (!for_span_) std::swap(times.first, times.second);
+    return times;
   }
 
   const Problem& problem_;
   const StashLimit& limit_;
   bool for_span_;
-  Problem one_step_;
+  Program blank_;  // of one step
   Lists best_;
+  std::optional<ListRules> best_rules_;
+  std::pair<Time, Time> best_of_rules_;
+  std::int64_t left_ = most_forwards_tried;
   std::optional<std::pair<Time, Time>> found_;
   std::pair<Time, Time> bound_;
   std::optional<bool> shared_;
 };
 
 Program schedule(const Problem& problem) {
-  const LimitChoice choice = read_limit("zb_auto", problem.knobs.at("limit"),
-                                        static_cast<int>(problem.devices.size()));
-  return under_limit(problem, choice,
-                     [&](const StashLimit& limit) { return Search(problem, limit).best(); });
+  const LimitChoice choice =
+      read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
+  const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
+  return under_limit(problem, choice, [&](const StashLimit& limit) {
+    return freeze(blank, Search(problem, limit).best());
+  });
 }
 
 }  // namespace

@@ -8,17 +8,20 @@
 //   1 | 01234051aA2bB3caC6A4dbD7B5ecEC6fdFD7gehfGgEhHFGH
 //   2 |  01203142aA3baB5A4cbC6B5dcD7C6edED7fegfhgFhEGFHGH
 //   3 |   00112233aaA4A4bbB5B5ccC6C6ddD7D7eeffgghhEEFFGGHH
+#include <utility>
+
 #include "schedulers/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {
 namespace {
 
-Placement place(int devices, const Knobs&) { return v_placement(devices); }
+Placement place(int devices, const Knobs&) { return v_placement("zb_v", devices); }
 
 Program schedule(const Problem& problem) {
-  return best_of_plans(problem, "zb_v", {zb_v_plan(problem)},
-                       stash_limit(problem, problem.placement.stages()));
+  Program program = blank_program(problem, "zb_v", WeightRule::flush);
+  const StashLimit limit = stash_limit(problem, problem.placement.stages());
+  return freeze(std::move(program), best_of_plans(problem, {zb_v_plan(problem)}, limit));
 }
 
 }  // namespace

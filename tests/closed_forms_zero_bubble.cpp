@@ -85,8 +85,7 @@ TEST_CASE("ZB-H2 leaves max(0, (p-1)(F+I-2W)) inside a device's span, with W ≤
         CAPTURE(text(size));
         const Ran ran = run("zb_h2", size);
         const Metrics metrics = metrics_of(ran.program, ran.graph, ran.times);
-        CHECK(longest_span(ran) ==
-              Time{m * (F + I + W) + std::max(0, (p - 1) * (F + I - 2 * W))});
+        CHECK(longest_span(ran) == Time{m * (F + I + W) + std::max(0, (p - 1) * (F + I - 2 * W))});
         if (F == I && I == W) CHECK(metrics.makespan == Time{m * (F + I + W) + (p - 1) * F});
       }
     }
@@ -96,7 +95,8 @@ TEST_CASE("ZB-H2 leaves max(0, (p-1)(F+I-2W)) inside a device's span, with W ≤
 TEST_CASE("ZB-H1 holds p stashes on every device, ZB-H2 2p-1") {
   for (int p = 1; p <= 10; ++p) {
     for (const int m : {1, 2, p, 2 * p, 5 * p}) {
-      for (const auto& [F, I, W] : {std::tuple(1, 1, 1), std::tuple(3, 8, 5), std::tuple(7, 2, 9)}) {
+      for (const auto& [F, I, W] :
+           {std::tuple(1, 1, 1), std::tuple(3, 8, 5), std::tuple(7, 2, 9)}) {
         const Size size{p, m, F, I, W};
         CAPTURE(text(size));
         const auto all = [&](int most) {
@@ -112,8 +112,10 @@ TEST_CASE("ZB-H1 holds p stashes on every device, ZB-H2 2p-1") {
 TEST_CASE("zb_auto finds what the zero-bubble scheduler finds, or better") {
   // Measured by running the public one: F = I = W = 10.
   const std::tuple<int, int, int, int, int> figures[] = {
-      {4, 12, 390, 360, 366},     {8, 24, 790, 720, 728},     //
-      {8, 64, 1990, 1920, 1928}, {16, 64, 2070, 1920, 1940},
+      {4, 12, 390, 360, 366},
+      {8, 24, 790, 720, 728},  //
+      {8, 64, 1990, 1920, 1928},
+      {16, 64, 2070, 1920, 1940},
   };
   for (const auto& [p, m, one, two, with_messages] : figures) {
     CAPTURE(p);
@@ -171,8 +173,8 @@ TEST_CASE("zb_auto keeps any limit from one stash, and more memory does not make
   }
   Time before = Time::max();
   for (int limit = 1; limit <= 16; ++limit) {
-    const Time span = longest_span(
-        run("zb_auto:limit=" + std::to_string(limit), {8, 24, 10, 10, 10}));
+    const Time span =
+        longest_span(run("zb_auto:limit=" + std::to_string(limit), {8, 24, 10, 10, 10}));
     CHECK(span <= before);
     before = span;
   }
