@@ -1,29 +1,15 @@
 #include "schedulers/list_schedule.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <queue>
 #include <stdexcept>
 #include <utility>
 
-#include "sim/errors.hpp"
-
 namespace stageline {
 namespace {
 
-constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr Time never = Time::max();
-
-int device_of_stage(const Problem& problem, int stage) {
-  return problem.placement.stage[static_cast<std::size_t>(stage)].replicas[0];
-}
-
-std::int64_t held_by(const StageCosts& stage, StashLimit::Unit unit) {
-  return unit == StashLimit::Unit::stashes ? 1 : stage.stash().count;
-}
 
 // What a stage's F gives to, or its I to, another stage, and how long it is on its way.
 struct Way {
@@ -36,16 +22,12 @@ struct Way {
 struct Stage {
   int device = 0;
   Time forward{};
-  Time backward{};  // I, or B
-  Time weight{};    // W
-  std::int64_t holds = 0;
-  std::int64_t backward_frees = 0;
-  std::int64_t weight_frees = 0;
+  Time backward{};              // I, or B
+  Time weight{};                // W
   std::vector<Way> to;          // forward
   std::vector<Way> back;        // gradients
   std::uint32_t forwards = 0;   // started
   std::uint32_t backwards = 0;  //
-  std::int64_t older = 0;       // held on the device by micro-batches before `forwards`
 };
 
 // What an op still waits for, and when the last of it that is known arrives.
@@ -65,27 +47,20 @@ struct Device {
   Time wakes = never;  // its first event
   Time link{};         // its sends so far are over
   Time idle{};
-  std::int64_t limit = no_limit;
-  std::int64_t used = 0;
   int ahead = 0;  // F's without I
   int forwards = 0;
-  std::vector<std::int64_t> held;  // by micro-batch
 };
 
 class Run {
  public:
   Run(const Problem& problem, const ListRules& rules, const StashLimit& limit)
-      : rules_(rules), count_(static_cast<std::uint32_t>(problem.microbatches)) {
-    read_stages(problem, limit.unit);
+      : rules_(rules),
+        bank_(problem, limit, rules.split),
+        count_(static_cast<std::uint32_t>(problem.microbatches)) {
+    read_stages(problem);
     devices_.resize(problem.devices.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       device(stages_[s].device).stages.push_back(static_cast<int>(s));
-    }
-    for (std::size_t d = 0; d < devices_.size(); ++d) {
-      devices_[d].held.assign(devices_[d].stages.empty() ? 0 : count_, 0);
-      if (d >= limit.most.size() || limit.most[d] < 0) continue;
-      devices_[d].limit = limit.most[d];
-      check_limit(problem, limit.unit, static_cast<int>(d));
     }
   }
 
@@ -98,7 +73,7 @@ class Run {
       // allows. What is ready is safe to do.
       if (events_.empty()) {
         if (stuck_)
-          throw std::logic_error("list_schedule: nothing is ready, and nothing is awaited");
+          throw std::logic_error("a list schedule has nothing ready and nothing under way");
         stuck_ = true;
         for (std::size_t d = 0; d < devices_.size(); ++d) wake(now, static_cast<int>(d));
       }
@@ -133,19 +108,15 @@ class Run {
     events_.push({at, d});
   }
 
-  void read_stages(const Problem& problem, StashLimit::Unit unit) {
+  void read_stages(const Problem& problem) {
     const Costs& costs = problem.costs;
     for (int s = 0; s < problem.placement.stages(); ++s) {
       const StageCosts& from = costs.stage[static_cast<std::size_t>(s)];
       Stage to;
-      to.device = device_of_stage(problem, s);
+      to.device = problem.placement.stage[static_cast<std::size_t>(s)].replicas[0];
       to.forward = from.forward;
       to.backward = rules_.split ? from.input_grad : from.backward;
       to.weight = from.weight_grad;
-      to.holds = held_by(from, unit);
-      const bool parts = rules_.split && unit == StashLimit::Unit::bytes;
-      to.backward_frees = parts ? from.stash_input_grad.count : rules_.split ? 0 : to.holds;
-      to.weight_frees = to.holds - to.backward_frees;
       stages_.push_back(to);
     }
     std::vector<int> before(stages_.size());
@@ -176,69 +147,6 @@ class Run {
     }
   }
 
-  void check_limit(const Problem& problem, StashLimit::Unit unit, int d) {
-    const std::int64_t least = smallest_limit(problem, unit, d);
-    if (device(d).limit >= least) return;
-    if (unit == StashLimit::Unit::stashes) {
-      throw UsageError(fmt::format(
-          "a limit of {} stashes is too small for {}, which holds one of each of its stages before "
-          "the first backward; the smallest that works is {}",
-          device(d).limit, problem.devices[static_cast<std::size_t>(d)], least));
-    }
-    throw UsageError(
-        fmt::format("{} of memory for stashes are too little for {}, which holds one micro-batch "
-                    "of each of its "
-                    "stages before the first backward; the smallest that works is {}",
-                    print(Bytes{std::max<std::int64_t>(device(d).limit, 0)}),
-                    problem.devices[static_cast<std::size_t>(d)], print(Bytes{least})));
-  }
-
-  // ---- the limit --------------------------------------------------------------------------------
-
-  // The banker's rule. Held on the device by those before a stage's next micro-batch comes free in
-  // time; what that micro-batch lacks here must fit into it and what is free.
-  bool fits(Device& here, int s) {
-    const Stage& chosen = stage(s);
-    const std::uint32_t m = chosen.forwards;
-    const std::int64_t used = here.used + chosen.holds;
-    if (used > here.limit) return false;
-    if (here.limit == no_limit || here.stages.size() == 1) return true;
-    const auto next = [&](int i) { return stage(i).forwards + (i == s ? 1 : 0); };
-    for (const int j : here.stages) {
-      const std::uint32_t waiting = next(j);
-      if (waiting >= count_) continue;
-      std::int64_t lacks = 0;
-      for (const int i : here.stages) {
-        if (next(i) <= waiting) lacks += stage(i).holds;
-      }
-      std::int64_t comes_free = stage(j).older;
-      if (j == s) comes_free += here.held[m];
-      if (m < waiting) comes_free += chosen.holds;
-      if (here.limit - used + comes_free < lacks) return false;
-    }
-    return true;
-  }
-
-  void hold(Device& here, int s, std::uint32_t m) {
-    const std::int64_t bytes = stage(s).holds;
-    here.used += bytes;
-    here.held[m] += bytes;
-    for (const int j : here.stages) {
-      if (j != s && m < stage(j).forwards) stage(j).older += bytes;
-    }
-    stage(s).older += here.held[m];
-    ++stage(s).forwards;
-  }
-
-  void release(Device& here, std::uint32_t m, std::int64_t bytes) {
-    if (bytes == 0) return;
-    here.used -= bytes;
-    here.held[m] -= bytes;
-    for (const int j : here.stages) {
-      if (m < stage(j).forwards) stage(j).older -= bytes;
-    }
-  }
-
   // ---- one device's turn ------------------------------------------------------------------------
 
   struct Choice {
@@ -248,7 +156,7 @@ class Run {
     Time arrives = never;  // of those that are not there yet, the first
   };
 
-  void look_at(Device& here, Op op, Time now, bool by_rank, Choice& choice) {
+  void look_at(Op op, Time now, bool by_rank, Choice& choice) {
     const int s = op.stage;
     const bool forward = op.kind == OpKind::forward;
     const Inputs& inputs =
@@ -257,12 +165,12 @@ class Run {
     const bool there = inputs.ready <= now;
     if (!there && inputs.ready >= choice.arrives) return;
     if (!there) {
-      if (!forward || fits(here, s)) choice.arrives = inputs.ready;
+      if (!forward || bank_.fits(s)) choice.arrives = inputs.ready;
       return;
     }
     const std::int64_t rank = by_rank ? rules_.rank(op.kind, s, op.microbatch) : 0;
     if (choice.found && rank >= choice.rank) return;
-    if (forward && !fits(here, s)) return;
+    if (forward && !bank_.fits(s)) return;
     choice.op = op;
     choice.found = true;
     choice.rank = rank;
@@ -285,10 +193,10 @@ class Run {
     for (const int s : here.stages) {
       Stage& one = stage(s);
       if (one.backwards < one.forwards && !warming) {
-        look_at(here, op_of(backward_kind(), s, one.backwards), now, true, choice);
+        look_at(op_of(backward_kind(), s, one.backwards), now, true, choice);
       }
       if (one.forwards < count_ && !held_back) {
-        look_at(here, op_of(OpKind::forward, s, one.forwards), now, true, choice);
+        look_at(op_of(OpKind::forward, s, one.forwards), now, true, choice);
       }
     }
     return choice;
@@ -307,7 +215,7 @@ class Run {
     const Stage& next = stage(plan[here.at].stage);
     const bool forward = plan[here.at].kind == OpKind::forward;
     if (plan[here.at].microbatch == (forward ? next.forwards : next.backwards)) {
-      look_at(here, plan[here.at], now, false, choice);
+      look_at(plan[here.at], now, false, choice);
     }
     const bool loose = stuck_ || (!rules_.loose_from.empty() &&
                                   here.at >= rules_.loose_from[static_cast<std::size_t>(d)]);
@@ -347,21 +255,22 @@ class Run {
     switch (op.kind) {
       case OpKind::forward:
         here.free = now + one.forward;
-        hold(here, op.stage, m);
+        bank_.forward(op.stage);
+        ++one.forwards;
         ++here.ahead;
         ++here.forwards;
         give(here, op.stage, m, here.free, true);
         break;
       case OpKind::weight_grad:
         here.free = now + one.weight;
-        release(here, m, one.weight_frees);
+        bank_.weight(op.stage, m);
         break;
       case OpKind::input_grad:
       case OpKind::backward:
         here.free = now + one.backward;
         ++one.backwards;
         --here.ahead;
-        release(here, m, one.backward_frees);
+        bank_.backward(op.stage, m);
         if (rules_.split) here.weights.push_back(op_of(OpKind::weight_grad, op.stage, m));
         give(here, op.stage, m, here.free, false);
         break;
@@ -415,6 +324,7 @@ class Run {
   }
 
   const ListRules& rules_;
+  StashBank bank_;
   std::uint32_t count_;
   std::vector<Stage> stages_;
   std::vector<Device> devices_;
@@ -427,19 +337,6 @@ class Run {
 };
 
 }  // namespace
-
-StashLimit stash_limit(const Problem& problem, std::int64_t stashes) {
-  return {StashLimit::Unit::stashes, std::vector<std::int64_t>(problem.devices.size(), stashes)};
-}
-
-std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, int device) {
-  std::int64_t sum = 0;
-  for (int s = 0; s < problem.placement.stages(); ++s) {
-    if (device_of_stage(problem, s) != device) continue;
-    sum += held_by(problem.costs.stage[static_cast<std::size_t>(s)], unit);
-  }
-  return sum;
-}
 
 ListOutcome list_schedule(const Problem& problem, const ListRules& rules, const StashLimit& limit) {
   return Run(problem, rules, limit).go();

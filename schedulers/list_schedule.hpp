@@ -1,11 +1,7 @@
 // A priority rule run forward in virtual time and frozen into a program: whenever a device is free
 // it takes, of the ops whose inputs have arrived, the one of the least rank; weight gradients fill
-// what is left. A limit on the stashes of each device is kept:
-//
-//      F counts from its start                    I and W free their parts when they end
-//      an F starts only if afterwards every older micro-batch can still get through all stages of
-//      the device, one after another (the banker's rule, Dijkstra 1965, EWD 108, with the
-//      micro-batches in order), so nothing ever waits in a circle
+// what is left. A limit on what each device holds is kept (schedulers/stash_bank.hpp): F counts
+// from its start, I and W free their parts when they end.
 //
 // Each stage takes its micro-batches in order, forwards and backwards. Messages leave a device one
 // after another, as in the simulator; that links may be shared is not looked at: without shared
@@ -18,25 +14,10 @@
 #include <functional>
 #include <vector>
 
+#include "schedulers/stash_bank.hpp"
 #include "sim/problem.hpp"
 
 namespace stageline {
-
-/// What a device may hold at most, by device; no limit where negative.
-struct StashLimit {
-  enum class Unit : std::uint8_t {
-    stashes,  // of one stage and micro-batch; whole until I and W (or B) have ended
-    bytes,    // of stash: I frees what only it reads, W the rest
-  };
-  Unit unit = Unit::stashes;
-  std::vector<std::int64_t> most;
-};
-
-/// The same number of stashes on every device.
-StashLimit stash_limit(const Problem& problem, std::int64_t stashes);
-
-/// The smallest limit that works for a device: one micro-batch through all its stages.
-std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, int device);
 
 /// Of an op; the smaller goes first.
 using Rank = std::function<std::int64_t(OpKind, int stage, std::uint32_t microbatch)>;

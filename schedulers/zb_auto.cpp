@@ -31,6 +31,7 @@
 #include "schedulers/priorities.hpp"
 #include "schedulers/scheduler.hpp"
 #include "schedulers/stash_limit.hpp"
+#include "schedulers/warm_up.hpp"
 #include "sim/engine.hpp"
 #include "sim/passes.hpp"
 
@@ -55,39 +56,6 @@ Placement place(int devices, const Knobs& knobs) {
 constexpr std::int64_t most_forwards_tried = 4'000'000;
 
 using Lists = std::vector<std::vector<Op>>;
-using WarmUp = std::vector<int>;  // by device: forwards before the first I
-
-Op op_of(OpKind kind, std::size_t stage, int m) {
-  Op op;
-  op.kind = kind;
-  op.stage = static_cast<std::uint16_t>(stage);
-  op.microbatch = static_cast<std::uint32_t>(m);
-  return op;
-}
-
-// F and I in turn behind the warm-up, W as late as `most` stashes allow: ZB-H1 where the warm-up is
-// p-r and most is p, ZB-H2 where they are 2(p-r)-1 and 2p-1. With `whole` B, which is 1F1B.
-Lists in_turn(const Problem& problem, const WarmUp& warm_up, std::int64_t most, bool whole) {
-  const int count = problem.microbatches;
-  Lists lists(problem.devices.size());
-  for (std::size_t s = 0; s < warm_up.size(); ++s) {
-    const int ahead = std::min(warm_up[s], count);
-    int weights = 0;
-    for (int i = 0; i < count + ahead - 1; ++i) {
-      if (i < count) lists[s].push_back(op_of(OpKind::forward, s, i));
-      const int back = i - ahead + 1;
-      if (back < 0) continue;
-      lists[s].push_back(op_of(whole ? OpKind::backward : OpKind::input_grad, s, back));
-      if (!whole && back + warm_up[s] >= most) {
-        lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
-      }
-    }
-    while (!whole && weights < count) {
-      lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
-    }
-  }
-  return lists;
-}
 
 class Search {
  public:
@@ -99,22 +67,11 @@ class Search {
   }
 
   Lists best() {
-    const int p = problem_.placement.stages();
-    const auto by_distance = [&](int factor, int less) {
-      WarmUp counts;
-      for (int s = 0; s < p; ++s) counts.push_back(std::max(1, factor * (p - s) - less));
-      return counts;
-    };
-    std::vector<WarmUp> warm_ups{by_distance(1, 0), by_distance(2, 1)};
-    for (const WarmUp& counts : warm_ups) {
-      try_lists(in_turn(problem_, counts, counts[0], false));
-      try_lists(in_turn(problem_, counts, counts[0], true));
-    }
-    for (const bool over : {false, true}) {
-      const WarmUp counts = until_first_backward(over);
-      if (std::find(warm_ups.begin(), warm_ups.end(), counts) == warm_ups.end()) {
-        warm_ups.push_back(counts);
-      }
+    const std::vector<WarmUp> warm_ups = warm_ups_for(problem_, limit_);
+    for (const int factor : {1, 2}) {
+      const WarmUp counts = by_distance(problem_, factor);
+      try_lists(in_turn(problem_, counts, false));
+      try_lists(in_turn(problem_, counts, true));
     }
     const Rank ranks[] = {backward_first(), critical_path_first(problem_, true)};
     for (const auto& [fill, even] :
@@ -142,46 +99,6 @@ class Search {
   }
 
  private:
-  // Forwards that a device has time for before its first I can arrive; `over`: one more rather than
-  // a bubble.
-  WarmUp until_first_backward(bool over) const {
-    const Costs& costs = problem_.costs;
-    const auto p = costs.stage.size();
-    std::vector<Time> way(p);  // of the message from the stage before
-    std::vector<Time> back(p);
-    for (const EdgeCosts& edge : costs.edges) {
-      if (edge.edge.to != edge.edge.from + 1) continue;
-      const Route& there = costs.network.between(edge.edge.from, edge.edge.to);
-      const Route& here = costs.network.between(edge.edge.to, edge.edge.from);
-      way[edge.edge.to] = transfer_time(edge.activation, there.bandwidth) + there.latency;
-      back[edge.edge.from] = transfer_time(edge.gradient, here.bandwidth) + here.latency;
-    }
-    std::vector<Time> first(p);  // F of the first micro-batch ends
-    std::vector<Time> slowest(p);
-    Time at{};
-    Time slow{};
-    for (std::size_t s = 0; s < p; ++s) {
-      at += way[s] + costs.stage[s].forward;
-      slow = std::max({slow, costs.stage[s].forward, Time{1}});
-      first[s] = at;
-      slowest[s] = slow;
-    }
-    WarmUp counts(p, 1);
-    Time arrives = first[p - 1];  // of the gradient
-    for (std::size_t s = p; s-- > 0;) {
-      const Time wait = std::max(arrives - first[s], Time{});
-      std::int64_t more = wait / slowest[s];
-      if (over && wait % slowest[s] != Time{}) ++more;
-      const auto least = s + 1 < p ? std::int64_t{counts[s + 1]} : 1;
-      more = std::min<std::int64_t>(more + 1, problem_.microbatches);
-      more = std::min(more, room(s));
-      counts[s] = static_cast<int>(std::max(more, std::min(least, room(s))));
-      const Time starts = std::max(arrives, first[s] + slowest[s] * (counts[s] - 1));
-      if (s > 0) arrives = starts + costs.stage[s].input_grad + back[s - 1];
-    }
-    return counts;
-  }
-
   // No order has a shorter span than the busiest device's work, nor ends before that work behind
   // the first forward's way there.
   std::pair<Time, Time> least_times() const {
@@ -201,16 +118,6 @@ class Search {
       least.second = std::max(least.second, begins[s] + work);
     }
     return keyed(least);
-  }
-
-  // Stashes that fit into the limit.
-  std::int64_t room(std::size_t s) const {
-    const std::int64_t all = problem_.microbatches;
-    if (s >= limit_.most.size() || limit_.most[s] < 0) return all;
-    const std::int64_t one = limit_.unit == StashLimit::Unit::stashes
-                                 ? 1
-                                 : std::max<std::int64_t>(problem_.costs.stage[s].stash().count, 1);
-    return std::clamp<std::int64_t>(limit_.most[s] / one, 1, all);
   }
 
   bool keeps_limit(const Lists& lists) const {

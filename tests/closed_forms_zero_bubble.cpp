@@ -117,7 +117,11 @@ TEST_CASE("zb_auto finds what the zero-bubble scheduler finds, or better") {
       {8, 64, 1990, 1920, 1928},
       {16, 64, 2070, 1920, 1940},
   };
-  for (const auto& [p, m, one, two, with_messages] : figures) {
+  for (const auto& figure : figures) {
+    const auto [one, two, with_messages] =
+        std::tuple(std::get<2>(figure), std::get<3>(figure), std::get<4>(figure));
+    const int p = std::get<0>(figure);
+    const int m = std::get<1>(figure);
     CAPTURE(p);
     CAPTURE(m);
     const Ran narrow = run("zb_auto:limit=p", {p, m, 10, 10, 10});
@@ -185,7 +189,10 @@ TEST_CASE("zb_auto keeps any limit from one stash, and more memory does not make
 TEST_CASE("ZB-V leaves no bubble in a device's span, V-Half and V-Min the public scheduler's") {
   const std::tuple<int, int, int, int> figures[] = {
       {4, 12, 385, 415}, {8, 24, 805, 855}, {8, 64, 2005, 2055}, {16, 64, 2125, 2215}};
-  for (const auto& [p, m, half, least] : figures) {
+  for (const auto& figure : figures) {
+    const auto [half, least] = std::pair(std::get<2>(figure), std::get<3>(figure));
+    const int p = std::get<0>(figure);
+    const int m = std::get<1>(figure);
     CAPTURE(p);
     CAPTURE(m);
     CHECK(longest_span(run("zb_v", {p, m, 5, 5, 5})) == Time{30 * m});
