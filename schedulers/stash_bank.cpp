@@ -20,8 +20,8 @@ void check_limit(const Problem& problem, const StashLimit& limit, int device) {
   const std::string& name = problem.devices[static_cast<std::size_t>(device)];
   if (limit.unit == StashLimit::Unit::stashes) {
     throw UsageError(fmt::format(
-        "a limit of {} stashes is too small for {}, which holds one of each of its stages before "
-        "the first backward; the smallest that works is {}",
+        "limit={} is too small for {}, which holds a stash of each of its stages before the first "
+        "backward; the smallest that works is {}",
         most, name, least));
   }
   throw UsageError(fmt::format(

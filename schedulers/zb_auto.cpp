@@ -54,6 +54,7 @@ Placement place(int devices, const Knobs& knobs) {
 
 // Forwards in all orders tried, after which the search ends: a second or so.
 constexpr std::int64_t most_forwards_tried = 4'000'000;
+constexpr int simulation_costs = 8;  // times what a list schedule alone does
 
 using Lists = std::vector<std::vector<Op>>;
 
@@ -174,7 +175,8 @@ class Search {
     // Without shared links the list scheduler's times are the simulator's.
     const auto times =
         *shared_ ? simulated(outcome.ops) : std::pair(outcome.span, outcome.makespan);
-    left_ -= static_cast<std::int64_t>(problem_.costs.stage.size()) * problem_.microbatches;
+    left_ -= static_cast<std::int64_t>(problem_.costs.stage.size()) * problem_.microbatches *
+             (*shared_ ? simulation_costs : 1);
     keep(outcome.ops, times);
     const auto key = keyed(times);
     if (best_rules_ && key >= best_of_rules_) return false;

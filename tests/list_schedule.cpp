@@ -164,8 +164,8 @@ TEST_CASE("a limit too small is refused with the smallest that works") {
     return "";
   };
   CHECK(refusal("list:placement=v,limit=1", 2) ==
-        "a limit of 1 stashes is too small for gpu0, which holds one of each of its stages before "
-        "the first backward; the smallest that works is 2");
+        "limit=1 is too small for gpu0, which holds a stash of each of its stages before the first "
+        "backward; the smallest that works is 2");
   CHECK(refusal("list:placement=looped,chunks=3,limit=2", 2).find("smallest that works is 3") !=
         std::string::npos);
   CHECK(refusal("list:placement=v,limit=2", 2).empty());
