@@ -82,11 +82,7 @@ class Run {
       if (device(d).wakes != at) continue;  // it has been woken earlier since
       now = at;
       device(d).wakes = never;
-      if (device(d).free > at) {
-        wake(device(d).free, d);
-      } else {
-        turn(d, at);
-      }
+      turn(d, at);
     }
     return outcome();
   }

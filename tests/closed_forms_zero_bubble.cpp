@@ -136,6 +136,11 @@ TEST_CASE("zb_auto finds what the zero-bubble scheduler finds, or better") {
   }
 }
 
+TEST_CASE("zb_auto's last refinement pays: better than the public scheduler at small sizes") {
+  CHECK(longest_span(run("zb_auto:limit=2p", {4, 12, 10, 10, 10, 1})) < Time{366});
+  CHECK(longest_span(run("zb_auto:limit=2p", {8, 24, 10, 10, 10, 1})) < Time{728});
+}
+
 TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2 and 1F1B within their memory") {
   std::mt19937 random(31);
   for (int i = 0; i < 120; ++i) {
