@@ -21,7 +21,7 @@
 #include <algorithm>
 
 #include "schedulers/scheduler.hpp"
-#include "schedulers/warm_up.hpp"
+#include "schedulers/in_turn.hpp"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 //   2 |  012 aa3bb4cc5dd6ee7ff gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
 #include "schedulers/scheduler.hpp"
-#include "schedulers/warm_up.hpp"
+#include "schedulers/in_turn.hpp"
 
 namespace stageline {
 namespace {

@@ -1,23 +1,30 @@
-// What the 1F1B family has in common: so many forwards to warm up, then one forward and one
-// backward in turn, then the backwards that are left. They differ in how many.
+// How many forwards each device of a straight pipeline does before its first I: what tells ZB-H1
+// from ZB-H2, and the first thing a search for better orders varies.
 #pragma once
 
-#include "schedulers/order.hpp"
+#include <vector>
+
+#include "schedulers/stash_bank.hpp"
+#include "sim/problem.hpp"
 
 namespace stageline {
 
-/// The list of one stage, all steps. `ahead` forwards more than backwards, at most a step's.
-inline void warm_up_then_in_turn(Program& program, int stage, int ahead) {
-  Order order(program, stage);
-  const int m = program.microbatches;
-  const int warm_up = ahead < m ? ahead : m;
-  for (int step = 0; step < program.steps; ++step) {
-    const auto first = static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(m);
-    for (int i = 0; i < m + warm_up; ++i) {
-      if (i < m) order.forward(first + static_cast<std::uint32_t>(i));
-      if (i >= warm_up) order.backward(first + static_cast<std::uint32_t>(i - warm_up));
-    }
-  }
-}
+/// By device, that first I's own forward included; at least 1.
+using WarmUp = std::vector<int>;
+
+/// ZB-H1's p-r on device r, with factor 2 ZB-H2's 2(p-r)-1.
+WarmUp by_distance(const Problem& problem, int factor);
+
+/// As many as a device has time for before its first gradient can arrive; `over`: one more rather
+/// than a bubble. No more than the limit and the device behind allow.
+WarmUp until_first_backward(const Problem& problem, const StashLimit& limit, bool over);
+
+/// All of these under the limit, each once.
+std::vector<WarmUp> warm_ups_for(const Problem& problem, const StashLimit& limit);
+
+/// By device, one step: F and I in turn behind the warm-up, W as late as the stashes of device 0's
+/// warm-up allow everywhere, which makes ZB-H1 and ZB-H2 of the two distances. `whole`: B instead,
+/// which makes 1F1B of the first.
+std::vector<std::vector<Op>> in_turn(const Problem& problem, const WarmUp& warm_up, bool whole);
 
 }  // namespace stageline

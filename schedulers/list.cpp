@@ -1,0 +1,131 @@
+// List scheduling under a limit of memory: a device that is free does the first op of a priority
+// rule whose inputs have arrived, and W where nothing else is ready (schedulers/list_schedule.hpp).
+// The rules are
+//
+//   backward_first   I before F; the older micro-batch first, then the later stage
+//   forward_first    F before I, as far as the limit lets it
+//   critical_path    what has the longest way to the end of the step before it
+//
+// Stages lie straight (one a device), looped (stage s on device s mod p) or in a V (there and back
+// again).
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |0123456a7bAcBdCeDfEgFhGH
+//   1 | 01234a5b6c7dAeBfCgDhEFGH
+//   2 |  012a3b4c5d6e7fAgBhCDEFGH
+//   3 |   0a1b2c3d4e5f6g7hABCDEFGH
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1, limit p
+//   0 |0123   aAb4cBd5C6eD7EfFgG  hH
+//   1 | 0123 aAbBc4dCD5e6E f7gFG hH
+//   2 |  012a3bAcBd4CDe5E6fFg7G hH
+//   3 |   0a1b2c3dAB4eCD5f6gEF7hGH
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1, limit p, priority critical_path
+//   0 |0123   aA4bB5cC6dD7eEfFgGhH
+//   1 | 0123 aAbB4cC5dD6eE7fFgGhH
+//   2 |  012a3bAcB4dC5eD6fE7gFhGH
+//   3 |   0a1b2c3dA4eB5fC6gD7hEFGH
+//
+// figure: devices 2, microbatches 5, F 1, I 1, W 1, placement v, split no, limit 4
+//   0 |0120aa1bb3aa4 bb2cc3dd cc  dd4ee    ee
+//   1 | 0011 aaaabbbb2233 ccccdddd44   eeee
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "schedulers/list_schedule.hpp"
+#include "schedulers/priorities.hpp"
+#include "schedulers/scheduler.hpp"
+#include "schedulers/stash_limit.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"priority", "backward_first|forward_first|critical_path", "backward_first",
+     "what a device does first of all that is ready"},
+    {"limit", limit_values, "memory",
+     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
+     "for"},
+    {"split", "yes|no", "yes", "I and W apart; or B, both in one"},
+    {"placement", "straight|looped|v", "straight", "one stage a device, or several"},
+    {"chunks", "auto or a whole number", "auto",
+     "stages a device; auto: 1 where placement is straight, else 2"},
+};
+
+int chunks_of(const Knobs& knobs) {
+  const bool straight = knobs.at("placement") == "straight";
+  const std::string& text = knobs.at("chunks");
+  if (text == "auto") return straight ? 1 : 2;
+  int chunks = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, chunks);
+  if (error != std::errc{} || rest != end || chunks < 1 || chunks > max_stages) {
+    throw UsageError(fmt::format(
+        "list: chunks is auto or a whole number from 1 to {} (it is \"{}\")", max_stages, text));
+  }
+  if (straight && chunks != 1) {
+    throw UsageError(fmt::format(
+        "list: placement=straight has 1 stage a device (chunks is {}); take chunks=1, or "
+        "placement=looped or v",
+        chunks));
+  }
+  return chunks;
+}
+
+Placement place(int devices, const Knobs& knobs) {
+  read_limit("list", knobs.at("limit"), devices);
+  const int chunks = chunks_of(knobs);
+  if (std::int64_t{devices} * chunks > max_stages) {
+    throw UsageError(
+        fmt::format("list: {} chunks on {} devices are more than {} stages; the most "
+                    "is chunks={}",
+                    chunks, devices, max_stages, max_stages / devices));
+  }
+  const bool in_a_v = knobs.at("placement") == "v";
+  Placement placement;
+  for (int s = 0; s < devices * chunks; ++s) {
+    const int along = s % devices;
+    const bool back = in_a_v && s / devices % 2 == 1;
+    StagePlace place;
+    place.replicas = {back ? devices - 1 - along : along};
+    placement.stage.push_back(place);
+  }
+  return placement;
+}
+
+Rank rank_of(const Problem& problem, bool split) {
+  const std::string& priority = problem.knobs.at("priority");
+  if (priority == "forward_first") return forward_first();
+  if (priority == "critical_path") return critical_path_first(problem, split);
+  return backward_first();
+}
+
+Program schedule(const Problem& problem) {
+  const Program blank = blank_program(problem, "list", WeightRule::flush);
+  ListRules rules;
+  rules.split = problem.knobs.at("split") == "yes";
+  rules.rank = rank_of(problem, rules.split);
+  const LimitChoice choice =
+      read_limit("list", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
+  return under_limit(problem, choice, [&](const StashLimit& limit) {
+    return freeze(blank, list_schedule(problem, rules, limit).ops);
+  });
+}
+
+}  // namespace
+
+extern const Scheduler list_scheduler;
+const Scheduler list_scheduler = {
+    "list",
+    "a priority rule run forward under a limit of memory",
+    "Graham 1966, doi 10.1002/j.1538-7305.1966.tb01709.x",
+    Synchrony::synchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline
