@@ -102,6 +102,8 @@ int main(int argc, char** argv) {
   stageline::add_bound(app, exit_code);
   stageline::add_hybrid(app, exit_code);
   stageline::add_import(app, exit_code);
+  stageline::add_overlay(app, exit_code);
+  stageline::add_diff(app, exit_code);
   stageline::add_reproduce(app, exit_code);
   stageline::add_replay(app, exit_code);
   stageline::add_list(app, exit_code);
