@@ -41,16 +41,6 @@ Numbering numbering_of(const Recording& recording) {
   return numbering;
 }
 
-Time union_of(const std::vector<Span>& spans) {
-  Time busy{};
-  Time until{};
-  for (const Span& span : spans) {
-    if (span.end > until) busy += span.end - std::max(span.start, until);
-    until = std::max(until, span.end);
-  }
-  return busy;
-}
-
 // The step of median length; the first is counted only where it is all there is, since it has no
 // step before it.
 int median_step(const StepBounds& bounds) {
@@ -61,15 +51,6 @@ int median_step(const StepBounds& bounds) {
   if (lengths.empty()) return 0;
   std::sort(lengths.begin(), lengths.end());
   return lengths[(lengths.size() - 1) / 2].second;
-}
-
-Time steady_step(const Recording& recording, const StepBounds& bounds) {
-  if (recording.step_time) return *recording.step_time;
-  std::vector<Time> lengths;
-  for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
-    lengths.push_back(bounds.ends[k] - bounds.ends[k - 1]);
-  }
-  return lengths.empty() ? bounds.ends.back() - bounds.start : median(std::move(lengths));
 }
 
 StepCut cut(const Recording& recording, std::optional<int> wanted) {
@@ -83,7 +64,7 @@ StepCut cut(const Recording& recording, std::optional<int> wanted) {
     throw UsageError(fmt::format("--step {}: {} has the steps 0 to {}", *wanted, recording.name,
                                  result.steps - 1));
   }
-  result.step_time = steady_step(recording, bounds);
+  result.step_time = steady_step(recording);
   result.timeline.devices = recording.timeline.devices;
   Time start = Time::max();
   Time end{};
@@ -104,9 +85,7 @@ StepCut cut(const Recording& recording, std::optional<int> wanted) {
     }
   }
   result.length = end - start;
-  for (std::size_t d = 0; d < result.timeline.devices.size(); ++d) {
-    result.busy.push_back(union_of(result.timeline.lanes[d * lane_kinds]));
-  }
+  result.busy = busy_of(result.timeline);
   return result;
 }
 
@@ -203,6 +182,28 @@ StepBounds step_bounds(const Recording& recording) {
   }
   if (!any) throw UsageError(fmt::format("{} has no spans", recording.name));
   return bounds;
+}
+
+Time steady_step(const Recording& recording) {
+  if (recording.step_time) return *recording.step_time;
+  const StepBounds bounds = step_bounds(recording);
+  std::vector<Time> lengths;
+  for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
+    lengths.push_back(bounds.ends[k] - bounds.ends[k - 1]);
+  }
+  return lengths.empty() ? bounds.ends.back() - bounds.start : median(std::move(lengths));
+}
+
+std::vector<Time> busy_of(const Timeline& timeline) {
+  std::vector<Time> busy(timeline.devices.size());
+  for (std::size_t d = 0; d < busy.size(); ++d) {
+    Time until{};
+    for (const Span& span : timeline.lanes[d * lane_kinds]) {
+      if (span.end > until) busy[d] += span.end - std::max(span.start, until);
+      until = std::max(until, span.end);
+    }
+  }
+  return busy;
 }
 
 std::vector<KindTimes> kind_times(const Timeline& timeline) {

@@ -68,6 +68,13 @@ struct StepBounds {
 };
 StepBounds step_bounds(const Recording& recording);
 
+/// From one step's end to the next's, the median; of a single step its length; of an outcome, what
+/// that says.
+Time steady_step(const Recording& recording);
+
+/// Time in which the compute lane of each device does something.
+std::vector<Time> busy_of(const Timeline& timeline);
+
 /// Durations of the compute ops, by stage and kind. Ops that ran by themselves; of those that all
 /// ran in overlapped pairs (`shared`), a third of the pair's time for F and the rest for the other.
 struct KindTimes {

@@ -206,10 +206,12 @@ std::string overlay_svg(const Overlay& overlay, const SvgOptions& options) {
   Drawing drawing = overlaid(a.timeline, a.word, b.timeline, b.word, names);
   std::string above = a.word;
   above[0] = static_cast<char>(above[0] - 'a' + 'A');
-  drawing.title = fmt::format("{} above {}: {}", above, b.word, a.name);
-  drawing.subtitle = fmt::format(
-      "step: {} {}, {} {} ({}); {}: {}", a.word, print(a.step_time), b.word, print(b.step_time),
-      signed_share(fraction_of(b.step_time - a.step_time, a.step_time)), b.word, b.name);
+  drawing.title = fmt::format("{} above {}", above, b.word);
+  drawing.subtitle = fmt::format("step: {} {}, {} {} ({}) · {}: {} · {}: {}", a.word,
+                                 print(a.step_time), b.word, print(b.step_time),
+                                 signed_share(fraction_of(b.step_time - a.step_time, a.step_time)),
+                                 a.word, a.name, b.word, b.name);
+  drawing.footnotes.emplace_back("Idle time is a share of each one's own step.");
   for (const std::string& note : overlay.notes) drawing.footnotes.push_back("Note: " + note + ".");
   return svg(drawing, options);
 }

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <tuple>
@@ -35,90 +34,6 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 }
 bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
-std::optional<std::int64_t> whole(std::string_view digits) {
-  std::int64_t value = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || rest != digits.data() + digits.size() || value < 0) return {};
-  return value;
-}
-
-// What an annotation's name says.
-struct Action {
-  std::vector<Op> ops;
-  bool left_out = false;  // an action that is no op
-};
-
-bool is_pytorch_op(OpKind kind) {
-  switch (kind) {
-    case OpKind::forward:
-    case OpKind::input_grad:
-    case OpKind::weight_grad:
-    case OpKind::backward:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-      return true;
-    case OpKind::recompute:
-    case OpKind::update:
-    case OpKind::reduce_grad:
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
-      return false;
-  }
-  return false;  // unreachable; g++ wants it
-}
-
-// "2F0", "(7F3;0B2)OVERLAP_F_B", "0UNSHARD"; nothing where it is none of these.
-std::optional<Action> parse_action(std::string_view text) {
-  const auto one = [](std::string_view word) -> std::optional<Op> {
-    const std::optional<Op> op = parse_op(word);
-    if (!op || op->part != 0 || !is_pytorch_op(op->kind)) return {};
-    return op;
-  };
-  if (starts_with(text, "(")) {
-    const std::size_t middle = text.find(';');
-    const std::size_t end = text.find(')');
-    if (middle == std::string_view::npos || end == std::string_view::npos || end < middle ||
-        text.substr(end + 1) != overlap_mark) {
-      return {};
-    }
-    std::optional<Op> first = one(text.substr(1, middle - 1));
-    const std::optional<Op> second = one(text.substr(middle + 1, end - middle - 1));
-    if (!first || !second || lane_of(first->kind) != LaneKind::compute ||
-        lane_of(second->kind) != LaneKind::compute) {
-      return {};
-    }
-    first->overlapped = 1;
-    return Action{{*first, *second}, false};
-  }
-  if (const std::optional<Op> op = one(text)) return Action{{*op}, false};
-  const std::size_t letters = text.find_first_not_of("0123456789");
-  if (letters == 0 || letters == std::string_view::npos) return {};
-  const std::string_view word = text.substr(letters);
-  if (word == "UNSHARD" || word == "RESHARD" || word == "REDUCE_GRAD") return Action{{}, true};
-  return {};
-}
-
-// "Forward 3" of ScheduleGPipe; the stage is the rank.
-std::optional<Op> parse_plain(std::string_view name) {
-  Op op;
-  for (const OpKind kind : {OpKind::forward, OpKind::backward}) {
-    const std::string_view word = kind == OpKind::forward ? "Forward " : "Backward ";
-    if (!starts_with(name, word)) continue;
-    const std::optional<std::int64_t> number = whole(name.substr(word.size()));
-    if (!number || *number > 0x7fffffff) return {};
-    op.kind = kind;
-    op.microbatch = static_cast<std::uint32_t>(*number);
-    return op;
-  }
-  return {};
 }
 
 struct Annotation {
@@ -207,7 +122,7 @@ class RankReader {
     rank_.host = head.host;
     rank_.accelerator = head.device;
     if (!head.rank.empty()) {
-      const std::optional<std::int64_t> rank = whole(head.rank);
+      const std::optional<std::int64_t> rank = parse_count(head.rank);
       if (!rank || *rank >= 1 << 24) {
         refuse("/distributedInfo/rank", fmt::format("{} is no rank", in_quotes(head.rank)));
       }
@@ -252,7 +167,7 @@ class RankReader {
   void number_steps() {
     for (const Annotation& step : steps_) {
       const std::optional<std::int64_t> number =
-          whole(std::string_view(step.name).substr(step_prefix.size()));
+          parse_count(std::string_view(step.name).substr(step_prefix.size()));
       if (!number || (!rank_.steps.empty() && *number <= rank_.steps.back())) {
         refuse(fmt::format("/traceEvents/{}/name", step.index),
                fmt::format("{} must have a number, larger than that of the step before it",
@@ -315,7 +230,7 @@ class RankReader {
     std::map<std::string, std::size_t> count;
     for (const Annotation& launch : cpu_) {
       const std::size_t k = count[launch.name]++;
-      std::optional<Action> action;
+      std::optional<KinetoAction> action;
       const bool update = starts_with(launch.name, update_prefix);
       if (starts_with(launch.name, action_prefix)) {
         action = parse_action(std::string_view(launch.name).substr(action_prefix.size()));
@@ -327,7 +242,7 @@ class RankReader {
                              in_quotes(launch.name)));
         }
       } else if (!update && !rank_.named_by_stage) {
-        action = Action{{*parse_plain(launch.name)}, false};
+        action = KinetoAction{{*parse_plain(launch.name)}, false};
       }
       if (!update && !action) continue;  // "Forward 0" of the user's own, beside PP: ranges
       const std::optional<Annotation> gpu = on_gpu(launch, k);

@@ -83,32 +83,8 @@ std::vector<Side> read_sides(const DiffFlags& flags) {
   return {read_side(sides[0]), read_side(sides[1])};
 }
 
-SideTimes times_of(const Timeline& timeline, Time makespan, Time step_time) {
-  SideTimes times{makespan, step_time, timeline.devices, {}};
-  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
-    Time busy{};
-    Time until{};
-    for (const Span& span : timeline.lanes[d * lane_kinds]) {
-      if (span.end > until) busy += span.end - std::max(span.start, until);
-      until = std::max(until, span.end);
-    }
-    times.busy.push_back(busy);
-  }
-  return times;
-}
-
 SideTimes times_of(const Recording& run) {
-  const StepBounds bounds = step_bounds(run);
-  std::vector<Time> lengths;
-  for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
-    lengths.push_back(bounds.ends[k] - bounds.ends[k - 1]);
-  }
-  const Time whole = makespan(run.timeline);
-  std::sort(lengths.begin(), lengths.end());
-  const Time step = run.step_time     ? *run.step_time
-                    : lengths.empty() ? whole - bounds.start
-                                      : lengths[lengths.size() / 2];
-  return times_of(run.timeline, whole, step);
+  return {makespan(run.timeline), steady_step(run), run.timeline.devices, busy_of(run.timeline)};
 }
 
 class Pricer {
@@ -141,9 +117,8 @@ class Pricer {
     asked.microbatches = program.microbatches;
     try {
       const Outcome outcome = study(asked);
-      SideTimes times = times_of(outcome.timeline, outcome.metrics.makespan, outcome.step_time);
-      times.devices = program.devices;
-      return times;
+      return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
+                       busy_of(outcome.timeline)};
     } catch (const Deadlock& deadlock) {
       notes.push_back(fmt::format("{} cannot finish: {}", side.compared.name, deadlock.what()));
     } catch (const UsageError& error) {
