@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/program.hpp"
@@ -46,7 +46,7 @@ struct Annotation {
 };
 
 bool earlier(const Annotation& a, const Annotation& b) {
-  return std::tuple(a.start, -a.end, a.index) < std::tuple(b.start, -b.end, b.index);
+  return std::pair(a.start, a.index) < std::pair(b.start, b.index);
 }
 
 class RankReader {
@@ -109,7 +109,7 @@ class RankReader {
              fmt::format("a range needs \"{}\", in microseconds", key));
     }
     const std::optional<ScaledDecimal> number = scale_decimal(digits, 3);
-    constexpr std::int64_t most = most_bytes / 4;
+    constexpr std::int64_t most = most_bytes / 2;  // the year 2043
     if (!number || number->value < 0 || number->value > most) {
       refuse(event_pointer(event, key),
              fmt::format("this must be from 0 to {} µs (it is {})", most / 1000, digits));
@@ -214,12 +214,13 @@ class RankReader {
                                   : RangeSource::cpu;
   }
 
-  std::optional<std::int64_t> arrival_of(const Annotation& receive) const {
+  // Of the backend's range that begins inside; each is of one receive.
+  std::optional<std::int64_t> arrival_of(const Annotation& receive) {
     const auto first =
         std::lower_bound(receives_.begin(), receives_.end(), receive.start,
                          [](const Annotation& a, std::int64_t start) { return a.start < start; });
     for (auto one = first; one != receives_.end() && one->start <= receive.end; ++one) {
-      if (one->tid == receive.tid) return one->end;
+      if (one->tid == receive.tid && taken_.insert(one->index).second) return one->end;
     }
     return {};
   }
@@ -281,6 +282,7 @@ class RankReader {
   std::vector<Annotation> steps_;
   std::vector<Annotation> receives_;
   std::map<std::string, std::map<std::string, std::vector<const Annotation*>>> gpu_by_name_;
+  std::set<std::size_t> taken_;  // of receives_, by event
   std::set<Op> in_step_;
   const std::vector<Op> no_ops_;
 };
