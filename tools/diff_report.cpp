@@ -63,7 +63,9 @@ std::string counts_text(const ProgramDiff& diff) {
 }
 
 std::string times_text(const DiffReport& report) {
-  if (!report.first && !report.second) return "";
+  std::string why;
+  for (const std::string& sentence : report.untimed) why += "\n" + sentence + "\n";
+  if (!report.first && !report.second) return why;
   const auto cell = [](const std::optional<SideTimes>& side, auto&& time) {
     return side ? print(time(*side)) : std::string("-");
   };
@@ -93,7 +95,7 @@ std::string times_text(const DiffReport& report) {
                        [&](const SideTimes& side) { return side.makespan - busy(side); }));
   }
   return fmt::format("\n{}", report.costs.empty() ? "" : "times: " + report.costs + "\n") +
-         table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows);
+         table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows) + why;
 }
 
 void put_time(Json& object, const std::string& key, Time time) {
@@ -174,6 +176,7 @@ std::string diff_json(const DiffReport& report) {
   }
   result["costs"] = report.costs;
   result["times"] = {{"first", times_json(report.first)}, {"second", times_json(report.second)}};
+  result["untimed"] = report.untimed;
   result["notes"] = report.notes;
   return result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

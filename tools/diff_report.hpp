@@ -25,6 +25,7 @@ struct DiffReport {
   std::string costs;  // where the times come from; empty: there are none
   std::optional<SideTimes> first;
   std::optional<SideTimes> second;
+  std::vector<std::string> untimed;  // why a side has none, a sentence each
   std::vector<std::string> notes;
 };
 

@@ -148,10 +148,15 @@ std::string overlay_text(const Overlay& overlay, int top) {
   const StepCut& a = overlay.first;
   const StepCut& b = overlay.second;
   std::string text = fmt::format("{}: {}\n{}: {}\n", a.word, a.name, b.word, b.name);
-  text += fmt::format("step: {} {}, {} {}: {} ({})\n\n", a.word, print(a.step_time), b.word,
+  text += fmt::format("step: {} {}, {} {}: {} ({})\n", a.word, print(a.step_time), b.word,
                       print(b.step_time), signed_time(b.step_time - a.step_time),
                       signed_share(fraction_of(b.step_time - a.step_time, a.step_time)));
-  text += device_table(overlay) + "\n" + median_table(overlay) + "\n";
+  for (const StepCut* const side : {&a, &b}) {
+    if (side->length == side->step_time) continue;
+    text += fmt::format("of the {} step {}, {} are from its first op to the end of its last\n",
+                        side->word, side->step, print(side->length));
+  }
+  text += "\n" + device_table(overlay) + "\n" + median_table(overlay) + "\n";
   text +=
       fmt::format("the {} of {} ops that differ most\n",
                   std::min(static_cast<std::size_t>(top), overlay.ops.size()), overlay.ops.size());

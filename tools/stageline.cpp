@@ -68,7 +68,10 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
     return after_flushing(app.exit(success));
   } catch (const CLI::ParseError& error) {
     std::string command = "stageline";
-    for (const CLI::App* const sub : app.get_subcommands()) command += " " + sub->get_name();
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      command += " " + at->get_name();
+    }
     return refuse(fmt::format("{}; see `{} --help`", error.what(), command), "");
   } catch (const ProgramError& error) {
     return refuse(error.what(), error.figure);

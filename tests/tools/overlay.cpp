@@ -110,7 +110,7 @@ TEST_CASE("what only one has is listed, and nothing in common is refused") {
   CHECK(overlay.second.word == "second");
   CHECK(overlay.only_first.size() == 8);
   CHECK(overlay.only_second.empty());
-  CHECK(contains(overlay_text(overlay, 1), "only first: 0F2 0F3 0B2 0B3 1F2 1F3 1B2 1B3"));
+  CHECK(contains(overlay_text(overlay, 1), "only first: 0F2 0F3 1F2 1F3 0B2 0B3 1B2 1B3"));
   Recording other = recording("1f1b", ms, 1, 1, "c");
   for (auto& lane : other.timeline.lanes) {
     for (Span& span : lane) span.op.stage = static_cast<std::uint16_t>(span.op.stage + 7);

@@ -106,8 +106,8 @@ class Pricer {
                   : "every stage alike, F = I = W = 1 ms";
   }
 
-  // Nothing where it cannot be simulated, with a note.
-  std::optional<SideTimes> price(const Side& side, std::vector<std::string>& notes) const {
+  // Nothing where it cannot be simulated, and why.
+  std::optional<SideTimes> price(const Side& side, std::vector<std::string>& why) const {
     const Program& program = *side.compared.program;
     Case asked;
     asked.model = model_ ? *model_ : uniform_model(fmt::format("layers={}", program.stages()));
@@ -120,9 +120,9 @@ class Pricer {
       return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
                        busy_of(outcome.timeline)};
     } catch (const Deadlock& deadlock) {
-      notes.push_back(fmt::format("{} cannot finish: {}", side.compared.name, deadlock.what()));
+      why.push_back(fmt::format("{}: {}", side.compared.name, deadlock.what()));
     } catch (const UsageError& error) {
-      notes.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
+      why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
     }
     return {};
   }
@@ -139,8 +139,8 @@ void price(const DiffFlags& flags, const std::vector<Side>& sides, DiffReport& r
   if (priced && can) {
     const Pricer pricer(flags);
     report.costs = pricer.costs();
-    report.first = pricer.price(sides[0], report.notes);
-    report.second = pricer.price(sides[1], report.notes);
+    report.first = pricer.price(sides[0], report.untimed);
+    report.second = pricer.price(sides[1], report.untimed);
     return;
   }
   if (priced) {
@@ -153,7 +153,7 @@ void price(const DiffFlags& flags, const std::vector<Side>& sides, DiffReport& r
   if (sides[0].run) report.first = times_of(*sides[0].run);
   if (sides[1].run) report.second = times_of(*sides[1].run);
   if (report.first && report.second) return;
-  report.notes.emplace_back("a program has no times of its own; --trace prices it");
+  report.untimed.emplace_back("a program has no times of its own; --trace prices it");
 }
 
 void check_flags(const DiffFlags& flags) {
@@ -217,7 +217,9 @@ void add_diff(CLI::App& app, int& exit_code) {
   command->add_option("--json", flags->json, "write all of it as JSON to a file, or - for stdout");
   command->add_flag("--quiet", flags->quiet, "no notes");
   command->footer(
-      "Example:\n  stageline diff gpipe.slp 1f1b.slp --trace resnet50-cpu\n"
+      "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"
+      "  stageline program uniform:layers=4 --schedule gpipe --devices 4 --out b.slp\n"
+      "  stageline diff a.slp b.slp --link 1GB/s\n"
       "Exit code 0: they are equal. 1: they differ.");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -92,8 +92,10 @@ void add_overlay(CLI::App& app, int&) {
       ->check(CLI::Range(0, 1 << 26));
   command->add_flag("--quiet", flags->quiet, "no notes");
   command->footer(
-      "Example:\n  stageline simulate mine.json --program mine.slp --json model.json --timeline\n"
-      "  stageline overlay model.json --measured rank0.json.gz rank1.json.gz --svg both.svg");
+      "Example:\n  stageline simulate uniform:layers=4 --devices 2 --json model.json --timeline\n"
+      "  stageline draw uniform:layers=4 --schedule gpipe --devices 2 --chrome other.json\n"
+      "  stageline overlay model.json other.json --svg both.svg\n"
+      "With profiles of a real run: overlay model.json --measured rank0.json.gz rank1.json.gz");
   command->callback([flags] { run(*flags); });
 }
 
