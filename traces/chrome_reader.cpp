@@ -82,10 +82,10 @@ class ChromeReader {
                        fmt::format("a span needs \"{}\", in microseconds", key));
     }
     const std::optional<ScaledDecimal> number = scale_decimal(digits, 6);
-    if (!number || number->value < 0) {
-      refuse(
-          event, key,
-          fmt::format("this must be from 0 to {} µs (it is {})", most_bytes / 1'000'000, digits));
+    constexpr std::int64_t most = most_bytes / 2;  // two of them can be added
+    if (!number || number->value < 0 || number->value > most) {
+      refuse(event, key,
+             fmt::format("this must be from 0 to {} µs (it is {})", most / 1'000'000, digits));
     }
     return Time{number->value};
   }

@@ -116,7 +116,7 @@ class Scanner {
       in_events_ = open_[0].key == events_key;
       note_key(open_[0].key);
     } else if (in_event(3) && field(open_.back().key) != nullptr) {
-      refuse("this must be a number or a text");
+      check(kind, open_.back().key);
     }
     open_.push_back({kind, {}, 0});
     return true;

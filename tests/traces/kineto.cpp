@@ -459,6 +459,8 @@ TEST_CASE("what is no profile is refused with its place") {
   CHECK(contains(refused("{\"traceEvents\": []}").what(),
                  "it has no range that is named like \"PP:2F0\" or \"Forward 0\"; PyTorch's"));
   CHECK(refused(replaced(text, "\"ts\": 1.000", "\"ts\": \"1\"")).where == "/traceEvents/1/ts");
+  CHECK(contains(refused(replaced(text, "\"ts\": 1.000", "\"ts\": [1]")).what(),
+                 "at /traceEvents/1/ts: this must be a number of microseconds"));
   CHECK(refused(replaced(text, "\"ts\": 1.000", "\"ts\": -1")).where == "/traceEvents/1/ts");
   CHECK(refused(replaced(text, "\"dur\": 1.000", "\"dur\": 1e30")).where == "/traceEvents/1/dur");
   CHECK(contains(refused(replaced(text, "\"dur\": 1.000", "\"due\": 1.000")).what(),
