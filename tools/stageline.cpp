@@ -68,7 +68,10 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
     return after_flushing(app.exit(success));
   } catch (const CLI::ParseError& error) {
     std::string command = "stageline";
-    for (const CLI::App* const sub : app.get_subcommands()) command += " " + sub->get_name();
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      command += " " + at->get_name();
+    }
     return refuse(fmt::format("{}; see `{} --help`", error.what(), command), "");
   } catch (const ProgramError& error) {
     return refuse(error.what(), error.figure);
@@ -102,6 +105,8 @@ int main(int argc, char** argv) {
   stageline::add_bound(app, exit_code);
   stageline::add_hybrid(app, exit_code);
   stageline::add_import(app, exit_code);
+  stageline::add_overlay(app, exit_code);
+  stageline::add_diff(app, exit_code);
   stageline::add_reproduce(app, exit_code);
   stageline::add_replay(app, exit_code);
   stageline::add_list(app, exit_code);

@@ -58,18 +58,7 @@ class TreeBuilder {
   }
   template <class Exception>
   bool parse_error(std::size_t position, const std::string&, const Exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
-    std::string what = error.what();
-    for (const std::string_view lead : {"column ", "] "}) {
-      const std::size_t found = what.find(lead);
-      if (found == std::string::npos) continue;
-      const std::size_t colon = lead == "] " ? found : what.find(": ", found);
-      if (colon != std::string::npos) what.erase(0, colon + 2);
-      break;
-    }
-    if (what.size() > 160) what = what.substr(0, 160) + " …";
-    throw TraceError(file_, line_and_column(text_, position),
-                     fmt::format("this is not JSON: {}", what));
+    refuse_syntax(text_, file_, position, error.what());
   }
   // NOLINTEND(readability-identifier-naming)
 
@@ -128,6 +117,21 @@ class TreeBuilder {
 };
 
 }  // namespace
+
+void refuse_syntax(const std::string& text, const std::string& file, std::size_t position,
+                   std::string what) {
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
+  for (const std::string_view lead : {"column ", "] "}) {
+    const std::size_t found = what.find(lead);
+    if (found == std::string::npos) continue;
+    const std::size_t colon = lead == "] " ? found : what.find(": ", found);
+    if (colon != std::string::npos) what.erase(0, colon + 2);
+    break;
+  }
+  if (what.size() > 160) what = what.substr(0, 160) + " …";
+  throw TraceError(file, line_and_column(text, position),
+                   fmt::format("this is not JSON: {}", what));
+}
 
 JsonValue parse_json(const std::string& text, const std::string& file) {
   if (text.size() > json_longest_text) {

@@ -30,6 +30,11 @@ inline constexpr std::size_t json_deepest = 16;  // lists and objects inside eac
 /// stands twice, and when a limit is passed.
 JsonValue parse_json(const std::string& text, const std::string& file);
 
+/// Throws TraceError for text that is not JSON: line and column of `position`, which is counted
+/// from 1, and what nlohmann's exception says.
+[[noreturn]] void refuse_syntax(const std::string& text, const std::string& file,
+                                std::size_t position, std::string what);
+
 /// A value and where it stands. Everything that asks for a kind of value throws TraceError, with
 /// the JSON pointer, when it is another.
 class JsonNode {

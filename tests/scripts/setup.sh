@@ -5,7 +5,7 @@
 . "$(dirname "$0")/claims.sh"
 
 demo_packages='g++ meson ninja-build pkgconf python3 libboost-graph-dev libfmt-dev
-nlohmann-json3-dev libeigen3-dev libcli11-dev ccache'
+nlohmann-json3-dev libeigen3-dev libcli11-dev zlib1g-dev ccache'
 
 user() { stub id <<<"echo $1"; }
 
@@ -48,7 +48,8 @@ claim 'asks dpkg-query once and apt-get never, so that the demo needs no LibTorc
 
 begin 'packages are missing, as root'
 user 0
-installed g++ ninja-build pkgconf python3 libboost-graph-dev libfmt-dev libeigen3-dev libcli11-dev
+installed g++ ninja-build pkgconf python3 libboost-graph-dev libfmt-dev libeigen3-dev libcli11-dev \
+  zlib1g-dev
 apt 'exit 0'
 run demo
 claim 'succeeds' is "$rc" 0
@@ -170,6 +171,16 @@ run demo
 claim 'exits 2' is "$rc" 2
 claim 'names the header' says err 'missing: the header <CLI/CLI.hpp>'
 claim 'names nothing else' count_is err 'missing:' 1
+
+begin 'no apt-get, and no zlib'
+stub meson <<<'echo 1.4.0'
+stub ninja <<<'exit 0'
+stub pkg-config <<<'exit 0'
+stub python3 <<<'exit 0'
+stub g++ <<<'! grep -q -F "__has_include(<zlib.h>)"'
+run demo
+claim 'exits 2' is "$rc" 2
+claim 'names zlib' says err 'missing: the header <zlib.h>'
 
 begin 'an unknown purpose'
 run lunch

@@ -14,6 +14,9 @@ void add_costs(CLI::App& app, int& exit_code);
 void add_bound(CLI::App& app, int& exit_code);
 void add_hybrid(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
+void add_import_kineto(CLI::App& import);  // of import, which it is a subcommand of
+void add_overlay(CLI::App& app, int& exit_code);
+void add_diff(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);

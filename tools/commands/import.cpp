@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "sim/errors.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
@@ -17,6 +18,7 @@ struct ImportFlags {
 };
 
 void import_trace(const ImportFlags& flags) {
+  if (flags.common.trace.empty()) throw UsageError("import needs a TRACE, or kineto and profiles");
   TraceRequest request{flags.common.trace, 0, flags.common.profile_batch, {}};
   const std::vector<Model> models = open_trace_sizes(request);
   const std::string text = write_trace(models);
@@ -40,7 +42,11 @@ void add_import(CLI::App& app, int&) {
   command->footer(
       "Example:\n  stageline import vgg16/graph.txt --batch 128 --out vgg16.json\n"
       "model: and uniform: traces can be written out the same way.");
-  command->callback([flags] { import_trace(*flags); });
+  add_import_kineto(*command);
+  command->get_option("TRACE")->required(false);
+  command->callback([command, flags] {
+    if (command->get_subcommands().empty()) import_trace(*flags);
+  });
 }
 
 }  // namespace stageline

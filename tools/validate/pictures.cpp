@@ -5,6 +5,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/report/chart.hpp"
+#include "tools/report/overlaid.hpp"
 #include "tools/validate/aims.hpp"
 #include "tools/validate/report.hpp"
 
@@ -68,25 +69,13 @@ std::string timelines_svg(const MeasuredCase& measured, const CaseJudgement& jud
   if (!measured.timeline) {
     throw UsageError(fmt::format("{}: no measured timeline was kept", name_of(measured)));
   }
-  Drawing drawing;
+  const Timeline& predicted = judged.prediction.timeline;
+  Drawing drawing =
+      overlaid(*measured.timeline, "measured", predicted, "predicted", predicted.devices);
   drawing.title = "Measured above predicted: " + name_of(measured);
   drawing.subtitle = fmt::format("{} measured (this run {}), {} predicted: {}",
                                  print(judged.measured), print(makespan(*measured.timeline)),
                                  print(judged.prediction.makespan), signed_percent(judged.error));
-  // A device becomes two rows.
-  const Timeline& predicted = judged.prediction.timeline;
-  const std::size_t devices = measured.timeline->devices.size();
-  const auto add = [&](const Timeline& timeline, std::size_t device, const char* which) {
-    drawing.timeline.devices.push_back(fmt::format("{} {}", predicted.devices[device], which));
-    drawing.ends.push_back(makespan(timeline));
-    for (std::size_t lane = 0; lane < lane_kinds; ++lane) {
-      drawing.timeline.lanes.push_back(timeline.lanes[device * lane_kinds + lane]);
-    }
-  };
-  for (std::size_t device = 0; device < devices; ++device) {
-    add(*measured.timeline, device, "measured");
-    add(predicted, device, "predicted");
-  }
   return svg(drawing, options);
 }
 

@@ -1,0 +1,22 @@
+# A real profile of two ranks: its costs as a trace, and the program that ran, which runs again.
+cp ../traces/kineto/rank*.json.gz "$OUT"
+cd "$OUT"
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+try import kineto rank0.json.gz rank1.json.gz --batch 128 --out mine.json --program mine.slp
+cat mine.json mine.slp
+try simulate mine.json --program mine.slp --quiet
+try import kineto rank0.json.gz --program - --quiet
+try import kineto rank0.json.gz rank0.json.gz
+head -c 3000 rank1.json.gz > cut.json.gz
+try import kineto rank0.json.gz cut.json.gz
+gzip -dc rank1.json.gz | sed 's/PP:1F0/PP:1G0/' > unknown.json
+try import kineto rank0.json.gz unknown.json
+try import kineto mine.json
+try import kineto mine.slp
+try import kineto rank0.json.gz rank1.json.gz --out - --program -
+try import kineto
+try import

@@ -1,0 +1,227 @@
+// stageline diff: where two programs differ, and what the difference costs.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "sim/errors.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/diff_report.hpp"
+#include "tools/files.hpp"
+#include "tools/inputs.hpp"
+#include "tools/overlay.hpp"
+#include "tools/provenance.hpp"
+#include "tools/recordings.hpp"
+#include "tools/study.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+struct DiffFlags {
+  std::vector<std::string> files;
+  std::vector<std::string> second;
+  std::string trace;
+  std::string cluster;
+  std::string link;
+  std::string partition = "balanced";
+  int profile_batch = 0;
+  int microbatch_size = 0;
+  std::string json;
+  bool quiet = false;
+};
+
+// A program or a run.
+struct Side {
+  DiffSide compared;
+  std::optional<Recording> run;
+  bool program_file = false;
+};
+
+Program read_program_text(const Content& content) {
+  try {
+    Program program = parse_program(content.named.text);
+    validate(program);
+    return program;
+  } catch (const ProgramError& error) {
+    throw ProgramError(fmt::format("{}: {}", content.named.file, error.what()), error.device,
+                       error.position, error.figure);
+  }
+}
+
+Side read_side(const std::vector<Content>& files) {
+  Side side;
+  if (files.size() == 1 && files[0].kind == ContentKind::other) {
+    side.compared.name = files[0].named.file;
+    side.compared.program = read_program_text(files[0]);
+    side.program_file = true;
+    return side;
+  }
+  side.run = recording_of(files);
+  for (const Content& content : files) {
+    side.compared.name += (side.compared.name.empty() ? "" : ", ") + content.named.file;
+  }
+  side.compared.program = side.run->program;
+  side.compared.timeline = side.run->timeline;
+  return side;
+}
+
+std::vector<Content> read_all(const std::vector<std::string>& files) {
+  std::vector<Content> contents;
+  for (const std::string& file : files) contents.push_back(read_content(file));
+  return contents;
+}
+
+std::vector<Side> read_sides(const DiffFlags& flags) {
+  std::vector<std::vector<Content>> sides = sides_of(read_all(flags.files));
+  if (!flags.second.empty()) sides.push_back(read_all(flags.second));
+  if (sides.size() != 2) {
+    throw UsageError(fmt::format(
+        "diff takes two programs or timelines, and there {} {}; profiles of one run that follow "
+        "each other are one, and --and begins the second",
+        sides.size() == 1 ? "is" : "are", sides.size()));
+  }
+  return {read_side(sides[0]), read_side(sides[1])};
+}
+
+SideTimes times_of(const Recording& run) {
+  return {makespan(run.timeline), steady_step(run), run.timeline.devices, busy_of(run.timeline)};
+}
+
+class Pricer {
+ public:
+  explicit Pricer(const DiffFlags& flags) : flags_(flags) {
+    ClusterRequest request;
+    request.cluster = flags.cluster;
+    if (!flags.link.empty()) request.link = parse_link(flags.link);
+    request.priced_for = priced_device(flags.trace);
+    choice_ = choose_cluster(request);
+    if (flags.trace.empty()) return;
+    TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
+    if (choice_.fixed) trace.more_kinds = choice_.fixed->kinds;
+    model_ = open_trace(trace);
+  }
+
+  std::string costs() const {
+    return model_ ? fmt::format("{} ({})", model_->name, origin_of(model_->provenance))
+                  : "every stage alike, F = I = W = 1 ms";
+  }
+
+  // Nothing where it cannot be simulated, and why.
+  std::optional<SideTimes> price(const Side& side, std::vector<std::string>& why) const {
+    const Program& program = *side.compared.program;
+    Case asked;
+    asked.model = model_ ? *model_ : uniform_model(fmt::format("layers={}", program.stages()));
+    asked.cluster = cluster_of(choice_, static_cast<int>(program.devices.size()));
+    asked.program = program;
+    asked.partition = flags_.partition;
+    asked.microbatches = program.microbatches;
+    try {
+      const Outcome outcome = study(asked);
+      return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
+                       busy_of(outcome.timeline)};
+    } catch (const Deadlock& deadlock) {
+      why.push_back(fmt::format("{}: {}", side.compared.name, deadlock.what()));
+    } catch (const UsageError& error) {
+      why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
+    }
+    return {};
+  }
+
+ private:
+  const DiffFlags& flags_;
+  ClusterChoice choice_;
+  std::optional<Model> model_;
+};
+
+void price(const DiffFlags& flags, const std::vector<Side>& sides, DiffReport& report) {
+  const bool priced = !flags.trace.empty() || (sides[0].program_file && sides[1].program_file);
+  const bool can = sides[0].compared.program && sides[1].compared.program;
+  if (priced && can) {
+    const Pricer pricer(flags);
+    report.costs = pricer.costs();
+    report.first = pricer.price(sides[0], report.untimed);
+    report.second = pricer.price(sides[1], report.untimed);
+    return;
+  }
+  if (priced) {
+    throw UsageError(
+        fmt::format("--trace prices programs, and {} is a timeline with times of its "
+                    "own; leave --trace out",
+                    sides[sides[0].compared.program ? 1 : 0].compared.name));
+  }
+  report.costs = "each timeline's own";
+  if (sides[0].run) report.first = times_of(*sides[0].run);
+  if (sides[1].run) report.second = times_of(*sides[1].run);
+  if (report.first && report.second) return;
+  report.untimed.emplace_back("a program has no times of its own; --trace prices it");
+}
+
+void check_flags(const DiffFlags& flags) {
+  if (!flags.trace.empty()) return;
+  for (const auto& [set, name] : {std::pair(flags.profile_batch > 0, "--batch"),
+                                  std::pair(flags.microbatch_size > 0, "--microbatch-size"),
+                                  std::pair(flags.partition != "balanced", "--partition")}) {
+    if (set) throw UsageError(fmt::format("{} is about a --trace, and none was given", name));
+  }
+}
+
+int run(const DiffFlags& flags) {
+  check_flags(flags);
+  const std::vector<Side> sides = read_sides(flags);
+  DiffReport report;
+  report.first_name = sides[0].compared.name;
+  report.second_name = sides[1].compared.name;
+  report.diff = diff_of(sides[0].compared, sides[1].compared);
+  report.notes = report.diff.notes;
+  price(flags, sides, report);
+  for (const Side& side : sides) {
+    if (!side.run) continue;
+    for (const std::string& note : side.run->notes) {
+      report.notes.push_back(fmt::format("{}: {}", side.compared.name, note));
+    }
+  }
+  if (!flags.json.empty()) write_file(flags.json, diff_json(report));
+  if (flags.json != "-") {
+    fmt::print("{}", diff_text(report));
+    if (!flags.quiet) {
+      for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
+    }
+  }
+  return report.diff.equal() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "diff", "Where two programs, or the orders of two timelines, differ, and what that costs");
+  const auto flags = std::make_shared<DiffFlags>();
+  command
+      ->add_option("FILE", flags->files,
+                   "a program text, a file of simulate --json --timeline, a Chrome trace, or "
+                   "PyTorch profiles of one run, one a rank")
+      ->required();
+  command->add_option("--and", flags->second, "the second: where both are PyTorch profiles");
+  command->add_option("--trace", flags->trace,
+                      "price both programs with this trace; default every stage alike");
+  command->add_option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
+  command->add_option("--link", flags->link,
+                      "equal devices with one full-duplex port each: 12GB/s,5us; default free");
+  command->add_option("--partition", flags->partition, "how to cut the trace; default balanced");
+  command
+      ->add_option("--batch", flags->profile_batch,
+                   "samples in a minibatch of a PipeDream profile, which does not say")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
+      ->check(CLI::Range(1, 1 << 26));
+  command->add_option("--json", flags->json, "write all of it as JSON to a file, or - for stdout");
+  command->add_flag("--quiet", flags->quiet, "no notes");
+  command->footer(
+      "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"
+      "  stageline program uniform:layers=4 --schedule gpipe --devices 4 --out b.slp\n"
+      "  stageline diff a.slp b.slp --link 1GB/s\n"
+      "Exit code 0: they are equal. 1: they differ.");
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace stageline

@@ -1,0 +1,78 @@
+// stageline import kineto: profiles of a real run to a native trace and the program that ran.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "sim/errors.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/kineto_model.hpp"
+#include "tools/recordings.hpp"
+#include "traces/timelines.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+struct KinetoFlags {
+  std::vector<std::string> files;
+  std::string out;
+  std::string program;
+  std::string name = "profile";
+  int batch = 0;
+  bool quiet = false;
+};
+
+void import_kineto(const KinetoFlags& flags) {
+  if (flags.out == "-" && flags.program == "-") {
+    throw UsageError("only one of --out and --program can go to standard output (-)");
+  }
+  std::vector<NamedText> profiles;
+  std::string source;
+  for (const std::string& file : flags.files) {
+    profiles.push_back({file, read_file(file)});
+    source += (source.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
+  }
+  const KinetoRun run = read_kineto(profiles);
+  const std::vector<Model> models{kineto_model(run, flags.name, flags.batch, source)};
+  const std::string trace = write_trace(models);
+  const std::string out = flags.out.empty() && flags.program.empty() ? "-" : flags.out;
+  if (!flags.program.empty()) write_file(flags.program, print(run.program));
+  if (!out.empty()) write_file(out, trace);
+  if (flags.quiet || out == "-" || flags.program == "-") return;
+  const auto said = [](const std::string& file) {
+    return file.empty() ? std::string() : "wrote " + file + ": ";
+  };
+  if (!out.empty()) {
+    fmt::print("{}{} stages, {} a micro-batch\n", said(out), models[0].layers.size(),
+               print(forward_backward(models[0])));
+  }
+  if (!flags.program.empty()) {
+    fmt::print("{}{} ranks, {} micro-batches × {} steps\n", said(flags.program),
+               run.program.devices.size(), run.program.microbatches, run.program.steps);
+  }
+  for (const std::string& note : models[0].provenance.notes) fmt::print("note: {}\n", note);
+}
+
+}  // namespace
+
+void add_import_kineto(CLI::App& import) {
+  CLI::App* const command = import.add_subcommand(
+      "kineto", "Profiles of a pipelined run by PyTorch's profiler: its costs and its program");
+  const auto flags = std::make_shared<KinetoFlags>();
+  command->add_option("PROFILE", flags->files, "one a rank, gzip or plain")->required();
+  command->add_option("--out,-o", flags->out,
+                      "the trace, a layer a stage; default stdout where --program is not given");
+  command->add_option("--program", flags->program, "the program that ran, as program text");
+  command->add_option("--name", flags->name, "of the model; default profile");
+  command->add_option("--batch", flags->batch, "samples in a micro-batch, which no profile says")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--quiet", flags->quiet, "no report");
+  command->footer(
+      "Example:\n  stageline import kineto rank0.json.gz rank1.json.gz --out mine.json --program "
+      "mine.slp\n  stageline simulate mine.json --program mine.slp");
+  command->callback([flags] { import_kineto(*flags); });
+}
+
+}  // namespace stageline

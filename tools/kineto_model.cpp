@@ -1,0 +1,111 @@
+#include "tools/kineto_model.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "tools/overlay.hpp"
+#include "tools/samples.hpp"
+
+namespace stageline {
+namespace {
+
+struct Measured {
+  Time time{};
+  Time spread{};
+  std::size_t count = 0;
+  bool shared = false;  // of overlapped pairs only
+};
+
+std::map<std::pair<int, OpKind>, Measured> medians_of(const Timeline& timeline) {
+  std::map<std::pair<int, OpKind>, Measured> medians;
+  for (const KindTimes& kind : kind_times(timeline)) {
+    Measured& found = medians[{kind.stage, kind.kind}];
+    found = {median(kind.times), half_interquartile(kind.times), kind.times.size(), kind.shared};
+  }
+  return medians;
+}
+
+std::string method_of(const KinetoRun& run) {
+  const std::string what = run.source == RangeSource::gpu   ? "on the GPU"
+                           : run.source == RangeSource::cpu ? "on the CPU"
+                                                            : "of LAUNCHING the work, not of it";
+  return fmt::format(
+      "Medians of the ranges {} over {} micro-batches and {} step{} of a real pipelined run.", what,
+      run.program.microbatches, run.program.steps, run.program.steps == 1 ? "" : "s");
+}
+
+std::string stages_text(const std::vector<int>& stages, int all) {
+  if (static_cast<int>(stages.size()) == all) return "all stages";
+  return fmt::format("stage{} {}", stages.size() == 1 ? "" : "s", fmt::join(stages, ", "));
+}
+
+}  // namespace
+
+Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
+                   const std::string& source) {
+  const auto medians = medians_of(run.timeline);
+  const auto measured = [&](int stage, OpKind kind) {
+    const auto at = medians.find({stage, kind});
+    return at == medians.end() ? Measured{} : at->second;
+  };
+  Model model;
+  model.name = name;
+  model.batch = batch;
+  std::vector<int> halved;
+  std::vector<int> shared;
+  for (int stage = 0; stage < run.program.stages(); ++stage) {
+    const Measured f = measured(stage, OpKind::forward);
+    const Measured b = measured(stage, OpKind::backward);
+    const Measured i = measured(stage, OpKind::input_grad);
+    const Measured w = measured(stage, OpKind::weight_grad);
+    const Measured u = measured(stage, OpKind::update);
+    Layer layer;
+    layer.name = fmt::format("stage{}", stage);
+    layer.kind = "stage";
+    layer.forward = f.time;
+    layer.forward_spread = f.spread;
+    layer.update = u.time;
+    layer.update_spread = u.spread;
+    if (w.count > 0) {
+      layer.input_grad = i.time;
+      layer.input_grad_spread = i.spread;
+      layer.weight_grad = w.time;
+      layer.weight_grad_spread = w.spread;
+    } else {
+      layer.input_grad = b.time / 2;
+      layer.weight_grad = b.time - layer.input_grad;
+      halved.push_back(stage);
+    }
+    layer.backward = b.count > 0 ? b.time : layer.input_grad + layer.weight_grad;
+    layer.backward_spread = b.spread;
+    if (f.shared || b.shared || i.shared || w.shared) shared.push_back(stage);
+    model.layers.push_back(std::move(layer));
+  }
+  Provenance& from = model.provenance;
+  from.origin = Origin::measured;
+  from.device = run.accelerator;
+  from.method = method_of(run);
+  from.software = "PyTorch";
+  from.source = fmt::format("PyTorch profiler, {}", source);
+  from.date = run.date;
+  from.notes = run.notes;
+  if (!halved.empty()) {
+    from.notes.push_back(fmt::format(
+        "{} ran B alone: half of it is taken for I and the rest for W, which is an estimate",
+        stages_text(halved, run.program.stages())));
+  }
+  if (!shared.empty()) {
+    from.notes.push_back(fmt::format(
+        "{} ran some ops in overlapped pairs only: a third of a pair's time is taken for "
+        "F and the rest for the other, which is an estimate",
+        stages_text(shared, run.program.stages())));
+  }
+  from.notes.emplace_back(
+      "a profile does not say bytes: messages, weights and stashes are 0, so links and memory cost "
+      "nothing; a layer is a stage, which cannot be cut further");
+  return model;
+}
+
+}  // namespace stageline

@@ -1,0 +1,88 @@
+// Two runs of one pipeline, op by op: a model and a measurement, or any two timelines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/timeline.hpp"
+#include "tools/recordings.hpp"
+
+namespace stageline {
+
+/// One step of a recording, from its first op at 0; micro-batches and updates numbered from 0.
+struct StepCut {
+  std::string name;        // of the recording
+  std::string word;        // "model", "measured", "first", "second": what tables call it
+  int step = 0;            // which one of
+  int steps = 1;           //
+  Timeline timeline;       //
+  Time length{};           // to the end of its last op
+  Time step_time{};        // steady state: from step to step, the median; of one step its length
+  std::vector<Time> busy;  // of the compute lane, by device
+};
+
+/// An op that both have.
+struct OpPair {
+  Op op;
+  std::string device;  // of the second side
+  Span first;
+  Span second;
+
+  Time first_time() const { return first.end - first.start; }
+  Time second_time() const { return second.end - second.start; }
+  Time difference() const { return second_time() - first_time(); }
+};
+
+/// Medians over the micro-batches of all steps.
+struct KindMedian {
+  int stage = 0;
+  OpKind kind = OpKind::forward;
+  std::size_t first_count = 0;
+  Time first{};
+  Time first_spread{};  // half the interquartile range
+  std::size_t second_count = 0;
+  Time second{};
+  Time second_spread{};
+};
+
+struct Overlay {
+  StepCut first;
+  StepCut second;
+  std::vector<OpPair> ops;  // of compute lanes, largest difference first
+  std::vector<Op> only_first;
+  std::vector<Op> only_second;
+  std::vector<KindMedian> medians;  // by stage, then kind; of compute lanes
+  std::vector<std::string> notes;
+};
+
+/// Cuts one step out of each, the one of median length unless `step` (from 0) says which, and pairs
+/// its ops. Throws UsageError where a recording has no such step, or both have no op in common.
+Overlay overlay_of(const Recording& first, const Recording& second,
+                   std::optional<int> step = std::nullopt);
+
+/// Ends of the steps of a recording, each the end of its last op, and the start of the first.
+struct StepBounds {
+  Time start{};
+  std::vector<Time> ends;
+};
+StepBounds step_bounds(const Recording& recording);
+
+/// From one step's end to the next's, the median; of a single step its length; of an outcome, what
+/// that says.
+Time steady_step(const Recording& recording);
+
+/// Time in which the compute lane of each device does something.
+std::vector<Time> busy_of(const Timeline& timeline);
+
+/// Durations of the compute ops, by stage and kind. Ops that ran by themselves; of those that all
+/// ran in overlapped pairs (`shared`), a third of the pair's time for F and the rest for the other.
+struct KindTimes {
+  int stage = 0;
+  OpKind kind = OpKind::forward;
+  std::vector<Time> times;
+  bool shared = false;
+};
+std::vector<KindTimes> kind_times(const Timeline& timeline);
+
+}  // namespace stageline

@@ -1,0 +1,81 @@
+#include "traces/gzip.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+// inflateInit2's and inflateReset's are C; this ends the stream on every way out.
+class Inflater {
+ public:
+  Inflater() {
+    constexpr int gzip_only = 16 + MAX_WBITS;
+    if (inflateInit2(&stream, gzip_only) != Z_OK) throw std::bad_alloc();
+  }
+  ~Inflater() { inflateEnd(&stream); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  z_stream stream{};
+};
+
+}  // namespace
+
+bool is_gzip(std::string_view bytes) { return bytes.substr(0, 2) == "\x1f\x8b"; }
+
+std::string gunzip(const std::string& bytes, const std::string& file) {
+  Inflater inflater;
+  z_stream& stream = inflater.stream;
+  std::string text;
+  std::array<char, 1 << 16> chunk{};
+  std::size_t taken = 0;
+  bool within = true;  // a member
+  const auto refuse = [&](const std::string& message) {
+    throw TraceError(file, fmt::format("byte {}", taken), message);
+  };
+  while (true) {
+    if (stream.avail_in == 0 && taken < bytes.size()) {
+      constexpr std::size_t most = std::numeric_limits<uInt>::max();
+      stream.avail_in = static_cast<uInt>(std::min(most, bytes.size() - taken));
+      // zlib reads through a pointer that is not to const.
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())) + taken;
+      taken += stream.avail_in;
+    }
+    if (stream.avail_in == 0 && !within) return text;
+    stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
+    stream.avail_out = static_cast<uInt>(chunk.size());
+    within = true;
+    const int state = inflate(&stream, Z_NO_FLUSH);
+    text.append(chunk.data(), chunk.size() - stream.avail_out);
+    if (text.size() > longest_unpacked) {
+      refuse(fmt::format("the gzip data hold more than {} bytes; that much is not read",
+                         longest_unpacked));
+    }
+    if (state == Z_STREAM_END) {
+      within = false;
+      inflateReset(&stream);
+    } else if (state == Z_BUF_ERROR) {
+      refuse(
+          fmt::format("the gzip data end in the middle, after {} bytes of text; the file was cut "
+                      "off: copy or write it again",
+                      text.size()));
+    } else if (state != Z_OK) {
+      taken -= stream.avail_in;
+      refuse(fmt::format("the gzip data are damaged ({})",
+                         stream.msg != nullptr ? stream.msg : "no reason given"));
+    }
+  }
+}
+
+std::string unpacked(std::string text, const std::string& file) {
+  return is_gzip(text) ? gunzip(text, file) : std::move(text);
+}
+
+}  // namespace stageline
