@@ -1,0 +1,55 @@
+// Cells of PyTorch's schedule CSV: what is spelled in them, and the error that names one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+/// As spelled; `BW` is of older files only.
+enum class CellWord : std::uint8_t {
+  F,
+  I,
+  W,
+  B,
+  BW,
+  SEND_F,
+  RECV_F,
+  SEND_B,
+  RECV_B,
+  UNSHARD,
+  RESHARD,
+  REDUCE_GRAD,
+};
+inline constexpr int cell_words = 12;
+std::string_view spelled(CellWord word);
+constexpr bool is_compute(CellWord word) { return word <= CellWord::BW; }
+constexpr bool is_message(CellWord word) {
+  return word >= CellWord::SEND_F && word <= CellWord::RECV_B;
+}
+
+/// "1F0", "0UNSHARD". `microbatch` is 0 for a word that takes none.
+struct CellAction {
+  CellWord word = CellWord::F;
+  int stage = 0;
+  std::uint32_t microbatch = 0;
+};
+std::string print(const CellAction& action);
+
+/// One cell of a row: no action (an idle slot), one, or the two of an overlapped pair.
+struct Cell {
+  int rank = 0;    // from 0: the row
+  int column = 0;  // from 1
+  std::vector<CellAction> actions;
+};
+
+/// By rank. Throws ProgramError that names the cell which is no action.
+std::vector<std::vector<Cell>> schedule_cells(std::string_view text);
+
+/// Throws ProgramError "rank 1 (line 2), cell 3: message".
+[[noreturn]] void refuse(const Cell& cell, const std::string& message);
+
+}  // namespace stageline
