@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sim/errors.hpp"
 #include "traces/programs.hpp"
@@ -57,9 +56,9 @@ int depth_of(const Program& program, std::size_t device) {
 std::string write_pipedream_runtime(const Program& program) {
   validate(program);
   std::vector<int> stage_on(program.devices.size(), -1);
-  nlohmann::ordered_json ranks = nlohmann::ordered_json::object();
-  nlohmann::ordered_json depths = nlohmann::ordered_json::object();
-  nlohmann::ordered_json modules = nlohmann::ordered_json::array();
+  std::string modules;
+  std::string ranks;
+  std::string depths;
   if (program.steps > 1 && program.weights == WeightRule::flush) {
     throw UsageError(fmt::format(
         "PipeDream's runtime does not flush between steps, and the program has {}; take --steps 1",
@@ -69,20 +68,24 @@ std::string write_pipedream_runtime(const Program& program) {
     const StagePlace& place = program.placement.stage[static_cast<std::size_t>(s)];
     if (place.apart()) {
       throw UsageError(
-          fmt::format("PipeDream's runtime has forward and backward of a stage on one "
-                      "device, and stage {} has them apart",
+          fmt::format("PipeDream's runtime has forward and backward of a stage on one device, and "
+                      "stage {} has them apart",
                       s));
     }
-    int depth = -1;
     for (const int device : place.replicas) {
       int& stage = stage_on[static_cast<std::size_t>(device)];
       if (stage >= 0) {
-        throw UsageError(
-            fmt::format("PipeDream's runtime has one stage on a device, and {} has "
-                        "stages {} and {}",
-                        program.devices[static_cast<std::size_t>(device)], stage, s));
+        throw UsageError(fmt::format(
+            "PipeDream's runtime has one stage on a device, and {} has stages {} and {}",
+            program.devices[static_cast<std::size_t>(device)], stage, s));
       }
       stage = s;
+    }
+  }
+  for (int s = 0; s < program.stages(); ++s) {
+    const StagePlace& place = program.placement.stage[static_cast<std::size_t>(s)];
+    int depth = -1;
+    for (const int device : place.replicas) {
       const int here = depth_of(program, static_cast<std::size_t>(device));
       if (depth >= 0 && here != depth) {
         throw UsageError(fmt::format(
@@ -93,15 +96,16 @@ std::string write_pipedream_runtime(const Program& program) {
       }
       depth = here;
     }
-    modules.push_back(s);
-    ranks[std::to_string(s)] = place.replicas;
-    depths[std::to_string(s)] = depth;
+    const char* const separator = s == 0 ? "" : ",";
+    modules += fmt::format("{}, ", s);
+    ranks += fmt::format("{}\n        \"{}\": [{}]", separator, s, fmt::join(place.replicas, ", "));
+    depths += fmt::format("{}\n        \"{}\": {}", separator, s, depth);
   }
-  modules.push_back(program.stages() - 1);  // the loss
-  const nlohmann::ordered_json all{{"module_to_stage_map", modules},
-                                   {"stage_to_rank_map", ranks},
-                                   {"stage_to_depth_map", depths}};
-  return all.dump(2) + "\n";
+  // The last module is the loss.
+  return fmt::format(
+      "{{\n    \"module_to_stage_map\": [{}{}],\n    \"stage_to_rank_map\": {{{}\n    }},\n"
+      "    \"stage_to_depth_map\": {{{}\n    }}\n}}\n",
+      modules, program.stages() - 1, ranks, depths);
 }
 
 std::string write_torchgpipe_balance(const Partition& partition, const Placement& placement) {
