@@ -187,8 +187,8 @@ void check_placement(const Placement& placement) {
 
 bool looks_like_megatron(std::string_view text) {
   const std::string layout = trimmed(text);
-  if (layout.find_first_not_of("EtmL|,()*0123456789") != std::string::npos) return false;
-  return !layout.empty() && (layout.front() == 'E' || layout.find('|') != std::string::npos);
+  const bool letters = layout.find_first_not_of("EtmL|,()*0123456789") == std::string::npos;
+  return layout.find('|') != std::string::npos || (letters && layout.compare(0, 1, "E") == 0);
 }
 
 std::vector<std::string> parse_megatron(std::string_view text) {

@@ -20,7 +20,8 @@
 
 namespace stageline {
 
-/// Whether the text is meant as a layout: its letters are a layout's, and it begins with E or cuts.
+/// Whether the text is meant as a layout: it has a |, or a layout's letters alone and begins with
+/// E.
 bool looks_like_megatron(std::string_view text);
 
 /// The stages, written out: "Et*2|tL" is "Ett", "tL". Throws UsageError, with the column, unless it

@@ -3,10 +3,11 @@
 
 usage: pytorch.py STAGELINE SPECS [--torch]
 
-SPECS prints a schedule and a number of devices a line. Each is written in both forms. Without
---torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
-loader, validation, lowering and dry run (torch.distributed.pipelining, 2.7 or later); exit code 77
-where no torch can be imported. STAGELINE_TORCH_PYTHON names another interpreter that has it.
+SPECS prints a schedule and a number of devices a line. Each is written in both forms, and so are
+the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
+loader, validation, lowering and dry run (torch.distributed.pipelining), and the other way round its
+own schedules, read by us and written again; exit code 77 where no torch can be imported.
+STAGELINE_TORCH_PYTHON names another interpreter that has it.
 """
 import collections
 import csv
@@ -90,18 +91,19 @@ def check_rules(text: str, microbatches: int, messages: bool) -> None:
             expect(last < reduced, f"{stage}REDUCE_GRAD too early")
 
 
+class Stage:
+    """As much of a PipelineStage as a schedule asks of it before it runs."""
+
+    def __init__(self, index, stages, ranks):
+        self.stage_index, self.num_stages, self.group_size = index, stages, ranks
+        self.group_rank, self.is_first, self.is_last = 0, index == 0, index == stages - 1
+        self.has_backward = True
+        self.submod = None
+
+
 def check_with_torch(only: pathlib.Path, comms: pathlib.Path, microbatches: int) -> None:
     """PyTorch loads both forms, and its own lowering of the one is the other."""
     from torch.distributed.pipelining import schedules
-
-    class Stage:
-        """As much of a PipelineStage as a schedule asks of it before it runs."""
-
-        def __init__(self, index, stages, ranks):
-            self.stage_index, self.num_stages, self.group_size = index, stages, ranks
-            self.group_rank, self.is_first, self.is_last = 0, index == 0, index == stages - 1
-            self.has_backward = True
-            self.submod = None
 
     rows = list(csv.reader(io.StringIO(only.read_text())))
     stages = 1 + max(action[0] for row in rows for cell in row for action in actions_of(cell))
@@ -134,6 +136,33 @@ def check_with_torch(only: pathlib.Path, comms: pathlib.Path, microbatches: int)
             lambda stage: home[stage], stages)
 
 
+def check_torchs_own(stageline: str, folder: pathlib.Path) -> int:
+    """What PyTorch writes of its schedules, we read and write again to the letter. How many."""
+    from torch.distributed.pipelining import schedules
+
+    theirs, ours = folder / "theirs.csv", folder / "ours.csv"
+    checked = 0
+    for name, stages in (("LoopedBFS", (0, 4)), ("Interleaved1F1B", (0, 4)),
+                         ("InterleavedZeroBubble", (0, 4)), ("ZBVZeroBubble", (0, 7)),
+                         ("DualPipeV", (0, 7))):
+        kind = getattr(schedules, "Schedule" + name, None)
+        if kind is None:
+            continue
+        schedule = kind([Stage(index, 8, 4) for index in stages], 8,
+                        loss_fn=lambda output, target: output)
+        for form, option in (("compute_only", "pytorch"), ("compute_comms", "pytorch-comms")):
+            schedules._PipelineScheduleRuntime._dump_csv(schedule, str(theirs), form)
+            subprocess.run([stageline, "program", "--check", theirs, "--quiet"], check=True)
+            subprocess.run([stageline, "program", theirs, "--format", option, "--out", ours,
+                            "--quiet"], check=True)
+            said, again = ([[cell for cell in row if cell and "SHARD" not in cell]
+                            for row in csv.reader(path.open())] for path in (theirs, ours))
+            expect(said == again, f"{name}, {form} comes back as another")
+            checked += 1
+    expect(checked > 0, "PyTorch has none of its schedules")
+    return checked
+
+
 def torch_is_missing() -> str:
     try:
         import torch
@@ -161,26 +190,30 @@ def main() -> int:
     faults = 0
     checked = 0
     lines = subprocess.run([specs], check=True, text=True, stdout=subprocess.PIPE).stdout
+    cases = [(line, m, [stageline, "program", "uniform:layers=24", "--schedule", line.split()[0],
+                        "--devices", line.split()[1], "--microbatches", str(m)])
+             for line in lines.splitlines() for m in (1, 3, 8)]
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.slp")):
+        microbatches = re.search(r"^microbatches: (\d+)$", path.read_text(), re.MULTILINE)[1]
+        cases.append((path.name, int(microbatches), [stageline, "program", path]))
     with tempfile.TemporaryDirectory() as folder:
         only, comms = (pathlib.Path(folder) / name for name in ("only.csv", "comms.csv"))
-        for line in lines.splitlines():
-            schedule, devices = line.split()
-            for microbatches in (1, 3, 8):
-                for path, form in ((only, "pytorch"), (comms, "pytorch-comms")):
-                    subprocess.run(
-                        [stageline, "program", "uniform:layers=24", "--schedule", schedule,
-                         "--devices", devices, "--microbatches", str(microbatches), "--quiet",
-                         "--format", form, "--out", path], check=True)
-                try:
-                    if with_torch:
-                        check_with_torch(only, comms, microbatches)
-                    else:
-                        check_rules(only.read_text(), microbatches, messages=False)
-                        check_rules(comms.read_text(), microbatches, messages=True)
-                    checked += 1
-                except (Fault, AssertionError, RuntimeError, ValueError) as fault:
-                    faults += 1
-                    print(f"{schedule}, {devices} devices, {microbatches} micro-batches: {fault}")
+        for name, microbatches, command in cases:
+            for path, form in ((only, "pytorch"), (comms, "pytorch-comms")):
+                subprocess.run([*command, "--quiet", "--format", form, "--out", path], check=True)
+            try:
+                if with_torch:
+                    check_with_torch(only, comms, microbatches)
+                else:
+                    check_rules(only.read_text(), microbatches, messages=False)
+                    check_rules(comms.read_text(), microbatches, messages=True)
+                checked += 1
+            except (Fault, AssertionError, RuntimeError, ValueError) as fault:
+                faults += 1
+                print(f"{name}, {microbatches} micro-batches: {fault}")
+        if with_torch:
+            own = check_torchs_own(stageline, pathlib.Path(folder))
+            print(f"{own} files of PyTorch's own are read and written again")
     print(f"{checked} schedules are as the format wants them, {faults} are not")
     return 1 if faults or checked < 20 else 0
 
