@@ -9,31 +9,31 @@
 
 namespace stageline {
 
-/// As spelled; `BW` is of older files only.
+/// How an action is spelled; `BW` is of older files only.
 enum class CellWord : std::uint8_t {
-  F,
-  I,
-  W,
-  B,
-  BW,
-  SEND_F,
-  RECV_F,
-  SEND_B,
-  RECV_B,
-  UNSHARD,
-  RESHARD,
-  REDUCE_GRAD,
+  forward,           // F
+  input_grad,        // I
+  weight_grad,       // W
+  backward,          // B
+  old_backward,      // BW
+  send_forward,      // SEND_F
+  receive_forward,   // RECV_F
+  send_backward,     // SEND_B
+  receive_backward,  // RECV_B
+  unshard,           // UNSHARD
+  reshard,           // RESHARD
+  reduce_grad,       // REDUCE_GRAD
 };
 inline constexpr int cell_words = 12;
 std::string_view spelled(CellWord word);
-constexpr bool is_compute(CellWord word) { return word <= CellWord::BW; }
+constexpr bool is_compute(CellWord word) { return word <= CellWord::old_backward; }
 constexpr bool is_message(CellWord word) {
-  return word >= CellWord::SEND_F && word <= CellWord::RECV_B;
+  return word >= CellWord::send_forward && word <= CellWord::receive_backward;
 }
 
 /// "1F0", "0UNSHARD". `microbatch` is 0 for a word that takes none.
 struct CellAction {
-  CellWord word = CellWord::F;
+  CellWord word = CellWord::forward;
   int stage = 0;
   std::uint32_t microbatch = 0;
 };

@@ -59,21 +59,21 @@ class Reader {
 
     const Cell*& of(CellWord word) {
       switch (word) {
-        case CellWord::F:
+        case CellWord::forward:
           return forward;
-        case CellWord::I:
+        case CellWord::input_grad:
           return input_grad;
-        case CellWord::W:
+        case CellWord::weight_grad:
           return weight_grad;
-        case CellWord::B:
-        case CellWord::BW:
-        case CellWord::SEND_F:
-        case CellWord::RECV_F:
-        case CellWord::SEND_B:
-        case CellWord::RECV_B:
-        case CellWord::UNSHARD:
-        case CellWord::RESHARD:
-        case CellWord::REDUCE_GRAD:
+        case CellWord::backward:
+        case CellWord::old_backward:
+        case CellWord::send_forward:
+        case CellWord::receive_forward:
+        case CellWord::send_backward:
+        case CellWord::receive_backward:
+        case CellWord::unshard:
+        case CellWord::reshard:
+        case CellWord::reduce_grad:
           break;
       }
       return backward;
@@ -88,18 +88,18 @@ class Reader {
     const Cell* modern = nullptr;
     std::map<Key, int> seen;  // bits: B, W
     each_action(rows_, [&](const Cell& cell, const CellAction& action) {
-      if (action.word == CellWord::I && modern == nullptr) modern = &cell;
-      if (action.word == CellWord::BW && old == nullptr) old = &cell;
-      if (action.word != CellWord::B && action.word != CellWord::W) return;
+      if (action.word == CellWord::input_grad && modern == nullptr) modern = &cell;
+      if (action.word == CellWord::old_backward && old == nullptr) old = &cell;
+      if (action.word != CellWord::backward && action.word != CellWord::weight_grad) return;
       int& both = seen[{action.stage, action.microbatch}];
-      both |= action.word == CellWord::B ? 1 : 2;
+      both |= action.word == CellWord::backward ? 1 : 2;
       if (both == 3 && old == nullptr) old = &cell;
     });
     if (old == nullptr) return;
     if (modern != nullptr) {
       // With an I about, only a BW is of the other spelling; B and W together are plain wrong.
       each_action(rows_, [&](const Cell& cell, const CellAction& action) {
-        if (action.word != CellWord::BW) return;
+        if (action.word != CellWord::old_backward) return;
         refuse(cell, fmt::format("{} is the older spelling of a full backward, but {} has an I, "
                                  "which is of the newer one, where it is {}B{}",
                                  print(action), at(*modern), action.stage, action.microbatch));
@@ -109,8 +109,8 @@ class Reader {
     for (auto& row : rows_) {
       for (Cell& cell : row) {
         for (CellAction& action : cell.actions) {
-          if (action.word == CellWord::B) action.word = CellWord::I;
-          if (action.word == CellWord::BW) action.word = CellWord::B;
+          if (action.word == CellWord::backward) action.word = CellWord::input_grad;
+          if (action.word == CellWord::old_backward) action.word = CellWord::backward;
         }
       }
     }
@@ -143,11 +143,11 @@ class Reader {
                                  first, print(action)));
       }
     };
-    if (action.word == CellWord::B || action.word == CellWord::I) {
-      behind(done.forward, CellWord::F);
+    if (action.word == CellWord::backward || action.word == CellWord::input_grad) {
+      behind(done.forward, CellWord::forward);
     }
-    if (action.word == CellWord::W && done.backward == nullptr)
-      behind(done.input_grad, CellWord::I);
+    if (action.word == CellWord::weight_grad && done.backward == nullptr)
+      behind(done.input_grad, CellWord::input_grad);
     place = &cell;
     const Cell* const half = done.input_grad != nullptr ? done.input_grad : done.weight_grad;
     if (done.backward != nullptr && half != nullptr) {
@@ -246,32 +246,34 @@ class Reader {
                          print(action), from, home_.at(from)->rank, print(CellAction{word, s, m})));
       };
       switch (action.word) {
-        case CellWord::SEND_F:
-          return partner(CellWord::RECV_F, s + 1, "receives");
-        case CellWord::SEND_B:
-          return partner(CellWord::RECV_B, s - 1, "receives");
-        case CellWord::RECV_F:
-          return partner(CellWord::SEND_F, s - 1, "sends");
-        case CellWord::RECV_B:
-          return partner(CellWord::SEND_B, s + 1, "sends");
-        case CellWord::F:
-          return brought(CellWord::RECV_F, s - 1);
-        case CellWord::B:
-        case CellWord::I:
-          return brought(CellWord::RECV_B, s + 1);
-        case CellWord::W:
-        case CellWord::BW:
-        case CellWord::UNSHARD:
-        case CellWord::RESHARD:
-        case CellWord::REDUCE_GRAD:
+        case CellWord::send_forward:
+          return partner(CellWord::receive_forward, s + 1, "receives");
+        case CellWord::send_backward:
+          return partner(CellWord::receive_backward, s - 1, "receives");
+        case CellWord::receive_forward:
+          return partner(CellWord::send_forward, s - 1, "sends");
+        case CellWord::receive_backward:
+          return partner(CellWord::send_backward, s + 1, "sends");
+        case CellWord::forward:
+          return brought(CellWord::receive_forward, s - 1);
+        case CellWord::backward:
+        case CellWord::input_grad:
+          return brought(CellWord::receive_backward, s + 1);
+        case CellWord::weight_grad:
+        case CellWord::old_backward:
+        case CellWord::unshard:
+        case CellWord::reshard:
+        case CellWord::reduce_grad:
           return;
       }
     });
   }
 
   void check_message(const Cell& cell, const CellAction& action) const {
-    const bool forward = action.word == CellWord::SEND_F || action.word == CellWord::RECV_F;
-    const bool sends = action.word == CellWord::SEND_F || action.word == CellWord::SEND_B;
+    const bool forward =
+        action.word == CellWord::send_forward || action.word == CellWord::receive_forward;
+    const bool sends =
+        action.word == CellWord::send_forward || action.word == CellWord::send_backward;
     const int other = action.stage + (forward == sends ? 1 : -1);
     if (other < 0 || other >= stages_) {
       refuse(cell, fmt::format("stage {} is the {} of {}: it has no one to {} {} {}", action.stage,
@@ -302,15 +304,15 @@ class Reader {
     std::map<int, const Cell*> reduced;
     int sharding = 0;
     each_action(rows_, [&](const Cell& cell, const CellAction& action) {
-      sharding += action.word == CellWord::UNSHARD || action.word == CellWord::RESHARD ? 1 : 0;
-      if (action.word == CellWord::REDUCE_GRAD) {
+      sharding += action.word == CellWord::unshard || action.word == CellWord::reshard ? 1 : 0;
+      if (action.word == CellWord::reduce_grad) {
         const auto [before, first] = reduced.try_emplace(action.stage, &cell);
         if (!first) {
           refuse(cell, fmt::format("{} stands a second time (the first is cell {})", print(action),
                                    before->second->column));
         }
       }
-      if (action.word != CellWord::B && action.word != CellWord::W) return;
+      if (action.word != CellWord::backward && action.word != CellWord::weight_grad) return;
       const auto found = reduced.find(action.stage);
       if (found == reduced.end()) return;
       refuse(*found->second,
@@ -338,7 +340,7 @@ class Reader {
       std::vector<Op>& list = program.ops.emplace_back();
       for (const Cell& cell : row) {
         for (const CellAction& action : cell.actions) {
-          if (action.word == CellWord::UNSHARD || action.word == CellWord::RESHARD) continue;
+          if (action.word == CellWord::unshard || action.word == CellWord::reshard) continue;
           Op op;
           op.kind = kind_of(action.word);
           op.stage = static_cast<std::uint16_t>(action.stage);
@@ -353,26 +355,26 @@ class Reader {
 
   static OpKind kind_of(CellWord word) {
     switch (word) {
-      case CellWord::F:
+      case CellWord::forward:
         return OpKind::forward;
-      case CellWord::I:
+      case CellWord::input_grad:
         return OpKind::input_grad;
-      case CellWord::W:
+      case CellWord::weight_grad:
         return OpKind::weight_grad;
-      case CellWord::B:
-      case CellWord::BW:
+      case CellWord::backward:
+      case CellWord::old_backward:
         return OpKind::backward;
-      case CellWord::SEND_F:
+      case CellWord::send_forward:
         return OpKind::send_forward;
-      case CellWord::RECV_F:
+      case CellWord::receive_forward:
         return OpKind::receive_forward;
-      case CellWord::SEND_B:
+      case CellWord::send_backward:
         return OpKind::send_backward;
-      case CellWord::RECV_B:
+      case CellWord::receive_backward:
         return OpKind::receive_backward;
-      case CellWord::UNSHARD:
-      case CellWord::RESHARD:
-      case CellWord::REDUCE_GRAD:
+      case CellWord::unshard:
+      case CellWord::reshard:
+      case CellWord::reduce_grad:
         break;
     }
     return OpKind::update;  // of the one step, where its gradients are whole
