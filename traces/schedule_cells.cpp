@@ -104,9 +104,11 @@ void refuse(const Cell& cell, const std::string& message) {
       cell.rank, cell.column - 1);
 }
 
-std::vector<std::vector<Cell>> schedule_cells(std::string_view text) {
+std::string at(const Cell& cell) { return fmt::format("rank {}, cell {}", cell.rank, cell.column); }
+
+CellRows schedule_cells(std::string_view text) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);  // of the last line
-  std::vector<std::vector<Cell>> rows;
+  CellRows rows;
   std::size_t at = 0;
   while (at <= text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());

@@ -46,8 +46,24 @@ struct Cell {
   std::vector<CellAction> actions;
 };
 
-/// By rank. Throws ProgramError that names the cell which is no action.
-std::vector<std::vector<Cell>> schedule_cells(std::string_view text);
+/// "rank 1, cell 3"
+std::string at(const Cell& cell);
+
+/// By rank.
+using CellRows = std::vector<std::vector<Cell>>;
+
+/// Throws ProgramError that names the cell which is no action.
+CellRows schedule_cells(std::string_view text);
+
+/// Calls visit(cell, action) in the order of the file.
+template <class Visit>
+void each_action(const CellRows& rows, Visit&& visit) {
+  for (const auto& row : rows) {
+    for (const Cell& cell : row) {
+      for (const CellAction& action : cell.actions) visit(cell, action);
+    }
+  }
+}
 
 /// Throws ProgramError "rank 1 (line 2), cell 3: message".
 [[noreturn]] void refuse(const Cell& cell, const std::string& message);

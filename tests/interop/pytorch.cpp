@@ -243,6 +243,53 @@ TEST_CASE("messages are checked") {
                        "stages 0 and 1 are both on rank 0 and need no message"));
 }
 
+TEST_CASE("a damaged file is refused or is a valid program") {
+  std::mt19937 random(5);
+  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
+  int refused = 0;
+  int read = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const auto program =
+        round % 2 == 0 ? parse_program(v_shape) : test::written(test::spec("1f1b"), 3, 4);
+    std::string csv = write_pytorch_schedule(program, round % 4 < 2 ? only : comms);
+    for (std::size_t blow = 1 + below(3); blow > 0; --blow) {
+      const std::size_t from = below(csv.size());
+      const std::size_t size = 1 + below(6);
+      const std::string piece = csv.substr(below(csv.size()), size);
+      switch (below(4)) {
+        case 0:
+          csv.erase(from, size);
+          break;
+        case 1:
+          csv.insert(from, piece);
+          break;
+        case 2:
+          csv.replace(from, size, piece);
+          break;
+        case 3:
+          csv[from] = ",;()0123FIWB\n\r "[below(15)];
+          break;
+      }
+      if (csv.empty()) csv = ",";
+    }
+    CAPTURE(csv);
+    try {
+      const Program again = read_pytorch_schedule(csv).program;
+      validate(again);
+      CHECK(parse_program(print(again)) == again);
+      ++read;
+    } catch (const ProgramError& error) {
+      const std::string said = error.what();
+      CHECK((test::contains(said, "rank ") && said.size() > 20));
+      // Those of validate() name a device of ours, which nobody wrote.
+      CHECK(!test::contains(said, "gpu"));
+      ++refused;
+    }
+  }
+  CHECK(refused > 2000);
+  CHECK(read > 20);
+}
+
 TEST_CASE("what the CSV has no words for is refused") {
   const char* const lists = "gpu0: 0F0 0F1 0B0 0B1\ngpu1: 1F0 1B0 1F1 1B1\n";
   const std::string begin = "the schedule CSV of PyTorch cannot hold this program: ";
