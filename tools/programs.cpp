@@ -69,9 +69,10 @@ bool is_program_file(const std::string& path) {
 }
 
 std::string partition_text(const std::string& text) {
-  const std::string content = beginning_of(text, std::size_t{1} << 20);
-  if (!looks_like_megatron(content)) return text;
-  return content.substr(0, content.find_last_not_of(" \t\r\n") + 1);
+  std::string layout = beginning_of(text, std::size_t{1} << 20);
+  layout.erase(layout.find_last_not_of(" \t\r\n") + 1);
+  const bool one_line = layout.find('\n') == std::string::npos;
+  return one_line && looks_like_megatron(layout) ? layout : text;
 }
 
 std::string_view name(ProgramFormat format) {

@@ -1,7 +1,7 @@
 // Programs and cuts as files in any format that we know, told apart by what is in them.
 #pragma once
 
-#include <iosfwd>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -185,7 +185,7 @@ def main() -> int:
             os.execvp(other, [other, *sys.argv])
         why_not = torch_is_missing()
         if why_not:
-            print(f"skipped: {why_not}")
+            print(why_not)
             return 77
     faults = 0
     checked = 0
