@@ -264,17 +264,23 @@ class Traces {
                     print(graph_.op[needed]), program_.devices[static_cast<std::size_t>(other)]));
   }
 
-  // What nobody reads (the last weights) is awaited behind what stands before it in the list.
+  // What nobody reads (the last weights) is awaited when all else is done.
   void place_receives() {
+    std::vector<std::vector<std::uint64_t>> last(nodes_.size());  // of each lane that counts
+    for (std::size_t lane = 0; lane < graph_.lanes.size(); ++lane) {
+      const LaneKind kind = graph_.lanes[lane].kind;
+      if (kind != LaneKind::compute && kind != LaneKind::send) continue;
+      last[static_cast<std::size_t>(graph_.lanes[lane].device)].push_back(last_of_lane_[lane]);
+    }
     for (std::size_t device = 0; device < nodes_.size(); ++device) {
-      std::uint64_t computed = 0;
       for (chakra::Node& node : nodes_[device]) {
-        if (node.type() == chakra::COMP_NODE) computed = node.id();
         if (node.type() != chakra::COMM_RECV_NODE) continue;
         const auto reader = before_reader_[device].find(node.id());
-        const std::uint64_t before =
-            reader == before_reader_[device].end() ? computed : reader->second;
-        if (before != 0) depend(node, before);
+        if (reader == before_reader_[device].end()) {
+          for (const std::uint64_t end : last[device]) depend(node, end);
+        } else if (reader->second != 0) {
+          depend(node, reader->second);
+        }
       }
     }
   }
