@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "schedulers/partition/cuts.hpp"
+#include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {
@@ -210,6 +211,9 @@ PartitionPlan partition(const std::string& text, const PartitionRequest& request
   }
   if (some > 0) {
     return plan_explicit(request, text, cuts_from_names(text, items, names));
+  }
+  if (looks_like_megatron(text)) {
+    return plan_explicit(request, text, cuts_from_megatron(text, request.model));
   }
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;

@@ -55,8 +55,9 @@ struct Partitioner {
 std::span<const Partitioner* const> partitioners();
 
 /// `text` is "balanced", "pipedream:cost=paper,…", an explicit list of layer ranges "0-5,6-11,12-",
-/// or a list of layer names, each the last of its stage "conv5,relu12". Throws UsageError,
-/// also unless the request's replicas, if any, are one number a stage and all devices together.
+/// a list of layer names, each the last of its stage "conv5,relu12", or a layout of Megatron's
+/// "Et*3|(tt|)*4,L" (schedulers/partition/megatron.hpp). Throws UsageError, also unless the
+/// request's replicas, if any, are one number a stage and all devices together.
 PartitionPlan partition(const std::string& text, const PartitionRequest& request);
 
 }  // namespace stageline

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "sim/errors.hpp"
-#include "tools/files.hpp"
+#include "tools/programs.hpp"
 #include "tools/stream.hpp"
 
 namespace stageline {
@@ -117,13 +117,15 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
                   "asynchronous")
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--partition", flags.partition,
-                     "balanced, uniform, pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12- or last "
-                     "layers' names; default balanced");
+                     "balanced, uniform, pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12-, last "
+                     "layers' names, or a Megatron layout or a file of one; default balanced");
   command.add_option("--weights", flags.weights,
                      "the weight rule instead of the schedule's: flush, stash, vertical_sync, "
                      "double_buffer, latest");
   if (one) {
-    command.add_option("--program", flags.program, "this program text instead of a schedule")
+    command
+        .add_option("--program", flags.program,
+                    "this program instead of a schedule: our own text or PyTorch's schedule CSV")
         ->excludes(schedule);
   }
 }
@@ -161,11 +163,7 @@ Setting read_setting(const CommonFlags& flags) {
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
   setting.model = open_trace(trace);
   if (!flags.program.empty()) {
-    try {
-      setting.program = parse_program(read_file(flags.program));
-    } catch (const ProgramError& error) {
-      throw ProgramError(fmt::format("{}: {}", flags.program, error.what()));
-    }
+    setting.program = read_program(flags.program, flags.quiet);
     if (setting.program->schedule.empty()) setting.program->schedule = flags.program;
     if (flags.microbatches > 0 || flags.steps > 0 || !flags.weights.empty()) {
       throw UsageError(
@@ -197,7 +195,7 @@ Case make_case(const CommonFlags& flags, const Setting& setting, const ScheduleS
   asked.cluster = cluster_of(setting.cluster, devices);
   asked.spec = spec;
   asked.program = setting.program;
-  asked.partition = flags.partition;
+  asked.partition = partition_text(flags.partition);
   asked.weights = parse_weights(flags.weights);
   asked.microbatches = flags.microbatches > 0 ? flags.microbatches : 4 * devices;
   asked.steps = flags.steps;

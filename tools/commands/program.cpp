@@ -1,4 +1,5 @@
-// stageline program: prints the program text of a schedule, or checks one.
+// stageline program: prints the program of a schedule, in our own text or in the format of another
+// tool, converts one, or checks one.
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +8,7 @@
 #include "sim/passes.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
+#include "tools/programs.hpp"
 
 namespace stageline {
 namespace {
@@ -16,6 +17,7 @@ struct ProgramFlags {
   CommonFlags common;
   std::string check;
   std::string out = "-";
+  std::string format = "slp";
   bool compute_only = false;
 };
 
@@ -23,16 +25,20 @@ std::string counted(int number, const std::string& noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.back() == 'h' ? "es" : "s");
 }
 
-// Exit 1 when the program is well-formed but cannot finish: that is the answer, not bad input.
-int check_program(const ProgramFlags& flags) {
-  Program program;
+Program read_valid(const std::string& path, bool quiet) {
+  Program program = read_program(path, quiet);
   try {
-    program = parse_program(read_file(flags.check));
     validate(program);
   } catch (const ProgramError& error) {
-    throw ProgramError(fmt::format("{}: {}", flags.check, error.what()), error.device,
-                       error.position, error.figure);
+    throw ProgramError(fmt::format("{}: {}", path, error.what()), error.device, error.position,
+                       error.figure);
   }
+  return program;
+}
+
+// Exit 1 when the program is well-formed but cannot finish: that is the answer, not bad input.
+int check_program(const ProgramFlags& flags) {
+  const Program program = read_valid(flags.check, flags.common.quiet);
   Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()), Time{1},
                               Time{1}, Time{1});
   costs.edges.clear();
@@ -52,47 +58,105 @@ int check_program(const ProgramFlags& flags) {
   }
 }
 
+void keep_compute(Program& program) {
+  for (auto& list : program.ops) {
+    std::erase_if(list, [](Op op) {
+      return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update;
+    });
+  }
+}
+
+void say(const std::vector<std::string>& notes, bool quiet) {
+  // Where standard error is closed or full there is no one to tell.
+  for (const std::string& note : notes) {
+    if (!quiet) std::fputs(fmt::format("note: {}\n", note).c_str(), stderr);
+  }
+}
+
+// A program file in another format.
+void convert_program(const ProgramFlags& flags) {
+  const std::string& file = flags.common.trace;
+  const ProgramFormat format = parse_program_format(flags.format);
+  if (needs_trace(format)) {
+    throw UsageError(fmt::format(
+        "--format {} is made from layers and their costs, and {} is a program alone; name a TRACE, "
+        "and this file with --program",
+        name(format), file));
+  }
+  Program program = read_valid(file, flags.common.quiet);
+  if (program.schedule.empty()) program.schedule = file;
+  if (flags.compute_only) keep_compute(program);
+  say(write_program(format, flags.out, program, nullptr, nullptr), flags.common.quiet);
+}
+
 void print_program(const ProgramFlags& flags) {
   if (flags.common.trace.empty()) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
+  const ProgramFormat format = parse_program_format(flags.format);
   const Setting setting = read_setting(flags.common);
   if (setting.device_counts.size() > 1) throw UsageError("program takes one number of devices");
   Case asked =
       make_case(flags.common, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
-  Program program = study(asked).program;
-  if (flags.compute_only) {
-    for (auto& list : program.ops) {
-      std::erase_if(list, [](Op op) {
-        return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update;
-      });
+  const Outcome outcome = study(asked);
+  Program program = outcome.program;
+  if (flags.compute_only) keep_compute(program);
+  if (format == ProgramFormat::pytorch || format == ProgramFormat::pytorch_comms) {
+    // Not with the messages and updates that our passes have added: the format places its own.
+    if (asked.program) {
+      program = *asked.program;
+    } else {
+      for (auto& list : program.ops) {
+        std::erase_if(list, [](Op op) { return cargo_of(op.kind) || op.kind == OpKind::update; });
+      }
     }
   }
-  write_file(flags.out, print(program));
+  say(write_program(format, flags.out, program, &outcome, &asked.model), flags.common.quiet);
 }
 
 }  // namespace
 
 void add_program(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("program", "Print a schedule as program text, or check a program");
+  CLI::App* const command = app.add_subcommand(
+      "program", "Print a schedule as a program, convert a program, or check it");
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(*command, flags->common);
-  command->get_option("TRACE")->required(false);
-  command->add_option("--out", flags->out, "write the text to a file; default stdout");
-  command->add_flag("--compute-only", flags->compute_only,
-                    "without updates, reductions and messages, as a scheduler writes it");
+  CLI::Option* const trace = command->get_option("TRACE");
+  trace->required(false)->description(trace->get_description() +
+                                      "; or a program file, to be converted");
+  CLI::Option* const out = command->add_option(
+      "--out", flags->out, "write to a file; default stdout; of chakra, what the names begin with");
+  CLI::Option* const format =
+      command->add_option("--format", flags->format,
+                          "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
+                          "torch.distributed, without "
+                          "and with messages), megatron (pipeline layout), pipedream (runtime "
+                          "configuration), torchgpipe "
+                          "(balance), chakra (execution traces); default slp");
+  CLI::Option* const compute_only =
+      command->add_flag("--compute-only", flags->compute_only,
+                        "without updates, reductions and messages, as a scheduler writes it");
   CLI::Option* const check = command->add_option("--check", flags->check,
                                                  "check this program text and print nothing else");
-  CLI::Option* const quiet =
-      command->add_flag("--quiet", flags->common.quiet, "with --check: nothing if all is well")
-          ->needs(check);
+  CLI::Option* const quiet = command->add_flag("--quiet", flags->common.quiet,
+                                               "no notes; with --check: nothing if all is well");
   command->footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
-      "Exit code 1 of --check: the program deadlocks.");
+      "Exit code 1 of --check: the program deadlocks. A program file is our own text or PyTorch's\n"
+      "schedule CSV, here and for --program; what is in it decides.");
   command->callback([=, &exit_code] {
+    if (flags->check.empty() && is_program_file(flags->common.trace)) {
+      for (const CLI::Option* const option : command->get_options()) {
+        const bool fits = option == trace || option == out || option == format ||
+                          option == compute_only || option == quiet;
+        if (option->count() == 0 || fits) continue;
+        throw UsageError(fmt::format("{} is a program, which says all by itself; leave out {}",
+                                     flags->common.trace, option->get_name()));
+      }
+      return convert_program(*flags);
+    }
     if (flags->check.empty()) return print_program(*flags);
     for (const CLI::Option* const option : command->get_options()) {
       if (option->count() == 0 || option == check || option == quiet) continue;

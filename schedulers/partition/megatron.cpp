@@ -1,0 +1,300 @@
+#include "schedulers/partition/megatron.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_letters = 1U << 20;
+
+// A layer of Megatron's: its letter, and the layers of ours that it is.
+struct Unit {
+  char letter = 't';
+  int first = 0;
+  int last = 0;
+};
+
+std::string trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+class Expansion {
+ public:
+  explicit Expansion(std::string_view text) : text_(text) {}
+
+  // Letters and bars, repetitions written out.
+  std::string letters() {
+    std::string all;
+    while (at_ < text_.size()) all += item(/*in_group=*/false);
+    return all;
+  }
+
+  [[noreturn]] void refuse(std::size_t at, const std::string& message) const {
+    throw UsageError(fmt::format("Megatron layout \"{}\", column {}: {}", text_, at + 1, message));
+  }
+
+ private:
+  std::string item(bool in_group) {
+    const std::size_t begin = at_;
+    const char c = text_[at_++];
+    if (c == ',') return "";
+    std::string unit(1, c);
+    if (c == '(') {
+      if (in_group) refuse(begin, "a group inside a group is not known there");
+      unit.clear();
+      while (at_ < text_.size() && text_[at_] != ')') unit += item(/*in_group=*/true);
+      if (at_ == text_.size()) refuse(begin, "the group is not closed by a )");
+      ++at_;
+      if (unit.empty()) refuse(begin, "the group is empty");
+      if (at_ == text_.size() || text_[at_] != '*') {
+        refuse(begin, "a group is followed by *n, how many times it stands");
+      }
+    } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
+      refuse(begin, fmt::format("\"{}\" is not known; E is the embedding, t a decoder layer, m a "
+                                "multi-token prediction layer, L the loss, | ends a stage",
+                                c));
+    }
+    if (at_ == text_.size() || text_[at_] != '*') return unit;
+    ++at_;
+    std::uint32_t times = 0;
+    const char* const end = text_.data() + text_.size();
+    const auto [rest, error] = std::from_chars(text_.data() + at_, end, times);
+    if (error != std::errc{} || times < 1 || times * unit.size() > most_letters) {
+      refuse(at_, fmt::format("* is followed by how many times, from 1 to {}",
+                              most_letters / unit.size()));
+    }
+    at_ = static_cast<std::size_t>(rest - text_.data());
+    std::string repeated;
+    for (std::uint32_t i = 0; i < times; ++i) repeated += unit;
+    if ((expanded_ += repeated.size()) > most_letters) {
+      refuse(begin, fmt::format("the layout has more than {} letters", most_letters));
+    }
+    return repeated;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t expanded_ = 0;
+};
+
+std::vector<Unit> units_of(const Model& model) {
+  const auto& layers = model.layers;
+  std::vector<Unit> units;
+  const int count = static_cast<int>(layers.size());
+  const auto is = [&](int layer, std::string_view kind) {
+    return layers[static_cast<std::size_t>(layer)].kind == kind;
+  };
+  const auto begins = [&](int layer) { return is(layer, "attention") || is(layer, "block"); };
+  const auto ends = [&](int layer) {
+    return is(layer, "mlp") || is(layer, "moe") || is(layer, "block");
+  };
+  int at = 0;
+  while (at < count && !begins(at)) ++at;
+  if (at == count) {
+    throw UsageError(fmt::format(
+        "a Megatron layout is of transformers, and {} has no blocks (layers of kind attention and "
+        "mlp, or block)",
+        model.name));
+  }
+  if (at == 0) {
+    throw UsageError(
+        fmt::format("a Megatron layout begins with the embedding, and {} begins with a block ({})",
+                    model.name, layers.front().name));
+  }
+  units.push_back({'E', 0, at - 1});
+  while (at < count) {
+    if (begins(at)) {
+      Unit unit{'t', at, at};
+      while (unit.last + 1 < count && !ends(unit.last)) ++unit.last;
+      if (!ends(unit.last)) {
+        throw UsageError(fmt::format("a block begins with layer {} of {}, but no mlp ends it",
+                                     layers[static_cast<std::size_t>(at)].name, model.name));
+      }
+      units.push_back(unit);
+      at = unit.last + 1;
+    } else if (is(at, "mtp")) {
+      units.push_back({'m', at, at});
+      ++at;
+    } else {
+      // Of the one before, unless nothing but such layers follows: then it is the loss's.
+      int next = at;
+      while (next < count && !begins(next) && !is(next, "mtp")) ++next;
+      if (next == count) {
+        units.push_back({'L', at, count - 1});
+      } else {
+        units.back().last = next - 1;
+      }
+      at = next;
+    }
+  }
+  if (units.back().letter != 'L') {
+    throw UsageError(fmt::format(
+        "a Megatron layout ends with the loss, and {} ends with layer {}, which is none",
+        model.name, layers.back().name));
+  }
+  return units;
+}
+
+// "Ettt" as "Et*3".
+std::string shortened(const std::string& stage) {
+  std::string text;
+  for (std::size_t i = 0; i < stage.size();) {
+    std::size_t end = i;
+    while (end < stage.size() && stage[end] == stage[i]) ++end;
+    text += stage[i];
+    if (end - i > 1) text += fmt::format("*{}", end - i);
+    i = end;
+  }
+  return text;
+}
+
+void check_placement(const Placement& placement) {
+  int devices = 0;
+  for (std::size_t s = 0; s < placement.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    if (place.apart() || place.replicas.size() != 1) {
+      throw UsageError(
+          fmt::format("Megatron has each stage on one device, and stage {} lives on several", s));
+    }
+    devices = std::max(devices, place.replicas.front() + 1);
+  }
+  for (std::size_t s = 0; s < placement.stage.size(); ++s) {
+    const int home = placement.stage[s].replicas.front();
+    const int there = static_cast<int>(s) % devices;
+    if (home == there) continue;
+    throw UsageError(
+        fmt::format("Megatron puts stage k on device k mod {}, so stage {} on device {}, and here "
+                    "it is on device "
+                    "{}",
+                    devices, s, there, home));
+  }
+  if (placement.stages() % devices != 0) {
+    throw UsageError(
+        fmt::format("Megatron has as many stages on each device, and {} stages do not "
+                    "go into {} devices",
+                    placement.stages(), devices));
+  }
+}
+
+}  // namespace
+
+bool looks_like_megatron(std::string_view text) {
+  const std::string layout = trimmed(text);
+  const bool letters = layout.find_first_not_of("EtmL|,()*0123456789") == std::string::npos;
+  return layout.find('|') != std::string::npos || (letters && layout.compare(0, 1, "E") == 0);
+}
+
+std::vector<std::string> parse_megatron(std::string_view text) {
+  const std::string layout = trimmed(text);
+  Expansion expansion(layout);
+  const std::string letters = expansion.letters();
+  const auto refuse = [&](const std::string& message) {
+    throw UsageError(fmt::format("Megatron layout \"{}\": {}", layout, message));
+  };
+  std::vector<std::string> stages{""};
+  for (const char c : letters) {
+    if (c == '|') {
+      stages.emplace_back();
+    } else {
+      stages.back() += c;
+    }
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].empty()) {
+      refuse(fmt::format("stage {} of {} has no layer; leave out a |", s, stages.size()));
+    }
+  }
+  constexpr std::string_view order = "EtmL";
+  char before = 'E';
+  for (const char c : letters) {
+    if (c == '|') continue;
+    if (order.find(c) < order.find(before)) {
+      refuse(fmt::format("{} stands behind {}; the order is E, t, m, L", c, before));
+    }
+    before = c;
+  }
+  for (const char once : {'E', 'L'}) {
+    const auto count = std::count(letters.begin(), letters.end(), once);
+    if (count == 1) continue;
+    refuse(fmt::format("there must be one {} ({}), and there are {}", once,
+                       once == 'E' ? "the embedding" : "the loss", count));
+  }
+  return stages;
+}
+
+std::vector<int> cuts_from_megatron(const std::string& text, const Model& model) {
+  const std::vector<std::string> stages = parse_megatron(text);
+  const std::vector<Unit> units = units_of(model);
+  for (const char letter : {'t', 'm'}) {
+    std::ptrdiff_t wanted = 0;
+    for (const std::string& stage : stages) {
+      wanted += std::count(stage.begin(), stage.end(), letter);
+    }
+    const auto there = std::count_if(units.begin(), units.end(),
+                                     [&](const Unit& unit) { return unit.letter == letter; });
+    if (wanted == there) continue;
+    throw UsageError(
+        fmt::format("Megatron layout \"{}\" has {} {}, but {} has {}", trimmed(text), wanted,
+                    letter == 't' ? "decoder layers (t)" : "multi-token prediction layers (m)",
+                    model.name, there));
+  }
+  std::vector<int> last_layers;
+  std::size_t unit = 0;
+  for (const std::string& stage : stages) {
+    unit += stage.size();
+    last_layers.push_back(units[unit - 1].last);
+  }
+  last_layers.pop_back();
+  return last_layers;
+}
+
+std::string write_megatron(const Partition& partition, const Placement& placement,
+                           const Model& model) {
+  check_placement(placement);
+  std::vector<std::string> stages(static_cast<std::size_t>(partition.stages));
+  int before = 0;
+  for (const Unit& unit : units_of(model)) {
+    const int stage = partition.stage_of[static_cast<std::size_t>(unit.first)];
+    for (int layer = unit.first; layer <= unit.last; ++layer) {
+      const int other = partition.stage_of[static_cast<std::size_t>(layer)];
+      if (other == stage) continue;
+      const auto name = [&](int of) { return model.layers[static_cast<std::size_t>(of)].name; };
+      throw UsageError(
+          fmt::format("Megatron cuts between its layers only, and {} (layers {} to {}) is cut "
+                      "between stages {} "
+                      "and {}; give a --partition that keeps it whole",
+                      unit.letter == 't' ? "a block" : fmt::format("its {}", unit.letter),
+                      name(unit.first), name(unit.last), stage, other));
+    }
+    if (stage < before) {
+      throw UsageError("Megatron's stages are runs of layers, and these are not");
+    }
+    before = stage;
+    stages[static_cast<std::size_t>(stage)] += unit.letter;
+  }
+  std::string text;
+  for (std::size_t s = 0; s < stages.size();) {
+    // Equal stages one behind the other, the last of all left out: it has no bar.
+    std::size_t end = s;
+    while (end + 1 < stages.size() && stages[end] == stages[s]) ++end;
+    const std::string stage = shortened(stages[s]);
+    if (end - s > 1) {
+      text += fmt::format("({}|)*{}", stage, end - s);
+      s = end;
+    } else {
+      text += stage;
+      text += s + 1 < stages.size() ? "|" : "";
+      ++s;
+    }
+  }
+  return text + "\n";
+}
+
+}  // namespace stageline

@@ -1,0 +1,15 @@
+# Chakra execution traces: one a device, and where stages have replicas who reduces with whom.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+cd "$OUT"
+try program uniform:layers=3 --devices 3 --microbatches 2 --format chakra --out straight
+try program uniform:layers=3 --devices 4 --schedule pipedream:replicas=3-1 --format chakra --out mixed
+ls
+cat mixed.groups.json
+grep -a -c -o 'SEND_F' straight.0.et straight.1.et
+try program uniform:layers=3 --devices 3 --format chakra
+try program uniform:layers=3 --devices 3 --format chakra --out no_such_folder/a
+try program uniform:layers=3 --devices 3 --schedule stale_weights --format chakra --out stale

@@ -1,0 +1,55 @@
+// What the tests of PyTorch's schedule CSV share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tests/make.hpp"
+#include "tests/specs.hpp"
+#include "traces/programs.hpp"
+
+namespace stageline::test {
+
+/// As the scheduler writes it, equal stages, one step.
+inline Program written(const ScheduleSpec& spec, int devices, int microbatches) {
+  const int stages = stages_for(spec, devices);
+  const Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
+  return spec.scheduler->schedule(problem_for(spec, devices, costs, microbatches));
+}
+
+/// Whether the CSV is to hold it, by the format's own words: each stage on one rank, a chain, one
+/// step, F, I, W and B alone, an I before each W.
+inline bool fits_pytorch(const Program& program) {
+  for (const StagePlace& place : program.placement.stage) {
+    if (place.replicas.size() != 1 || !place.input_grad.empty() || !place.weight_grad.empty()) {
+      return false;
+    }
+  }
+  for (const auto* const numbers : {&program.delay, &program.window}) {
+    if (!numbers->empty()) return false;
+  }
+  if (program.clock != Clock::free || program.edges != chain_edges(program.stages())) return false;
+  for (const auto& list : program.ops) {
+    if (list.empty()) return false;
+    for (const Op op : list) {
+      if (op.kind != OpKind::forward && op.kind != OpKind::input_grad &&
+          op.kind != OpKind::weight_grad && op.kind != OpKind::backward) {
+        return false;
+      }
+    }
+  }
+  return program.steps == 1;
+}
+
+/// As it comes back: the CSV knows no name, and one way with weights; how copies go says nothing
+/// where none are made.
+inline Program as_read(Program program) {
+  program.schedule.clear();
+  program.weights = WeightRule::flush;
+  program.correction = "none";
+  program.copies = Copies::free;
+  return program;
+}
+
+}  // namespace stageline::test

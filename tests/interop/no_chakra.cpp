@@ -1,0 +1,18 @@
+// What does a build without protobuf say when it is asked for Chakra traces?
+#include <doctest/doctest.h>
+
+#include "sim/errors.hpp"
+#include "tests/text.hpp"
+#include "traces/programs.hpp"
+
+namespace stageline {
+namespace {
+
+TEST_CASE("a build without protobuf says how to get one with it") {
+  CHECK(test::complaint<UsageError>([] { write_chakra({}, {}); }) ==
+        "this build writes no Chakra traces, because there was no protobuf when it was configured; "
+        "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
+}
+
+}  // namespace
+}  // namespace stageline
