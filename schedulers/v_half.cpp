@@ -21,7 +21,7 @@ Placement place(int devices, const Knobs&) { return v_placement("v_half", device
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "v_half", WeightRule::flush);
-  const int p = problem.placement.stages() / 2;
+  const std::int64_t p = problem.placement.stages() / 2;
   const StashLimit limit = stash_limit(problem, 2 * ((p + 2) / 2));
   const auto plan = [&](int early) { return block_plan(problem, v_half_slots, early); };
   return freeze(std::move(program), best_of_plans(problem, {plan(0), plan(1)}, limit));
