@@ -7,23 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <tuple>
 
 #include "sim/errors.hpp"
-#include "sim/figure.hpp"
 #include "sim/rules.hpp"
+#include "sim/standstill.hpp"
 #include "sim/task_graph.hpp"
 
 namespace stageline {
 namespace {
-
-// What a slot holds about its product: the task that made it, or that nobody has yet, with the head
-// of the list of lanes that wait for it, or that nobody ever will.
-using Slot = std::uint32_t;
-constexpr Slot nobody = 0xffffffff;
-constexpr Slot pending = 0xfffffffe;
-constexpr Slot waited_for = 0x80000000;  // | lane
-constexpr std::uint32_t no_lane = 0xffffffff;
 
 Time ring_time(Bytes bytes, int replicas, const Route& route) {
   // Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients.
@@ -63,7 +54,7 @@ class Lowering {
       turn_.clear();
     }
     for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) {
-      if (head_[lane] != end_[lane]) explain_deadlock(lane);
+      if (head_[lane] != end_[lane]) explain_deadlock(standstill(), lane);
     }
     finish_lanes();
     keep_shared_resources();
@@ -212,7 +203,8 @@ class Lowering {
   }
 
   bool got(std::int64_t place, Op op, std::uint32_t lane) {
-    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody) explain_missing(op);
+    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody)
+      explain_missing(standstill(), op);
     Slot& slot = slot_[static_cast<std::size_t>(place)];
     if (slot < waited_for) {
       if (graph_.lane[slot] != lane) graph_.need.push_back(slot);
@@ -388,107 +380,7 @@ class Lowering {
     }
   }
 
-  // ---- when it does not work out: slow, and in words
-  // ----------------------------------------------
-
-  [[noreturn]] void explain_missing(Op op) const {
-    static constexpr const char* what[products] = {
-        "activation",      "input gradient",   "weight gradient",  "recomputed stash",
-        "offloaded stash", "prefetched stash", "message",          "message",
-        "message",         "message",          "reduced gradient", "updated weights"};
-    std::string words;
-    needs(
-        program_, stages_, op,
-        [&](Product product, int at, std::uint32_t number, int part) {
-          return exists(product, at, number, part);
-        },
-        [&](Product product, int at, std::uint32_t number, int part) {
-          if (!words.empty() || exists(product, at, number, part)) return;
-          words =
-              fmt::format("{} needs the {} of {} {}, number {}, but no op of the program makes it",
-                          print(op), what[static_cast<std::size_t>(product)],
-                          cargo_of(product) ? "wire" : "stage", at, number);
-        });
-    throw ProgramError(words, -1, -1, grid(program_, {op}));
-  }
-
-  struct Standing {  // where an op stands: its lane and its place in ops_
-    std::uint32_t lane = no_lane;
-    std::uint32_t at = 0;
-  };
-
-  // The op that makes what the head of `lane` waits for.
-  Standing blocker_of(std::uint32_t lane) const {
-    std::int64_t awaited = -1;
-    const auto look = [&](Op op) {
-      needs(
-          program_, stages_, op,
-          [&](Product product, int at, std::uint32_t number, int part) {
-            return exists(product, at, number, part);
-          },
-          [&](Product product, int at, std::uint32_t number, int part) {
-            const std::int64_t slot = index_.index(product, at, number, part);
-            if (awaited < 0 && slot_[static_cast<std::size_t>(slot)] >= waited_for) awaited = slot;
-          });
-    };
-    look(ops_[head_[lane]]);
-    if (awaited < 0) look(ops_[head_[lane] + 1]);  // the second half of an overlapped pair
-    for (std::uint32_t other = 0; other < head_.size(); ++other) {
-      for (std::uint32_t at = head_[other]; at != end_[other]; ++at) {
-        bool here = false;
-        makes(stages_, ops_[at], [&](Product product, int of, std::uint32_t number, int part) {
-          here = here || index_.index(product, of, number, part) == awaited;
-        });
-        if (here) return {other, at};
-      }
-    }
-    return {};
-  }
-
-  [[noreturn]] void explain_deadlock(std::uint32_t lane) const {
-    // Each stuck lane waits for one other: follow until a lane comes again.
-    std::vector<std::uint32_t> seen;
-    while (std::find(seen.begin(), seen.end(), lane) == seen.end()) {
-      seen.push_back(lane);
-      lane = blocker_of(lane).lane;
-    }
-    seen.erase(seen.begin(), std::find(seen.begin(), seen.end(), lane));
-    // The story begins with the first stage's smallest number: it is always told the same way.
-    const auto head_op = [&](std::uint32_t of) { return ops_[head_[of]]; };
-    const auto is_pair = [&](std::uint32_t of) {
-      return head_op(of).overlapped && head_[of] + 1 != end_[of];
-    };
-    const auto head_text = [&](std::uint32_t of) {
-      return is_pair(of) ? fmt::format("({};{})", print(head_op(of)), print(ops_[head_[of] + 1]))
-                         : print(head_op(of));
-    };
-    std::rotate(seen.begin(),
-                std::min_element(seen.begin(), seen.end(),
-                                 [&](std::uint32_t a, std::uint32_t b) {
-                                   const auto key = [&](std::uint32_t of) {
-                                     const Op op = head_op(of);
-                                     return std::tuple(op.stage, op.microbatch, op.kind, op.part);
-                                   };
-                                   return key(a) < key(b);
-                                 }),
-                seen.end());
-    std::vector<Op> cycle;
-    std::string words = head_text(seen.front());
-    for (const std::uint32_t stuck : seen) {
-      const Standing standing = blocker_of(stuck);
-      const Op maker = ops_[standing.at];
-      cycle.push_back(head_op(stuck));
-      words += fmt::format("{} needs {}", stuck == seen.front() ? "" : ", which", print(maker));
-      const std::uint32_t ahead = standing.at - head_[standing.lane];
-      if (ahead > 0) cycle.push_back(maker);
-      if (is_pair(standing.lane) && ahead <= 1) {
-        words += fmt::format(", half of {}", head_text(standing.lane));
-      } else if (ahead > 0) {
-        words += fmt::format(", which stands behind {}", head_text(standing.lane));
-      }
-    }
-    throw Deadlock("the program cannot finish: " + words, cycle, grid(program_, cycle));
-  }
+  Standstill standstill() const { return {program_, stages_, index_, slot_, ops_, head_, end_}; }
 
   const Program& program_;
   const Costs& costs_;
