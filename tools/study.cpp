@@ -171,7 +171,8 @@ Outcome study(const Case& asked, Curves curves) {
   ScheduleSpec shown = asked.spec;
   shown.knobs = layout.knobs;
   outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
-  outcome.program = complete(program_of(asked, layout, outcome.costs, steps), outcome.costs);
+  outcome.program =
+      complete(program_of(asked, layout, outcome.costs, steps), outcome.costs, &outcome.reordered);
   validate(outcome.program);
   outcome.microbatches = outcome.program.microbatches;
   outcome.microbatch_size = asked.model.batch;

@@ -79,6 +79,7 @@ void add_program(CLI::App& app, int& exit_code) {
       app.add_subcommand("program", "Print a schedule as program text, or check a program");
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(*command, flags->common);
+  add_messages_flag(*command, flags->common);
   command->get_option("TRACE")->required(false);
   command->add_option("--out", flags->out, "write the text to a file; default stdout");
   command->add_flag("--compute-only", flags->compute_only,
