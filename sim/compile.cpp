@@ -346,7 +346,7 @@ class Lowering {
       if (is_send(ops_[at].kind) == (kind == LaneKind::send)) ++number;
     }
     auto& lanes = channels_[{list, kind}];
-    if (number == lanes.size()) {
+    while (number >= lanes.size()) {
       if (graph_.lanes.size() >= 65535) {
         throw ProgramError("more than 65535 lanes: too many messages stand side by side");
       }

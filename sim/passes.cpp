@@ -235,6 +235,25 @@ Program in_usual_order(Program program) {
   return program;
 }
 
+// A RECV behind an update that stands behind messages goes ahead of it, to them: what PipeDream
+// does between two ops is one exchange, too.
+void gather(Program& program) {
+  for (auto& list : program.ops) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!is_message(list[i]) || is_send(list[i].kind)) continue;
+      std::size_t to = i;
+      while (to > 0 &&
+             (list[to - 1].kind == OpKind::update || list[to - 1].kind == OpKind::reduce_grad)) {
+        --to;
+      }
+      if (to == i || to == 0 || !is_message(list[to - 1])) continue;
+      const auto begin = list.begin();
+      std::rotate(begin + static_cast<std::ptrdiff_t>(to), begin + static_cast<std::ptrdiff_t>(i),
+                  begin + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
 // When each op of an asynchronous run on unit costs starts; the task number parts equals. Along any
 // list and from any op to one that needs it this grows, so devices that keep to it never wait for
 // each other in a circle.
@@ -330,6 +349,7 @@ Transferred with_transfers(Program program) {
   } catch (const Deadlock&) {
     return {std::move(program), ""};  // it cannot finish in any order of messages
   }
+  gather(program);
   order_neighbours(program, *clock);
   try {
     compile(program, unit_costs(program));
