@@ -27,7 +27,8 @@ struct Move {
   bool receives = false;
 };
 
-bool computes(Op op) { return lane_of(op.kind) == LaneKind::compute; }
+// Updates are short, and behind the last of a step nothing waits for.
+bool works(Op op) { return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update; }
 
 // The places in a list of the makers and the first readers of each message.
 std::vector<Move> moves_of(const Program& program) {
@@ -87,7 +88,7 @@ std::vector<Move> moves_of(const Program& program) {
         if (behind == list.size()) continue;
         if (list[behind].overlapped) ++behind;
         ++behind;
-        while (behind < i && !computes(list[behind])) ++behind;
+        while (behind < i && !works(list[behind])) ++behind;
         if (behind < i) moves.push_back({d, i, behind, behind, false});
         continue;
       }
@@ -97,7 +98,7 @@ std::vector<Move> moves_of(const Program& program) {
       std::size_t before = reader[static_cast<std::size_t>(slot)];
       if (before > 0 && list[before - 1].overlapped) --before;
       std::size_t past = i + 1;
-      while (past < before && !computes(list[past])) ++past;
+      while (past < before && !works(list[past])) ++past;
       if (past < before) moves.push_back({d, i, before, past, true});
     }
     for (const std::size_t slot : touched) maker[slot] = reader[slot] = nowhere;
@@ -106,13 +107,22 @@ std::vector<Move> moves_of(const Program& program) {
   return moves;
 }
 
-Program moved(Program program, const Move& move) {
+// Where it may be better: of a RECV, right before its reader, or behind the first work that it
+// keeps from starting, since the sender waits, too.
+std::vector<std::size_t> places_for(const Program& program, const Move& move) {
+  std::vector<std::size_t> places{move.to};
+  const std::size_t behind = move.past + (program.ops[move.device][move.past].overlapped ? 2U : 1U);
+  if (move.receives && behind != move.to) places.push_back(behind);
+  return places;
+}
+
+Program moved(Program program, const Move& move, std::size_t to) {
   const auto begin = program.ops[move.device].begin();
   const auto at = [&](std::size_t i) { return begin + static_cast<std::ptrdiff_t>(i); };
-  if (move.from < move.to) {
-    std::rotate(at(move.from), at(move.from + 1), at(move.to));
+  if (move.from < to) {
+    std::rotate(at(move.from), at(move.from + 1), at(to));
   } else {
-    std::rotate(at(move.to), at(move.from), at(move.from + 1));
+    std::rotate(at(to), at(move.from), at(move.from + 1));
   }
   return program;
 }
@@ -154,9 +164,13 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
   for (std::size_t i = 0; i < moves.size() && i < affordable; ++i) {
     const Move& move = moves[i];
     if (told[move.receives ? 1 : 0] == most) continue;
-    Program other = complete(moved(program, move), costs);
-    other.messages = run.messages;
-    const std::optional<Time> without = time_of(other, costs);
+    std::optional<Time> without;
+    for (const std::size_t to : places_for(program, move)) {
+      Program other = complete(moved(program, move, to), costs);
+      other.messages = run.messages;
+      const std::optional<Time> time = time_of(other, costs);
+      if (time && (!without || *time < *without)) without = time;
+    }
     // Where the move stops the program or makes it slower, it stands where it should.
     if (!without || *without > *with || (!own && *without == *with)) continue;
     const Time lost = *with - *without;

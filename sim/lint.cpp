@@ -271,7 +271,19 @@ class Linter {
   // As written when something is wrong with it already, else as completed.
   void look_for_deadlocks(Program sound) {
     const Costs costs = unit_costs(sound);
-    if (!errors_) sound = complete(std::move(sound), costs);
+    if (!errors_) {
+      try {
+        sound = complete(std::move(sound), costs);
+        compile(sound, costs);
+      } catch (const ProgramError& error) {  // something is needed that nothing makes
+        LintFinding finding;
+        finding.rule = LintRule::missing;
+        finding.message = error.what();
+        finding.figure = error.figure;
+        add(std::move(finding));
+      } catch (const Deadlock&) {
+      }
+    }
     for (const Deadlock& deadlock : deadlocks_of(sound, costs, options_.most)) {
       add(Severity::error, LintRule::deadlock, deadlock.cycle.front(), deadlock.what(),
           deadlock.figure);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "sim/engine.hpp"
@@ -235,9 +236,10 @@ Program in_usual_order(Program program) {
   return program;
 }
 
-// A RECV behind an update that stands behind messages goes ahead of it, to them: what PipeDream
-// does between two ops is one exchange, too.
+// Where every backward has its update, a RECV behind one that stands behind messages goes ahead of
+// it, to them: what PipeDream does between two ops is one exchange, too.
 void gather(Program& program) {
+  if (program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer) return;
   for (auto& list : program.ops) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!is_message(list[i]) || is_send(list[i].kind)) continue;
@@ -254,12 +256,12 @@ void gather(Program& program) {
   }
 }
 
-// When each op of an asynchronous run on unit costs starts; the task number parts equals. Along any
-// list and from any op to one that needs it this grows, so devices that keep to it never wait for
-// each other in a circle.
+// When each op of an asynchronous run on unit costs starts; of equals, what takes no time first,
+// then by task number. Along any list and from any op to one that needs it this grows, so devices
+// that keep to it never wait for each other in a circle.
 class Clockwork {
  public:
-  using Moment = std::pair<Time, std::uint32_t>;
+  using Moment = std::tuple<Time, bool, std::uint32_t>;
 
   /// Throws what compile() throws.
   explicit Clockwork(Program program) : stages_(stage_graph(program)) {
@@ -270,7 +272,7 @@ class Clockwork {
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
       Op op = graph.op[task];
       op.overlapped = 0;
-      moment_[op] = {start_of(graph, times, task), task};
+      moment_[op] = {start_of(graph, times, task), graph.duration[task] > Time{}, task};
     }
   }
 

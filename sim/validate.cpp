@@ -308,7 +308,8 @@ class Checker {
       report(LintRule::missing, {},
              fmt::format("no device does {}{}{}; every stage needs, for each of the {} "
                          "micro-batches, one F and either one B or I and W",
-                         s, kind, m, program_.total_microbatches()));
+                         s, kind, m, program_.total_microbatches()),
+             s);
     };
     for (std::uint32_t m = 0; m < program_.total_microbatches(); ++m) {
       if (!exists(Product::activation, s, m)) missing(m, "F");
