@@ -383,8 +383,25 @@ class Lowering {
            (lane == given_up_ || maker_[static_cast<std::size_t>(place)] == lane);
   }
 
+  // Out of the list of those that wait for a product.
+  void stop_waiting(std::uint32_t lane) {
+    for (Slot& slot : slot_) {
+      if (slot < waited_for || slot == pending || slot == nobody) continue;
+      if (slot == (waited_for | lane)) {
+        slot = next_waiter_[lane] == no_lane ? pending : waited_for | next_waiter_[lane];
+        return;
+      }
+      for (std::uint32_t at = slot & ~waited_for; at != no_lane; at = next_waiter_[at]) {
+        if (next_waiter_[at] != lane) continue;
+        next_waiter_[at] = next_waiter_[lane];
+        return;
+      }
+    }
+  }
+
   // The lane goes on, whatever it waits for.
   void give_up(std::uint32_t lane) {
+    stop_waiting(lane);
     if (blocks_ && stream_[lane].posted) {
       const std::uint32_t last = head_[lane] + batch_size(standstill(), lane);
       for (std::uint32_t at = head_[lane]; at != last; ++at) {

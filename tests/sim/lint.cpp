@@ -210,6 +210,7 @@ TEST_CASE("validate throws the first finding, and nothing where there is none") 
     CHECK(thrown == (found.empty() ? "" : found.front()));
     wrong += found.empty() ? 0 : 1;
     several += found.size() > 1 ? 1 : 0;
+    CAPTURE(print(program));
     int errors = 0;
     REQUIRE_NOTHROW(errors = lint(program).count(Severity::error));
     CHECK((errors > 0 || found.empty()));
