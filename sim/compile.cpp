@@ -2,140 +2,99 @@
 // walked until its next op needs something that is not made yet; the lane then waits in that
 // product's slot and is taken up again when it is made. Each op is visited once or twice, so the
 // whole is linear.
+//
+// Where messages block, they stand in the compute lane's list. A lane that comes to one posts it;
+// whoever posts second makes the tasks of both ends. They run in lanes of their own: SEND behind
+// what is before either end in its list, RECV (the latency) behind SEND, what follows behind both.
+//
+//     gpu0  │ F ├──┐          ┌───│ what follows SEND
+//           └───┘  ▼          │
+//                 [ SEND ]────┤          a batch is several of them side by side: what follows it
+//           ┌───┐  ▲          ▼          waits for all
+//     gpu1  │ B ├──┘       [ RECV ]───│ what follows RECV
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "sim/charges.hpp"
 #include "sim/errors.hpp"
-#include "sim/figure.hpp"
 #include "sim/rules.hpp"
+#include "sim/standstill.hpp"
 #include "sim/task_graph.hpp"
 
 namespace stageline {
 namespace {
 
-// What a slot holds about its product: the task that made it, or that nobody has yet, with the head
-// of the list of lanes that wait for it, or that nobody ever will.
-using Slot = std::uint32_t;
-constexpr Slot nobody = 0xffffffff;
-constexpr Slot pending = 0xfffffffe;
-constexpr Slot waited_for = 0x80000000;  // | lane
-constexpr std::uint32_t no_lane = 0xffffffff;
-
-Time ring_time(Bytes bytes, int replicas, const Route& route) {
-  // Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients.
-  const std::int64_t rounds = 2 * (static_cast<std::int64_t>(replicas) - 1);
-  const Bytes moved{rounds * bytes.count / replicas};
-  return transfer_time(moved, route.bandwidth) + rounds * route.latency;
-}
-
-struct Charge {
-  Time duration{};
-  std::uint16_t path = 0;
-  bool known = false;
-};
-
 class Lowering {
  public:
   Lowering(const Program& program, const Costs& costs)
-      : program_(program), costs_(costs), stages_(stage_graph(program)), index_(program, stages_) {
-    check_fit();
-  }
+      : program_(program),
+        stages_(stage_graph(program)),
+        index_(program, stages_),
+        charges_(program, costs, stages_),
+        blocks_(program.messages != Messages::async) {}
 
   TaskGraph lower() {
-    fill_slots();
-    make_lanes();
-    graph_.paths.emplace_back();
-    path_lane_.push_back(no_lane);
-    path_of_pair_.assign(program_.devices.size() * (program_.devices.size() + 2), 0);
-    for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
-      message_charge_[cargo].resize(stages_.wires[cargo].size());
-    }
-    graph_.need_begin.push_back(0);
-    for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) queue_.push_back(lane);
-    while (!queue_.empty()) {
-      // First in, first out: lanes take turns, so what is near in time is near in memory.
-      std::swap(queue_, turn_);
-      for (const std::uint32_t lane : turn_) walk(lane);
-      turn_.clear();
-    }
-    for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) {
-      if (head_[lane] != end_[lane]) explain_deadlock(lane);
+    start();
+    go_on();
+    for (std::uint32_t lane = 0; lane < head_.size(); ++lane) {
+      if (head_[lane] != end_[lane]) throw deadlock_of(standstill(), lane);
     }
     finish_lanes();
-    keep_shared_resources();
+    charges_.give_paths(graph_);
     graph_.devices = program_.devices;
     return std::move(graph_);
   }
 
-  Time duration(Op op) const {
-    const StageCosts& stage = costs_.stage[op.stage];
-    switch (op.kind) {
-      case OpKind::forward:
-        return stage.forward;
-      case OpKind::input_grad:
-        return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
-                            static_cast<int>(op.part))};
-      case OpKind::weight_grad:
-        return stage.weight_grad;
-      case OpKind::backward:
-        return stage.backward;
-      case OpKind::recompute:
-        return stage.recompute;
-      case OpKind::update:
-        return stage.update;
-      case OpKind::offload:
-        return transfer_time(stage.stash(), route_of(op).bandwidth);
-      case OpKind::prefetch:
-        return transfer_time(stage.stash(), route_of(op).bandwidth);
-      case OpKind::reduce_grad: {
-        const auto& replicas = program_.placement.stage[op.stage].replicas;
-        return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
+  /// The cycles in which lanes stand still, until `most` are found: of each, one wait is given up
+  /// after it is told. So is every wait for what nobody makes, or for what stands later in the same
+  /// lane: those are not what is asked for.
+  std::vector<Deadlock> deadlocks(std::size_t most) {
+    forgiving_ = true;
+    std::vector<Deadlock> found;
+    start();
+    while (true) {
+      go_on();
+      const std::size_t before = found.size();
+      std::vector<std::uint32_t> given_up;
+      for (std::uint32_t lane = 0; lane < head_.size() && found.size() < most; ++lane) {
+        if (head_[lane] == end_[lane]) continue;
+        std::vector<std::uint32_t> around;
+        Deadlock told = deadlock_of(standstill(), lane, &around);
+        const bool again =
+            std::find(given_up.begin(), given_up.end(), around.front()) != given_up.end();
+        if (again) continue;
+        given_up.push_back(around.front());
+        found.push_back(std::move(told));
       }
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
-        return transfer_time(message_bytes(program_, costs_, stages_, op), route_of(op).bandwidth);
+      if (found.size() == before || found.size() >= most) return found;
+      for (const std::uint32_t lane : given_up) give_up(lane);
     }
-    return Time{};
   }
 
  private:
-  void check_fit() const {
-    if (costs_.stages() != program_.stages()) {
-      throw ProgramError(
-          fmt::format("the program has {} stages, but the costs are of {}; cut the "
-                      "model into {} (--partition)",
-                      program_.stages(), costs_.stages(), program_.stages()));
-    }
-    const bool same = std::equal(
-        program_.edges.begin(), program_.edges.end(), costs_.edges.begin(), costs_.edges.end(),
-        [](StageEdge edge, const EdgeCosts& with_bytes) { return edge == with_bytes.edge; });
-    if (!same) {
-      std::string edges;
-      for (const EdgeCosts& edge : costs_.edges) {
-        edges += fmt::format(" {}>{}", edge.edge.from, edge.edge.to);
+  void start() {
+    fill_slots();
+    make_lanes();
+    charges_.make_room();
+    graph_.need_begin.push_back(0);
+    for (std::uint32_t lane = 0; lane < head_.size(); ++lane) queue_.push_back(lane);
+  }
+
+  void go_on() {
+    while (!queue_.empty()) {
+      // First in, first out: lanes take turns, so what is near in time is near in memory.
+      std::swap(queue_, turn_);
+      for (const std::uint32_t lane : turn_) {
+        if (blocks_) {
+          walk<true>(lane);
+        } else {
+          walk<false>(lane);
+        }
       }
-      throw ProgramError(fmt::format(
-          "the program's stage edges are not those of the model as it is cut; give the program the "
-          "line \"edges:{}\"",
-          edges));
-    }
-    if (static_cast<int>(program_.devices.size()) > costs_.network.devices) {
-      throw ProgramError(fmt::format("the program has {} devices, but the cluster {}",
-                                     program_.devices.size(), costs_.network.devices));
-    }
-    if (program_.devices.size() * lane_kinds > 65535) {
-      throw ProgramError(fmt::format("{} devices are more than the {} that can be simulated",
-                                     program_.devices.size(), 65535 / lane_kinds));
+      turn_.clear();
     }
   }
 
@@ -151,12 +110,16 @@ class Lowering {
     }
   }
 
-  // The ops of each lane in program order. Receives have no turn of their own.
+  LaneKind list_of(OpKind kind) const {
+    return blocks_ && cargo_of(kind) ? LaneKind::compute : lane_of(program_, kind);
+  }
+
+  // The ops of each lane in program order. Receives have no turn of their own, unless they block.
   void make_lanes() {
     std::vector<std::uint32_t> count(program_.devices.size() * lane_kinds);
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       for (const Op op : program_.ops[device]) {
-        ++count[device * lane_kinds + static_cast<std::size_t>(lane_of(program_, op.kind))];
+        ++count[device * lane_kinds + static_cast<std::size_t>(list_of(op.kind))];
       }
     }
     std::vector<std::uint32_t> lane_at(count.size(), no_lane);
@@ -175,13 +138,18 @@ class Lowering {
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       for (const Op op : program_.ops[device]) {
         const std::uint32_t lane =
-            lane_at[device * lane_kinds + static_cast<std::size_t>(lane_of(program_, op.kind))];
+            lane_at[device * lane_kinds + static_cast<std::size_t>(list_of(op.kind))];
         if (lane == no_lane) continue;
         ops_[fill[lane]++] = op;
         any_overlapped_ = any_overlapped_ || op.overlapped;
       }
     }
     next_waiter_.assign(graph_.lanes.size(), no_lane);
+    if (blocks_) {
+      stream_.resize(graph_.lanes.size());
+      posted_.assign(index_.size(), no_lane);
+    }
+    if (forgiving_) find_makers();
     graph_.op.reserve(total);
     graph_.lane.reserve(total);
     graph_.path_of.reserve(total);
@@ -212,7 +180,10 @@ class Lowering {
   }
 
   bool got(std::int64_t place, Op op, std::uint32_t lane) {
-    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody) explain_missing(op);
+    if (forgiving_ && forgiven(place, lane)) return true;
+    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody) {
+      explain_missing(standstill(), op);
+    }
     Slot& slot = slot_[static_cast<std::size_t>(place)];
     if (slot < waited_for) {
       if (graph_.lane[slot] != lane) graph_.need.push_back(slot);
@@ -223,9 +194,16 @@ class Lowering {
     return false;
   }
 
+  template <bool blocks>
   void walk(std::uint32_t lane) {
     while (head_[lane] != end_[lane]) {
       const Op op = ops_[head_[lane]];
+      if constexpr (blocks) {
+        if (cargo_of(op.kind)) {
+          if (!exchanged(lane)) return;
+          continue;
+        }
+      }
       // There are more lanes than the processor follows streams.
       __builtin_prefetch(ops_.data() + std::min(head_[lane] + 16, end_[lane]));
       const bool pair = op.overlapped && head_[lane] + 1 != end_[lane];
@@ -235,7 +213,8 @@ class Lowering {
         return;
       }
       const auto task = graph_.tasks();
-      const Charge charge = charge_of(op, lane);
+      if constexpr (blocks) follow(lane, lane, needs_before);
+      const Charge charge = charges_.of(op, lane);
       Time time = charge.duration;
       graph_.op.push_back(op);
       graph_.lane.push_back(static_cast<std::uint16_t>(lane));
@@ -245,11 +224,13 @@ class Lowering {
       if (any_overlapped_) graph_.partner.push_back(pair ? ops_[head_[lane]] : Op{});
       if (pair) {
         const Op second = ops_[head_[lane]++];
-        time = pair_time(time, duration(second), costs_.pair_overlap);
+        time = pair_time(time, charges_.duration(second), costs_.pair_overlap);
         done(second, task);
       }
       graph_.duration.push_back(time);
       graph_.need_begin.push_back(static_cast<std::uint32_t>(graph_.need.size()));
+      if constexpr (blocks) stream_[lane].before.assign(1, task);
+      if (forgiving_) given_up_ = no_lane;
     }
   }
 
@@ -264,93 +245,179 @@ class Lowering {
     });
   }
 
-  // Messages between two unreplicated stages are all charged alike: the first one asks the tables.
-  Charge charge_of(Op op, std::uint32_t lane) {
-    if (graph_.lanes[lane].kind == LaneKind::compute) return {duration(op), 0, true};
-    Charge asked;
-    Charge* charge = &asked;
-    if (is_send(op.kind)) {
-      const Cargo cargo = *cargo_of(op.kind);
-      const int number = wire_of(stages_, op);
-      const Wire& way = wire(stages_, cargo, number);
-      const auto& places = program_.placement.stage;
-      if (places[static_cast<std::size_t>(way.sender)].replicas.size() == 1 &&
-          places[static_cast<std::size_t>(way.receiver)].replicas.size() == 1) {
-        charge =
-            &message_charge_[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
+  // ---- messages that block: a lane's list is one stream of computing and messages
+
+  struct Stream {
+    std::vector<std::uint32_t> before;  // tasks that whatever is next in the list waits for
+    std::vector<std::uint32_t> batch;   // tasks made of the batch that the lane stands at
+    std::uint32_t left = 0;             // messages of it that the other end has not posted
+    bool posted = false;
+  };
+
+  // Behind what stands ahead in that lane's list; not again what is needed already, nor what stands
+  // ahead in the task's own lane.
+  void follow(std::uint32_t list, std::uint32_t lane, std::size_t needs_before) {
+    for (const std::uint32_t task : stream_[list].before) {
+      const auto from = graph_.need.begin() + static_cast<std::ptrdiff_t>(needs_before);
+      if (graph_.lane[task] == lane ||
+          std::find(from, graph_.need.end(), task) != graph_.need.end())
+        continue;
+      graph_.need.push_back(task);
+    }
+  }
+
+  std::size_t message_slot(Op op) const {
+    return static_cast<std::size_t>(
+        index_.index(sent(*cargo_of(op.kind)), wire_of(stages_, op), op.microbatch, 0));
+  }
+
+  // The lane stands at a batch: posts it, once what its SENDs carry is made; false while it waits.
+  bool exchanged(std::uint32_t lane) {
+    Stream& here = stream_[lane];
+    const std::uint32_t last = head_[lane] + batch_size(standstill(), lane);
+    if (!here.posted) {
+      const std::size_t needs_before = graph_.need.size();
+      for (std::uint32_t at = head_[lane]; at != last; ++at) {
+        const bool made = !is_send(ops_[at].kind) || met(ops_[at], lane);
+        graph_.need.resize(needs_before);
+        if (!made) return false;
+      }
+      here.posted = true;
+      here.left = last - head_[lane];
+      for (std::uint32_t at = head_[lane]; at != last; ++at) post(lane, ops_[at]);
+    }
+    if (here.left > 0) return false;
+    here.before.swap(here.batch);
+    here.batch.clear();
+    here.posted = false;
+    head_[lane] = last;
+    if (forgiving_) given_up_ = no_lane;
+    return true;
+  }
+
+  void post(std::uint32_t lane, Op op) {
+    std::uint32_t& other = posted_[message_slot(op)];
+    if (other == no_lane) {
+      other = lane;
+    } else if (other == gone) {
+      --stream_[lane].left;
+    } else if (is_send(op.kind)) {
+      make_message(op, lane, other, other);
+    } else {
+      make_message(other_end(stages_, op), other, lane, other);
+    }
+  }
+
+  // The SEND's task and, right behind it, the RECV's.
+  void make_message(Op send, std::uint32_t from, std::uint32_t to, std::uint32_t waiting) {
+    const auto task = graph_.tasks();
+    const std::size_t needs_before = graph_.need.size();
+    const Op receive = other_end(stages_, send);
+    const std::uint32_t send_lane = channel(from, send, LaneKind::send);
+    const std::uint32_t receive_lane = channel(to, receive, LaneKind::receive);
+    if (!forgiving_) met(send, send_lane);  // as it was when it was posted
+    follow(from, send_lane, needs_before);
+    follow(to, send_lane, needs_before);
+    const Charge charge = charges_.of(send, send_lane);
+    add(send, send_lane, charge.path, charge.duration);
+    graph_.need.push_back(task);
+    add(receive, receive_lane, 0, charges_.latency(send));
+    done(send, task + 1);
+    for (const auto& [lane, made] : {std::pair(from, task), std::pair(to, task + 1)}) {
+      stream_[lane].batch.push_back(made);
+      if (--stream_[lane].left == 0 && lane == waiting) queue_.push_back(lane);
+    }
+  }
+
+  void add(Op op, std::uint32_t lane, std::uint16_t path, Time duration) {
+    graph_.op.push_back(op);
+    graph_.lane.push_back(static_cast<std::uint16_t>(lane));
+    graph_.path_of.push_back(path);
+    if (any_overlapped_) graph_.partner.emplace_back();
+    graph_.duration.push_back(duration);
+    graph_.need_begin.push_back(static_cast<std::uint32_t>(graph_.need.size()));
+  }
+
+  // The how-manieth send or receive of its batch has the how-manieth such lane of the device, so
+  // that those of one batch run side by side.
+  std::uint32_t channel(std::uint32_t list, Op op, LaneKind kind) {
+    std::uint32_t number = 0;
+    for (std::uint32_t at = head_[list]; ops_[at] != op; ++at) {
+      if (is_send(ops_[at].kind) == (kind == LaneKind::send)) ++number;
+    }
+    auto& lanes = channels_[{list, kind}];
+    while (number >= lanes.size()) {
+      if (graph_.lanes.size() >= 65535) {
+        throw ProgramError("more than 65535 lanes: too many messages stand side by side");
+      }
+      lanes.push_back(static_cast<std::uint32_t>(graph_.lanes.size()));
+      graph_.lanes.push_back({graph_.lanes[list].device, kind});
+    }
+    return lanes[number];
+  }
+
+  // ---- looking for all deadlocks
+
+  void find_makers() {
+    maker_.assign(index_.size(), no_lane);
+    for (std::uint32_t lane = 0; lane < head_.size(); ++lane) {
+      for (std::uint32_t at = head_[lane]; at != end_[lane]; ++at) {
+        const Op op = ops_[at];
+        if (cargo_of(op.kind) && (!blocks_ || !is_send(op.kind))) {
+          if (blocks_) maker_[message_slot(op)] = lane;  // for who reads it, its RECV
+          continue;
+        }
+        if (cargo_of(op.kind)) continue;
+        makes(stages_, op, [&](Product product, int of, std::uint32_t number, int part) {
+          maker_[static_cast<std::size_t>(index_.index(product, of, number, part))] = lane;
+        });
       }
     }
-    if (!charge->known) *charge = {duration(op), path_of(op, lane), true};
-    return *charge;
   }
 
-  // Devices that a task's bytes travel between; `to` is -1 for the host and `from` is -1 from it.
-  Ends ends_of_task(Op op) const {
-    const auto home = [&] { return device_of(program_.placement, op); };
-    switch (op.kind) {
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
-        return ends_of(program_.placement, wire(stages_, *cargo_of(op.kind), wire_of(stages_, op)),
-                       op.microbatch);
-      case OpKind::reduce_grad: {
-        const auto& replicas = program_.placement.stage[op.stage].replicas;
-        return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
+  bool forgiven(std::int64_t place, std::uint32_t lane) const {
+    if (place < 0) return true;
+    const Slot slot = slot_[static_cast<std::size_t>(place)];
+    if (slot == nobody) return true;
+    return slot >= waited_for &&
+           (lane == given_up_ || maker_[static_cast<std::size_t>(place)] == lane);
+  }
+
+  // Out of the list of those that wait for a product.
+  void stop_waiting(std::uint32_t lane) {
+    for (Slot& slot : slot_) {
+      if (slot < waited_for || slot == pending || slot == nobody) continue;
+      if (slot == (waited_for | lane)) {
+        slot = next_waiter_[lane] == no_lane ? pending : waited_for | next_waiter_[lane];
+        return;
       }
-      case OpKind::offload:
-        return {home(), -1};
-      case OpKind::prefetch:
-        return {-1, home()};
-      case OpKind::forward:
-      case OpKind::input_grad:
-      case OpKind::weight_grad:
-      case OpKind::backward:
-      case OpKind::recompute:
-      case OpKind::update:
-        return {home(), home()};
+      for (std::uint32_t at = slot & ~waited_for; at != no_lane; at = next_waiter_[at]) {
+        if (next_waiter_[at] != lane) continue;
+        next_waiter_[at] = next_waiter_[lane];
+        return;
+      }
     }
-    return {};
   }
 
-  const Route& route_of(Op op) const {
-    const Ends ends = ends_of_task(op);
-    if (ends.to < 0) return costs_.network.to_host[static_cast<std::size_t>(ends.from)];
-    if (ends.from < 0) return costs_.network.from_host[static_cast<std::size_t>(ends.to)];
-    return costs_.network.between(ends.from, ends.to);
-  }
-
-  // Every pair of ends has one path, used by one lane only: that of the sender or its copy engine;
-  // and a second one for its part of a ring all-reduce, which has its latencies in its duration.
-  std::uint16_t path_of(Op op, std::uint32_t lane) {
-    const Ends ends = ends_of_task(op);
-    const std::size_t devices = program_.devices.size();
-    const std::size_t row = static_cast<std::size_t>(ends.from < 0 ? ends.to : ends.from);
-    const std::size_t column = ends.to < 0     ? devices
-                               : ends.from < 0 ? devices + 1
-                                               : static_cast<std::size_t>(ends.to);
-    const bool ring = op.kind == OpKind::reduce_grad;
-    const std::size_t pair = row * (devices + 2) + column;
-    std::uint16_t& known = ring ? ring_path_of_pair_[pair] : path_of_pair_[pair];
-    if (known != 0) return known;
-    const Route& route = route_of(op);
-    if (route.is_free() && route.resources.empty()) return 0;
-    if (graph_.paths.size() >= 65535) {
-      throw ProgramError("more than 65534 pairs of devices talk to each other");
+  // The lane goes on, whatever it waits for.
+  void give_up(std::uint32_t lane) {
+    stop_waiting(lane);
+    if (blocks_ && stream_[lane].posted) {
+      const std::uint32_t last = head_[lane] + batch_size(standstill(), lane);
+      for (std::uint32_t at = head_[lane]; at != last; ++at) {
+        const std::size_t slot = message_slot(ops_[at]);
+        if (posted_[slot] == lane && slot_[slot] >= waited_for) posted_[slot] = gone;
+      }
+      stream_[lane].left = 0;
+    } else {
+      given_up_ = lane;
     }
-    known = static_cast<std::uint16_t>(graph_.paths.size());
-    Path path;
-    path.lag = ring ? Time{} : route.latency;
-    for (const int resource : route.resources) {
-      path.resources.push_back(static_cast<std::uint32_t>(resource));
+    if (blocks_) {
+      walk<true>(lane);
+    } else {
+      walk<false>(lane);
     }
-    graph_.paths.push_back(path);
-    path_lane_.push_back(lane);
-    return known;
+    given_up_ = no_lane;
   }
 
   void finish_lanes() {
@@ -366,147 +433,32 @@ class Lowering {
     }
   }
 
-  // A resource that one lane alone uses never makes anybody wait: forget it.
-  void keep_shared_resources() {
-    constexpr std::uint32_t several = 0xfffffffe;
-    std::vector<std::uint32_t> user(costs_.network.resources.size(), no_lane);
-    for (std::size_t p = 1; p < graph_.paths.size(); ++p) {
-      for (const std::uint32_t resource : graph_.paths[p].resources) {
-        std::uint32_t& lane = user[resource];
-        lane = lane == no_lane || lane == path_lane_[p] ? path_lane_[p] : several;
-      }
-    }
-    std::vector<std::uint32_t> renumbered(user.size());
-    for (std::size_t r = 0; r < user.size(); ++r) {
-      if (user[r] != several) continue;
-      renumbered[r] = static_cast<std::uint32_t>(graph_.resources.size());
-      graph_.resources.push_back(costs_.network.resources[r]);
-    }
-    for (Path& path : graph_.paths) {
-      std::erase_if(path.resources, [&](std::uint32_t r) { return user[r] != several; });
-      for (std::uint32_t& resource : path.resources) resource = renumbered[resource];
-    }
-  }
-
-  // ---- when it does not work out: slow, and in words
-  // ----------------------------------------------
-
-  [[noreturn]] void explain_missing(Op op) const {
-    static constexpr const char* what[products] = {
-        "activation",      "input gradient",   "weight gradient",  "recomputed stash",
-        "offloaded stash", "prefetched stash", "message",          "message",
-        "message",         "message",          "reduced gradient", "updated weights"};
-    std::string words;
-    needs(
-        program_, stages_, op,
-        [&](Product product, int at, std::uint32_t number, int part) {
-          return exists(product, at, number, part);
-        },
-        [&](Product product, int at, std::uint32_t number, int part) {
-          if (!words.empty() || exists(product, at, number, part)) return;
-          words =
-              fmt::format("{} needs the {} of {} {}, number {}, but no op of the program makes it",
-                          print(op), what[static_cast<std::size_t>(product)],
-                          cargo_of(product) ? "wire" : "stage", at, number);
-        });
-    throw ProgramError(words, -1, -1, grid(program_, {op}));
-  }
-
-  struct Standing {  // where an op stands: its lane and its place in ops_
-    std::uint32_t lane = no_lane;
-    std::uint32_t at = 0;
-  };
-
-  // The op that makes what the head of `lane` waits for.
-  Standing blocker_of(std::uint32_t lane) const {
-    std::int64_t awaited = -1;
-    const auto look = [&](Op op) {
-      needs(
-          program_, stages_, op,
-          [&](Product product, int at, std::uint32_t number, int part) {
-            return exists(product, at, number, part);
-          },
-          [&](Product product, int at, std::uint32_t number, int part) {
-            const std::int64_t slot = index_.index(product, at, number, part);
-            if (awaited < 0 && slot_[static_cast<std::size_t>(slot)] >= waited_for) awaited = slot;
-          });
-    };
-    look(ops_[head_[lane]]);
-    if (awaited < 0) look(ops_[head_[lane] + 1]);  // the second half of an overlapped pair
-    for (std::uint32_t other = 0; other < head_.size(); ++other) {
-      for (std::uint32_t at = head_[other]; at != end_[other]; ++at) {
-        bool here = false;
-        makes(stages_, ops_[at], [&](Product product, int of, std::uint32_t number, int part) {
-          here = here || index_.index(product, of, number, part) == awaited;
-        });
-        if (here) return {other, at};
-      }
-    }
-    return {};
-  }
-
-  [[noreturn]] void explain_deadlock(std::uint32_t lane) const {
-    // Each stuck lane waits for one other: follow until a lane comes again.
-    std::vector<std::uint32_t> seen;
-    while (std::find(seen.begin(), seen.end(), lane) == seen.end()) {
-      seen.push_back(lane);
-      lane = blocker_of(lane).lane;
-    }
-    seen.erase(seen.begin(), std::find(seen.begin(), seen.end(), lane));
-    // The story begins with the first stage's smallest number: it is always told the same way.
-    const auto head_op = [&](std::uint32_t of) { return ops_[head_[of]]; };
-    const auto is_pair = [&](std::uint32_t of) {
-      return head_op(of).overlapped && head_[of] + 1 != end_[of];
-    };
-    const auto head_text = [&](std::uint32_t of) {
-      return is_pair(of) ? fmt::format("({};{})", print(head_op(of)), print(ops_[head_[of] + 1]))
-                         : print(head_op(of));
-    };
-    std::rotate(seen.begin(),
-                std::min_element(seen.begin(), seen.end(),
-                                 [&](std::uint32_t a, std::uint32_t b) {
-                                   const auto key = [&](std::uint32_t of) {
-                                     const Op op = head_op(of);
-                                     return std::tuple(op.stage, op.microbatch, op.kind, op.part);
-                                   };
-                                   return key(a) < key(b);
-                                 }),
-                seen.end());
-    std::vector<Op> cycle;
-    std::string words = head_text(seen.front());
-    for (const std::uint32_t stuck : seen) {
-      const Standing standing = blocker_of(stuck);
-      const Op maker = ops_[standing.at];
-      cycle.push_back(head_op(stuck));
-      words += fmt::format("{} needs {}", stuck == seen.front() ? "" : ", which", print(maker));
-      const std::uint32_t ahead = standing.at - head_[standing.lane];
-      if (ahead > 0) cycle.push_back(maker);
-      if (is_pair(standing.lane) && ahead <= 1) {
-        words += fmt::format(", half of {}", head_text(standing.lane));
-      } else if (ahead > 0) {
-        words += fmt::format(", which stands behind {}", head_text(standing.lane));
-      }
-    }
-    throw Deadlock("the program cannot finish: " + words, cycle, grid(program_, cycle));
+  Standstill standstill() const {
+    return {program_, stages_, index_, slot_, ops_, head_, end_, posted_};
   }
 
   const Program& program_;
-  const Costs& costs_;
   StageGraph stages_;
   ProductIndex index_;
+  Charges charges_;
+  bool blocks_;
   std::vector<Slot> slot_;
   std::vector<Op> ops_;                     // by lane
-  std::vector<std::uint32_t> head_;         // by lane, into ops_
+  std::vector<std::uint32_t> head_;         // by lane that has a list, into ops_
   std::vector<std::uint32_t> end_;          //
   std::vector<std::uint32_t> next_waiter_;  // by lane: who else waits for the same product
   std::vector<std::uint32_t> queue_;        // lanes to walk
   std::vector<std::uint32_t> turn_;
-  std::vector<std::uint16_t> path_of_pair_;  // devices × (devices, to host, from host)
-  std::map<std::size_t, std::uint16_t> ring_path_of_pair_;  // few
-  std::vector<std::uint32_t> path_lane_;
-  std::array<std::vector<Charge>, cargoes> message_charge_;  // by wire
   bool any_overlapped_ = false;
   TaskGraph graph_;
+  // Where messages block:
+  std::vector<Stream> stream_;         // by lane
+  std::vector<std::uint32_t> posted_;  // by slot of a message: the lane that has posted it, or gone
+  std::map<std::pair<std::uint32_t, LaneKind>, std::vector<std::uint32_t>> channels_;  // by lane
+  // Where all deadlocks are looked for:
+  bool forgiving_ = false;
+  std::vector<std::uint32_t> maker_;  // by slot: the lane that makes it, messages aside
+  std::uint32_t given_up_ = no_lane;  // this lane's next op waits for nothing
 };
 
 }  // namespace
@@ -515,8 +467,13 @@ TaskGraph compile(const Program& program, const Costs& costs) {
   return Lowering(program, costs).lower();
 }
 
+std::vector<Deadlock> deadlocks_of(const Program& program, const Costs& costs, std::size_t most) {
+  return Lowering(program, costs).deadlocks(most);
+}
+
 Time duration_of(const Program& program, const Costs& costs, Op op) {
-  return Lowering(program, costs).duration(op);
+  const StageGraph stages = stage_graph(program);
+  return Charges(program, costs, stages).duration(op);
 }
 
 Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,

@@ -26,7 +26,11 @@ std::vector<PathPiece> critical_path(const TaskGraph& graph, const TaskTimes& ti
     if (awaited && times.available[task] > end) {
       path.push_back({PathPiece::Kind::latency, op, end, times.available[task]});
     }
-    if (end > start) path.push_back({PathPiece::Kind::task, op, start, end});
+    // Where messages block, a RECV is their latency.
+    const bool arrives = lane_of(op.kind) == LaneKind::receive;
+    if (end > start) {
+      path.push_back({arrives ? PathPiece::Kind::latency : PathPiece::Kind::task, op, start, end});
+    }
     // What let it start: the need that came last, else its lane.
     std::uint32_t cause = graph.tasks();
     Time ready{};

@@ -159,7 +159,7 @@ TaskTimes sweep(const TaskGraph& graph) {
 
 TaskTimes sweep_with_free_links(const TaskGraph& graph) {
   std::vector<bool> sends;
-  for (const Lane& lane : graph.lanes) sends.push_back(lane.kind == LaneKind::send);
+  for (const Lane& lane : graph.lanes) sends.push_back(is_communication(lane.kind));
   // A path is used by one lane only, so its lag is as free as that lane's tasks.
   std::vector<Time> lag;
   for (const Path& path : graph.paths) lag.push_back(path.lag);

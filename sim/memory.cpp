@@ -140,7 +140,15 @@ class DeviceAccount {
   // Frees at one moment come before allocations; each stream keeps its own order.
   void merge(const Timeline& timeline, int device, const std::vector<VersionChange>& versions) {
     const auto& compute = timeline.lane(device, LaneKind::compute);
-    const auto& send = timeline.lane(device, LaneKind::send);
+    // Those of one batch start together and end as they may.
+    const auto ends_sooner = [](const Span& a, const Span& b) { return a.end < b.end; };
+    const auto& as_started = timeline.lane(device, LaneKind::send);
+    std::vector<Span> as_ended;
+    if (!std::is_sorted(as_started.begin(), as_started.end(), ends_sooner)) {
+      as_ended = as_started;
+      std::stable_sort(as_ended.begin(), as_ended.end(), ends_sooner);
+    }
+    const auto& send = as_ended.empty() ? as_started : as_ended;
     const auto& receive = timeline.lane(device, LaneKind::receive);
     const auto& out = timeline.lane(device, LaneKind::copy_out);
     const auto& in = timeline.lane(device, LaneKind::copy_in);

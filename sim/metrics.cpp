@@ -148,6 +148,7 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   std::vector<bool> works(graph.devices.size(), false);
   for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
     if (graph.lanes[lane].kind != LaneKind::compute) continue;
+    if (graph.lane_begin[lane] == graph.lane_begin[lane + 1]) continue;  // messages alone
     works[static_cast<std::size_t>(graph.lanes[lane].device)] = true;
     reader.read(lane);
   }

@@ -63,6 +63,10 @@ std::optional<Op> parse_op(std::string_view text);
 enum class LaneKind : std::uint8_t { compute, send, receive, copy_out, copy_in };
 inline constexpr int lane_kinds = 5;
 std::string_view name(LaneKind kind);
+/// Messages and reductions, which what-ifs take to be free.
+constexpr bool is_communication(LaneKind kind) {
+  return kind == LaneKind::send || kind == LaneKind::receive;
+}
 
 constexpr LaneKind lane_of(OpKind kind) {
   switch (kind) {

@@ -1,10 +1,17 @@
 #include "sim/passes.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "sim/engine.hpp"
+#include "sim/errors.hpp"
 #include "sim/rules.hpp"
+#include "sim/task_graph.hpp"
 
 namespace stageline {
 namespace {
@@ -139,8 +146,10 @@ Program add_reductions(Program program) {
   return program;
 }
 
-Program add_transfers(Program program) {
-  if (has_messages(program)) return program;
+namespace {
+
+// SEND right behind the producer, RECV right before the reader.
+Program in_usual_order(Program program) {
   const StageGraph graph = stage_graph(program);
   const InputGrads input_grads(program);
   // One message for each wire of that cargo on that side of the stage that joins `device` to
@@ -227,6 +236,134 @@ Program add_transfers(Program program) {
   return program;
 }
 
+// Where every backward has its update, a RECV behind one that stands behind messages goes ahead of
+// it, to them: what PipeDream does between two ops is one exchange, too.
+void gather(Program& program) {
+  if (program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer) return;
+  for (auto& list : program.ops) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!is_message(list[i]) || is_send(list[i].kind)) continue;
+      std::size_t to = i;
+      while (to > 0 &&
+             (list[to - 1].kind == OpKind::update || list[to - 1].kind == OpKind::reduce_grad)) {
+        --to;
+      }
+      if (to == i || to == 0 || !is_message(list[to - 1])) continue;
+      const auto begin = list.begin();
+      std::rotate(begin + static_cast<std::ptrdiff_t>(to), begin + static_cast<std::ptrdiff_t>(i),
+                  begin + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
+// When each op of an asynchronous run on unit costs starts; of equals, what takes no time first,
+// then by task number. Along any list and from any op to one that needs it this grows, so devices
+// that keep to it never wait for each other in a circle.
+class Clockwork {
+ public:
+  using Moment = std::tuple<Time, bool, std::uint32_t>;
+
+  /// Throws what compile() throws.
+  explicit Clockwork(Program program) : stages_(stage_graph(program)) {
+    program.messages = Messages::async;
+    Costs costs = unit_costs(program);
+    const TaskGraph graph = compile(program, costs);
+    const TaskTimes times = sweep(graph);
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      Op op = graph.op[task];
+      op.overlapped = 0;
+      moment_[op] = {start_of(graph, times, task), graph.duration[task] > Time{}, task};
+    }
+  }
+
+  /// Of a RECV, that of its SEND.
+  Moment of(Op op) const {
+    op.overlapped = 0;
+    const bool receives = lane_of(op.kind) == LaneKind::receive;
+    return moment_.at(receives ? other_end(stages_, op) : op);
+  }
+
+ private:
+  StageGraph stages_;
+  std::map<Op, Moment> moment_;
+};
+
+// Messages that no computing parts, each device's in the order of that run: then the two ends of a
+// link do not both send first.
+void order_neighbours(Program& program, const Clockwork& clock) {
+  std::vector<std::size_t> at;
+  std::vector<Op> together;
+  for (auto& list : program.ops) {
+    for (std::size_t i = 0; i <= list.size(); ++i) {
+      if (i < list.size() && is_message(list[i])) {
+        at.push_back(i);
+        together.push_back(list[i]);
+      }
+      if (i < list.size() && (lane_of(list[i].kind) != LaneKind::compute)) continue;
+      std::stable_sort(together.begin(), together.end(),
+                       [&](Op a, Op b) { return clock.of(a) < clock.of(b); });
+      for (std::size_t k = 0; k < at.size(); ++k) list[at[k]] = together[k];
+      at.clear();
+      together.clear();
+    }
+  }
+}
+
+// All messages where they stand in that run.
+void order_all(Program& program, const Clockwork& clock) {
+  for (auto& list : program.ops) {
+    std::vector<Op> messages;
+    std::copy_if(list.begin(), list.end(), std::back_inserter(messages), is_message);
+    std::erase_if(list, is_message);
+    std::stable_sort(messages.begin(), messages.end(),
+                     [&](Op a, Op b) { return clock.of(a) < clock.of(b); });
+    std::size_t next = 0;
+    list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {
+      // Copies and reductions are in no message's way.
+      const bool computes = lane_of(first->kind) == LaneKind::compute;
+      for (; computes && next < messages.size() && clock.of(messages[next]) < clock.of(*first);
+           ++next) {
+        out.push_back(messages[next]);
+      }
+      out.insert(out.end(), first, last);
+    });
+    list.insert(list.end(), messages.begin() + static_cast<std::ptrdiff_t>(next), messages.end());
+  }
+}
+
+}  // namespace
+
+Costs unit_costs(const Program& program) {
+  Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()), Time{1},
+                              Time{1}, Time{1});
+  costs.edges.clear();
+  for (const StageEdge edge : program.edges) costs.edges.push_back({edge, Bytes{1}, Bytes{1}});
+  return costs;
+}
+
+Transferred with_transfers(Program program) {
+  if (has_messages(program)) return {std::move(program), ""};
+  program = in_usual_order(std::move(program));
+  if (program.messages == Messages::async) return {std::move(program), ""};
+  std::optional<Clockwork> clock;
+  try {
+    clock.emplace(program);
+  } catch (const Deadlock&) {
+    return {std::move(program), ""};  // it cannot finish in any order of messages
+  }
+  gather(program);
+  order_neighbours(program, *clock);
+  try {
+    compile(program, unit_costs(program));
+    return {std::move(program), ""};
+  } catch (const Deadlock& deadlock) {
+    order_all(program, *clock);
+    return {std::move(program), deadlock.what()};
+  }
+}
+
+Program add_transfers(Program program) { return with_transfers(std::move(program)).program; }
+
 Program merge_backward(Program program) {
   // An overlapped pair is as it is: its second half is no I to grow.
   const auto ends_pair = [](const std::vector<Op>& ops) {
@@ -251,12 +388,16 @@ Program merge_backward(Program program) {
   return program;
 }
 
-Program complete(Program program, const Costs& costs) {
+Program complete(Program program, const Costs& costs, std::string* reordered) {
   program = add_reductions(add_updates(std::move(program)));
   const auto& places = program.placement.stage;
   // A stage with its roles apart has its messages written out even where they cost nothing.
-  if (std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); })) {
-    return add_transfers(std::move(program));
+  // So has one whose messages block: whoever sends waits for the other, however fast the link is.
+  if (program.messages != Messages::async ||
+      std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); })) {
+    Transferred done = with_transfers(std::move(program));
+    if (reordered != nullptr) *reordered = std::move(done.deadlock);
+    return std::move(done.program);
   }
   for (const StageEdge edge : program.edges) {
     for (const int from : places[edge.from].replicas) {

@@ -50,6 +50,18 @@ std::string_view name(Copies copies) {
   return "";
 }
 
+std::string_view name(Messages messages) {
+  switch (messages) {
+    case Messages::async:
+      return "async";
+    case Messages::blocking:
+      return "blocking";
+    case Messages::batched:
+      return "batched";
+  }
+  return "";
+}
+
 int microbatches_per_update(const Program& program, int stage) {
   switch (program.weights) {
     case WeightRule::flush:
@@ -151,6 +163,21 @@ StageGraph stage_graph(const Program& program) {
   graph.updates_are_awaited = program.clock == Clock::lockstep || !program.delay.empty() ||
                               !graph.wires[static_cast<std::size_t>(Cargo::weights)].empty();
   return graph;
+}
+
+Op other_end(const StageGraph& graph, Op message) {
+  const Cargo cargo = *cargo_of(message.kind);
+  const int number = wire_of(graph, message);
+  const Wire& way = wire(graph, cargo, number);
+  const bool sent = is_send(message.kind);
+  Op other = message;
+  other.kind = sent ? receive_of(cargo) : send_of(cargo);
+  other.stage = static_cast<std::uint16_t>(sent ? way.receiver : way.sender);
+  const auto& ways =
+      (sent ? graph.receives : graph.sends)[static_cast<std::size_t>(cargo)][other.stage];
+  other.part = static_cast<std::uint8_t>(
+      (std::find(ways.begin(), ways.end(), number) - ways.begin()) & 0x7f);
+  return other;
 }
 
 ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {

@@ -38,6 +38,14 @@ constexpr int copy_buffers(Copies copies) {
   return copies == Copies::free ? 0 : copies == Copies::blocking ? 1 : 2;
 }
 
+/// How SEND and RECV go. async: a SEND in its turn in the send lane, a RECV posted ahead, and
+/// nobody waits. blocking: both stand among the ops of the compute lane; who comes to one waits
+/// until the other end has come to its own, and both are occupied while the message travels.
+/// batched: the same for neighbours in the list as one: they start together, and the device goes on
+/// when all are done.
+enum class Messages : std::uint8_t { async, blocking, batched };
+std::string_view name(Messages messages);
+
 struct Program {
   std::string schedule;  // where it came from; free text
   int microbatches = 0;  // per step; the numbers in ops count through all steps
@@ -58,6 +66,7 @@ struct Program {
   int sequence_chunks = 1;
   Clock clock = Clock::free;
   Copies copies = Copies::free;
+  Messages messages = Messages::async;
   bool weights_transfer = true;      // off: weights are at once wherever they are read, for nothing
   std::vector<std::vector<Op>> ops;  // by device
 
@@ -100,9 +109,23 @@ inline constexpr std::string_view overlap_mark = "OVERLAP_F_B";
 std::string print(const Program& program);
 Program parse_program(std::string_view text);
 
-/// Throws ProgramError unless every stage does each micro-batch's work exactly once, each op stands
-/// on the device it is placed on, messages match, and numbers are in range. Says nothing of
-/// deadlock: compile() does.
+/// Where things stand in a program's text; lines and columns from 1.
+struct TextPlace {
+  int line = 0;
+  int column = 0;
+  friend bool operator==(const TextPlace&, const TextPlace&) = default;
+};
+struct TextPlaces {
+  std::vector<std::vector<TextPlace>> op;  // parallel to Program::ops
+  std::vector<TextPlace> stage;            // by stage: its line
+  std::vector<TextPlace> device;           // by device: its list
+};
+/// The same, and where it stood.
+Program parse_program(std::string_view text, TextPlaces& places);
+
+/// The first error of check() in sim/check.hpp, thrown: ProgramError unless every stage does each
+/// micro-batch's work exactly once, each op stands on the device it is placed on, messages match,
+/// and numbers are in range. Says nothing of deadlock: compile() does. O(ops).
 void validate(const Program& program);
 
 }  // namespace stageline

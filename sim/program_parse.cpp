@@ -17,11 +17,16 @@ namespace {
 // A stage line waits for the device names, which come with the lists.
 struct StageLine {
   int stage = 0;
+  TextPlace place;
   std::vector<Word> words;
 };
 
+TextPlace place_of(const Word& word) { return {word.line, word.column}; }
+
 class Parser {
  public:
+  explicit Parser(TextPlaces* places) : places_(places) {}
+
   Program parse(std::string_view text) {
     const std::vector<Line> lines = lines_of(text);
     std::size_t i = 0;
@@ -53,7 +58,8 @@ class Parser {
     const std::vector<Word> key = words_of({line.text.substr(0, colon), line.number}, 0);
     const std::vector<Word> values = words_of(line, colon + 1);
     if (key.size() == 2 && key[0].text == "stage") {
-      stages_.push_back({whole_number(key[1], "a stage", 0, max_stages - 1), values});
+      stages_.push_back(
+          {whole_number(key[1], "a stage", 0, max_stages - 1), place_of(key[0]), values});
       if (values.empty()) refuse(key[0], "a stage line names the stage's device");
       return;
     }
@@ -104,6 +110,8 @@ class Parser {
       program_.clock = one_of(one(), {Clock::free, Clock::lockstep});
     } else if (key.text == "copies") {
       program_.copies = one_of(one(), {Copies::free, Copies::full, Copies::half, Copies::blocking});
+    } else if (key.text == "messages") {
+      program_.messages = one_of(one(), {Messages::async, Messages::blocking, Messages::batched});
     } else if (key.text == "weights_transfer") {
       const Word& value = one();
       if (value.text != "on" && value.text != "off") {
@@ -118,6 +126,10 @@ class Parser {
       once();
       program_.devices.emplace_back(key.text);
       program_.ops.emplace_back();
+      if (places_ != nullptr) {
+        places_->device.push_back(place_of(key));
+        places_->op.emplace_back();
+      }
       read_ops(values);
     }
   }
@@ -179,6 +191,7 @@ class Parser {
     for (const Word& word : words) {
       if (word.text.front() != '(') {
         list.push_back(read_op(word));
+        stands(word);
         continue;
       }
       const std::size_t close = word.text.find(')');
@@ -199,7 +212,12 @@ class Parser {
       first.overlapped = 1;
       list.push_back(first);
       list.push_back(second);
+      for (const Word& one : both) stands(one);
     }
+  }
+
+  void stands(const Word& word) {
+    if (places_ != nullptr) places_->op.back().push_back(place_of(word));
   }
 
   int device_named(const Word& word) {
@@ -226,17 +244,29 @@ class Parser {
     if (!place.replicas.empty()) {
       refuse(line.words[0], fmt::format("stage {} is placed a second time", stage));
     }
+    if (places_ != nullptr) {
+      places_->stage.resize(program_.placement.stage.size());
+      places_->stage[stage] = line.place;
+    }
+    const auto forward_on = [&](const Word& all, const Word& devices) {
+      if (!place.replicas.empty()) {
+        refuse(all, fmt::format("the forward of stage {} is placed a second time; replicas are "
+                                "written gpu0+gpu1, roles apart F=gpu0 I=gpu1 W=gpu1",
+                                stage));
+      }
+      place.replicas = devices_named(devices);
+    };
     for (const Word& word : line.words) {
       const std::size_t equals = word.text.find('=');
       if (equals == std::string_view::npos) {
-        place.replicas = devices_named(word);
+        forward_on(word, word);
         continue;
       }
       const std::string_view role = word.text.substr(0, equals);
       const Word value{word.text.substr(equals + 1), word.line,
                        word.column + static_cast<int>(equals) + 1};
       if (role == "F") {
-        place.replicas = devices_named(value);
+        forward_on(word, value);
       } else if (role == "I") {
         place.input_grad = devices_named(value);
       } else if (role == "W") {
@@ -307,6 +337,7 @@ class Parser {
     }
   }
 
+  TextPlaces* places_;  // or nothing, when nobody asks
   Program program_;
   std::vector<StageLine> stages_;
   std::vector<Word> independent_;
@@ -319,6 +350,11 @@ class Parser {
 
 }  // namespace
 
-Program parse_program(std::string_view text) { return Parser{}.parse(text); }
+Program parse_program(std::string_view text) { return Parser(nullptr).parse(text); }
+
+Program parse_program(std::string_view text, TextPlaces& places) {
+  places = {};
+  return Parser(&places).parse(text);
+}
 
 }  // namespace stageline

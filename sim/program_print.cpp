@@ -79,6 +79,9 @@ std::string print(const Program& program) {
   }
   if (program.clock != Clock::free) text += fmt::format("clock: {}\n", name(program.clock));
   if (program.copies != Copies::free) text += fmt::format("copies: {}\n", name(program.copies));
+  if (program.messages != Messages::async) {
+    text += fmt::format("messages: {}\n", name(program.messages));
+  }
   if (!program.weights_transfer) text += "weights_transfer: off\n";
   for (std::size_t device = 0; device < program.devices.size(); ++device) {
     std::string line = program.devices[device] + ":";

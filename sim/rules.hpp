@@ -104,6 +104,9 @@ inline const Wire& wire(const StageGraph& graph, Cargo cargo, int number) {
   return graph.wires[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
 }
 
+/// The RECV of a SEND, or the SEND of a RECV.
+Op other_end(const StageGraph& graph, Op message);
+
 /// The two devices of a wire for that micro-batch.
 struct Ends {
   int from = 0;

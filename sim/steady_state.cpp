@@ -202,7 +202,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
 }
 
 EventGraph with_free_links(EventGraph events) {
-  const auto sent = [&](std::uint32_t node) { return events.lane[node].kind == LaneKind::send; };
+  const auto sent = [&](std::uint32_t node) { return is_communication(events.lane[node].kind); };
   std::vector<EventGraph::Edge>& edges = events.edges;
   const auto in_turn = [](const EventGraph::Edge& edge) { return edge.wait == Wait::resource; };
   edges.erase(std::remove_if(edges.begin(), edges.end(), in_turn), edges.end());

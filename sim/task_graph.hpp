@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/costs.hpp"
+#include "sim/errors.hpp"
 #include "sim/op.hpp"
 #include "sim/program.hpp"
 #include "sim/units.hpp"
@@ -30,7 +31,10 @@ struct Path {
 };
 
 /// Numbered so that every task comes after what it needs and after its predecessor in its lane.
-/// A SEND and its RECV are one task, in the sender's lane. `path[0]` is the empty path.
+/// A SEND and its RECV are one task, in the sender's lane. Where messages block, the RECV is a task
+/// of its own, right behind the SEND in number and need, as long as the latency (its path has no
+/// lag); and a device has as many send and receive lanes as messages stand in one batch.
+/// `path[0]` is the empty path.
 struct TaskGraph {
   std::vector<Op> op;                  // the SEND of a message, the first of an overlapped pair
   std::vector<Op> partner;             // parallel to `op` if any pair is overlapped, else empty
@@ -53,6 +57,11 @@ struct TaskGraph {
 /// Deadlock when the program cannot finish, ProgramError when an op needs what no op makes, or when
 /// program and costs speak of different stages, edges or devices. O(ops).
 TaskGraph compile(const Program& program, const Costs& costs);
+
+/// All the deadlocks that compile() would find one after another, were each undone in turn, `most`
+/// at most. An op that needs what nobody makes, or what stands behind it in its own lane, is taken
+/// to have it. O(ops) each.
+std::vector<Deadlock> deadlocks_of(const Program& program, const Costs& costs, std::size_t most);
 
 /// What compile() charges for one op on the device it is placed on. Messages: the time on the wire.
 Time duration_of(const Program& program, const Costs& costs, Op op);

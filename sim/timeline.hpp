@@ -21,7 +21,7 @@ struct Span {
 
 /// Spans by lane, each lane in order of start. Every device has all five lanes, maybe empty.
 /// In compute, send and copy lanes spans do not overlap (the two halves of an overlapped pair are
-/// two spans with the same times); receives may.
+/// two spans with the same times); receives may, and where messages are batched sends of one batch.
 struct Timeline {
   std::vector<std::string> devices;
   std::vector<std::vector<Span>> lanes;  // devices × lane_kinds

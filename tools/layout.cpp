@@ -141,7 +141,11 @@ Layout lay_out(const Case& asked) {
 }
 
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
-  if (asked.program) return *asked.program;
+  if (asked.program) {
+    Program program = *asked.program;
+    if (asked.messages) program.messages = *asked.messages;
+    return program;
+  }
   Problem problem;
   problem.placement = layout.placement;
   problem.costs = costs;
@@ -154,6 +158,7 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   problem.knobs = layout.knobs;
   Program program = asked.spec.scheduler->schedule(problem);
   if (asked.weights) program.weights = *asked.weights;
+  if (asked.messages) program.messages = *asked.messages;
   return program;
 }
 

@@ -66,7 +66,7 @@ Time least_step(const LongRun& run, bool links, int microbatches) {
   std::vector<Time> resource(run.graph.resources.size());
   for (std::uint32_t t = 0; t < run.graph.tasks(); ++t) {
     const std::uint16_t l = run.graph.lane[t];
-    if (!links && run.graph.lanes[l].kind == LaneKind::send) continue;
+    if (!links && is_communication(run.graph.lanes[l].kind)) continue;
     lane[l] += run.graph.duration[t];
     if (!links) continue;
     for (const std::uint32_t r : run.graph.paths[run.graph.path_of[t]].resources) {
@@ -99,7 +99,7 @@ Pace of_derived(Derived derived, int microbatches) {
   pace.with_free_links = pace.step.time;
   const std::vector<Lane>& lanes = derived.events.lane;
   if (std::any_of(lanes.begin(), lanes.end(),
-                  [](const Lane& lane) { return lane.kind == LaneKind::send; })) {
+                  [](const Lane& lane) { return is_communication(lane.kind); })) {
     pace.with_free_links =
         step_of(period_of(with_free_links(derived.events)), derived.round, microbatches);
   }

@@ -41,10 +41,12 @@ void write_chakra_files(const std::string& prefix, const Program& program, const
 
 }  // namespace
 
-Program read_program(const std::string& path, bool quiet) {
+Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   const std::string text = read_file(path);
   try {
-    if (!looks_like_pytorch_schedule(text)) return parse_program(text);
+    if (!looks_like_pytorch_schedule(text)) {
+      return places == nullptr ? parse_program(text) : parse_program(text, *places);
+    }
     ReadProgram read = read_pytorch_schedule(text);
     // Standard error may be closed or full: then there is no one to tell.
     for (const std::string& note : read.notes) {

@@ -13,8 +13,9 @@ namespace stageline {
 
 /// A program from our own text or from PyTorch's schedule CSV; "-" is standard input. What the
 /// reader took for granted or left out goes to standard error as notes, unless `quiet`. Throws
-/// UsageError, and ProgramError that begins with the file's name.
-Program read_program(const std::string& path, bool quiet);
+/// UsageError, and ProgramError that begins with the file's name. `places`, if any, gets where
+/// everything stood in our own text, and stays empty for a CSV.
+Program read_program(const std::string& path, bool quiet, TextPlaces* places = nullptr);
 
 /// Whether there is such a file and it holds a program; for names that may also be a trace.
 bool is_program_file(const std::string& path);

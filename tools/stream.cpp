@@ -164,6 +164,12 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule));
   }
+  if (!outcome.reordered.empty()) {
+    notes.push_back(fmt::format(
+        "{}: messages stand where they are in an asynchronous run, for in the usual order (RECV "
+        "before its reader, SEND behind its maker) under messages: {} {}",
+        outcome.schedule, name(outcome.program.messages), outcome.reordered));
+  }
   return notes;
 }
 

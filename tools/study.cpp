@@ -190,7 +190,7 @@ Outcome study(const Case& asked, Curves curves) {
     steps = std::max(steps, buffered_steps);
     program = program_of(asked, layout, outcome.costs, steps);
   }
-  outcome.program = complete(std::move(program), outcome.costs);
+  outcome.program = complete(std::move(program), outcome.costs, &outcome.reordered);
   validate(outcome.program);
   outcome.microbatches = outcome.program.microbatches / outcome.program.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;

@@ -26,6 +26,7 @@ struct Case {
   std::optional<Program> program;      // --program
   std::string partition = "balanced";  //
   std::optional<WeightRule> weights;   // --weights
+  std::optional<Messages> messages;    // --messages
   int microbatches = 0;                // per step
   int steps = 0;  // 0: one, or for asynchronous schedules enough to run steadily
 };
@@ -42,6 +43,7 @@ struct Outcome {
   std::string sample;       // "image"; empty: "sample"
   PartitionPlan plan;
   Program program;
+  std::string reordered;  // why its messages do not stand in the usual order; else empty
   Costs costs;
   TaskGraph graph;
   TaskTimes times;

@@ -465,6 +465,16 @@ TEST_CASE("a worker that fails ends the run with its message") {
                        doctest::Contains("runs on 2 devices, but there are 1"), UsageError);
 }
 
+TEST_CASE("messages that block are refused, for they would not") {
+  Case asked = case_of(gpt, parse_schedules("1f1b").at(0), 2, 4, 1, std::nullopt);
+  asked.messages = Messages::batched;
+  const Trial tried = trial(gpt, asked);
+  CHECK_THROWS_WITH_AS(Executor(tried.job, tried.outcome.costs, anywhere(2)),
+                       doctest::Contains("messages: batched can be simulated, but only messages: "
+                                         "async can be executed"),
+                       UsageError);
+}
+
 TEST_CASE("what a stage keeps is what the trace of its tensors says, to the byte") {
   // The trace counts the tensors of the model run whole; the run counts what its stages hold.
   for (const std::string text : {"gpipe", "1f1b", "pipedream:vertical_sync=yes"}) {

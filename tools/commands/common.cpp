@@ -56,6 +56,25 @@ std::optional<WeightRule> parse_weights(const std::string& text) {
 
 }  // namespace
 
+std::optional<Messages> parse_messages(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::vector<std::string> known;
+  for (const Messages messages : {Messages::async, Messages::blocking, Messages::batched}) {
+    if (name(messages) == text) return messages;
+    known.emplace_back(name(messages));
+  }
+  throw UsageError(fmt::format("--messages is one of async, blocking, batched (not \"{}\"{})", text,
+                               did_you_mean(text, known)));
+}
+
+void add_messages_flag(CLI::App& command, CommonFlags& flags) {
+  command.add_option(
+      "--messages", flags.messages,
+      "async: SEND and RECV beside the computing; blocking: in turn with it, and both "
+      "ends wait for each other; batched: neighbours in the list go together; "
+      "default async, or as the program text says");
+}
+
 void add_trace_flags(CLI::App& command, CommonFlags& flags) {
   command
       .add_option("TRACE", flags.trace,
@@ -197,6 +216,7 @@ Case make_case(const CommonFlags& flags, const Setting& setting, const ScheduleS
   asked.program = setting.program;
   asked.partition = partition_text(flags.partition);
   asked.weights = parse_weights(flags.weights);
+  asked.messages = parse_messages(flags.messages);
   asked.microbatches = flags.microbatches > 0 ? flags.microbatches : 4 * devices;
   asked.steps = flags.steps;
   return asked;

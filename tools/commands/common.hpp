@@ -29,6 +29,7 @@ struct CommonFlags {
   int steps = 0;
   std::string partition = "balanced";
   std::string weights;
+  std::string messages;
   std::string program;
   std::string json;
   bool quiet = false;
@@ -43,6 +44,10 @@ void add_output_flags(CLI::App& command, CommonFlags& flags);
 /// list of schedules, but no program text.
 enum class Many : std::uint8_t { no, yes };
 void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many = Many::no);
+
+/// --messages.
+void add_messages_flag(CLI::App& command, CommonFlags& flags);
+std::optional<Messages> parse_messages(const std::string& text);
 
 /// The same with --json and --quiet.
 void add_case_flags(CLI::App& command, CommonFlags& flags, Many many = Many::no);

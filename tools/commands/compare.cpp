@@ -108,6 +108,10 @@ std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
         row.outcome = study(row.asked);
       } catch (const UsageError& error) {
         row.why_not = error.what();
+      } catch (const Deadlock& error) {
+        row.why_not = error.what();
+      }
+      if (!row.outcome) {
         if (first_error.empty()) first_error = row.why_not;
       }
       rows.push_back(std::move(row));
@@ -270,6 +274,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("compare", "Compare schedules (the main job)");
   const auto flags = std::make_shared<CompareFlags>();
   add_case_flags(*command, flags->common, Many::yes);
+  add_messages_flag(*command, flags->common);
   CLI::Option* const svg = command->add_option(
       "--svg", flags->svg,
       "of a sweep: write the speed-ups over the devices as an SVG file, or - for stdout");

@@ -72,6 +72,7 @@ void add_draw(CLI::App& app, int&) {
   CLI::App* const command = app.add_subcommand("draw", "The space-time diagram");
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(*command, flags->common);
+  add_messages_flag(*command, flags->common);
   CLI::Option* const svg =
       command->add_option("--svg", flags->svg, "write an SVG file, or - for stdout");
   CLI::Option* const chrome = command->add_option(

@@ -2,12 +2,19 @@
 // tool, converts one, or checks one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
+#include "sim/lint.hpp"
 #include "sim/passes.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
+#include "tools/files.hpp"
+#include "tools/layout.hpp"
+#include "tools/lint_report.hpp"
 #include "tools/programs.hpp"
 
 namespace stageline {
@@ -18,6 +25,7 @@ struct ProgramFlags {
   std::string check;
   std::string out = "-";
   std::string format = "slp";
+  std::string json;  // of --check
   bool compute_only = false;
 };
 
@@ -36,26 +44,48 @@ Program read_valid(const std::string& path, bool quiet) {
   return program;
 }
 
-// Exit 1 when the program is well-formed but cannot finish: that is the answer, not bad input.
+// On the TRACE, cut for the program's stages, where one is named.
+Costs costs_for(const ProgramFlags& flags, const Program& program) {
+  if (flags.common.trace.empty()) return unit_costs(program);
+  CommonFlags common = flags.common;
+  common.program = flags.check;
+  const Setting setting = read_setting(common);
+  const Case asked =
+      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+  const Layout layout = lay_out(asked);
+  return chunk_costs(
+      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
+      layout.sequence_chunks);
+}
+
+// Exit 1 when the program can be read but something is to be said against it: that is the answer,
+// not bad input.
 int check_program(const ProgramFlags& flags) {
-  const Program program = read_valid(flags.check, flags.common.quiet);
-  Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()), Time{1},
-                              Time{1}, Time{1});
-  costs.edges.clear();
-  for (const StageEdge edge : program.edges) costs.edges.push_back({edge, Bytes{1}, Bytes{1}});
-  try {
-    const TaskGraph graph = compile(complete(program, costs), costs);
-    if (!flags.common.quiet) {
-      fmt::print("{}: ok: {}, {}, {} × {}, {} tasks\n", flags.check,
-                 counted(static_cast<int>(program.devices.size()), "device"),
-                 counted(program.stages(), "stage"), counted(program.microbatches, "micro-batch"),
-                 counted(program.steps, "step"), graph.tasks());
-    }
-    return 0;
-  } catch (const Deadlock& deadlock) {
-    fmt::print("{}: {}\n\n{}", flags.check, deadlock.what(), deadlock.figure);
-    return 1;
+  TextPlaces places;
+  Program program = read_program(flags.check, flags.common.quiet, &places);
+  const bool is_text = !places.op.empty();  // a CSV has no lines of ours
+  const TextPlaces* const where = is_text ? &places : nullptr;
+  if (const auto messages = parse_messages(flags.common.messages)) program.messages = *messages;
+  Lint found = lint(program, {where, nullptr});
+  // What a hazard costs on a trace can be asked of a program that could run.
+  std::optional<Costs> costs;
+  if (found.count(Severity::error) == 0 && !flags.common.trace.empty()) {
+    costs = costs_for(flags, program);
+    found = lint(program, {where, &*costs});
   }
+  const bool clean = found.count(Severity::error) + found.count(Severity::warning) == 0;
+  if (!flags.json.empty()) write_file(flags.json, lint_json(flags.check, program, found));
+  if (flags.json == "-") return clean ? 0 : 1;
+  fmt::print("{}", lint_report(flags.check, program, found, !flags.common.quiet));
+  if (clean && !flags.common.quiet) {
+    if (!costs) costs = unit_costs(program);
+    const TaskGraph graph = compile(complete(program, *costs), *costs);
+    fmt::print("{}: ok: {}, {}, {} × {}, {} tasks\n", flags.check,
+               counted(static_cast<int>(program.devices.size()), "device"),
+               counted(program.stages(), "stage"), counted(program.microbatches, "micro-batch"),
+               counted(program.steps, "step"), graph.tasks());
+  }
+  return clean ? 0 : 1;
 }
 
 void keep_compute(Program& program) {
@@ -122,6 +152,7 @@ void add_program(CLI::App& app, int& exit_code) {
       "program", "Print a schedule as a program, convert a program, or check it");
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(*command, flags->common);
+  add_messages_flag(*command, flags->common);
   CLI::Option* const trace = command->get_option("TRACE");
   trace->required(false)->description(trace->get_description() +
                                       "; or a program file, to be converted");
@@ -137,15 +168,20 @@ void add_program(CLI::App& app, int& exit_code) {
   CLI::Option* const compute_only =
       command->add_flag("--compute-only", flags->compute_only,
                         "without updates, reductions and messages, as a scheduler writes it");
-  CLI::Option* const check = command->add_option("--check", flags->check,
-                                                 "check this program text and print nothing else");
-  CLI::Option* const quiet = command->add_flag("--quiet", flags->common.quiet,
-                                               "no notes; with --check: nothing if all is well");
+  CLI::Option* const check = command->add_option(
+      "--check", flags->check,
+      "say all that is wrong with this program: errors, deadlocks, hazards and their cost on the "
+      "TRACE or else on unit costs");
+  command->add_option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
+      ->needs(check);
+  CLI::Option* const quiet = command->add_flag(
+      "--quiet", flags->common.quiet, "no notes; with --check: errors and warnings alone");
   command->footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
-      "Exit code 1 of --check: the program deadlocks. A program file is our own text or PyTorch's\n"
-      "schedule CSV, here and for --program; what is in it decides.");
+      "Exit code 1 of --check: there are errors or warnings; notes alone do not count. A program\n"
+      "file is our own text or PyTorch's schedule CSV, here and for --program; what is in it "
+      "decides.");
   command->callback([=, &exit_code] {
     if (flags->check.empty() && is_program_file(flags->common.trace)) {
       for (const CLI::Option* const option : command->get_options()) {
@@ -158,10 +194,18 @@ void add_program(CLI::App& app, int& exit_code) {
       return convert_program(*flags);
     }
     if (flags->check.empty()) return print_program(*flags);
+    const std::vector<std::string> for_costs{
+        "TRACE",       "--batch",           "--cluster",  "--link",  "--memory",      "--host-link",
+        "--partition", "--microbatch-size", "--messages", "--check", "--host-memory", "--json",
+        "--quiet"};
     for (const CLI::Option* const option : command->get_options()) {
-      if (option->count() == 0 || option == check || option == quiet) continue;
+      const std::string name = option->get_name();
+      if (option->count() == 0 ||
+          std::find(for_costs.begin(), for_costs.end(), name) != for_costs.end()) {
+        continue;
+      }
       throw UsageError(
-          fmt::format("--check needs the program text alone; leave out {}", option->get_name()));
+          fmt::format("the program text that --check reads says {} itself; leave it out", name));
     }
     exit_code = check_program(*flags);
   });

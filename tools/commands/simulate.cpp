@@ -167,6 +167,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<CommonFlags>();
   const auto timeline = std::make_shared<bool>(false);
   add_case_flags(*command, *flags);
+  add_messages_flag(*command, *flags);
   command->add_flag("--timeline", *timeline, "with --json: every span too")->needs("--json");
   command->footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "

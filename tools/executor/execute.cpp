@@ -45,6 +45,18 @@ class Patience {
 }  // namespace
 
 // What all workers share, and the workers.
+namespace {
+
+// A SEND here goes beside the computing, and nobody waits for the other end.
+const Program& runnable(const Program& program) {
+  if (program.messages == Messages::async) return program;
+  throw UsageError(fmt::format(
+      "messages: {} can be simulated, but only messages: async can be executed; leave the line out",
+      name(program.messages)));
+}
+
+}  // namespace
+
 struct Executor::Crew {
   // A thread and the lane it walks. The compute worker of a device also makes its tensors.
   struct Worker {
@@ -56,7 +68,7 @@ struct Executor::Crew {
   Crew(Job given, const Costs& costs, const std::vector<Accelerator>& accelerators, Peers* peers)
       : job(std::move(given)),
         devices(accelerators),
-        graph(compile(job.program, costs)),
+        graph(compile(runnable(job.program), costs)),
         exchange(job.program, job.graph),
         board(graph.tasks()),
         wires(graph, board),
