@@ -2,8 +2,9 @@
 //
 // An op is a node, numbered as it stands in its device's list. It depends on the node before it in
 // its lane and on what it needs; over a wire, on the RECV that brings it. A RECV itself depends on
-// what the device computes before it reads the message: later would delay the reader, and earlier
-// would hold the one communication that ASTRA-sim lets a rank have in flight.
+// what the device computes before it reads the message (one that nobody reads, on all the rest):
+// later would delay the reader, and earlier would hold the one communication that ASTRA-sim lets a
+// rank have in flight.
 //
 //     rank 0   F0 ──► SEND_F0 ┄┄┄┄┄tag 1┄┄┄┄┐         ──►  data_deps
 //               └───► F1                    ┊         ┄┄►  comm_tag, of one SEND and one RECV
