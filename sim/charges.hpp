@@ -87,6 +87,11 @@ class Charges {
     return Time{};
   }
 
+  /// Of an overlapped pair whose first op alone takes `first`.
+  Time of_pair(Time first, Op second) const {
+    return pair_time(first, duration(second), costs_.pair_overlap);
+  }
+
   // Messages between two unreplicated stages are all charged alike: the first one asks the tables.
   Charge of(Op op, std::uint32_t lane) {
     if (lane_of(op.kind) == LaneKind::compute) return {duration(op), 0, true};

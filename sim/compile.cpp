@@ -224,7 +224,7 @@ class Lowering {
       if (any_overlapped_) graph_.partner.push_back(pair ? ops_[head_[lane]] : Op{});
       if (pair) {
         const Op second = ops_[head_[lane]++];
-        time = pair_time(time, charges_.duration(second), costs_.pair_overlap);
+        time = charges_.of_pair(time, second);
         done(second, task);
       }
       graph_.duration.push_back(time);

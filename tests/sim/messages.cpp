@@ -48,8 +48,8 @@ TEST_CASE("the setting is read and written, and left out where it is async") {
 
 //            0         1         2
 //            0123456789012345678901
-//   gpu0     00>11>  bbbb>cccc        0, 1: F; b, c: B; > a message, from the sender's start
-//   gpu1        00aaaa> ...           async: nobody waits but for bytes
+//   gpu0     0011      aaaa  bbbb     0, 1: F; a, b: B; messages beside, from 2, 4, 9 and 15
+//   gpu1        00aaaa11bbbb
 TEST_CASE("async: a message takes no device's time") {
   CHECK(ran(two(""), costs_of(2)) ==
         "gpu0 compute: 0F0 0-2, 0F1 2-4, 0B0 10-14, 0B1 16-20\n"
@@ -62,7 +62,7 @@ TEST_CASE("async: a message takes no device's time") {
 
 //            0         1         2
 //            0123456789012345678901
-//   gpu0     00>11....><bbbb...<cccc     . waits for the other end; > sends, < receives
+//   gpu0     00>11....><aaaa..<bbbb   . waits for the other end; > sends, < receives
 //   gpu1     ..<00aaaa<>11bbbb>
 TEST_CASE("blocking: both ends wait for each other, and for nothing else meanwhile") {
   CHECK(ran(two("messages: blocking\n"), costs_of(2)) ==
@@ -74,7 +74,7 @@ TEST_CASE("blocking: both ends wait for each other, and for nothing else meanwhi
         "gpu1 receive: 1RECV_F0 2-3, 1RECV_F1 9-10\n");
 }
 
-//   gpu0     00>11....xbbbb..<cccc       x both ways at once
+//   gpu0     00>11....xaaaa..<bbbb    x both ways at once
 //   gpu1     ..<00aaaax11bbbb>
 TEST_CASE("batched: neighbours go together") {
   CHECK(ran(two("messages: batched\n"), costs_of(2)) ==

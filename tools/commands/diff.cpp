@@ -37,15 +37,15 @@ struct Side {
   bool program_file = false;
 };
 
-Program read_program_text(const Content& content) {
+Program read_valid(const std::string& file, bool quiet) {
+  Program program = read_program(file, quiet);
   try {
-    Program program = parse_program(content.named.text);
     validate(program);
-    return program;
   } catch (const ProgramError& error) {
-    throw ProgramError(fmt::format("{}: {}", content.named.file, error.what()), error.device,
-                       error.position, error.figure);
+    throw ProgramError(fmt::format("{}: {}", file, error.what()), error.device, error.position,
+                       error.figure);
   }
+  return program;
 }
 
 Side read_side(const std::vector<Content>& files) {
