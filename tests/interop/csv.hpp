@@ -1,7 +1,9 @@
 // What the tests of PyTorch's schedule CSV share.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/errors.hpp"
@@ -11,11 +13,15 @@
 
 namespace stageline::test {
 
-/// As the scheduler writes it, equal stages, one step.
+/// What the scheduler has each device compute, equal stages, one step.
 inline Program written(const ScheduleSpec& spec, int devices, int microbatches) {
   const int stages = stages_for(spec, devices);
   const Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
-  return spec.scheduler->schedule(problem_for(spec, devices, costs, microbatches));
+  Program program = spec.scheduler->schedule(problem_for(spec, devices, costs, microbatches));
+  for (auto& list : program.ops) {
+    std::erase_if(list, [](Op op) { return op.kind == OpKind::update || cargo_of(op.kind); });
+  }
+  return program;
 }
 
 /// Whether the CSV is to hold it, by the format's own words: each stage on one rank, a chain, one
@@ -32,7 +38,11 @@ inline bool fits_pytorch(const Program& program) {
   if (program.clock != Clock::free || program.edges != chain_edges(program.stages())) return false;
   for (const auto& list : program.ops) {
     if (list.empty()) return false;
+    std::set<std::pair<int, std::uint32_t>> input_grads;
     for (const Op op : list) {
+      const std::pair<int, std::uint32_t> work{op.stage, op.microbatch};
+      if (op.kind == OpKind::input_grad) input_grads.insert(work);
+      if (op.kind == OpKind::weight_grad && input_grads.count(work) == 0) return false;
       if (op.kind != OpKind::forward && op.kind != OpKind::input_grad &&
           op.kind != OpKind::weight_grad && op.kind != OpKind::backward) {
         return false;
