@@ -178,6 +178,7 @@ class Explainer {
     return {"the program cannot finish: " + words, cycle, grid(still_.program, cycle)};
   }
 
+ private:
   const Standstill& still_;
 };
 

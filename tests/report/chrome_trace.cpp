@@ -197,6 +197,27 @@ TEST_CASE("slices of one tid do not overlap, not even receives") {
   CHECK(slices.count({0, lane_kinds}) == 1);
 }
 
+TEST_CASE("slices of one tid do not overlap, not even sends of one batch") {
+  Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
+  auto& sends = drawing.timeline.lanes[static_cast<std::size_t>(LaneKind::send)];
+  sends.clear();
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    Op op;
+    op.kind = OpKind::send_forward;
+    op.microbatch = m;
+    sends.push_back({op, Time{5}, Time{25 + m * 10}});
+  }
+  const std::string trace = chrome_trace(drawing);
+  std::size_t sent = 0;
+  for (const auto& [where, lane] : slices_in(trace)) {
+    for (std::size_t i = 1; i < lane.size(); ++i) CHECK(lane[i].start >= lane[i - 1].end);
+    if (where.first != 0) continue;
+    for (const Slice& slice : lane) sent += slice.name.find("SEND_F") == std::string::npos ? 0 : 1;
+  }
+  CHECK(sent == 3);
+  CHECK(trace.find("\"send 3\"") != std::string::npos);
+}
+
 TEST_CASE("memory counters follow the curve to its last point, in bytes") {
   const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond);
   std::map<int, std::vector<json>> counters;

@@ -36,17 +36,21 @@ std::string microseconds(Time time) {
 // Where each span went: the tid, parallel to the timeline's lanes.
 using Tids = std::vector<std::vector<int>>;
 
-// First fit: receives that overlap get further tids. `spans` in order of start.
-std::vector<int> receive_tids(const std::vector<Span>& spans) {
-  std::vector<Time> busy_until;  // by row of receives
+// Receives overlap, and sends of one batch: what has no room in the lane's own row goes into
+// further ones, which are numbered from here on.
+int further_rows(LaneKind lane) { return lane == LaneKind::receive ? lane_kinds : 10000; }
+
+// First fit. `spans` in order of start.
+std::vector<int> overlapping_tids(const std::vector<Span>& spans, LaneKind lane) {
+  std::vector<Time> busy_until;  // by row
   std::vector<int> tids;
   for (const Span& span : spans) {
     std::size_t row = 0;
     while (row < busy_until.size() && busy_until[row] > span.start) ++row;
     if (row == busy_until.size()) busy_until.push_back(span.end);
     busy_until[row] = std::max(busy_until[row], span.end);
-    tids.push_back(row == 0 ? static_cast<int>(LaneKind::receive)
-                            : lane_kinds + static_cast<int>(row) - 1);
+    tids.push_back(row == 0 ? static_cast<int>(lane)
+                            : further_rows(lane) + static_cast<int>(row) - 1);
   }
   return tids;
 }
@@ -54,10 +58,10 @@ std::vector<int> receive_tids(const std::vector<Span>& spans) {
 Tids tids_of(const Timeline& timeline) {
   Tids tids;
   for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
-    const auto lane = static_cast<int>(i % lane_kinds);
-    tids.push_back(lane == static_cast<int>(LaneKind::receive)
-                       ? receive_tids(timeline.lanes[i])
-                       : std::vector<int>(timeline.lanes[i].size(), lane));
+    const auto lane = static_cast<LaneKind>(i % lane_kinds);
+    tids.push_back(is_communication(lane)
+                       ? overlapping_tids(timeline.lanes[i], lane)
+                       : std::vector<int>(timeline.lanes[i].size(), static_cast<int>(lane)));
   }
   return tids;
 }
@@ -91,11 +95,12 @@ void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
       const auto& of_lane = tids[device * lane_kinds + static_cast<std::size_t>(lane)];
       if (of_lane.empty() && lane != static_cast<int>(LaneKind::compute)) continue;
       const std::string lane_name(name(static_cast<LaneKind>(lane)));
-      constexpr int room = 1000;  // so that further receive rows stand behind the first
+      constexpr int room = 1000;  // so that further rows stand behind the first
       thread(lane, lane_name, room * lane);
       const int last = of_lane.empty() ? 0 : *std::max_element(of_lane.begin(), of_lane.end());
-      for (int tid = lane_kinds; tid <= last; ++tid) {
-        const int row = tid - lane_kinds + 2;
+      const int further = further_rows(static_cast<LaneKind>(lane));
+      for (int tid = further; tid <= last; ++tid) {
+        const int row = tid - further + 2;
         thread(tid, fmt::format("{} {}", lane_name, row), room * lane + row);
       }
     }
