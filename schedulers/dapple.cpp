@@ -20,8 +20,8 @@
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
 #include <algorithm>
 
-#include "schedulers/scheduler.hpp"
 #include "schedulers/in_turn.hpp"
+#include "schedulers/scheduler.hpp"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,6 @@
 // A second opinion on messages that block, for tests only: slow and plain, straight from a
-// program's lists. Of sim/rules.hpp it has only how the two ends of a message are called; it shares no code with
-// sim/compile.cpp and sim/engine.cpp.
+// program's lists. Of sim/rules.hpp it has only how the two ends of a message are called; it shares
+// no code with sim/compile.cpp and sim/engine.cpp.
 #pragma once
 
 #include "sim/rules.hpp"

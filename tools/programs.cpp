@@ -59,6 +59,17 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   }
 }
 
+Program read_valid_program(const std::string& path, bool quiet) {
+  Program program = read_program(path, quiet);
+  try {
+    validate(program);
+  } catch (const ProgramError& error) {
+    throw ProgramError(fmt::format("{}: {}", path, error.what()), error.device, error.position,
+                       error.figure);
+  }
+  return program;
+}
+
 bool is_program_file(const std::string& path) {
   const std::string text = beginning_of(path, 4096);
   if (looks_like_pytorch_schedule(text)) return true;

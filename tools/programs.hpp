@@ -17,6 +17,9 @@ namespace stageline {
 /// everything stood in our own text, and stays empty for a CSV.
 Program read_program(const std::string& path, bool quiet, TextPlaces* places = nullptr);
 
+/// The same, and validate(): whatever is wrong with it names the file.
+Program read_valid_program(const std::string& path, bool quiet);
+
 /// Whether there is such a file and it holds a program; for names that may also be a trace.
 bool is_program_file(const std::string& path);
 

@@ -9,6 +9,7 @@
 #include "tools/files.hpp"
 #include "tools/inputs.hpp"
 #include "tools/overlay.hpp"
+#include "tools/programs.hpp"
 #include "tools/provenance.hpp"
 #include "tools/recordings.hpp"
 #include "tools/study.hpp"
@@ -37,22 +38,11 @@ struct Side {
   bool program_file = false;
 };
 
-Program read_valid(const std::string& file, bool quiet) {
-  Program program = read_program(file, quiet);
-  try {
-    validate(program);
-  } catch (const ProgramError& error) {
-    throw ProgramError(fmt::format("{}: {}", file, error.what()), error.device, error.position,
-                       error.figure);
-  }
-  return program;
-}
-
-Side read_side(const std::vector<Content>& files) {
+Side read_side(const std::vector<Content>& files, bool quiet) {
   Side side;
   if (files.size() == 1 && files[0].kind == ContentKind::other) {
     side.compared.name = files[0].named.file;
-    side.compared.program = read_program_text(files[0]);
+    side.compared.program = read_valid_program(files[0].named.file, quiet);
     side.program_file = true;
     return side;
   }
@@ -80,7 +70,7 @@ std::vector<Side> read_sides(const DiffFlags& flags) {
         "each other are one, and --and begins the second",
         sides.size() == 1 ? "is" : "are", sides.size()));
   }
-  return {read_side(sides[0]), read_side(sides[1])};
+  return {read_side(sides[0], flags.quiet), read_side(sides[1], flags.quiet)};
 }
 
 SideTimes times_of(const Recording& run) {

@@ -33,17 +33,6 @@ std::string counted(int number, const std::string& noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.back() == 'h' ? "es" : "s");
 }
 
-Program read_valid(const std::string& path, bool quiet) {
-  Program program = read_program(path, quiet);
-  try {
-    validate(program);
-  } catch (const ProgramError& error) {
-    throw ProgramError(fmt::format("{}: {}", path, error.what()), error.device, error.position,
-                       error.figure);
-  }
-  return program;
-}
-
 // On the TRACE, cut for the program's stages, where one is named.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace.empty()) return unit_costs(program);
@@ -113,7 +102,7 @@ void convert_program(const ProgramFlags& flags) {
         "and this file with --program",
         name(format), file));
   }
-  Program program = read_valid(file, flags.common.quiet);
+  Program program = read_valid_program(file, flags.common.quiet);
   if (program.schedule.empty()) program.schedule = file;
   if (flags.compute_only) keep_compute(program);
   say(write_program(format, flags.out, program, nullptr, nullptr), flags.common.quiet);
@@ -174,8 +163,8 @@ void add_program(CLI::App& app, int& exit_code) {
       "TRACE or else on unit costs");
   command->add_option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
       ->needs(check);
-  CLI::Option* const quiet = command->add_flag(
-      "--quiet", flags->common.quiet, "no notes; with --check: errors and warnings alone");
+  CLI::Option* const quiet = command->add_flag("--quiet", flags->common.quiet,
+                                               "no notes; with --check: errors and warnings alone");
   command->footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
