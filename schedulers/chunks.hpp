@@ -1,4 +1,4 @@
-// For devices that several stages ("chunks") live on: where the chunks are, and how a step ends.
+// For devices that several stages ("chunks") live on: where the chunks are.
 #pragma once
 
 #include <fmt/format.h>
@@ -61,23 +61,6 @@ inline Placement opposite_placement(int devices) {
     if (other != s) placement.stage[static_cast<std::size_t>(s)].replicas = {s, other};
   }
   return placement;
-}
-
-/// All updates of a step behind its last backward, deepest stages first, whose gradients are
-/// complete first. Left to the pass, a device's first stage to be complete would be updated in the
-/// middle of the others' work; and replicas that wait for each other there would never go on.
-inline void update_all(Program& program, int step) {
-  for (int s = program.stages() - 1; s >= 0; --s) {
-    const auto& replicas = program.placement.stage[static_cast<std::size_t>(s)].replicas;
-    for (std::size_t replica = 0; replica < replicas.size(); ++replica) {
-      Op op;
-      op.kind = OpKind::update;
-      op.stage = static_cast<std::uint16_t>(s);
-      op.microbatch = static_cast<std::uint32_t>(step);
-      op.part = static_cast<std::uint8_t>(replica & 0x7f);
-      program.ops[static_cast<std::size_t>(replicas[replica])].push_back(op);
-    }
-  }
 }
 
 }  // namespace stageline

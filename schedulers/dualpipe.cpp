@@ -49,7 +49,6 @@ Program schedule(const Problem& problem) {
                       {p - 1 - from_end, first + (far ? 0U : 1U)}, 2);
       dual_order(lanes, p / 2, from_end, m / 2 - p + from_end + 1);
     }
-    update_all(program, step);
   }
   return program;
 }

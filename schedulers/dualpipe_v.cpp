@@ -35,7 +35,6 @@ Program schedule(const Problem& problem) {
       DualLanes lanes(program, {r, first}, {2 * p - 1 - r, first}, 1);
       dual_order(lanes, p, r, m - 2 * p + r + 1);
     }
-    update_all(program, step);
   }
   return program;
 }

@@ -26,7 +26,6 @@ Program schedule(const Problem& problem) {
     for (std::uint32_t m = first; m < first + size; ++m) {
       for (int s = 0; s < program.stages(); ++s) Order(program, s).forward(m).backward(m);
     }
-    update_all(program, step);
   }
   return program;
 }

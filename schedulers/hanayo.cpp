@@ -52,7 +52,6 @@ Program schedule(const Problem& problem) {
         turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);
       }
     }
-    update_all(program, step);
   }
   return program;
 }

@@ -106,7 +106,6 @@ Program schedule(const Problem& problem) {
             .backward(first + static_cast<std::uint32_t>(back.microbatch));
       }
     }
-    update_all(program, step);
   }
   return program;
 }

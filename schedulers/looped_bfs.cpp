@@ -38,7 +38,6 @@ Program schedule(const Problem& problem) {
     for (int s = program.stages() - 1; s >= 0; --s) {
       for (std::uint32_t i = 0; i < size; ++i) Order(program, s).backward(first + i);
     }
-    update_all(program, step);
   }
   return program;
 }

@@ -80,10 +80,14 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
     stages[s].missing.resize(static_cast<std::size_t>(updates(program, static_cast<int>(s))));
   }
   std::vector<Op>& list = program.ops[static_cast<std::size_t>(device)];
+  const bool by_step = program.weights == WeightRule::flush;
+  std::vector<int> of_step(static_cast<std::size_t>(program.steps));  // gradients, all stages
   for (const Op op : list) {
     Stage& stage = stages[op.stage];
     if (stage.replica < 0 || !makes_weight_gradient(op.kind)) continue;
-    ++stage.missing[op.microbatch / static_cast<std::uint32_t>(stage.group)];
+    const std::uint32_t k = op.microbatch / static_cast<std::uint32_t>(stage.group);
+    ++stage.missing[k];
+    if (by_step) ++of_step[k];
   }
   // An update that none of this device's gradients goes into (of a round that is not full) still
   // happens here, since replicas stay alike: before the first work of a later step, or at the end.
@@ -106,9 +110,17 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
       Stage& stage = stages[first->stage];
       if (stage.replica < 0 || !makes_weight_gradient(first->kind)) continue;
       const std::uint32_t k = first->microbatch / static_cast<std::uint32_t>(stage.group);
-      if (--stage.missing[k] > 0) continue;
-      out.push_back(update_op(first->stage, static_cast<int>(k), stage.replica));
-      stage.missing[k] = -1;
+      --stage.missing[k];
+      if (by_step ? --of_step[k] > 0 : stage.missing[k] > 0) continue;
+      // Where weights are flushed, all stages of the device behind the last gradient of the step,
+      // the deepest first: in the middle of the work of others an update would wait for the
+      // reduction between replicas, and those perhaps for one another.
+      const std::size_t least = by_step ? 0 : first->stage;
+      for (std::size_t s = by_step ? stages.size() : first->stage + std::size_t{1}; s-- > least;) {
+        if (stages[s].replica < 0 || stages[s].missing[k] != 0) continue;
+        out.push_back(update_op(static_cast<int>(s), static_cast<int>(k), stages[s].replica));
+        stages[s].missing[k] = -1;
+      }
     }
   });
   for (std::size_t s = 0; s < stages.size(); ++s) {

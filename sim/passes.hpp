@@ -9,7 +9,8 @@
 
 namespace stageline {
 
-/// A U behind the last gradient of every update, unless the stage has one already.
+/// A U behind the last gradient of every update, unless the stage has one already; under flush
+/// behind the last of the step of all stages on the device, the deepest first.
 Program add_updates(Program program);
 
 /// REDUCE_GRAD before every U of a replicated stage.

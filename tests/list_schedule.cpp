@@ -227,6 +227,7 @@ TEST_CASE("limit=memory fits the devices' memory, or says that it does not") {
   std::mt19937 random(44);
   int fitted = 0;
   int refused = 0;
+  int others = 0;
   for (int i = 0; i < 150; ++i) {
     const std::string spec = i % 2 == 0 ? "zb_auto:limit=memory" : "list:limit=memory";
     const int p = 2 + static_cast<int>(random() % 4);
@@ -243,13 +244,18 @@ TEST_CASE("limit=memory fits the devices' memory, or says that it does not") {
       ++fitted;
     } catch (const UsageError& error) {
       const std::string text = error.what();
-      CHECK_MESSAGE(text.find("limit=memory: gpu") == 0, text);
-      CHECK_MESSAGE(text.find("the smallest that works is about") != std::string::npos, text);
+      // Or, rarely, messages under way that no limit in stashes accounts for.
+      const bool too_small = text.find("limit=memory: gpu") == 0 &&
+                             text.find("the smallest that works is about") != std::string::npos;
+      const bool messages = text.find("limit=memory: after 12 tries the messages under way") == 0;
+      CHECK_MESSAGE((too_small || messages), text);
+      others += messages ? 1 : 0;
       ++refused;
     }
   }
   CHECK(fitted > 30);
   CHECK(refused > 5);
+  CHECK(10 * others < refused);
 }
 
 }  // namespace

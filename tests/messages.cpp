@@ -28,10 +28,10 @@ TEST_CASE("every schedule runs with messages that block, and as a slow simulator
   for (const ScheduleSpec& spec : parse_schedules("all")) {
     for (const int devices : {2, 3, 4}) {
       for (const Messages messages : {Messages::blocking, Messages::batched}) {
-        const Costs costs =
-            test::random_costs(random, test::stages_for(spec, devices), devices, true);
+        Costs costs;
         Program program;
         try {
+          costs = test::random_costs(random, test::stages_for(spec, devices), devices, true);
           program = program_for(spec, devices, costs, 2 * devices, 2, messages);
         } catch (const UsageError&) {
           continue;  // not on so few devices

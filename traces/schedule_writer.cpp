@@ -77,6 +77,7 @@ void check_settings(const Program& program) {
   const auto says = [](const std::vector<int>& values, int none) {
     return std::any_of(values.begin(), values.end(), [&](int value) { return value != none; });
   };
+  if (program.sequence_chunks != 1) refuse("it has no word for \"sequence_chunks:\"");
   if (says(program.delay, -1)) refuse("it has no word for \"delays:\"");
   if (says(program.window, 0)) refuse("it has no word for \"windows:\"");
 }

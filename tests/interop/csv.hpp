@@ -35,6 +35,7 @@ inline bool fits_pytorch(const Program& program) {
   for (const auto* const numbers : {&program.delay, &program.window}) {
     if (!numbers->empty()) return false;
   }
+  if (program.sequence_chunks != 1) return false;
   if (program.clock != Clock::free || program.edges != chain_edges(program.stages())) return false;
   for (const auto& list : program.ops) {
     if (list.empty()) return false;
