@@ -96,6 +96,7 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
     for (; stage.next < before && stage.missing[stage.next] <= 0; ++stage.next) {
       if (stage.missing[stage.next] < 0) continue;
       out.push_back(update_op(static_cast<int>(s), static_cast<int>(stage.next), stage.replica));
+      stage.missing[stage.next] = -1;
     }
   };
   list = rebuilt(list, [&](const Op* first, const Op* last, std::vector<Op>& out) {

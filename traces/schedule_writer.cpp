@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "sim/engine.hpp"
@@ -225,6 +226,32 @@ class Lowering {
   std::set<std::tuple<bool, int, std::uint32_t>> made_;  // forward or backward, stage, micro-batch
 };
 
+// Behind the last gradient of each stage, where PyTorch's lowering reduces; ours waits for the last
+// of the device.
+Program reduced_by_stage(Program program) {
+  for (auto& list : program.ops) {
+    std::map<int, std::ptrdiff_t> last;  // by stage, position
+    std::set<int> updated;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].kind == OpKind::update) updated.insert(list[i].stage);
+      if (list[i].kind != OpKind::backward && list[i].kind != OpKind::weight_grad) continue;
+      const bool first_of_pair = list[i].overlapped;
+      last[list[i].stage] = static_cast<std::ptrdiff_t>(i) + (first_of_pair ? 1 : 0);
+    }
+    std::map<std::ptrdiff_t, int> stage_at;
+    for (const auto& [stage, at] : last) {
+      if (updated.count(stage) == 0) stage_at[at] = stage;
+    }
+    for (auto found = stage_at.rbegin(); found != stage_at.rend(); ++found) {
+      Op update;
+      update.kind = OpKind::update;
+      update.stage = static_cast<std::uint16_t>(found->second);
+      list.insert(list.begin() + found->first + 1, update);
+    }
+  }
+  return program;
+}
+
 std::string with_messages(const Program& program) {
   Program full = program;
   if (program.weights != WeightRule::flush) {
@@ -232,7 +259,7 @@ std::string with_messages(const Program& program) {
     full = without(std::move(full), false);
     full.weights = WeightRule::flush;
   }
-  full = add_updates(std::move(full));
+  full = reduced_by_stage(std::move(full));
   unit_graph(full);  // cannot finish: says why
   if (!has_messages(full)) full = Lowering(full).lower();
   std::string text;

@@ -1,16 +1,12 @@
-#!/ usr / bin / env python3
-""
-    "Do others read the schedule CSVs that `stageline program` writes?
+#!/usr/bin/env python3
+"""Do others read the schedule CSVs that `stageline program` writes?
 
-    usage : pytorch
-                .py STAGELINE SPECS[--torch]
+usage: pytorch.py STAGELINE SPECS [--torch]
 
-            SPECS prints a schedule and a number of devices a line.Each is written in both forms,
-    and so are the.slp files beside this one.Without-- torch : the rules of the format,
-    checked by what stands below alone.With-- torch : PyTorch's own loader, validation,
-    lowering and dry run(torch.distributed.pipelining),
-    and the other way round its own schedules, read by us and written again;
-exit code 77 where no torch can be imported.
+SPECS prints a schedule and a number of devices a line. Each is written in both forms, and so are
+the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
+loader, validation, lowering and dry run (torch.distributed.pipelining), and the other way round its
+own schedules, read by us and written again; exit code 77 where no torch can be imported.
 STAGELINE_TORCH_PYTHON names another interpreter that has it.
 """
 import collections
@@ -33,6 +29,7 @@ class Fault(Exception):
 def expect(holds: bool, what: str) -> None:
     if not holds:
         raise Fault(what)
+
 
 def actions_of(cell: str) -> list[tuple[int, str, int | None]]:
     """(stage, word, micro-batch) of each action in the cell."""
@@ -129,14 +126,12 @@ def check_with_torch(only: pathlib.Path, comms: pathlib.Path, microbatches: int)
         {rank: schedules._add_reduce_grad([a for a in row if a is not None], microbatches)
          for rank, row in loaded.pipeline_order.items()},
         stage_to_rank=lambda stage: home[stage], num_stages=stages)
-    expect({
-rank: list(row) for rank, row in ready.pipeline_order_with_comms.items()} == lowered,
+    expect({rank: list(row) for rank, row in ready.pipeline_order_with_comms.items()} == lowered,
            "its own lowering is another")
     dry_run = ("REDUCE_GRAD", "OVERLAP_F_B")
     if not any(word in comms.read_text() for word in dry_run[1:]):
         schedules._simulate_comms_compute(
-            {
-rank: [a for a in row if a.computation_type.value not in dry_run]
+            {rank: [a for a in row if a.computation_type.value not in dry_run]
              for rank, row in ready.pipeline_order_with_comms.items()},
             lambda stage: home[stage], stages)
 
@@ -212,7 +207,7 @@ def main() -> int:
             for one in written:
                 one.check_returncode()
             try:
-    if with_torch:
+                if with_torch:
                     check_with_torch(only, comms, microbatches)
                 else:
                     check_rules(only.read_text(), microbatches, messages=False)

@@ -193,6 +193,10 @@ void add_program(CLI::App& app, int& exit_code) {
           std::find(for_costs.begin(), for_costs.end(), name) != for_costs.end()) {
         continue;
       }
+      if (option == out || option == format || option == compute_only) {
+        throw UsageError(
+            fmt::format("--check says what is wrong and prints no program; leave out {}", name));
+      }
       throw UsageError(
           fmt::format("the program text that --check reads says {} itself; leave it out", name));
     }
