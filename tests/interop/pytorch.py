@@ -190,7 +190,7 @@ def main() -> int:
     faults = 0
     checked = 0
     lines = subprocess.run([specs], check=True, text=True, stdout=subprocess.PIPE).stdout
-    cases = [(line, m, [stageline, "program", "uniform:layers=24", "--schedule", line.split()[0],
+    cases = [(line, m, [stageline, "program", "uniform:layers=36", "--schedule", line.split()[0],
                         "--devices", line.split()[1], "--microbatches", str(m)])
              for line in lines.splitlines() for m in (1, 3, 8)]
     for path in sorted(pathlib.Path(__file__).parent.glob("*.slp")):
