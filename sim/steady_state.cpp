@@ -72,12 +72,18 @@ class Rounds {
     for (const Op op : graph.op) {
       numbers[family(op)] = std::max(numbers[family(op)], std::int64_t{op.microbatch} + 1);
     }
-    for (const std::int64_t count : numbers) {
-      const std::int64_t share =
-          (2 * count * round + microbatches) / (2 * std::int64_t{microbatches});  // nearest
-      // At the ends there may be a few more or less.
-      const std::int64_t off = std::abs(count * round - share * microbatches);
-      whole_ = whole_ && (count == 0 || (share > 0 && off <= 2 * std::int64_t{round}));
+    for (std::size_t f = 0; f < numbers.size(); ++f) {
+      const std::int64_t count = numbers[f];
+      const auto kind = static_cast<OpKind>(f / (stages_ * parts_));
+      std::int64_t share = round;
+      if (!counts_microbatches(kind)) {
+        share = (2 * count * round + microbatches) / (2 * std::int64_t{microbatches});  // nearest
+        // At the ends there may be a few more or less.
+        const std::int64_t off = std::abs(count * round - share * microbatches);
+        whole_ = whole_ && (count == 0 || (share > 0 && off <= 2 * std::int64_t{round}));
+      } else if (count == 0) {
+        share = 0;
+      }
       in_round_.push_back(static_cast<std::uint32_t>(share));
       first_key_.push_back(keys_);
       keys_ += static_cast<std::uint32_t>(share);

@@ -359,4 +359,37 @@ TEST_CASE("every asynchronous schedule grows by its cycle ratio, on random stage
   }
 }
 
+TEST_CASE("every synchronous schedule grows by its cycle ratio a step, on random stages") {
+  std::mt19937 random(138);
+  for (const int devices : {2, 3, 4}) {
+    for (const ScheduleSpec& spec : parse_schedules("all")) {
+      if (spec.scheduler->synchrony != Synchrony::synchronous) continue;
+      CAPTURE(spelled(spec));
+      CAPTURE(devices);
+      Costs costs;
+      const auto graph_of = [&](int steps, int& microbatches) {
+        const Problem problem = test::problem_for(spec, devices, costs, 2 * devices, steps);
+        const Program program = complete(spec.scheduler->schedule(problem), costs);
+        microbatches = program.microbatches;
+        return compile(program, costs);
+      };
+      TaskGraph graph;
+      int m = 0;
+      constexpr int steps = 8;
+      try {
+        costs = test::random_costs(random, test::stages_for(spec, devices), devices, false);
+        graph = graph_of(steps, m);
+      } catch (const UsageError&) {
+        continue;  // a size that this schedule does not do
+      }
+      const TaskTimes times = simulate(graph);
+      const std::optional<EventGraph> events = event_graph(graph, times, steps * m, m);
+      REQUIRE(events);
+      const Period period = period_of(*events);
+      const auto more = static_cast<int>(period.rounds);
+      CHECK(makespan(simulate(graph_of(steps + more, m))) - makespan(times) == period.time);
+    }
+  }
+}
+
 }  // namespace stageline

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "tools/cycle_words.hpp"
@@ -103,8 +102,7 @@ std::optional<Bound> bound_of(const Case& asked) {
   }
   check_magnitudes(asked);
   const Layout layout = lay_out(asked);
-  const Costs costs =
-      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster);
+  const Costs costs = costs_of(asked, layout);
   const bool synchronous = asked.weights
                                ? *asked.weights == WeightRule::flush
                                : asked.spec.scheduler->synchrony == Synchrony::synchronous;
@@ -113,17 +111,22 @@ std::optional<Bound> bound_of(const Case& asked) {
   Bound bound;
   for (const Device& device : asked.cluster.devices) bound.devices.push_back(device.name);
   bound.microbatches = asked.microbatches;
+  bound.in_step = asked.microbatches * layout.sequence_chunks;
   bound.round = pace.derived->round;
   bound.step = pace.step.time;
-  bound.bounds = loads(*pace.derived, bound.devices, asked.microbatches);
+  bound.bounds = loads(*pace.derived, bound.devices, bound.in_step);
   bound.cycle = in_words(pace.derived->period, bound.round, bound.devices);
   bound.period = std::move(pace.derived->period);
   if (synchronous) {
+    // Not of a schedule that one micro-batch does not suit.
     Case one = asked;
     one.microbatches = 1;
-    const TaskGraph way = compile(complete(program_of(one, layout, costs, 1), costs), costs);
-    bound.bounds.push_back(
-        {"path", makespan(sweep(way)), "one micro-batch forward, back, and the updates"});
+    try {
+      const TaskGraph way = compile(complete(program_of(one, layout, costs, 1), costs), costs);
+      bound.bounds.push_back(
+          {"path", makespan(sweep(way)), "one micro-batch forward, back, and the updates"});
+    } catch (const UsageError&) {
+    }
   }
   return bound;
 }

@@ -21,6 +21,7 @@ struct LowerBound {
 struct Bound {
   int round = 1;         // micro-batches after which everything repeats
   int microbatches = 1;  // of a step
+  int in_step = 0;       // of the program: their chunks, where sequences are cut
   Period period;         // exact: `time` every `rounds` rounds, and the cycle that decides it
   std::string cycle;     // the same in words
   std::vector<std::string> devices;

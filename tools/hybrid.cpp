@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 
-#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "tools/bound.hpp"
@@ -177,8 +176,7 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
   const Time nonpipelined = repeated(study.nonpipelined, share.all);
 
   Stream stream{asked, lay_out(asked), {}};
-  stream.costs = stage_costs(asked.model, stream.layout.plan.partition, stream.layout.placement,
-                             asked.cluster);
+  stream.costs = costs_of(asked, stream.layout);
   Lengths lengths{stream, {}};
   const int devices = static_cast<int>(asked.cluster.devices.size());
   const auto pipelined = [&](std::int64_t iterations) {

@@ -140,6 +140,12 @@ Layout lay_out(const Case& asked) {
   return layout;
 }
 
+Costs costs_of(const Case& asked, const Layout& layout) {
+  return chunk_costs(
+      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
+      layout.sequence_chunks);
+}
+
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   if (asked.program) {
     Program program = *asked.program;

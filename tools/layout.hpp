@@ -22,6 +22,9 @@ struct Layout {
 /// flushed weights are asked of a schedule that does not flush.
 Layout lay_out(const Case& asked);
 
+/// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
+Costs costs_of(const Case& asked, const Layout& layout);
+
 /// As the scheduler writes it, before any pass; the given program where there is one.
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 

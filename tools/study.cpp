@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "sim/problem.hpp"
@@ -166,9 +165,7 @@ Outcome study(const Case& asked, Curves curves) {
   }
   check(layout.plan.partition, asked.model);
   outcome.plan = layout.plan;
-  outcome.costs =
-      chunk_costs(stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
-                  layout.sequence_chunks);
+  outcome.costs = costs_of(asked, layout);
 
   if (asked.program) validate(*asked.program);  // before any pass relies on it
   const std::optional<WeightRule> rule =

@@ -33,7 +33,7 @@ void put_time(Json& object, const std::string& key, Time time) {
 // period · microbatches / (rounds · round) in lowest terms.
 Json exact_step(const Bound& bound) {
   std::int64_t time = bound.period.time.count();
-  std::int64_t times = bound.microbatches;
+  std::int64_t times = bound.in_step;
   std::int64_t parts = bound.period.rounds * bound.round;
   const std::int64_t common = std::gcd(times, parts);
   times /= common;

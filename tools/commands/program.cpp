@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/lint.hpp"
 #include "sim/passes.hpp"
@@ -41,10 +40,7 @@ Costs costs_for(const ProgramFlags& flags, const Program& program) {
   const Setting setting = read_setting(common);
   const Case asked =
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
-  const Layout layout = lay_out(asked);
-  return chunk_costs(
-      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
-      layout.sequence_chunks);
+  return costs_of(asked, lay_out(asked));
 }
 
 // Exit 1 when the program can be read but something is to be said against it: that is the answer,
