@@ -51,6 +51,7 @@ std::string name(Op op, int round) {
 std::string_view waits_for(const Turn& turn, Op next) {
   switch (turn.wait) {
     case Wait::need:
+      if (next.overlapped) return "";  // its partner, which is not known here, may need it
       for (const Need& need : needs) {
         if (need.of == symbol(turn.op.kind) && need.by == symbol(next.kind)) return need.words;
       }

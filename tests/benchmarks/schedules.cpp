@@ -72,7 +72,7 @@ void simulate_it(benchmark::State& state, const ScheduleSpec& spec) {
   });
 }
 
-int run(int argc, char** argv) {
+int run_all(int argc, char** argv) {
   for (const Scheduler* const scheduler : schedulers()) {
     const ScheduleSpec spec = large(*scheduler);
     try {
@@ -80,15 +80,17 @@ int run(int argc, char** argv) {
     } catch (const UsageError&) {
       continue;  // not at this size
     }
-    for (const auto& [what, once] :
-         {std::pair("build", build), std::pair("simulate", simulate_it)}) {
-      benchmark::RegisterBenchmark((std::string(what) + "/" + spelled(spec)).c_str(), once, spec)
+    const auto add = [&](const std::string& what,
+                         void (*once)(benchmark::State&, const ScheduleSpec&)) {
+      benchmark::RegisterBenchmark((what + "/" + spelled(spec)).c_str(), once, spec)
           ->UseManualTime()
           ->Unit(benchmark::kMillisecond)
           ->Iterations(3)
           ->Repetitions(3)
           ->ReportAggregatesOnly();
-    }
+    };
+    add("build", build);
+    add("simulate", simulate_it);
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
@@ -99,4 +101,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace stageline
 
-int main(int argc, char** argv) { return stageline::run(argc, argv); }
+int main(int argc, char** argv) { return stageline::run_all(argc, argv); }
