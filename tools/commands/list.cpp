@@ -15,11 +15,11 @@ namespace {
 void list_schedulers() {
   fmt::print("Schedules (--schedule NAME:knob=value,…)\n");
   for (const Scheduler* const one : schedulers()) {
-    fmt::print("  {:<12} {} [{}]\n{:15}{}\n", one->name, one->summary,
+    fmt::print("  {:<16} {} [{}]\n{:19}{}\n", one->name, one->summary,
                one->synchrony == Synchrony::synchronous ? "synchronous" : "asynchronous", "",
                one->source);
     for (const Knob& knob : one->knobs) {
-      fmt::print("{:15}{}={}  ({}; default {})\n", "", knob.name, knob.values, knob.summary,
+      fmt::print("{:19}{}={}  ({}; default {})\n", "", knob.name, knob.values, knob.summary,
                  knob.fallback);
     }
   }
