@@ -39,8 +39,8 @@ class Slots {
     }
   }
 
-  std::vector<std::vector<Turn>> run() {
-    std::vector<std::optional<Turn>> now(here_.size());
+  std::vector<std::vector<FlowTurn>> run() {
+    std::vector<std::optional<FlowTurn>> now(here_.size());
     while (left_ > 0) {
       bool any = false;
       for (std::size_t d = 0; d < here_.size(); ++d) any |= (now[d] = choose(here_[d])).has_value();
@@ -79,9 +79,9 @@ class Slots {
                         : group - of.backward[0] / together_ < window_;
   }
 
-  std::optional<Turn> choose(const std::vector<At>& stages) const {
+  std::optional<FlowTurn> choose(const std::vector<At>& stages) const {
     const auto turn = [&](OpKind kind, At at, int microbatch) {
-      return Turn{kind, static_cast<int>(at.flow), static_cast<int>(at.stage), microbatch};
+      return FlowTurn{kind, static_cast<int>(at.flow), static_cast<int>(at.stage), microbatch};
     };
     for (const At at : stages) {
       if (!backward_due(at)) continue;
@@ -94,7 +94,7 @@ class Slots {
     return std::nullopt;
   }
 
-  void take(Turn turn, std::vector<Turn>& order) {
+  void take(FlowTurn turn, std::vector<FlowTurn>& order) {
     const auto flow = static_cast<std::size_t>(turn.flow);
     const auto stage = static_cast<std::size_t>(turn.stage);
     if (turn.kind == OpKind::backward) {
@@ -111,16 +111,16 @@ class Slots {
   const std::vector<Flow>& flows_;
   int together_;
   int window_;
-  std::vector<Progress> progress_;        // by flow
-  std::vector<std::vector<At>> here_;     // by device, its stages, earliest first
-  std::vector<std::vector<Turn>> order_;  // by device
-  std::int64_t left_ = 0;                 // backwards
+  std::vector<Progress> progress_;            // by flow
+  std::vector<std::vector<At>> here_;         // by device, its stages, earliest first
+  std::vector<std::vector<FlowTurn>> order_;  // by device
+  std::int64_t left_ = 0;                     // backwards
 };
 
 }  // namespace
 
-std::vector<std::vector<Turn>> backward_first(const std::vector<Flow>& flows, int devices,
-                                              int together, int window) {
+std::vector<std::vector<FlowTurn>> backward_first(const std::vector<Flow>& flows, int devices,
+                                                  int together, int window) {
   return Slots(flows, devices, together, window).run();
 }
 

@@ -15,7 +15,7 @@ struct Flow {
 };
 
 /// A forward or backward in a device's order. Micro-batches are counted within the flow.
-struct Turn {
+struct FlowTurn {
   OpKind kind = OpKind::forward;
   int flow = 0;
   int stage = 0;
@@ -27,7 +27,7 @@ struct Turn {
 /// one backward, or the forwards of `together` micro-batches. At most `window` such groups of a
 /// flow are under way. O(slots · stages · flows), where no device idles for long O(turns · stages a
 /// device).
-std::vector<std::vector<Turn>> backward_first(const std::vector<Flow>& flows, int devices,
-                                              int together, int window);
+std::vector<std::vector<FlowTurn>> backward_first(const std::vector<Flow>& flows, int devices,
+                                                  int together, int window);
 
 }  // namespace stageline

@@ -57,11 +57,11 @@ Placement place(int devices, const Knobs&) {
       devices == 1 ? std::string("2") : fmt::format("{} or {}", devices - 1, devices + 1)));
 }
 
-using Orders = std::vector<std::vector<Turn>>;  // of one step, by device; flow 0 is down
+using Orders = std::vector<std::vector<FlowTurn>>;  // of one step, by device; flow 0 is down
 
 // Units of p micro-batches. `up_first`: the step's first micro-batch goes up.
 Orders direct(int devices, int microbatches, bool up_first) {
-  std::vector<std::vector<std::pair<int, Turn>>> slots(static_cast<std::size_t>(devices));
+  std::vector<std::vector<std::pair<int, FlowTurn>>> slots(static_cast<std::size_t>(devices));
   for (int j = 0; j < microbatches; ++j) {
     const int flow = (j % 2 == 1) != up_first ? 1 : 0;
     const int begin = j / devices * 2 * devices + j % devices / 2 * 2;
@@ -91,7 +91,7 @@ Orders doubling(int devices, int microbatches, bool up_first) {
   flows[1].microbatches = microbatches - flows[0].microbatches;
   Orders orders = backward_first(flows, devices, 2, devices / 2);
   for (auto& order : orders) {
-    for (Turn& turn : order) {
+    for (FlowTurn& turn : order) {
       turn.microbatch = 2 * turn.microbatch + ((turn.flow == 1) != up_first ? 1 : 0);
     }
   }
@@ -108,8 +108,8 @@ Program schedule(const Problem& problem) {
   const bool turns = program.microbatches % 2 == 1 && program.steps > 1;
   const Orders orders[] = {make(false), turns ? make(true) : Orders{}};
   for (int step = 0; step < program.steps; ++step) {
-    for (const std::vector<Turn>& order : orders[turns ? step % 2 : 0]) {
-      for (const Turn turn : order) {
+    for (const std::vector<FlowTurn>& order : orders[turns ? step % 2 : 0]) {
+      for (const FlowTurn turn : order) {
         const auto m = static_cast<std::uint32_t>(step * program.microbatches + turn.microbatch);
         Order here(program, turn.stage);
         turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);

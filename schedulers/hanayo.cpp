@@ -45,8 +45,8 @@ Program schedule(const Problem& problem) {
   const auto orders = backward_first({flow}, static_cast<int>(program.devices.size()), 1,
                                      std::numeric_limits<int>::max());
   for (int step = 0; step < program.steps; ++step) {
-    for (const std::vector<Turn>& order : orders) {
-      for (const Turn turn : order) {
+    for (const std::vector<FlowTurn>& order : orders) {
+      for (const FlowTurn turn : order) {
         const auto m = static_cast<std::uint32_t>(step * program.microbatches + turn.microbatch);
         Order here(program, turn.stage);
         turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);

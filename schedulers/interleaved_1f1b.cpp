@@ -66,13 +66,13 @@ int group_of(const Problem& problem) {
 }
 
 // What a device's n-th forward of a step is.
-struct Turn {
+struct FlowTurn {
   int chunk = 0;
   int microbatch = 0;
 };
 
-std::vector<Turn> turns(int microbatches, int group, int chunks) {
-  std::vector<Turn> all;
+std::vector<FlowTurn> turns(int microbatches, int group, int chunks) {
+  std::vector<FlowTurn> all;
   all.reserve(static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(chunks));
   for (int first = 0; first < microbatches; first += group) {
     const int end = std::min(first + group, microbatches);
@@ -88,7 +88,7 @@ Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "interleaved_1f1b", WeightRule::flush);
   const int devices = static_cast<int>(program.devices.size());
   const int chunks = program.stages() / devices;
-  const std::vector<Turn> turn = turns(program.microbatches, group, chunks);
+  const std::vector<FlowTurn> turn = turns(program.microbatches, group, chunks);
   for (int step = 0; step < program.steps; ++step) {
     const auto first = static_cast<std::uint32_t>(step * program.microbatches);
     for (int r = 0; r < devices; ++r) {
@@ -101,7 +101,7 @@ Program schedule(const Problem& problem) {
           order(turn[i].chunk).forward(first + static_cast<std::uint32_t>(turn[i].microbatch));
         }
         if (i < warm_up) continue;
-        const Turn back = turn[i - warm_up];
+        const FlowTurn back = turn[i - warm_up];
         order(chunks - 1 - back.chunk)
             .backward(first + static_cast<std::uint32_t>(back.microbatch));
       }

@@ -6,15 +6,15 @@
 
 namespace stageline {
 
-std::vector<Place> places_of(const Series& series, const Layout& layout) {
-  std::vector<Place> places;
+std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layout) {
+  std::vector<ChartPlace> places;
   for (const ChartPoint& point : series.points) {
     if (point.y) places.push_back(layout.of(point));
   }
   return places;
 }
 
-std::vector<Flag> flags_of(const Chart& chart, const Layout& layout, double width) {
+std::vector<Flag> flags_of(const Chart& chart, const ChartLayout& layout, double width) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < chart.vertical.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -35,18 +35,18 @@ std::vector<Flag> flags_of(const Chart& chart, const Layout& layout, double widt
   return flags;
 }
 
-std::string names_beside(const Chart& chart, const Layout& layout) {
+std::string names_beside(const Chart& chart, const ChartLayout& layout) {
   struct Name {
-    Place end;
+    ChartPlace end;
     std::string text;
     std::ptrdiff_t series = -1;  // -1: a reference line
   };
   std::vector<Name> names;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    const std::vector<Place> places = places_of(chart.series[i], layout);
+    const std::vector<ChartPlace> places = places_of(chart.series[i], layout);
     if (places.empty()) continue;
-    const Place end =
-        *std::max_element(places.begin(), places.end(), [](Place a, Place b) { return a.x < b.x; });
+    const ChartPlace end = *std::max_element(places.begin(), places.end(),
+                                             [](ChartPlace a, ChartPlace b) { return a.x < b.x; });
     names.push_back({end, chart.series[i].name, static_cast<std::ptrdiff_t>(i)});
   }
   for (const ReferenceLine& line : chart.horizontal) {

@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::size_t most_markers = 40;
 
-bool same_place(Place a, Place b) { return std::abs(a.x - b.x) < 2 && std::abs(a.y - b.y) < 2; }
+bool same_place(ChartPlace a, ChartPlace b) {
+  return std::abs(a.x - b.x) < 2 && std::abs(a.y - b.y) < 2;
+}
 
-std::vector<Tick> x_ticks(const Chart& chart, const Layout& layout) {
+std::vector<Tick> x_ticks(const Chart& chart, const ChartLayout& layout) {
   const double width = layout.plot.right - layout.plot.left - 2 * inset;
   for (int intervals = std::max(1, static_cast<int>(width / 44)); intervals > 1; --intervals) {
     std::vector<Tick> all = ticks(layout.x, intervals, chart.x.whole);
@@ -29,7 +31,7 @@ std::vector<Tick> x_ticks(const Chart& chart, const Layout& layout) {
   return ticks(layout.x, 1, chart.x.whole);
 }
 
-std::string axes(const Chart& chart, const Layout& layout, const std::vector<Tick>& y_ticks) {
+std::string axes(const Chart& chart, const ChartLayout& layout, const std::vector<Tick>& y_ticks) {
   const Plot& plot = layout.plot;
   std::string out;
   for (const Tick& tick : y_ticks) {
@@ -47,7 +49,7 @@ std::string axes(const Chart& chart, const Layout& layout, const std::vector<Tic
 }
 
 // "M..L..", a new M after each gap.
-std::string path_of(const Series& series, const Layout& layout) {
+std::string path_of(const Series& series, const ChartLayout& layout) {
   std::string out;
   bool pen_down = false;
   for (const ChartPoint& point : series.points) {
@@ -55,7 +57,7 @@ std::string path_of(const Series& series, const Layout& layout) {
       pen_down = false;
       continue;
     }
-    const Place at = layout.of(point);
+    const ChartPlace at = layout.of(point);
     const std::string x = svg_number(at.x);
     const std::string y = svg_number(at.y);
     if (!pen_down) {
@@ -72,12 +74,12 @@ std::string path_of(const Series& series, const Layout& layout) {
 
 // Whether a series has two points in a row where a later one has them too: its line is drawn
 // wider, so that both are seen.
-bool hidden_by_later(const std::vector<std::vector<Place>>& places, std::size_t series) {
+bool hidden_by_later(const std::vector<std::vector<ChartPlace>>& places, std::size_t series) {
   for (std::size_t later = series + 1; later < places.size(); ++later) {
     int shared = 0;
-    for (const Place place : places[series]) {
+    for (const ChartPlace place : places[series]) {
       shared += std::any_of(places[later].begin(), places[later].end(),
-                            [&](Place other) { return same_place(place, other); });
+                            [&](ChartPlace other) { return same_place(place, other); });
     }
     if (shared >= 2) return true;
   }
@@ -89,8 +91,8 @@ std::string tooltip(const Chart& chart, const Series& series, const ChartPoint& 
                      value_text(point.x, chart.x.unit.empty() ? chart.x.label : chart.x.unit));
 }
 
-std::string curves(const Chart& chart, const Layout& layout) {
-  std::vector<std::vector<Place>> places;
+std::string curves(const Chart& chart, const ChartLayout& layout) {
+  std::vector<std::vector<ChartPlace>> places;
   for (const Series& series : chart.series) places.push_back(places_of(series, layout));
   std::string lines;
   std::string markers;
@@ -109,12 +111,12 @@ std::string curves(const Chart& chart, const Layout& layout) {
       if (!point.y) continue;
       const std::size_t k = number++;
       if (k % stride != 0 && k + 1 != n) continue;
-      const Place at = places[i][k];
+      const ChartPlace at = places[i][k];
       // On top of an earlier series' marker: smaller, so that both are seen.
       double scale = 1;
       for (std::size_t earlier = 0; earlier < i; ++earlier) {
         const bool meets = std::any_of(places[earlier].begin(), places[earlier].end(),
-                                       [&](Place other) { return same_place(at, other); });
+                                       [&](ChartPlace other) { return same_place(at, other); });
         if (meets) scale *= 0.62;
       }
       markers += marker(i, at.x, at.y, point.open, std::max(scale, 0.3),
@@ -134,7 +136,7 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
   const int y_intervals = std::max(2, static_cast<int>(height / 52));
   const auto names = static_cast<double>(chart.series.size() + chart.horizontal.size());
 
-  Layout layout;
+  ChartLayout layout;
   layout.x = x_scale(chart);
   layout.y = y_scale(chart, y_intervals);
   const std::vector<Tick> y_ticks = ticks(layout.y, y_intervals, chart.y.whole);
