@@ -92,6 +92,15 @@ class Linter {
     result_.findings.push_back(std::move(finding));
   }
 
+  // Beyond the most, nothing more is found out about it: a list in reverse has as many as ops.
+  bool counted_alone(Severity severity, LintRule rule) {
+    if (seen_[rule] < options_.most) return false;
+    if (severity == Severity::error) errors_ = true;
+    ++seen_[rule];
+    ++result_.left_out[rule];
+    return true;
+  }
+
   void add(Severity severity, LintRule rule, Op op, std::string message, std::string figure = "") {
     const Place place = place_of(op);
     LintFinding finding;
@@ -201,6 +210,7 @@ class Linter {
                 maker.place.position < place.position) {
               return;
             }
+            if (counted_alone(Severity::error, LintRule::order)) return;
             add(Severity::error, LintRule::order, op,
                 fmt::format("{} stands ahead of {}, which it needs, in the list of {}", print(op),
                             print(maker.op), sound.devices[static_cast<std::size_t>(place.device)]),

@@ -56,17 +56,22 @@ class IdleReader {
     std::uint32_t last_forward = 0;
   };
 
+  void note(Op op, std::uint32_t i) {
+    const std::uint32_t at = phase_of(program_, op);
+    if (at >= phases_.size()) phases_.resize(at + std::size_t{1});
+    if (is_backward(op.kind)) {
+      phases_[at].first_backward = std::min(phases_[at].first_backward, i);
+    } else if (op.kind == OpKind::forward) {
+      phases_[at].last_forward = i;
+    }
+  }
+
   void find_phases(std::uint32_t begin, std::uint32_t end) {
     phases_.clear();
     for (std::uint32_t i = begin; i != end; ++i) {
-      const Op op = graph_.op[graph_.lane_task[i]];
-      const std::uint32_t at = phase_of(program_, op);
-      if (at >= phases_.size()) phases_.resize(at + std::size_t{1});
-      if (is_backward(op.kind)) {
-        phases_[at].first_backward = std::min(phases_[at].first_backward, i);
-      } else if (op.kind == OpKind::forward || op.overlapped) {
-        phases_[at].last_forward = i;
-      }
+      const std::uint32_t task = graph_.lane_task[i];
+      note(graph_.op[task], i);
+      if (graph_.op[task].overlapped) note(graph_.partner[task], i);
     }
   }
 

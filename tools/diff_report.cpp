@@ -87,8 +87,11 @@ std::string times_text(const DiffReport& report) {
   rows.push_back(row("makespan", [](const SideTimes& side) { return side.makespan; }));
   rows.push_back(row("step", [](const SideTimes& side) { return side.step_time; }));
   for (std::size_t d = 0; d < report.diff.device.size(); ++d) {
+    const DeviceDiff& device = report.diff.device[d];
     const auto busy = [&](const SideTimes& side) {
-      return d < side.busy.size() ? side.busy[d] : Time{};
+      const int at = &side == &*report.first ? device.first : device.second;
+      const bool there = at >= 0 && static_cast<std::size_t>(at) < side.busy.size();
+      return there ? side.busy[static_cast<std::size_t>(at)] : Time{};
     };
     rows.push_back(row(report.diff.device[d].name + " busy", busy));
     rows.push_back(row(report.diff.device[d].name + " idle",

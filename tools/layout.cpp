@@ -107,6 +107,12 @@ Layout lay_out(const Case& asked) {
   const Scheduler& scheduler = *asked.spec.scheduler;
   if (const auto chunks = layout.knobs.find("sequence_chunks"); chunks != layout.knobs.end()) {
     layout.sequence_chunks = std::stoi(chunks->second);
+    if (std::int64_t{asked.microbatches} * layout.sequence_chunks > most_forwards) {
+      throw UsageError(fmt::format(
+          "{} micro-batches × {} sequence_chunks are more than the {} forwards that are simulated "
+          "at a time; ask for fewer",
+          asked.microbatches, layout.sequence_chunks, most_forwards));
+    }
   }
   layout.placement = scheduler.place(devices, layout.knobs);
   const auto replicas = layout.knobs.find("replicas");

@@ -140,11 +140,13 @@ Json timeline_json(const Timeline& timeline) {
   Json spans = Json::array();
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
     for (const Span& span : timeline.lanes[lane]) {
-      spans.push_back({{"device", timeline.devices[lane / lane_kinds]},
-                       {"lane", stageline::name(static_cast<LaneKind>(lane % lane_kinds))},
-                       {"op", print(span.op)},
-                       {"start_ps", span.start.count()},
-                       {"end_ps", span.end.count()}});
+      Json one{{"device", timeline.devices[lane / lane_kinds]},
+               {"lane", stageline::name(static_cast<LaneKind>(lane % lane_kinds))},
+               {"op", print(span.op)},
+               {"start_ps", span.start.count()},
+               {"end_ps", span.end.count()}};
+      if (span.op.overlapped) one["overlapped"] = true;  // with the next span of the lane
+      spans.push_back(std::move(one));
     }
   }
   return spans;
@@ -173,6 +175,9 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["microbatches"] = outcome.microbatches;
   result["microbatch_size"] =
       outcome.microbatch_size > 0 ? Json(outcome.microbatch_size) : Json(nullptr);
+  if (outcome.program.sequence_chunks > 1) {
+    result["sequence_chunks"] = outcome.program.sequence_chunks;
+  }
   result["steps"] = outcome.program.steps;
   put_time(result, "makespan", outcome.metrics.makespan);
   put_time(result, "step_time", outcome.step_time);

@@ -174,6 +174,12 @@ StepBounds step_bounds(const Recording& recording) {
   for (const auto& lane : recording.timeline.lanes) {
     for (const Span& span : lane) {
       const auto step = static_cast<std::size_t>(numbering.step(span.op));
+      if (step >= static_cast<std::size_t>(std::max(recording.steps, 1))) {
+        throw UsageError(fmt::format(
+            "{}: {} is of step {}, but there are {} steps of {} "
+            "micro-batches",
+            recording.name, print(span.op), step, recording.steps, recording.microbatches));
+      }
       if (step >= bounds.ends.size()) bounds.ends.resize(step + 1);
       bounds.ends[step] = std::max(bounds.ends[step], span.end);
       bounds.start = std::min(bounds.start, span.start);

@@ -275,6 +275,8 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
   line("independent_w", independent(a), independent(b));
   line("delays", numbers(a.delay), numbers(b.delay));
   line("windows", numbers(a.window), numbers(b.window));
+  line("sequence_chunks", std::to_string(a.sequence_chunks), std::to_string(b.sequence_chunks));
+  line("messages", std::string(name(a.messages)), std::string(name(b.messages)));
   line("clock", std::string(name(a.clock)), std::string(name(b.clock)));
   line("copies", std::string(name(a.copies)), std::string(name(b.copies)));
   line("weights_transfer", yes_or_no(a.weights_transfer), yes_or_no(b.weights_transfer));
@@ -304,7 +306,7 @@ ProgramDiff diff_of(const DiffSide& first, const DiffSide& second) {
     const auto [x, y] = matches[i];
     const std::string name_a = x < 0 ? "-" : names_a[static_cast<std::size_t>(x)];
     const std::string name_b = y < 0 ? "-" : names_b[static_cast<std::size_t>(y)];
-    diff.device.push_back({name_a == name_b ? name_a : name_a + " / " + name_b, 0, 0, 0, {}});
+    diff.device.push_back({name_a == name_b ? name_a : name_a + " / " + name_b, x, y, 0, 0, 0, {}});
     compare_device(x < 0 ? none : a[static_cast<std::size_t>(x)],
                    y < 0 ? none : b[static_cast<std::size_t>(y)], i, diff);
   }

@@ -22,6 +22,8 @@ struct DiffSide {
 /// One device of both, by its place; by its name where both have the same names.
 struct DeviceDiff {
   std::string name;  // "gpu0", or "gpu0 / rank0"
+  int first = -1;    // which device of the first program; -1: none
+  int second = -1;   //
   std::size_t first_ops = 0;
   std::size_t second_ops = 0;
   std::size_t differ = 0;               // in only one of the two lists, or in another order

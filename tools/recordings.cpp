@@ -56,10 +56,12 @@ void read_span(const JsonNode& item, const std::map<std::string, std::size_t>& d
     item.at("lane").refuse(fmt::format("{} is no lane", in_quotes(item.at("lane").text())));
   }
   const std::string spelled = item.at("op").text();
-  const std::optional<Op> op = parse_op(spelled);
+  std::optional<Op> op = parse_op(spelled);
   if (!op) {
     item.at("op").refuse(fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(spelled)));
   }
+  const std::optional<JsonNode> overlapped = item.find("overlapped");
+  if (overlapped && overlapped->boolean()) op->overlapped = 1;
   const Time start{item.at("start_ps").whole(0, most_bytes)};
   const Time end{item.at("end_ps").whole(0, most_bytes)};
   if (end < start) {
@@ -135,7 +137,9 @@ Recording read_outcome(const std::string& text, const std::string& file) {
                      [](const Span& a, const Span& b) { return a.start < b.start; });
   }
   recording.name = fmt::format("{} · {}", root.at("schedule").text(), root.at("model").text());
-  recording.microbatches = static_cast<int>(root.at("microbatches").whole(1, most));
+  const std::optional<JsonNode> chunks = root.find("sequence_chunks");
+  recording.microbatches = static_cast<int>(root.at("microbatches").whole(1, most) *
+                                            (chunks ? chunks->whole(1, most) : 1));
   recording.steps = static_cast<int>(root.at("steps").whole(1, most));
   recording.step_time = Time{root.at("step_time_ps").whole(0, most_bytes)};
   recording.measured = root.find("measured").has_value();

@@ -45,6 +45,12 @@ class Traces {
           "a "
           "message");
     }
+    if (program_.messages != Messages::async) {
+      throw UsageError(fmt::format(
+          "Chakra has no words for \"messages: {}\"; leave the line out, and the reader's own "
+          "network decides",
+          name(program_.messages)));
+    }
     graph_ = compile(program_, costs_);
     nodes_.resize(program_.ops.size());
     number_ops();

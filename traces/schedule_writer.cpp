@@ -301,6 +301,9 @@ std::vector<std::string> lost_in_pytorch(const Program& program) {
   if (program.correction != "none") {
     lost.push_back(fmt::format("the CSV does not say \"correction: {}\"", program.correction));
   }
+  if (program.messages != Messages::async) {
+    lost.push_back(fmt::format("the CSV does not say \"messages: {}\"", name(program.messages)));
+  }
   for (std::size_t d = 0; d < program.devices.size(); ++d) {
     if (program.devices[d] == fmt::format("gpu{}", d)) continue;
     lost.push_back(

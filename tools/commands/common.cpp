@@ -263,7 +263,9 @@ std::string heading(const Setting& setting, const Case& asked, bool sweep) {
                 : fmt::format("{} device{}", asked.cluster.devices.size(),
                               asked.cluster.devices.size() == 1 ? "" : "s");
   if (setting.cluster.fixed && !shown) text += fmt::format(" of {}", asked.cluster.name);
-  const int microbatches = asked.program ? asked.program->microbatches : asked.microbatches;
+  const int microbatches = asked.program
+                               ? asked.program->microbatches / asked.program->sequence_chunks
+                               : asked.microbatches;
   text += sweep ? fmt::format(" · micro-batches{}", size)
                 : fmt::format(" · {} micro-batches{} a step", microbatches, size);
   const bool assigns = !asked.program && !sweep && asked.spec.scheduler->assign != nullptr;

@@ -111,6 +111,8 @@ class Pricer {
                        busy_of(outcome.timeline)};
     } catch (const Deadlock& deadlock) {
       why.push_back(fmt::format("{}: {}", side.compared.name, deadlock.what()));
+    } catch (const ProgramError& error) {
+      why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
     } catch (const UsageError& error) {
       why.push_back(fmt::format("{} is not simulated: {}", side.compared.name, error.what()));
     }
