@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
@@ -97,6 +98,14 @@ const Scheduler& scheduler(std::string_view name) {
 
 std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
   std::vector<ScheduleSpec> specs;
+  std::set<std::string> given;  // knobs of the last schedule
+  const auto set_once = [&](const std::string& item) {
+    if (!given.insert(item.substr(0, item.find('='))).second) {
+      throw UsageError(fmt::format("{}: {} is given a second time; leave one of them out",
+                                   specs.back().scheduler->name, item));
+    }
+    set_knob(specs.back(), item);
+  };
   for (const std::string& item : split(text, ',')) {
     if (item == "all") {
       for (const Scheduler* const one : schedulers()) specs.push_back(with_defaults(*one));
@@ -109,16 +118,17 @@ std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
         throw UsageError(
             fmt::format("\"{}\" is a knob without a schedule; write NAME:{}", item, item));
       }
-      set_knob(specs.back(), item);
+      set_once(item);
       continue;
     }
+    given.clear();
     specs.push_back(with_defaults(scheduler(item.substr(0, colon))));
     if (colon == std::string::npos) continue;
     const std::string knob = item.substr(colon + 1);
     if (knob.find('=') == std::string::npos) {
       throw UsageError(fmt::format("\"{}\": a knob is written NAME=VALUE", item));
     }
-    set_knob(specs.back(), knob);
+    set_once(knob);
   }
   return specs;
 }

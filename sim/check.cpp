@@ -101,6 +101,10 @@ class Ranges {
       return "the stage has no such edge for a message";
     }
     if (device_of(graph_, program_.placement, op) < 0) return "the stage has no such part";
+    const bool one_piece = op.kind == OpKind::forward || op.kind == OpKind::weight_grad ||
+                           op.kind == OpKind::backward || op.kind == OpKind::recompute ||
+                           op.kind == OpKind::offload || op.kind == OpKind::prefetch;
+    if (one_piece && op.part != 0) return "only I, updates and messages come in parts";
     return "";
   }
 
@@ -248,6 +252,14 @@ class Checker {
     }
   }
 
+  // Of the same work; that of other stages is the deadlock's to tell.
+  bool need_each_other(Op one, Op other) const {
+    if (one.stage != other.stage || one.microbatch != other.microbatch) return false;
+    const bool forward = one.kind == OpKind::forward || other.kind == OpKind::forward;
+    const bool rebuilt = one.kind == OpKind::recompute || other.kind == OpKind::recompute;
+    return forward || rebuilt || !program_.independent_w[one.stage];
+  }
+
   void check_op(Place place, const std::vector<Op>& list) {
     const Op op = list[static_cast<std::size_t>(place.position)];
     const std::optional<Cargo> cargo = cargo_of(op.kind);
@@ -263,6 +275,10 @@ class Checker {
           lane_of(op.kind) != LaneKind::compute || list[next].overlapped) {
         report(LintRule::pairing, place,
                "an overlapped op needs a second compute op right behind it");
+      } else if (need_each_other(op, list[next])) {
+        report(LintRule::pairing, place,
+               fmt::format("{} and {} run as one, and one of them needs the other", print(op),
+                           print(list[next])));
       }
     }
     const StagePlace& stage = program_.placement.stage[op.stage];

@@ -122,7 +122,8 @@ TEST_CASE("a list schedule finishes under the smallest limit that works, and kee
     const Costs costs = test::random_costs(random, stages, asked.devices, i % 3 == 0);
     const auto chunks = stages / asked.devices;
     const int limit = chunks + static_cast<int>(random() % 4);
-    asked.spec += ",limit=" + std::to_string(limit);
+    const std::string none = "limit=none";
+    asked.spec.replace(asked.spec.find(none), none.size(), "limit=" + std::to_string(limit));
     CAPTURE(asked.spec);
     const Problem problem = problem_of(asked, costs);
     const Ran ran = test::run_program(scheduled(problem, asked.spec), costs);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -103,7 +104,20 @@ std::string read_file(const std::string& path) {
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
-  std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string content;
+  if (fs::is_regular_file(path, ignored)) {
+    content.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  } else {  // a pipe, or a device that never ends
+    constexpr std::size_t most = std::size_t{1} << 30;
+    std::array<char, 1 << 16> block{};
+    while (in.read(block.data(), block.size()) || in.gcount() > 0) {
+      content.append(block.data(), static_cast<std::size_t>(in.gcount()));
+      if (content.size() > most) {
+        throw UsageError(
+            fmt::format("cannot read \"{}\": it is no file and gives more than 1 GiB", path));
+      }
+    }
+  }
   if (in.bad()) throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
   return content;
 }

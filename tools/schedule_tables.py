@@ -32,7 +32,8 @@ Made by `python3 tools/schedule_tables.py build/tools/stageline schedulers/READM
 the step that free links would save. *Peak*: of the device that holds most. *Versions*: of a stage's
 weights, at most; *stale*: updates between the weights that a forward read and its own update, at most,
 with F≠B where a backward reads other weights than its forward. What is called rebuilt was reconstructed
-from abstracts and sibling papers.
+from abstracts and sibling papers. `layerpipe` leaves out the first stage's input gradient, which nobody
+reads and one device would compute, so its speed-up can pass the number of devices by a little.
 
 """
 

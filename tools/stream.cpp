@@ -164,6 +164,12 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule));
   }
+  if (asked.program && asked.program->steps == 1 && outcome.synchrony == Synchrony::synchronous) {
+    notes.push_back(fmt::format(
+        "{}: the program is of one step, which is timed from its start to its end; steps that "
+        "follow each other may overlap (write the program with --steps 3 to see)",
+        outcome.schedule));
+  }
   if (!outcome.reordered.empty()) {
     notes.push_back(fmt::format(
         "{}: messages stand where they are in an asynchronous run, for in the usual order (RECV "

@@ -19,7 +19,7 @@ PartitionPlan plan(const PartitionRequest& request) {
 }  // namespace
 
 extern const Partitioner by_device_partitioner = {
-    "by_device", "balanced, then even sums for devices with several stages",
+    "by_device", "balanced, then even sums for devices with several stages; try both",
     "local search from the balanced cut, not exact", "", plan};
 
 }  // namespace stageline

@@ -86,9 +86,10 @@ TEST_CASE("messages that wait for each other's lanes are told") {
         "0B0");
 }
 
-TEST_CASE("an overlapped pair whose second half needs the first waits for itself") {
-  const Told all = told(straight_text(1, 1, "gpu0: (0F0;0B0)OVERLAP_F_B\n"));
-  CHECK(all.words == "the program cannot finish: (0F0;0B0) needs 0F0, half of (0F0;0B0)");
+TEST_CASE("an overlapped pair whose second half needs the first is refused") {
+  CHECK_THROWS_WITH_AS(told(straight_text(1, 1, "gpu0: (0F0;0B0)OVERLAP_F_B\n")),
+                       "gpu0, op 0 (0F0): 0F0 and 0B0 run as one, and one of them needs the other",
+                       ProgramError);
 }
 
 TEST_CASE("a pair is told as a pair") {

@@ -176,6 +176,10 @@ Setting read_setting(const CommonFlags& flags) {
   request.memory = memory_of_flag("--memory", flags.memory);
   request.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.pair_overlap = flags.pair_overlap;
+  if (flags.pair_overlap && !(*flags.pair_overlap >= 0 && *flags.pair_overlap <= 1)) {
+    throw UsageError(
+        fmt::format("--pair-overlap is a share from 0 to 1 (it is {})", *flags.pair_overlap));
+  }
   request.priced_for = priced_device(flags.trace);
   setting.cluster = choose_cluster(request);
   TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};

@@ -108,6 +108,8 @@ std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
         row.outcome = study(row.asked);
       } catch (const UsageError& error) {
         row.why_not = error.what();
+      } catch (const ProgramError& error) {
+        row.why_not = fmt::format("{}: {}", row.schedule, error.what());
       } catch (const Deadlock& error) {
         row.why_not = error.what();
       }
