@@ -72,8 +72,8 @@ struct Cluster {
   std::vector<Host> hosts;
   std::vector<std::string> switches;
   std::vector<Link> links;
-  double pair_overlap =
-      0;  // of the shorter op of an overlapped pair: how much the longer hides, 0..1
+  /// Of the shorter op of an overlapped pair, the share that the longer hides, 0 to 1.
+  double pair_overlap = 0;
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };

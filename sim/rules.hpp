@@ -21,9 +21,9 @@
 //      window w    F(s,m) ◄── backward of (s,m-w)
 //      copies      F(s,m) ◄── OFFLOAD(s,m-b), PREFETCH(s,m) ◄── backward of (s,m-b), b buffers,
 //                  counted among the micro-batches of one replica
-//      chunks c    F(s,n) ◄── F(s,n-1) and backward of (s,n) ◄── backward of (s,n+1), where n-1,
-//      n+1
-//                  belong to the same sequence of c chunks (attention looks back)
+//      chunks c    F(s,n) ◄── F(s,n-1), and
+//                  backward of (s,n) ◄── backward of (s,n+1), where these belong to the same
+//                  sequence of c chunks (attention looks back)
 //      lockstep    what is done in cycle n ◄── all that is done in cycle n-1
 //
 // Source: the table at the head of SCHEDULES (section 1), which is PyTorch's and Megatron's too.

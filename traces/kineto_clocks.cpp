@@ -1,7 +1,9 @@
 // Clocks of different hosts, brought together by the messages: none arrives before it was sent.
 //
-//   rank 0   0F3 ──sent──┐            ┌──► 0B3          a message 0 → 1 says how early clock 1 may
-//   be rank 1               └──► 1F3 1B3 ┘                 at most, one 1 → 0 how late
+// clang-format off
+//   rank 0   0F3 ──sent──┐            ┌──► 0B3     a message 0 → 1 says how early clock 1 may be
+//   rank 1               └──► 1F3 1B3 ┘            at most, one 1 → 0 how late
+// clang-format on
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -44,7 +44,6 @@ class Patience {
 
 }  // namespace
 
-// What all workers share, and the workers.
 namespace {
 
 // A SEND here goes beside the computing, and nobody waits for the other end.
@@ -57,6 +56,7 @@ const Program& runnable(const Program& program) {
 
 }  // namespace
 
+// What all workers share, and the workers.
 struct Executor::Crew {
   // A thread and the lane it walks. The compute worker of a device also makes its tensors.
   struct Worker {
