@@ -112,7 +112,7 @@ std::vector<double> device_loads(const PartitionRequest& request,
   return Loads(request, last_layers).all();
 }
 
-std::vector<int> even_out(const PartitionRequest& request, std::vector<int> last_layers) {
+std::vector<int> even_out(const PartitionRequest& request, const std::vector<int>& last_layers) {
   Loads loads(request, last_layers);
   // Of many stages only neighbouring ends are moved together.
   constexpr std::size_t most_moves = 100'000;

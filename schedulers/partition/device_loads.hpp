@@ -20,6 +20,6 @@ std::vector<double> device_loads(const PartitionRequest& request,
 /// The cut with its ends moved as long as that evens out the loads: until moving no run of
 /// neighbouring ends by a layer lowers the sum of the loads' eighth powers, which follows the
 /// largest. Not exact: with several stages a device the best cut is no longer a shortest path.
-std::vector<int> even_out(const PartitionRequest& request, std::vector<int> last_layers);
+std::vector<int> even_out(const PartitionRequest& request, const std::vector<int>& last_layers);
 
 }  // namespace stageline
