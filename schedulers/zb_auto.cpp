@@ -53,7 +53,7 @@ Placement place(int devices, const Knobs& knobs) {
 }
 
 // Forwards in all orders tried, after which the search ends: less than half a second.
-constexpr std::int64_t most_forwards_tried = 1'500'000;
+constexpr std::int64_t most_forwards_tried = 1'200'000;
 constexpr int simulation_costs = 8;  // times what a list schedule alone does
 
 using Lists = std::vector<std::vector<Op>>;
