@@ -1,0 +1,70 @@
+// Labelled images to train on: files of MNIST and CIFAR-10, or tasks drawn by rule from a seed.
+// Plain values, no LibTorch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stageline {
+
+struct Dataset {
+  int channels = 0;
+  int height = 0;                    // pixels
+  int width = 0;                     // pixels
+  int classes = 0;                   //
+  std::vector<std::uint8_t> pixels;  // images × channels × height × width
+  std::vector<std::uint8_t> labels;  // below `classes`
+
+  std::size_t size() const { return labels.size(); }
+  std::size_t image_size() const {  // elements
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
+  friend bool operator==(const Dataset&, const Dataset&) = default;
+};
+
+/// What a name stands for. Mean and deviation are the training set's, by channel, of values from 0
+/// to 1; both parts are normalized by them.
+struct DataSource {
+  std::string name;  // as it would be typed, with every option: "digits,train=6000,test=1000,…"
+  std::string about;  // one line for people: what it is, and where it is from
+  Dataset train;
+  Dataset test;
+  std::vector<float> mean;
+  std::vector<float> deviation;
+};
+
+/// "digits", "textures" (with options: "digits,train=6000,test=1000,noise=30,seed=1"),
+/// "mnist:FOLDER" (the four IDX files, as they are or with .gz), "cifar10:FOLDER" (the binary
+/// version: data_batch_1.bin to _5, test_batch.bin). Options train= and test= of files: the first
+/// so many. Throws UsageError for an unknown name or option (with the nearest), TraceError{file,
+/// where} for a file that is not what it should be.
+DataSource open_data(const std::string& text);
+
+/// All names and one line about each, for --help and errors.
+std::vector<std::pair<std::string, std::string>> data_names();
+
+/// Which images of `size` the `number`-th batch (from 0) of `batch` images holds. Epochs are
+/// shuffled, each anew from `seed`; the last batch of an epoch that would not be full is left out.
+/// A function of its arguments alone, on every machine. 1 <= batch <= size.
+std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std::uint64_t seed,
+                                       std::uint64_t number);
+
+/// How images are varied each time that they are shown. `shift`: 4 pixels of 0 (after
+/// normalization) on every side, and a random window of the old size; `flip`: left and right, in
+/// half of the cases (He et al., arXiv 1512.03385, section 4.2).
+struct Augmentation {
+  bool shift = false;
+  bool flip = false;
+};
+
+/// Normalized images, for a model whose input is `side` pixels square: smaller ones stand in the
+/// middle, with 0 (after normalization) around; larger ones are refused with UsageError. Result:
+/// indices × channels × side × side. `seed`: of the augmentation; the same for the same arguments.
+std::vector<float> gather_images(const DataSource& source, const Dataset& part,
+                                 const std::vector<std::size_t>& indices, int side,
+                                 Augmentation augmentation = {}, std::uint64_t seed = 0);
+
+}  // namespace stageline

@@ -1,0 +1,41 @@
+// When each step of a training would end on the devices that are simulated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/study.hpp"
+
+namespace stageline {
+
+/// The program of a whole training, as one stream, and its simulated run.
+struct TrainingProgram {
+  Case asked;         // with `microbatches` and `steps` of the stream
+  Program program;    // completed and valid; steps × microbatches micro-batches
+  Costs costs;
+  Partition partition;
+  TaskGraph graph;
+  TaskTimes times;
+  Timeline timeline;
+};
+
+/// `asked` for `steps` optimizer steps: of an asynchronous schedule a stream of that many
+/// mini-batches, of a flushed (or double-buffered) one steps of asked.microbatches. steps >= 1.
+/// Throws what study() throws, and UsageError above a million ops a device.
+TrainingProgram training_program(const Case& asked, std::int64_t steps);
+
+/// Whether the rule updates once a step, and not after every mini-batch.
+bool steps_gather(const TrainingProgram& training);
+
+/// By step, when the last of its updates ends; never falling. (Where micro-batches are dealt out to
+/// replicas, an update gathers one from each, and its micro-batches' steps end with it.)
+std::vector<Time> step_ends_of(const TrainingProgram& training);
+
+/// One step on the fastest device alone: every layer's F, B and U, `microbatches` of F and B.
+Time one_device_step(const Case& asked, int microbatches);
+
+/// The same for hybrid training: `pipelined` steps through the pipeline, which then drains, and the
+/// others one by one on one device. pipelined <= steps. 0: all on one device.
+std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined);
+
+}  // namespace stageline
