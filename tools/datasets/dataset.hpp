@@ -28,7 +28,7 @@ struct Dataset {
 /// What a name stands for. Mean and deviation are the training set's, by channel, of values from 0
 /// to 1; both parts are normalized by them.
 struct DataSource {
-  std::string name;  // as it would be typed, with every option: "digits,train=6000,test=1000,…"
+  std::string name;   // as it would be typed, with every option: "digits,train=6000,test=1000,…"
   std::string about;  // one line for people: what it is, and where it is from
   Dataset train;
   Dataset test;

@@ -28,22 +28,22 @@ struct LoggedStage {
 
 /// What makes a run what it is, but for its seed. Two logs with equal settings are repetitions.
 struct TrainingSettings {
-  std::string model;             // "resnet20,width=4"
-  std::string trace;             // as typed: what priced the steps; "model:lenet5@h100", "lenet5-cpu"
-  std::string schedule;          // with all knobs: "stale_weights:mapping=paired"
-  std::string partition;         // as typed: "ppv:7"
-  std::string weights;           // the version rule, by name: "latest"
-  std::string correction;        // "none", "moving_average", "weight_prediction+spike_compensation"
-  int devices = 1;               //
-  int microbatches = 1;          // of one step: 1 where every mini-batch is a step
-  int batch = 1;                 // samples in a micro-batch
-  std::string data;              // "digits,train=6000,test=1000"
-  std::string optimizer;         // "momentum"
-  std::string recipe;            // the rest of it in words: "rate 0.05, momentum 0.9, …"
-  std::string number_format;     // "fp32"
-  std::int64_t steps = 0;        // of the whole training
-  std::int64_t pipelined = 0;    // of these, through the pipeline; then it drains, and the rest is
-                                 // trained on one device, a step after the other
+  std::string model;           // "resnet20,width=4"
+  std::string trace;           // as typed: what priced the steps; "model:lenet5@h100", "lenet5-cpu"
+  std::string schedule;        // with all knobs: "stale_weights:mapping=paired"
+  std::string partition;       // as typed: "ppv:7"
+  std::string weights;         // the version rule, by name: "latest"
+  std::string correction;      // "none", "moving_average", "weight_prediction+spike_compensation"
+  int devices = 1;             //
+  int microbatches = 1;        // of one step: 1 where every mini-batch is a step
+  int batch = 1;               // samples in a micro-batch
+  std::string data;            // "digits,train=6000,test=1000"
+  std::string optimizer;       // "momentum"
+  std::string recipe;          // the rest of it in words: "rate 0.05, momentum 0.9, …"
+  std::string number_format;   // "fp32"
+  std::int64_t steps = 0;      // of the whole training
+  std::int64_t pipelined = 0;  // of these, through the pipeline; then it drains, and the rest is
+                               // trained on one device, a step after the other
   friend bool operator==(const TrainingSettings&, const TrainingSettings&) = default;
 };
 
@@ -66,13 +66,13 @@ struct Evaluation {
 struct TrainingLog {
   TrainingSettings settings;
   std::uint64_t seed = 1;
-  std::string mode;                   // "pipelined", "delayed"
-  std::vector<LoggedStage> stages;    //
-  std::vector<std::string> software;  // "LibTorch 2.13.0", …
-  std::string command;                // as typed
-  std::string date;                   // "2026-11-22"
-  double wall_seconds = 0;            // what training itself took here, evaluation included
-  std::vector<LoggedStep> steps;      // settings.steps of them; fewer: interrupted
+  std::string mode;                     // "pipelined", "delayed"
+  std::vector<LoggedStage> stages;      //
+  std::vector<std::string> software;    // "LibTorch 2.13.0", …
+  std::string command;                  // as typed
+  std::string date;                     // "2026-11-22"
+  double wall_seconds = 0;              // what training itself took here, evaluation included
+  std::vector<LoggedStep> steps;        // settings.steps of them; fewer: interrupted
   std::vector<Evaluation> evaluations;  // by step, rising
 
   /// Weights in stages whose staleness is above 0, of all: "percentage of stale weights" (Zhang

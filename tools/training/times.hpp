@@ -10,8 +10,8 @@ namespace stageline {
 
 /// The program of a whole training, as one stream, and its simulated run.
 struct TrainingProgram {
-  Case asked;         // with `microbatches` and `steps` of the stream
-  Program program;    // completed and valid; steps × microbatches micro-batches
+  Case asked;       // with `microbatches` and `steps` of the stream
+  Program program;  // completed and valid; steps × microbatches micro-batches
   Costs costs;
   Partition partition;
   TaskGraph graph;
