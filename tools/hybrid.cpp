@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "sim/passes.hpp"
 #include "tools/bound.hpp"
 #include "tools/layout.hpp"
+#include "tools/one_device.hpp"
 
 namespace stageline {
 namespace {
@@ -109,15 +109,6 @@ struct Lengths {
   }
 };
 
-Time one_device_iteration(const Case& asked) {
-  double fastest = 0;
-  for (const Device& device : asked.cluster.devices) fastest = std::max(fastest, device.rate);
-  Time whole = forward_backward(asked.model);
-  for (const Layer& layer : asked.model.layers) whole += layer.update;
-  if (fastest == 1) return whole;
-  return Time{std::llround(static_cast<double>(whole.count()) / fastest)};
-}
-
 void check_schedule(const Case& asked) {
   const bool flush = asked.weights && *asked.weights == WeightRule::flush;
   if (asked.spec.scheduler->synchrony == Synchrony::asynchronous && !flush) return;
@@ -170,7 +161,7 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
   if (!bound) return std::nullopt;
 
   HybridStudy study;
-  study.nonpipelined = one_device_iteration(asked);
+  study.nonpipelined = time_on_one_device(asked, 1, 1);
   study.period = bound->period;
   study.period.rounds *= bound->round;  // in iterations
   const Time nonpipelined = repeated(study.nonpipelined, share.all);

@@ -8,6 +8,7 @@
 #include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/problem.hpp"
+#include "tools/magnitudes.hpp"
 
 namespace stageline {
 namespace {
@@ -143,6 +144,18 @@ Layout lay_out(const Case& asked) {
         "the partition \"{}\" makes {} stages, but {} on {} devices needs {}", asked.partition,
         layout.plan.partition.stages, scheduler.name, devices, layout.placement.stages()));
   }
+  return layout;
+}
+
+Layout checked_layout(const Case& asked) {
+  check_magnitudes(asked);
+  Layout layout = lay_out(asked);
+  if (layout.sequence_chunks > 1 && asked.model.sample == "image") {
+    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
+                                 asked.program ? asked.program->schedule : spelled(asked.spec),
+                                 asked.model.name));
+  }
+  check(layout.plan.partition, asked.model);
   return layout;
 }
 

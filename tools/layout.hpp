@@ -22,6 +22,11 @@ struct Layout {
 /// flushed weights are asked of a schedule that does not flush.
 Layout lay_out(const Case& asked);
 
+/// The same for what is to be simulated whole: refuses as well what cannot be added up
+/// (tools/magnitudes.hpp), images cut into chunks as sequences are, and a cut that the model does
+/// not allow.
+Layout checked_layout(const Case& asked);
+
 /// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 

@@ -8,7 +8,7 @@
 #include "sim/passes.hpp"
 #include "sim/problem.hpp"
 #include "tools/layout.hpp"
-#include "tools/magnitudes.hpp"
+#include "tools/one_device.hpp"
 #include "tools/pace.hpp"
 
 namespace stageline {
@@ -50,21 +50,6 @@ Time busy_in_a_step(const Outcome& outcome) {
   return busy;
 }
 
-// The same step on one device: every layer of every micro-batch, and the updates the schedule
-// makes.
-Time one_device_step(const Case& asked, const Program& program) {
-  double fastest = 0;
-  for (const Device& device : asked.cluster.devices) fastest = std::max(fastest, device.rate);
-  Time update{};
-  for (const Layer& layer : asked.model.layers) update += layer.update;
-  const bool each =
-      program.weights != WeightRule::flush && program.weights != WeightRule::double_buffer;
-  const int microbatches = program.microbatches / program.sequence_chunks;
-  const std::int64_t updates = each ? microbatches : 1;
-  const Time whole = forward_backward(asked.model) * microbatches + update * updates;
-  return from_seconds(to_seconds(whole) / fastest);
-}
-
 void judge_fit(Outcome& outcome) {
   outcome.fit = Fit::yes;
   for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
@@ -95,34 +80,35 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
-  outcome.speedup = to_seconds(one_device_step(asked, outcome.program)) / step;
+  const int updates = updates_each_step(outcome.program) ? 1 : outcome.microbatches;
+  outcome.speedup = to_seconds(time_on_one_device(asked, outcome.microbatches, updates)) / step;
   // Differences as integers: what is nothing is 0, and not 1e-16.
   const Time idle = outcome.step_time * outcome.devices - busy_in_a_step(outcome);
   outcome.bubble_fraction = to_seconds(idle) / (outcome.devices * step);
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }
 
+}  // namespace
+
 // What a rule promises must hold, whoever asked for it.
-void check_weights(const Outcome& outcome) {
-  const WeightRule rule = outcome.program.weights;
-  for (std::size_t s = 0; s < outcome.versions.size() && rule == WeightRule::double_buffer; ++s) {
-    if (outcome.versions[s].staleness_max <= 1) continue;
+void check_staleness(const std::string& schedule, WeightRule rule,
+                     const std::vector<StageVersions>& versions) {
+  for (std::size_t s = 0; s < versions.size() && rule == WeightRule::double_buffer; ++s) {
+    if (versions[s].staleness_max <= 1) continue;
     throw UsageError(fmt::format(
         "{}: weights: double_buffer wants each step's forwards behind the update of the step but "
         "one before, but stage {} runs some {:g} update(s) early; take stash or latest",
-        outcome.schedule, s, outcome.versions[s].staleness_max - 1));
+        schedule, s, versions[s].staleness_max - 1));
   }
   if (rule != WeightRule::flush) return;
-  for (std::size_t s = 0; s < outcome.versions.size(); ++s) {
-    if (outcome.versions[s].staleness_max <= 0) continue;
+  for (std::size_t s = 0; s < versions.size(); ++s) {
+    if (versions[s].staleness_max <= 0) continue;
     throw UsageError(fmt::format(
         "{}: weights: flush wants each step's forwards behind the update of the step before, but "
         "stage {} runs some {:g} update(s) early; take stash or latest",
-        outcome.schedule, s, outcome.versions[s].staleness_max));
+        schedule, s, versions[s].staleness_max));
   }
 }
-
-}  // namespace
 
 int Outcome::peak_device() const {
   // Where it does not fit, by how much it does not; else by size.
@@ -156,14 +142,7 @@ bool Outcome::consistent() const {
 
 Outcome study(const Case& asked, Curves curves) {
   Outcome outcome;
-  check_magnitudes(asked);
-  const Layout layout = lay_out(asked);
-  if (layout.sequence_chunks > 1 && asked.model.sample == "image") {
-    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
-                                 asked.program ? asked.program->schedule : spelled(asked.spec),
-                                 asked.model.name));
-  }
-  check(layout.plan.partition, asked.model);
+  const Layout layout = checked_layout(asked);
   outcome.plan = layout.plan;
   outcome.costs = costs_of(asked, layout);
 
@@ -203,7 +182,7 @@ Outcome study(const Case& asked, Curves curves) {
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
   for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
-  check_weights(outcome);
+  check_staleness(outcome.schedule, outcome.program.weights, outcome.versions);
   judge_fit(outcome);
   measure_rates(
       outcome, asked,

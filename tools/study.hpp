@@ -76,6 +76,11 @@ struct Outcome {
 /// those throw. `curves`: with memory over time.
 Outcome study(const Case& asked, Curves curves = Curves::none);
 
+/// Throws UsageError where the staleness of a stage breaks what the rule promises: none under
+/// flush, one update under double_buffer. `schedule` is for the message.
+void check_staleness(const std::string& schedule, WeightRule rule,
+                     const std::vector<StageVersions>& versions);
+
 /// Why a schedule stands where it does.
 struct Ranked {
   std::vector<std::size_t> order;  // into the outcomes, best first, those that do not fit last
