@@ -35,6 +35,13 @@ std::vector<std::string> all_of(const std::vector<std::string>& a,
   return both;
 }
 
+std::optional<double> finite(const std::string& digits) {
+  double number = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (result.ec != std::errc{} || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 std::string pointer_step(std::string_view key) {
@@ -160,15 +167,20 @@ Time JsonNode::microseconds() const {
 
 Bytes JsonNode::bytes() const { return {whole(0, most_bytes)}; }
 
+double JsonNode::number() const {
+  need(JsonKind::number);
+  const std::optional<double> number = finite(value_->text);
+  if (!number) refuse(fmt::format("this must be a finite number (it is {})", value_->text));
+  return *number;
+}
+
 double JsonNode::positive() const {
   need(JsonKind::number);
-  const std::string& digits = value_->text;
-  double number = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (result.ec != std::errc{} || !std::isfinite(number) || number <= 0) {
-    refuse(fmt::format("this must be a positive number (it is {})", digits));
+  const std::optional<double> number = finite(value_->text);
+  if (!number || *number <= 0) {
+    refuse(fmt::format("this must be a positive number (it is {})", value_->text));
   }
-  return number;
+  return *number;
 }
 
 std::string in_quotes(std::string_view text) {

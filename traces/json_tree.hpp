@@ -69,6 +69,8 @@ class JsonNode {
   Time microseconds() const;
   /// A whole number of bytes up to 2^62.
   Bytes bytes() const;
+  /// Any finite number.
+  double number() const;
   /// A positive number.
   double positive() const;
 

@@ -1,0 +1,304 @@
+// Training logs as text: read, written, as a table.
+#include "tools/training/log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "traces/json_parts.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view format_name = "stageline-training 1";
+constexpr std::int64_t most_int = std::numeric_limits<int>::max();
+constexpr std::int64_t most_whole = std::int64_t{1} << 62U;
+
+// Shortest text that is read back as the same number.
+std::string number_text(double number) {
+  return std::isfinite(number) ? fmt::format("{}", number) : "null";
+}
+
+std::string text_list(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + json_text(text);
+  return "[" + list + "]";
+}
+
+// "key": a list over many lines.
+std::string number_list(std::string_view key, const std::vector<std::string>& numbers) {
+  if (numbers.empty()) return fmt::format("    \"{}\": []", key);
+  return fmt::format("    \"{}\": [{}]", key, json_lines(numbers, "      ").substr(1));
+}
+
+std::string settings_text(const TrainingSettings& settings) {
+  std::string text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("{}\n    \"{}\": {}", text.empty() ? "" : ",", key, value);
+  };
+  add("model", json_text(settings.model));
+  add("trace", json_text(settings.trace));
+  add("schedule", json_text(settings.schedule));
+  add("partition", json_text(settings.partition));
+  add("weights", json_text(settings.weights));
+  add("correction", json_text(settings.correction));
+  add("devices", fmt::format("{}", settings.devices));
+  add("microbatches", fmt::format("{}", settings.microbatches));
+  add("batch", fmt::format("{}", settings.batch));
+  add("data", json_text(settings.data));
+  add("optimizer", json_text(settings.optimizer));
+  add("recipe", json_text(settings.recipe));
+  add("number_format", json_text(settings.number_format));
+  add("steps", fmt::format("{}", settings.steps));
+  add("pipelined", fmt::format("{}", settings.pipelined));
+  return "{" + text + "\n  }";
+}
+
+std::string stages_text(const std::vector<LoggedStage>& stages) {
+  std::string text;
+  for (const LoggedStage& stage : stages) {
+    text += fmt::format(
+        "{}\n    {{\"first_layer\": {}, \"last_layer\": {}, \"weights\": {}, "
+        "\"staleness_mean\": {}, \"staleness_max\": {}}}",
+        text.empty() ? "" : ",", stage.first_layer, stage.last_layer, stage.weights,
+        number_text(stage.staleness_mean), number_text(stage.staleness_max));
+  }
+  return text.empty() ? "[]" : "[" + text + "\n  ]";
+}
+
+std::string steps_text(const std::vector<LoggedStep>& steps) {
+  std::vector<std::string> ends;
+  std::vector<std::string> losses;
+  for (const LoggedStep& step : steps) {
+    ends.push_back(fmt::format("{}", step.end.count()));
+    losses.push_back(number_text(step.loss));
+  }
+  return "{\n" + number_list("end_ps", ends) + ",\n" + number_list("loss", losses) + "\n  }";
+}
+
+std::string evaluations_text(const std::vector<Evaluation>& evaluations) {
+  std::string text;
+  for (const Evaluation& one : evaluations) {
+    text += fmt::format("{}\n    {{\"step\": {}, \"end_ps\": {}, \"loss\": {}, \"accuracy\": {}}}",
+                        text.empty() ? "" : ",", one.step, one.end.count(), number_text(one.loss),
+                        number_text(one.accuracy));
+  }
+  return text.empty() ? "[]" : "[" + text + "\n  ]";
+}
+
+// A number, or null for none.
+double read_number(const JsonNode& node) {
+  if (node.kind() == JsonKind::null) return std::numeric_limits<double>::quiet_NaN();
+  return node.number();
+}
+
+double read_staleness(const JsonNode& node) {
+  const double number = node.number();
+  if (number < 0) node.refuse(fmt::format("staleness must not be negative (it is {:g})", number));
+  return number;
+}
+
+TrainingSettings read_settings(const JsonNode& node) {
+  node.check_keys({"model", "trace", "schedule", "partition", "weights", "correction", "devices",
+                   "microbatches", "batch", "data", "optimizer", "recipe", "number_format", "steps",
+                   "pipelined"},
+                  {});
+  TrainingSettings settings;
+  settings.model = node.at("model").text();
+  settings.trace = node.at("trace").text();
+  settings.schedule = node.at("schedule").text();
+  settings.partition = node.at("partition").text();
+  settings.weights = node.at("weights").text();
+  settings.correction = node.at("correction").text();
+  settings.devices = static_cast<int>(node.at("devices").whole(1, most_int));
+  settings.microbatches = static_cast<int>(node.at("microbatches").whole(1, most_int));
+  settings.batch = static_cast<int>(node.at("batch").whole(1, most_int));
+  settings.data = node.at("data").text();
+  settings.optimizer = node.at("optimizer").text();
+  settings.recipe = node.at("recipe").text();
+  settings.number_format = node.at("number_format").text();
+  settings.steps = node.at("steps").whole(1, most_whole);
+  settings.pipelined = node.at("pipelined").whole(0, settings.steps);
+  return settings;
+}
+
+// Stages in order of the model, which share its layers without a gap.
+std::vector<LoggedStage> read_stages(const JsonNode& list) {
+  std::vector<LoggedStage> stages;
+  for (const JsonNode& node : list.items()) {
+    node.check_keys({"first_layer", "last_layer", "weights", "staleness_mean", "staleness_max"},
+                    {});
+    const int expected = stages.empty() ? 0 : stages.back().last_layer + 1;
+    LoggedStage stage;
+    stage.first_layer = static_cast<int>(node.at("first_layer").whole(0, most_int));
+    if (stage.first_layer != expected) {
+      node.at("first_layer")
+          .refuse(fmt::format("stages follow one another in the model: the first layer of this one "
+                              "must be {} (it is {})",
+                              expected, stage.first_layer));
+    }
+    stage.last_layer = static_cast<int>(node.at("last_layer").whole(expected, most_int - 1));
+    stage.weights = node.at("weights").whole(0, most_whole);
+    stage.staleness_mean = read_staleness(node.at("staleness_mean"));
+    stage.staleness_max = read_staleness(node.at("staleness_max"));
+    if (stage.staleness_mean > stage.staleness_max) {
+      node.at("staleness_mean")
+          .refuse(fmt::format("the mean must not be above the maximum ({:g} is above {:g})",
+                              stage.staleness_mean, stage.staleness_max));
+    }
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+Time read_time(const JsonNode& node) {
+  return Time{node.whole(0, std::numeric_limits<std::int64_t>::max() / 2)};
+}
+
+std::vector<LoggedStep> read_steps(const JsonNode& node, std::int64_t most) {
+  node.check_keys({"end_ps", "loss"}, {});
+  const std::vector<JsonNode> ends = node.at("end_ps").items();
+  const std::vector<JsonNode> losses = node.at("loss").items();
+  if (losses.size() != ends.size()) {
+    node.at("loss").refuse(
+        fmt::format("there must be a loss for each of the {} steps of end_ps (this list has {})",
+                    ends.size(), losses.size()));
+  }
+  if (static_cast<std::int64_t>(ends.size()) > most) {
+    node.at("end_ps").refuse(
+        fmt::format("the training has {} steps (this list has {})", most, ends.size()));
+  }
+  std::vector<LoggedStep> steps;
+  steps.reserve(ends.size());
+  Time before{};
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Time end = read_time(ends[i]);
+    if (end < before) {
+      ends[i].refuse(fmt::format("a step must not end before the one before it ({} is before {})",
+                                 end.count(), before.count()));
+    }
+    steps.push_back({end, read_number(losses[i])});
+    before = end;
+  }
+  return steps;
+}
+
+Evaluation read_evaluation(const JsonNode& node, const std::vector<LoggedStep>& steps,
+                           std::int64_t least) {
+  node.check_keys({"step", "end_ps", "loss", "accuracy"}, {});
+  Evaluation one;
+  one.step = node.at("step").whole(0, static_cast<std::int64_t>(steps.size()));
+  if (one.step < least) {
+    node.at("step").refuse(fmt::format("evaluations stand in order of their steps ({} follows {})",
+                                       one.step, least - 1));
+  }
+  one.end = read_time(node.at("end_ps"));
+  const Time end = one.step == 0 ? Time{} : steps[static_cast<std::size_t>(one.step) - 1].end;
+  if (one.end != end) {
+    node.at("end_ps").refuse(
+        fmt::format("step {} ends at {} (this says {})", one.step, end.count(), one.end.count()));
+  }
+  one.loss = read_number(node.at("loss"));
+  one.accuracy = read_number(node.at("accuracy"));
+  if (one.accuracy < 0 || one.accuracy > 1) {
+    node.at("accuracy")
+        .refuse(fmt::format("an accuracy is a share from 0 to 1 (it is {:g})", one.accuracy));
+  }
+  return one;
+}
+
+// 1500000000001 ps: "1.500000000001"
+std::string exact_seconds(Time time) {
+  constexpr std::int64_t second = 1'000'000'000'000;
+  return fmt::format("{}.{:012}", time.count() / second, time.count() % second);
+}
+
+}  // namespace
+
+double TrainingLog::stale_share() const {
+  if (settings.pipelined == 0) return 0;
+  double stale = 0;
+  double all = 0;
+  for (const LoggedStage& stage : stages) {
+    const auto weights = static_cast<double>(stage.weights);
+    all += weights;
+    if (stage.staleness_max > 0) stale += weights;
+  }
+  return all > 0 ? stale / all : 0;
+}
+
+std::string to_json(const TrainingLog& log) {
+  std::string text = fmt::format("{{\n  \"format\": \"{}\"", format_name);
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += fmt::format(",\n  \"{}\": {}", key, value);
+  };
+  add("settings", settings_text(log.settings));
+  add("seed", fmt::format("{}", log.seed));
+  add("mode", json_text(log.mode));
+  add("stages", stages_text(log.stages));
+  add("software", text_list(log.software));
+  add("command", json_text(log.command));
+  add("date", json_text(log.date));
+  add("wall_seconds", number_text(log.wall_seconds));
+  add("evaluations", evaluations_text(log.evaluations));
+  add("steps", steps_text(log.steps));
+  return text + "\n}\n";
+}
+
+TrainingLog parse_training_log(const std::string& text, const std::string& file) {
+  const JsonValue tree = parse_json(text, file);
+  const JsonNode root(tree, "", file);
+  if (root.kind() != JsonKind::object) root.refuse("a training log is one JSON object");
+  if (const std::string format = root.at("format").text(); format != format_name) {
+    root.at("format").refuse(
+        fmt::format("a training log says \"{}\" here, not {}", format_name, in_quotes(format)));
+  }
+  root.check_keys({"format", "settings", "seed", "mode", "stages", "evaluations", "steps"},
+                  {"software", "command", "date", "wall_seconds"});
+  TrainingLog log;
+  log.settings = read_settings(root.at("settings"));
+  log.seed = static_cast<std::uint64_t>(root.at("seed").whole(0, most_whole));
+  log.mode = root.at("mode").text();
+  log.stages = read_stages(root.at("stages"));
+  if (const auto software = root.find("software")) {
+    for (const JsonNode& one : software->items()) log.software.push_back(one.text());
+  }
+  log.command = root.text_or_empty("command");
+  log.date = root.text_or_empty("date");
+  if (const auto wall = root.find("wall_seconds")) {
+    log.wall_seconds = wall->number();
+    if (log.wall_seconds < 0) wall->refuse("a time must not be negative");
+  }
+  log.steps = read_steps(root.at("steps"), log.settings.steps);
+  std::int64_t least = 0;
+  for (const JsonNode& node : root.at("evaluations").items()) {
+    log.evaluations.push_back(read_evaluation(node, log.steps, least));
+    least = log.evaluations.back().step + 1;
+  }
+  return log;
+}
+
+std::string to_csv(const TrainingLog& log) {
+  const std::int64_t in_step =
+      std::int64_t{log.settings.microbatches} * std::int64_t{log.settings.batch};
+  std::string text = "step,samples,simulated_seconds,loss,test_loss,test_accuracy\n";
+  auto next = log.evaluations.begin();
+  const auto line = [&](std::int64_t step, Time end, const std::string& loss) {
+    std::string test = ",";
+    if (next != log.evaluations.end() && next->step == step) {
+      test = fmt::format("{},{}", next->loss, next->accuracy);
+      ++next;
+    }
+    text += fmt::format("{},{},{},{},{}\n", step, step * in_step, exact_seconds(end), loss, test);
+  };
+  if (next != log.evaluations.end() && next->step == 0) line(0, Time{}, "");
+  for (std::size_t i = 0; i < log.steps.size(); ++i) {
+    line(static_cast<std::int64_t>(i) + 1, log.steps[i].end, fmt::format("{}", log.steps[i].loss));
+  }
+  return text;
+}
+
+}  // namespace stageline

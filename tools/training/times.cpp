@@ -1,0 +1,206 @@
+// A whole training as one stream through the simulator.
+//
+//     step      1 …                     N │ N + 1 …
+//     pipeline  ├ fill ┤ … ├─── drain ───┤
+//     alone                               ├ F, B and U of every layer ┤ …
+#include "tools/training/times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/errors.hpp"
+#include "sim/passes.hpp"
+#include "tools/layout.hpp"
+#include "tools/one_device.hpp"
+
+namespace stageline {
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr std::int64_t most_ops = 1'000'000;  // of a device
+
+bool gathers(WeightRule rule) {
+  return rule == WeightRule::flush || rule == WeightRule::double_buffer;
+}
+
+// What is known before a step is run.
+struct Prepared {
+  Layout layout;
+  Costs costs;
+  WeightRule weights = WeightRule::flush;
+};
+
+Prepared prepare(const Case& asked) {
+  if (asked.program) {
+    throw UsageError(
+        "a given program has the length it has and cannot be made as long as a training; name its "
+        "--schedule instead");
+  }
+  Prepared prepared;
+  prepared.layout = checked_layout(asked);
+  prepared.costs = costs_of(asked, prepared.layout);
+  prepared.weights = program_of(asked, prepared.layout, prepared.costs, 1).weights;
+  return prepared;
+}
+
+[[noreturn]] void refuse_length(std::int64_t steps, int microbatches, std::int64_t ops,
+                                const std::string& where) {
+  throw UsageError(fmt::format(
+      "{} steps of {} micro-batch{} through the pipeline make {} ops {}, and at most {} a device "
+      "are simulated as one program; pipeline fewer steps",
+      steps, microbatches, microbatches == 1 ? "" : "es", ops, where, most_ops));
+}
+
+// Before any op is written: a forward and a backward at least of every stage.
+void check_length(std::int64_t steps, int microbatches, const Prepared& prepared,
+                  std::size_t devices) {
+  const Wide ops = Wide{2} * steps * microbatches * prepared.layout.sequence_chunks *
+                   prepared.layout.placement.stages();
+  const auto each = static_cast<Wide>(devices);
+  if (ops <= most_ops * each) return;
+  constexpr Wide shown = std::numeric_limits<std::int64_t>::max();
+  refuse_length(steps, microbatches, static_cast<std::int64_t>(std::min(ops / each, shown)),
+                "on average, messages and updates not counted");
+}
+
+// The order of `steps` optimizer steps: as many steps of it, or of a stream one of as many
+// mini-batches. An order that was written for a flush repeats by its own steps.
+Case stream_of(const Case& asked, std::int64_t steps, WeightRule weights) {
+  Case stream = asked;
+  if (gathers(weights)) {
+    stream.steps = static_cast<int>(steps);
+  } else if (asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
+    stream.microbatches = static_cast<int>(steps);
+    stream.steps = 1;
+  } else {
+    if (steps % asked.microbatches != 0) {
+      throw UsageError(fmt::format(
+          "{} orders {} micro-batches at a time, and with --weights {} each of them is a step: the "
+          "number of pipelined steps must be a multiple of {} (it is {})",
+          asked.spec.scheduler->name, asked.microbatches, name(weights), asked.microbatches,
+          steps));
+    }
+    stream.steps = static_cast<int>(steps / asked.microbatches);
+  }
+  return stream;
+}
+
+// A run is never longer than all its tasks one after another.
+void check_duration(const TaskGraph& graph) {
+  Wide sum = 0;
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    sum += graph.duration[task].count();
+    sum += graph.paths[graph.path_of[task]].lag.count();
+  }
+  if (sum <= std::numeric_limits<std::int64_t>::max()) return;
+  throw UsageError(
+      fmt::format("the training may last {:.3g} s, the sum of all that its devices do, and at most "
+                  "{:.3g} s (106 days) can be added up; train fewer steps",
+                  static_cast<double>(sum) / 1e12, 9.2e6));
+}
+
+TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared prepared) {
+  const int microbatches = gathers(prepared.weights) ? asked.microbatches : 1;
+  check_length(steps, microbatches, prepared, asked.cluster.devices.size());
+  TrainingProgram made;
+  made.asked = stream_of(asked, steps, prepared.weights);
+  made.costs = std::move(prepared.costs);
+  made.partition = prepared.layout.plan.partition;
+  made.program =
+      complete(program_of(made.asked, prepared.layout, made.costs, made.asked.steps), made.costs);
+  for (std::size_t device = 0; device < made.program.ops.size(); ++device) {
+    const auto ops = static_cast<std::int64_t>(made.program.ops[device].size());
+    if (ops > most_ops) {
+      refuse_length(steps, microbatches, ops,
+                    fmt::format("on device {}", made.program.devices[device]));
+    }
+  }
+  validate(made.program);
+  made.graph = compile(made.program, made.costs);
+  check_duration(made.graph);
+  made.times = simulate(made.graph);
+  made.timeline = timeline_of(made.program, made.graph, made.times);
+  if (gathers(prepared.weights)) {
+    check_staleness(spelled(asked.spec), prepared.weights,
+                    versions_of(made.program, made.timeline));
+  }
+  return made;
+}
+
+void check_steps(std::int64_t steps) {
+  if (steps < 1) {
+    throw UsageError(fmt::format("a training has at least 1 step (this one has {})", steps));
+  }
+}
+
+}  // namespace
+
+TrainingProgram training_program(const Case& asked, std::int64_t steps) {
+  check_steps(steps);
+  return stream_program(asked, steps, prepare(asked));
+}
+
+bool steps_gather(const TrainingProgram& training) { return gathers(training.program.weights); }
+
+std::vector<Time> step_ends_of(const TrainingProgram& training) {
+  const Program& program = training.program;
+  std::vector<std::uint32_t> group;  // micro-batches of an update, by stage
+  for (int stage = 0; stage < program.stages(); ++stage) {
+    group.push_back(static_cast<std::uint32_t>(microbatches_per_update(program, stage)));
+  }
+  const std::uint32_t all = program.total_microbatches();
+  std::vector<Time> ends(all);
+  for (std::uint32_t task = 0; task < training.graph.tasks(); ++task) {
+    const Op op = training.graph.op[task];
+    if (op.kind != OpKind::update) continue;
+    const Time end = end_of(training.graph, training.times, task);
+    const std::uint64_t from = std::uint64_t{op.microbatch} * group[op.stage];
+    const std::uint64_t to = std::min<std::uint64_t>(from + group[op.stage], all);
+    for (std::uint64_t m = from; m < to; ++m) ends[m] = std::max(ends[m], end);
+  }
+  const int in_step = steps_gather(training) ? program.microbatches : program.sequence_chunks;
+  std::vector<Time> by_step;
+  Time last{};
+  for (std::uint32_t m = 0; m < all; ++m) {
+    last = std::max(last, ends[m]);
+    if ((m + 1) % static_cast<std::uint32_t>(in_step) == 0) by_step.push_back(last);
+  }
+  return by_step;
+}
+
+Time one_device_step(const Case& asked, int microbatches) {
+  return time_on_one_device(asked, microbatches, 1);
+}
+
+std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined) {
+  check_steps(steps);
+  if (pipelined < 0 || pipelined > steps) {
+    throw UsageError(
+        fmt::format("{} of {} steps cannot be pipelined; give 0 to {}", pipelined, steps, steps));
+  }
+  Prepared prepared = prepare(asked);
+  const Time plain = one_device_step(asked, gathers(prepared.weights) ? asked.microbatches : 1);
+  std::vector<Time> ends;
+  Time now{};
+  if (pipelined > 0) {
+    const TrainingProgram training = stream_program(asked, pipelined, std::move(prepared));
+    ends = step_ends_of(training);
+    now = makespan(training.times);  // what follows waits until the pipeline is empty
+  }
+  const std::int64_t alone = steps - pipelined;
+  constexpr Wide most = std::numeric_limits<std::int64_t>::max();
+  if (static_cast<Wide>(plain.count()) * alone + now.count() > most) {
+    throw UsageError(
+        fmt::format("{} steps of {} on one device would last longer than 106 days, the most that "
+                    "picoseconds in 64 bits can say; train fewer",
+                    alone, print(plain)));
+  }
+  ends.reserve(static_cast<std::size_t>(steps));
+  for (std::int64_t step = 0; step < alone; ++step) ends.push_back(now += plain);
+  return ends;
+}
+
+}  // namespace stageline
