@@ -42,9 +42,12 @@ struct Copy {
 
 class StageReader {
  public:
-  StageReader(const Program& program, int stage, const std::vector<std::uint32_t>& entered)
+  // `reads`: where every pass is noted; null: nowhere.
+  StageReader(const Program& program, int stage, const std::vector<std::uint32_t>& entered,
+              std::vector<VersionRead>* reads)
       : program_(program),
         entered_(entered),
+        reads_(reads),
         group_(static_cast<std::uint32_t>(microbatches_per_update(program, stage))),
         forward_version_(program.total_microbatches()),
         moved_on_(program.total_microbatches()) {}
@@ -61,6 +64,7 @@ class StageReader {
         last_read.push_back(Time{});
         continue;
       }
+      if (reads_ != nullptr) note_read(span.op, copy.device, newest);
       if (!reads_weights(span.op.kind)) continue;
       const std::uint32_t version = version_read(span.op, newest);
       if (version >= last_read.size()) last_read.resize(version + std::size_t{1});
@@ -141,6 +145,12 @@ class StageReader {
     return newest;
   }
 
+  void note_read(Op op, int device, std::uint32_t newest) {
+    if (op.kind != OpKind::weight_grad && !reads_weights(op.kind)) return;
+    const bool rebuilt = program_.correction == moving_average && op.kind != OpKind::forward;
+    reads_->push_back({op, device, rebuilt ? newest : version_read(op, newest)});
+  }
+
   // Below 0 where micro-batches are updated out of order, so that a forward reads past its own.
   void note_staleness(std::uint32_t own_update, std::uint32_t version) {
     staleness_.push_back(static_cast<int>(own_update) - static_cast<int>(version));
@@ -172,16 +182,13 @@ class StageReader {
 
   const Program& program_;
   const std::vector<std::uint32_t>& entered_;
+  std::vector<VersionRead>* reads_;
   std::uint32_t group_;
   std::vector<std::uint32_t> forward_version_;  // by micro-batch
   std::vector<int> moved_on_;   // by micro-batch: updates between its forward's and its backward's
   std::vector<int> staleness_;  // one entry a forward, as they come
   StageVersions result_;
 };
-
-}  // namespace
-
-namespace {
 
 // The copies of a stage whose F, I and W are on several devices, F's first: what it reads, the
 // others are held against.
@@ -228,9 +235,8 @@ std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline,
   return copies;
 }
 
-}  // namespace
-
-std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline) {
+// The passes of each stage, by the devices that hold its weights.
+std::vector<std::vector<Copy>> all_copies(const Program& program, const Timeline& timeline) {
   std::vector<std::vector<Copy>> copies(static_cast<std::size_t>(program.stages()));
   for (std::size_t s = 0; s < copies.size(); ++s) {
     const StagePlace& place = program.placement.stage[s];
@@ -248,15 +254,33 @@ std::vector<StageVersions> versions_of(const Program& program, const Timeline& t
     if (!program.placement.stage[s].apart()) continue;
     copies[s] = copies_apart(program, timeline, static_cast<int>(s));
   }
+  return copies;
+}
+
+std::vector<StageVersions> read_all(const Program& program, const Timeline& timeline,
+                                    std::vector<VersionRead>* reads) {
+  const std::vector<std::vector<Copy>> copies = all_copies(program, timeline);
   std::vector<StageVersions> result;
   std::vector<std::uint32_t> entered;  // stays empty while the first stage is read
   for (std::size_t s = 0; s < copies.size(); ++s) {
-    StageReader reader(program, static_cast<int>(s), entered);
+    StageReader reader(program, static_cast<int>(s), entered, reads);
     for (const Copy& copy : copies[s]) reader.read(copy);
     result.push_back(reader.finish());
     if (s == 0 && program.weights == WeightRule::vertical_sync) entered = reader.entered_after();
   }
   return result;
+}
+
+}  // namespace
+
+std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline) {
+  return read_all(program, timeline, nullptr);
+}
+
+std::vector<VersionRead> versions_read(const Program& program, const Timeline& timeline) {
+  std::vector<VersionRead> reads;
+  read_all(program, timeline, &reads);
+  return reads;
 }
 
 }  // namespace stageline

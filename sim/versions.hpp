@@ -44,4 +44,16 @@ struct StageVersions {
 /// Linear in the spans, but for sorting the events.
 std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline);
 
+/// One pass over a micro-batch, and the weights it goes by.
+struct VersionRead {
+  Op op;  // F, R, I, W or B
+  int device = 0;
+  std::uint32_t version = 0;  // updates that its stage's weights have seen
+  friend bool operator==(const VersionRead&, const VersionRead&) = default;
+};
+
+/// Every pass of the program, by stage and device, in order of time. Under a correction that
+/// rebuilds old weights, a pass backwards reads the newest, which they are rebuilt from.
+std::vector<VersionRead> versions_read(const Program& program, const Timeline& timeline);
+
 }  // namespace stageline
