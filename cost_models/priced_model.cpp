@@ -58,12 +58,15 @@ void take(const std::string& key, const std::string& value, const std::string& m
   }
 }
 
+std::string_view without_prefix(std::string_view spec) {
+  static constexpr std::string_view prefix = "model:";
+  return spec.substr(spec.starts_with(prefix) ? prefix.size() : 0);
+}
+
 }  // namespace
 
 Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds) {
-  static constexpr std::string_view prefix = "model:";
-  const bool prefixed = spec.compare(0, prefix.size(), prefix) == 0;
-  const Spec words = parse_spec(std::string_view(spec).substr(prefixed ? prefix.size() : 0));
+  const Spec words = parse_spec(without_prefix(spec));
   const std::size_t at = std::min(words.head.find('@'), words.head.size());
   const std::string name = words.head.substr(0, at);
   model_options(name);  // throws on an unknown model, before anything is said about its device
@@ -73,6 +76,17 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
   ShapeOptions shape;
   for (const auto& [key, value] : words.options) take(key, value, name, options, shape);
   return roofline(model_shape(name, shape), kind, options);
+}
+
+std::string shape_of_spec(const std::string& spec) {
+  const Spec words = parse_spec(without_prefix(spec));
+  std::string shape = words.head.substr(0, words.head.find('@'));
+  const std::vector<std::string> own = model_options(shape);
+  for (const auto& [key, value] : words.options) {
+    if (std::find(own.begin(), own.end(), key) != own.end())
+      shape += fmt::format(",{}={}", key, value);
+  }
+  return shape;
 }
 
 ModelShape parse_shape(const std::string& spec) {

@@ -41,6 +41,10 @@ Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds
 /// A shape alone: "resnet50", "gpt,layers=24,seq=256". Throws as above.
 ModelShape parse_shape(const std::string& spec);
 
+/// The shape that a priced model's spelling names: "model:resnet20@h100,width=4,batch=8" is of
+/// "resnet20,width=4".
+std::string shape_of_spec(const std::string& spec);
+
 /// "sgd", "momentum", "adam". Throws UsageError with the nearest.
 Optimizer optimizer_called(const std::string& name);
 

@@ -22,6 +22,12 @@ enum class WeightRule : std::uint8_t {
 };
 std::string_view name(WeightRule rule);
 
+/// Whether weights are updated once a step, by the mean over its micro-batches, or after every
+/// mini-batch.
+constexpr bool updates_by_step(WeightRule rule) {
+  return rule == WeightRule::flush || rule == WeightRule::double_buffer;
+}
+
 /// Whether devices wait for each other: in lockstep every cycle lasts as long as its busiest
 /// device.
 enum class Clock : std::uint8_t { free, lockstep };

@@ -198,7 +198,7 @@ Trained train(const std::string& schedule, bool offloaded,
   job.training.shape = parse_shape(gpt);
   job.training.batch = 2;
   job.training.dtype = at::kDouble;
-  job.training.rate = 0.02;
+  job.training.recipe.rate = 0.02;
   Executor executor(job, outcome.costs, accelerators);
   Trained trained;
   trained.held = executor.run_counted();

@@ -33,7 +33,7 @@ Training training_of(const std::string& shape) {
   training.batch = 2;
   training.optimizer = Optimizer::momentum;
   training.dtype = at::kDouble;
-  training.rate = 0.02;
+  training.recipe.rate = 0.02;
   return training;
 }
 
@@ -100,7 +100,7 @@ Trained plain_training(const Job& job) {
       whole_backward(model, loss / job.program.microbatches);
     }
     for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
-      update(model, layer, training.rate);
+      update(model, layer, {training.recipe.rate});
     }
   }
   for (const LayerWeights& weights : model.weights)
@@ -290,7 +290,7 @@ class StaleTraining {
       weights.values = clones(versions_[l].back());
       for (at::Tensor& gradient : weights.gradients)
         gradient.div_(static_cast<double>(end - first));
-      update(model_, l, job_.training.rate);
+      update(model_, l, {job_.training.recipe.rate});
       Values& mean = drift_[l].emplace_back();
       for (std::size_t i = 0; i < weights.values.size(); ++i) {
         const at::Tensor step = weights.values[i] - versions_[l].back()[i];

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -22,6 +23,12 @@
 namespace stageline {
 
 using Tensors = std::vector<at::Tensor>;
+
+/// The weights of a stage as an update left them, and what a correction remembers beside them.
+struct StageVersion {
+  std::vector<Tensors> values;  // by layer of the stage
+  std::vector<Tensors> memory;  // the same; a layer's is empty where nothing is remembered (yet)
+};
 
 /// Tensors by wire and number, for each kind of cargo.
 class Parcels {
@@ -57,12 +64,13 @@ struct Reduction {
   std::atomic<int> read{0};
 };
 
-/// Weights of a stage as its updates left them, for who reads them without a message.
+/// Weights of a stage as its updates left them, for who reads them without a message. Not empty.
 struct SharedWeights {
   std::mutex mutex;
-  std::uint32_t version = 0;
-  std::vector<Tensors> values;  // by layer of the stage
+  std::map<std::uint32_t, StageVersion> versions;
 };
+
+class StatesToShow;
 
 struct Exchange {
   Exchange(const Program& program, const StageGraph& graph) : parcels(program, graph) {
@@ -100,6 +108,7 @@ struct Exchange {
   Tensors losses;                      // by micro-batch
   std::vector<std::vector<std::unique_ptr<Reduction>>> reductions;  // stages × updates
   std::vector<std::unique_ptr<Returned>> returned;                  // by device
+  StatesToShow* states = nullptr;                                   // of a training (course.hpp)
 };
 
 }  // namespace stageline

@@ -81,6 +81,12 @@ struct Executor::Crew {
           "to look back over chunks); such a program can only be simulated");
     }
     if (peers != nullptr) join(*peers);
+    if (job.course) {
+      if (peers != nullptr) throw UsageError("training runs in one process, not in several");
+      states =
+          std::make_unique<StatesToShow>(job.course->reads, job.course->stops, job.course->show);
+      exchange.states = states.get();
+    }
     if (devices.size() < job.program.devices.size()) {
       throw UsageError(fmt::format("the program runs on {} devices, but there are {}",
                                    job.program.devices.size(), devices.size()));
@@ -221,16 +227,25 @@ struct Executor::Crew {
               const Time began = board.at(found->second) - graph.duration[found->second];
               logs[d].note(origin + std::chrono::duration_cast<Now::duration>(began), bytes);
               logs[d].note(Now::now(), -bytes);
+            },
+            [this] {
+              stop_if_asked();
+              wires.poll(now());
+              sched_yield();
             }});
   }
 
   Time now() const { return std::chrono::duration_cast<Time>(Now::now() - origin); }
 
+  void stop_if_asked() const {
+    if (stopped || (asked_to_stop != nullptr && *asked_to_stop)) throw Stopped();
+  }
+
   void wait_for(std::uint32_t task) {
     Patience patience;
     for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
       while (!board.is_there(graph.need[n], now())) {
-        if (stopped || (asked_to_stop != nullptr && *asked_to_stop)) throw Stopped();
+        stop_if_asked();
         if (remote) {
           remote->check();
           remote->poll(now());
@@ -383,6 +398,7 @@ struct Executor::Crew {
   std::vector<Accelerator> devices;
   TaskGraph graph;
   Exchange exchange;
+  std::unique_ptr<StatesToShow> states;  // of a training
   Board board;
   Wires wires;
   std::vector<Time> start;                                                 // by task

@@ -102,7 +102,7 @@ std::vector<Workspace> workspaces(TensorModel& model, MicroBatch batch, at::Devi
       }
     }
     for (std::size_t i = 0; i < count; ++i) {
-      watch(most[i], &Workspace::all, [&] { update(model, i, learning_rate); });
+      watch(most[i], &Workspace::all, [&] { update(model, i, {learning_rate}); });
     }
   }
   return most;

@@ -43,7 +43,7 @@ void Rounds::time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
 }
 
 void Rounds::step(std::size_t layer) {
-  update(model_, layer, learning_rate);
+  update(model_, layer, {learning_rate});
   zero_gradients(model_.weights[layer]);
 }
 

@@ -15,11 +15,8 @@ namespace {
 
 using at::Tensor;
 
-// Of LayerPipe's correction: how slowly the mean step of the weights follows. [rebuilt]
-constexpr double drift_memory = 0.9;
-
 bool keeps_weights(const Program& program) {
-  if (program.correction == moving_average) return false;
+  if (program.correction == moving_average) return false;  // it rebuilds them
   switch (program.weights) {
     case WeightRule::stash:
     case WeightRule::vertical_sync:
@@ -30,10 +27,6 @@ bool keeps_weights(const Program& program) {
       return false;
   }
   return false;
-}
-
-bool updates_each_step(const Program& program) {
-  return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
 }
 
 std::vector<bool> layers_held(const Job& job, const std::vector<bool>& stages) {
@@ -56,7 +49,7 @@ std::vector<bool> stages_on(const Job& job, int device) {
 
 class StageTensors::Reading {
  public:
-  /// Empty: the newest, which are there.
+  /// By layer of the stage. Empty: the newest, which are there.
   Reading(StageTensors& tensors, int stage, std::vector<Tensors> weights)
       : tensors_(tensors), stage_(stage), weights_(std::move(weights)) {
     swap();
@@ -88,11 +81,12 @@ StageTensors::StageTensors(const Job& job, int device, at::Device where, Exchang
       model_(tensor_model(job.training.shape, job.training.optimizer,
                           at::TensorOptions(job.training.dtype).device(where), job.training.seed,
                           layers_held(job, holds_))),
-      cut_(cut_of(model_, job.partition, job.program.edges)) {
+      cut_(cut_of(model_, job.partition, job.program.edges)),
+      corrections_(parse_corrections(job.program.correction)) {
   const Program& program = job.program;
   const auto stages = static_cast<std::size_t>(program.stages());
   const std::size_t total = program.total_microbatches();
-  if (holds_.front() || holds_.back()) {
+  if ((holds_.front() || holds_.back()) && !job.course) {
     const auto distinct =
         std::min<std::size_t>(total, static_cast<std::size_t>(std::max(job.training.distinct, 1)));
     for (std::size_t m = 0; m < distinct; ++m) {
@@ -107,7 +101,12 @@ StageTensors::StageTensors(const Job& job, int device, at::Device where, Exchang
   sums_.resize(stages);
   summed_.resize(stages);
   spare_.resize(stages);
-  drift_.resize(stages);
+  base_.resize(stages);
+  memory_.resize(stages);
+  oldest_read_.resize(stages);
+  passes_done_.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) memory_[s].resize(layers_of(static_cast<int>(s)));
+  if (job.course) set_up_course();
   for (const Op op : program.ops[static_cast<std::size_t>(device)]) {
     switch (op.kind) {
       case OpKind::recompute:
@@ -163,16 +162,18 @@ void StageTensors::restart() {
   drop_returned();
   for (std::size_t s = 0; s < in_flight_.size(); ++s) {
     for (auto& flight : in_flight_[s]) flight.reset();
-    newest_[s] = 0;
-    drift_[s].clear();
-    past_[s].clear();
+    newest_[s] = base_[s];
+    if (!job_.course) {
+      for (Tensors& layer : memory_[s]) layer.clear();
+      past_[s].clear();
+    }
     sums_[s].clear();
     summed_[s].clear();
     if (!job_.program.weights_transfer && has_role(static_cast<int>(s), OpKind::update)) {
       SharedWeights& shared = *exchange_.weights[s];
       const std::lock_guard lock(shared.mutex);
-      shared.version = 0;
-      shared.values = newest(static_cast<int>(s));
+      shared.versions.clear();
+      shared.versions[newest_[s]] = newest_version(static_cast<int>(s));
     }
   }
 }
@@ -215,6 +216,7 @@ std::uint32_t StageTensors::compute(Op op) {
   const c10::NoGradGuard plain;
   if (op.kind == OpKind::update) return update(op);
   take_in_weights(op.stage);
+  if (job_.course) await_version(op);
   for (const Tensor& tensor : std::exchange(in_flight(op.stage, op.microbatch).prefetched, {})) {
     keep_until_done(tensor);
   }
@@ -252,6 +254,10 @@ std::uint32_t StageTensors::compute(Op op) {
   const bool reads_forward = op.kind == OpKind::forward || keeps_weights(job_.program);
   const std::uint32_t read = reads_forward ? flight.version : newest_[op.stage];
   leave(op);
+  if (job_.course) {
+    ++passes_done_[op.stage];
+    drop_old_versions(op.stage);
+  }
   return read;
 }
 
@@ -261,7 +267,7 @@ InFlight& StageTensors::in_flight(int stage, std::uint32_t microbatch) {
     slot = std::make_unique<InFlight>();
     slot->tensors = empty_micro_batch(model_);
     slot->ops_left = ops_left_[static_cast<std::size_t>(stage)][microbatch];
-    if (updates_each_step(job_.program)) {
+    if (updates_by_step(job_.program.weights)) {
       slot->tensors.loss_weight = 1.0 / job_.program.microbatches;
     }
   }
@@ -419,42 +425,51 @@ void StageTensors::take_in_weights(int stage) {
   if (!place.apart()) return;
   const int updater = place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0];
   if (updater == device_) return;
-  const auto put = [&](std::vector<Tensors> values, std::uint32_t number) {
-    const std::vector<Tensors> before = newest(stage);
-    if (keeps_weights(job_.program)) past_[s][newest_[s]] = before;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      model_.weights[cut_.layers[s][i]].values = std::move(values[i]);
-    }
-    if (job_.program.correction == moving_average) note_step(stage, before, number - newest_[s]);
-    newest_[s] = number;
-  };
   if (!job_.program.weights_transfer) {
     SharedWeights& shared = *exchange_.weights[s];
     const std::lock_guard lock(shared.mutex);
-    if (shared.version == newest_[s]) return;
-    std::vector<Tensors> values = shared.values;
-    for (Tensors& layer : values) {
-      for (Tensor& value : layer) value = for_use_here(value);
+    for (auto one = shared.versions.upper_bound(newest_[s]); one != shared.versions.end(); ++one) {
+      StageVersion version = one->second;
+      for (auto* const tensors : {&version.values, &version.memory}) {
+        for (Tensors& layer : *tensors) {
+          for (Tensor& tensor : layer) tensor = for_use_here(tensor);
+        }
+      }
+      take_in(stage, std::move(version), one->first);
     }
-    put(std::move(values), shared.version);
     return;
   }
   for (const int w : job_.graph.receives[static_cast<std::size_t>(Cargo::weights)][s]) {
     if (wire(job_.graph, Cargo::weights, w).to != device_) continue;
-    const auto all = static_cast<std::uint32_t>(updates(job_.program, stage));
-    while (newest_[s] < all && mail_.arrived(w, newest_[s])) {
-      const Tensors flat = take(Cargo::weights, w, newest_[s]);
-      std::vector<Tensors> values;
+    const auto all = base_[s] + static_cast<std::uint32_t>(updates(job_.program, stage));
+    while (newest_[s] < all && mail_.arrived(w, newest_[s] - base_[s])) {
+      const Tensors flat = take(Cargo::weights, w, newest_[s] - base_[s]);
+      StageVersion version;
       std::size_t next = 0;
       for (const std::size_t layer : cut_.layers[s]) {
         const std::size_t count = model_.weights[layer].values.size();
-        values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
-                            flat.begin() + static_cast<std::ptrdiff_t>(next + count));
+        version.values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
+                                    flat.begin() + static_cast<std::ptrdiff_t>(next + count));
         next += count;
       }
-      put(std::move(values), newest_[s] + 1);
+      const std::vector<Tensors> before = newest(stage);
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        version.memory.push_back(
+            corrections_.remember(memory_[s][i], before[i], version.values[i]));
+      }
+      take_in(stage, std::move(version), newest_[s] + 1);
     }
   }
+}
+
+void StageTensors::take_in(int stage, StageVersion version, std::uint32_t number) {
+  const auto s = static_cast<std::size_t>(stage);
+  if (job_.course || keeps_weights(job_.program)) past_[s][newest_[s]] = newest_version(stage);
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    model_.weights[cut_.layers[s][i]].values = std::move(version.values[i]);
+  }
+  memory_[s] = std::move(version.memory);
+  newest_[s] = number;
 }
 
 void StageTensors::send_weights(int stage, std::uint32_t number) {
@@ -467,44 +482,54 @@ void StageTensors::send_weights(int stage, std::uint32_t number) {
   if (job_.program.weights_transfer || !job_.program.placement.stage[s].apart()) return;
   SharedWeights& shared = *exchange_.weights[s];
   const std::lock_guard lock(shared.mutex);
-  shared.version = newest_[s];
-  shared.values = values;
+  if (!job_.course) shared.versions.clear();
+  shared.versions[newest_[s]] = newest_version(stage);
+  if (job_.course) {
+    const std::vector<std::uint32_t>& oldest = job_.course->reads.stage[s].oldest;
+    const std::size_t next =
+        newest_[s] * std::size_t{1} * static_cast<std::size_t>(job_.course->reads.stage[s].group);
+    const std::uint32_t needed = next < oldest.size() ? oldest[next] : newest_[s];
+    shared.versions.erase(shared.versions.begin(),
+                          shared.versions.lower_bound(std::min(needed, newest_[s])));
+  }
 }
 
-// An older version, or the oldest that is still there.
-std::vector<Tensors> StageTensors::version(int stage, std::uint32_t wanted) const {
+// An older version, or the oldest that is still there; the newest where there is none.
+StageVersion StageTensors::version(int stage, std::uint32_t wanted) const {
   const auto& past = past_[static_cast<std::size_t>(stage)];
   const auto found = past.lower_bound(wanted);
-  return found == past.end() ? std::vector<Tensors>{} : found->second;
+  return found == past.end() ? newest_version(stage) : found->second;
 }
 
-// The weights of `flight`'s forward by the mean step of late, times the steps made since.
-std::vector<Tensors> StageTensors::rebuilt(int stage, const InFlight& flight) const {
-  const auto s = static_cast<std::size_t>(stage);
-  if (newest_[s] <= flight.version) return {};
-  const auto steps = static_cast<double>(newest_[s] - flight.version);
-  std::vector<Tensors> result = newest(stage);
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    for (std::size_t k = 0; k < result[i].size(); ++k) {
-      result[i][k] = at::sub(result[i][k], drift_[s][i][k], steps);
-    }
+// What a forward reads of a version: a prediction of what it will be, where that is wanted.
+std::vector<Tensors> StageTensors::predicted(int stage, const StageVersion& version) const {
+  const int delay = job_.staleness.empty() ? 0 : job_.staleness[static_cast<std::size_t>(stage)];
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    result.push_back(corrections_.for_forward(version.values[i], version.memory[i], delay));
   }
   return result;
 }
 
-// The newest weights are `steps` updates past `before`.
-void StageTensors::note_step(int stage, const std::vector<Tensors>& before, std::uint32_t steps) {
-  const std::vector<Tensors> after = newest(stage);
-  std::vector<Tensors>& mean = drift_[static_cast<std::size_t>(stage)];
-  const bool first = mean.empty();
-  mean.resize(after.size());
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    mean[i].resize(after[i].size());
-    for (std::size_t k = 0; k < after[i].size(); ++k) {
-      const Tensor step = (after[i][k] - before[i][k]) / static_cast<double>(steps);
-      mean[i][k] = first ? step : mean[i][k].mul_(drift_memory).add_(step, 1 - drift_memory);
-    }
+// What a backward reads of a version, so many updates behind its forward's.
+std::vector<Tensors> StageTensors::rebuilt(const StageVersion& version,
+                                           std::uint32_t updates) const {
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    result.push_back(
+        corrections_.for_backward(version.values[i], version.memory[i], static_cast<int>(updates)));
   }
+  return result;
+}
+
+// What is remembered beside the newest weights, which were `before`.
+std::vector<Tensors> StageTensors::remembered(int stage, const std::vector<Tensors>& before) const {
+  const std::vector<Tensors> after = newest(stage);
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    result.push_back(corrections_.remember(memory_of(stage)[i], before[i], after[i]));
+  }
+  return result;
 }
 
 void StageTensors::swap_sums(int stage, std::vector<Tensors>& sums) {
@@ -576,7 +601,7 @@ std::vector<Tensors> StageTensors::reduced(Op op) {
       }
     }
   }
-  if (!updates_each_step(job_.program) && count > 1) {  // each micro-batch is a mini-batch
+  if (!updates_by_step(job_.program.weights) && count > 1) {  // each micro-batch is a mini-batch
     for (Tensors& layer : sum) {
       for (Tensor& gradient : layer) gradient.div_(count);
     }
@@ -588,34 +613,37 @@ std::vector<Tensors> StageTensors::reduced(Op op) {
 std::uint32_t StageTensors::update(Op op) {
   const auto s = static_cast<std::size_t>(op.stage);
   const auto& layers = cut_.layers[s];
-  const bool corrected = job_.program.correction == moving_average;
   std::vector<Tensors> sum = reduced(op);
   const std::vector<Tensors> before = newest(op.stage);
   const bool apart = job_.program.placement.stage[s].apart();
   const WeightRule rule = job_.program.weights;
-  if (rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
+  if (job_.course || rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
       (apart && keeps_weights(job_.program))) {
-    past_[s][newest_[s]] = before;
+    past_[s][newest_[s]] = {before, memory_[s]};
   }
   // Whoever still reads this version keeps it; the next one is then made beside it.
   std::atomic_thread_fence(std::memory_order_acquire);
   swap_sums(op.stage, sum);
+  const OptimizerStep step = step_of_update(op.stage);
   for (const std::size_t layer : layers) {
     const Tensors& values = model_.weights[layer].values;
-    const bool is_read =
-        corrected || std::any_of(values.begin(), values.end(), [](const Tensor& v) {
-          return v.use_count() > 2;  // `before` has one
-        });
-    stageline::update(model_, layer, job_.training.rate,
-                      is_read ? NewWeights::beside : NewWeights::in_place);
+    const bool is_read = job_.course || corrections_.remembers() ||
+                         std::any_of(values.begin(), values.end(), [](const Tensor& v) {
+                           return v.use_count() > 2;  // `before` has one
+                         });
+    stageline::update(model_, layer, step, is_read ? NewWeights::beside : NewWeights::in_place);
     zero_gradients(model_.weights[layer]);
   }
   swap_sums(op.stage, sum);
-  if (corrected) note_step(op.stage, before, 1);
+  memory_[s] = remembered(op.stage, before);
   if (spare_[s].empty()) spare_[s].push_back(std::move(sum));
   summed_[s].erase(op.microbatch);
   ++newest_[s];
   send_weights(op.stage, op.microbatch);
+  if (job_.course) {
+    show_weights(op.stage);
+    drop_old_versions(op.stage);
+  }
   return newest_[s];
 }
 
@@ -625,14 +653,20 @@ void StageTensors::forward(Op op) {
   const auto s = static_cast<std::size_t>(op.stage);
   const Program& program = job_.program;
   InFlight& flight = in_flight(op.stage, op.microbatch);
-  if (!data_.empty()) {
+  if (job_.course && (holds_.front() || holds_.back())) {
+    if (s == 0 || s + 1 == holds_.size()) {
+      job_.course->data.fill(microbatch_of(op), model_, flight.tensors);
+    }
+  } else if (!data_.empty()) {
     const MicroBatch& data = data_[op.microbatch % data_.size()];
     flight.tensors.input = job_.separate && s == 0 ? data.input.clone() : data.input;
     flight.tensors.target = data.target;
   }
   receive_inputs(op, flight);
   flight.version = newest_[s];
-  if (program.weights == WeightRule::vertical_sync) {
+  if (const std::optional<std::uint32_t> told = version_told(op)) {
+    flight.version = *told;
+  } else if (program.weights == WeightRule::vertical_sync) {
     const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
     if (s == 0) {
       exchange_.entered[op.microbatch] = newest_[s] * group;
@@ -644,9 +678,10 @@ void StageTensors::forward(Op op) {
     flight.version = std::min(newest_[s], delayed_version(program, op));
     past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
   }
-  std::vector<Tensors> old;
-  if (flight.version != newest_[s]) old = version(op.stage, flight.version);
-  if (keeps_weights(program)) flight.weights = old.empty() ? newest(op.stage) : old;
+  std::vector<Tensors> read;  // empty: the newest, as they are
+  if (flight.version != newest_[s]) read = version(op.stage, flight.version).values;
+  if (corrections_.predicts()) read = predicted(op.stage, version_at(op.stage, flight.version));
+  if (keeps_weights(program)) flight.weights = read.empty() ? newest(op.stage) : read;
   if (recomputed_[s][op.microbatch]) {
     for (const int edge : job_.graph.in[op.stage]) {
       for (const std::size_t layer : cut_.crossing[static_cast<std::size_t>(edge)]) {
@@ -656,19 +691,21 @@ void StageTensors::forward(Op op) {
     if (s == 0) flight.inputs.push_back(flight.tensors.input);
   }
   {
-    const Reading reading(*this, op.stage, std::move(old));
+    const Reading reading(*this, op.stage, std::move(read));
     for (const std::size_t layer : cut_.layers[s]) {
       stageline::forward(model_, layer, flight.tensors);
     }
   }
   send_outputs(op, flight);
   if (holds_.back() && s + 1 == holds_.size()) {
-    exchange_.losses[op.microbatch] = flight.tensors.outputs.back();
+    const Tensor& loss = exchange_.losses[op.microbatch] = flight.tensors.outputs.back();
+    if (job_.course) job_.course->lost(microbatch_of(op), loss.item<double>());
   }
   for (Tensor& output : flight.tensors.outputs) output.reset();
   if (recomputed_[s][op.microbatch]) {
     for (auto& layer : flight.tensors.stash) layer.clear();
   }
+  if (job_.course && !gathers_at_update()) show_statistics(op);
 }
 
 void StageTensors::recompute(Op op) {
@@ -681,6 +718,7 @@ void StageTensors::recompute(Op op) {
   }
   flight.inputs.clear();
   const Reading reading(*this, op.stage, flight.weights);
+  flight.tensors.purpose = Purpose::again;
   for (const std::size_t layer : cut_.layers[op.stage]) {
     stageline::forward(model_, layer, flight.tensors);
   }
@@ -688,14 +726,21 @@ void StageTensors::recompute(Op op) {
 }
 
 // Empty: the newest. Where the forward was elsewhere, its version has come here before.
-std::vector<Tensors> StageTensors::weights_for_backward(int stage, const InFlight& flight) {
-  const auto s = static_cast<std::size_t>(stage);
-  if (job_.program.correction == moving_average) return rebuilt(stage, flight);
-  if (!keeps_weights(job_.program)) return {};
-  if (!flight.weights.empty()) return flight.weights;
-  if (flight.version == newest_[s]) return {};
-  past_[s].erase(past_[s].begin(), past_[s].lower_bound(flight.version));
-  return version(stage, flight.version);
+std::vector<Tensors> StageTensors::weights_for_backward(Op op, const InFlight& flight) {
+  const auto s = static_cast<std::size_t>(op.stage);
+  const bool keeps = keeps_weights(job_.program);
+  if (keeps && !flight.weights.empty()) return flight.weights;
+  const std::uint32_t reads = keeps ? flight.version : version_told(op).value_or(newest_[s]);
+  if (corrections_.rebuilds()) {
+    if (reads > flight.version) {
+      return rebuilt(version_at(op.stage, reads), reads - flight.version);
+    }
+  } else if (keeps && corrections_.predicts()) {
+    return predicted(op.stage, version_at(op.stage, reads));
+  }
+  if (reads == newest_[s]) return {};
+  if (!job_.course) past_[s].erase(past_[s].begin(), past_[s].lower_bound(reads));
+  return version(op.stage, reads).values;
 }
 
 std::uint32_t StageTensors::update_of(Op op) const {
@@ -708,7 +753,7 @@ void StageTensors::input_grad(Op op) {
   receive_stash(op, flight);
   receive_gradient(op, flight);
   if (!std::exchange(flight.input_grad_done, true)) {
-    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    const Reading reading(*this, op.stage, weights_for_backward(op, flight));
     // Norms add to their weights' gradients here; where W does that itself, it is dropped.
     const bool counts = has_role(op.stage, OpKind::weight_grad) && !flight.weight_grad_done;
     std::vector<Tensors> dropped(layers_of(op.stage));
@@ -739,7 +784,7 @@ void StageTensors::weight_grad(Op op) {
     // I is elsewhere, or still to come: the gradients inside the stage are made here, too.
     receive_stash(op, flight);
     receive_gradient(op, flight);
-    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    const Reading reading(*this, op.stage, weights_for_backward(op, flight));
     swap_sums(op.stage, to);
     MicroBatch once = flight.tensors;
     for (std::size_t i = layers.size(); i-- > 0;) stageline::backward(model_, layers[i], once);
@@ -754,7 +799,7 @@ void StageTensors::backward(Op op) {
   receive_stash(op, flight);
   receive_gradient(op, flight);
   {
-    const Reading reading(*this, op.stage, weights_for_backward(op.stage, flight));
+    const Reading reading(*this, op.stage, weights_for_backward(op, flight));
     std::vector<Tensors>& to = sums(op.stage, update_of(op));
     swap_sums(op.stage, to);
     const auto& layers = cut_.layers[op.stage];

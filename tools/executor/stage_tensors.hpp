@@ -16,9 +16,12 @@
 
 #include "sim/program.hpp"
 #include "sim/rules.hpp"
+#include "tools/executor/corrections/correction.hpp"
 #include "tools/executor/cut.hpp"
 #include "tools/executor/exchange.hpp"
 #include "tools/executor/tensor_model.hpp"
+#include "tools/executor/train/course.hpp"
+#include "tools/executor/train/recipe.hpp"
 
 namespace stageline {
 
@@ -28,7 +31,7 @@ struct Training {
   int batch = 1;  // samples in a micro-batch
   Optimizer optimizer = Optimizer::momentum;
   at::ScalarType dtype = at::kFloat;
-  double rate = 0.01;      // learning rate
+  Recipe recipe{};
   std::uint64_t seed = 1;  // of weights; micro-batch m is drawn from seed + 1 + m
   int distinct = 8;        // micro-batches drawn; later ones repeat them
 };
@@ -39,7 +42,11 @@ struct Job {
   StageGraph graph;
   Partition partition;
   Training training;
-  bool separate = false;  // what is received is copied, as from another device's memory
+  bool separate = false;         // what is received is copied, as from another device's memory
+  std::vector<int> staleness{};  // by stage, in updates, of the steady state: for corrections
+  /// A training, which the program is a part of: it begins at the course's start, and every pass
+  /// reads the version that the course says. Null: a run for its times; passes read what is there.
+  std::shared_ptr<const Course> course = nullptr;
 };
 
 /// A micro-batch in a stage on this device, from its first op here to its last.
@@ -75,6 +82,8 @@ class StageTensors {
     std::function<bool(int wire, std::uint32_t number)> arrived;
     /// With Job::separate: these bytes have been copied out of a message.
     std::function<void(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+    /// Lets messages go on, for who must wait for one; throws Stopped when the run is to end.
+    std::function<void()> pause;
   };
   StageTensors(const Job& job, int device, at::Device where, Exchange& exchange, Mail mail);
 
@@ -119,11 +128,35 @@ class StageTensors {
   // Puts the weights that the op reads into the model while it lives.
   class Reading;
   void take_in_weights(int stage);
+  void take_in(int stage, StageVersion version, std::uint32_t number);
   std::vector<Tensors> newest(int stage) const;
-  void note_step(int stage, const std::vector<Tensors>& before, std::uint32_t steps);
-  std::vector<Tensors> rebuilt(int stage, const InFlight& flight) const;
-  std::vector<Tensors> version(int stage, std::uint32_t wanted) const;
-  std::vector<Tensors> weights_for_backward(int stage, const InFlight& flight);
+  StageVersion newest_version(int stage) const { return {newest(stage), memory_of(stage)}; }
+  const std::vector<Tensors>& memory_of(int stage) const {
+    return memory_[static_cast<std::size_t>(stage)];
+  }
+  std::vector<Tensors> remembered(int stage, const std::vector<Tensors>& before) const;
+  std::vector<Tensors> predicted(int stage, const StageVersion& version) const;
+  std::vector<Tensors> rebuilt(const StageVersion& version, std::uint32_t updates) const;
+  StageVersion version(int stage, std::uint32_t wanted) const;
+  StageVersion version_at(int stage, std::uint32_t wanted) const {
+    return wanted == newest_[static_cast<std::size_t>(stage)] ? newest_version(stage)
+                                                              : version(stage, wanted);
+  }
+  std::vector<Tensors> weights_for_backward(Op op, const InFlight& flight);
+
+  // Of a training.
+  std::uint32_t microbatch_of(Op op) const { return first_microbatch_ + op.microbatch; }
+  std::optional<std::uint32_t> version_told(Op op) const;
+  void set_up_course();
+  void begin_at(std::size_t stage, const StageState& start);
+  void await_version(Op op);
+  void drop_old_versions(int stage);
+  void show_statistics(Op op);
+  void show_weights(int stage);
+  OptimizerStep step_of_update(int stage) const;
+  int replica_of(int stage) const;  // -1: its F is elsewhere
+  /// Whether a step's forwards are all done when its update comes, in whatever order.
+  bool gathers_at_update() const { return job_.program.weights == WeightRule::flush; }
 
   // Puts the sums that the op adds to into the model, and takes them out again.
   std::vector<Tensors>& sums(int stage, std::uint32_t update);
@@ -147,15 +180,25 @@ class StageTensors {
   TensorModel model_;
   Cut cut_;
   std::vector<MicroBatch> data_;
-  std::vector<std::vector<std::unique_ptr<InFlight>>> in_flight_;    // stages × micro-batches
-  std::vector<std::vector<std::uint8_t>> ops_left_;                  // the same, at the start
-  std::vector<std::vector<bool>> recomputed_;                        // the same
-  std::vector<std::uint32_t> newest_;                                // by stage
-  std::vector<std::map<std::uint32_t, std::vector<Tensors>>> past_;  // by stage and version
+  std::vector<std::vector<std::unique_ptr<InFlight>>> in_flight_;  // stages × micro-batches
+  std::vector<std::vector<std::uint8_t>> ops_left_;                // the same, at the start
+  std::vector<std::vector<bool>> recomputed_;                      // the same
+  std::vector<std::uint32_t> newest_;                              // by stage
+  Corrections corrections_;
+  std::uint32_t first_microbatch_ = 0;                       // of the program, in its course
+  std::vector<std::uint32_t> base_;                          // by stage: newest_ at the start
+  std::vector<std::map<std::uint32_t, StageVersion>> past_;  // by stage and version
+  std::vector<std::vector<Tensors>> memory_;                 // by stage: beside the newest
+  std::vector<std::vector<std::uint32_t>> oldest_read_;      // by stage: of passes from here on
+  std::vector<std::size_t> passes_done_;                     // by stage
   std::vector<std::map<std::uint32_t, std::vector<Tensors>>> sums_;  // by stage and update
   std::vector<std::map<std::uint32_t, int>> summed_;                 // micro-batches in them
   std::vector<std::vector<std::vector<Tensors>>> spare_;  // by stage: sums of 0, to be used again
-  std::vector<std::vector<Tensors>> drift_;  // by stage: mean step of the weights, if corrected
 };
+
+/// The numbers of the optimizer's step with this number, from 0, on a stage whose forwards read so
+/// many updates behind.
+OptimizerStep step_of_update(const Recipe& recipe, const Corrections& corrections,
+                             std::int64_t step, int delay);
 
 }  // namespace stageline

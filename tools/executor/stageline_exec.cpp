@@ -21,6 +21,7 @@
 #include "tools/executor/peers.hpp"
 #include "tools/executor/process.hpp"
 #include "tools/executor/torch_runtime.hpp"
+#include "tools/executor/traced_model.hpp"
 #include "tools/files.hpp"
 #include "tools/outcome_json.hpp"
 #include "tools/report/chrome_trace.hpp"
@@ -72,26 +73,6 @@ void add_flags(CLI::App& app, ExecFlags& flags) {
       "--link 200MB/s,500us\n"
       "The trace says where to cut and what to expect; --link is imitated. Exit code 0: done. 2: "
       "bad input. 130: interrupted, nothing written.");
-}
-
-ModelShape shape_of(const ExecFlags& flags, const Model& trace) {
-  ModelShape shape;
-  try {
-    shape = parse_shape(flags.model.empty() ? trace.name : flags.model);
-  } catch (const UsageError& error) {
-    if (!flags.model.empty()) throw;
-    throw UsageError(fmt::format(
-        "the trace is of \"{}\", which is no built-in model; say with --model which one to run "
-        "({})",
-        trace.name, error.what()));
-  }
-  if (shape.layers.size() != trace.layers.size()) {
-    throw UsageError(
-        fmt::format("{} has {} layers, but the trace of {} has {}; say with --model which model "
-                    "the trace is of, with its options",
-                    shape.name, shape.layers.size(), trace.name, trace.layers.size()));
-  }
-  return shape;
 }
 
 std::string signed_share(double share) { return fmt::format("{:+.1f} %", share * 100); }
@@ -225,7 +206,7 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
   Outcome predicted = study(asked);
   if (peers) predicted.program = add_transfers(std::move(predicted.program));
-  const ModelShape shape = shape_of(flags, setting.model);
+  const ModelShape shape = traced_model(flags.model, common.trace, setting.model).shape;
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
   }
@@ -235,7 +216,7 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   job.training.optimizer =
       optimizer_called(flags.optimizer.empty() ? shape.usual_optimizer : flags.optimizer);
   job.training.dtype = flags.dtype == "fp64" ? at::kDouble : at::kFloat;
-  job.training.rate = flags.rate;
+  job.training.recipe.rate = flags.rate;
   job.training.seed = flags.seed;
 
   set_threads(1);

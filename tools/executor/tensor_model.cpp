@@ -80,7 +80,8 @@ void run_forward(const TensorModel& model, std::size_t layer, MicroBatch& batch,
                  std::vector<OpStash>& stash) {
   const TensorLayer& plan = model.layers[layer];
   Tensor x = made_by(plan.input, batch);
-  Surroundings around{plan.skip < 0 ? x : made_by(plan.skip, batch), batch.target, {}};
+  Surroundings around{
+      plan.skip < 0 ? x : made_by(plan.skip, batch), batch.target, {}, batch.purpose};
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     x = plan.ops[i].passes->forward(plan.ops[i], weights_of(model, layer, i, nullptr), std::move(x),
                                     stash[i], around);
@@ -252,28 +253,35 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   run_down(model, layer, batch, true);
 }
 
-void update(TensorModel& model, std::size_t layer, double rate, NewWeights put) {
+void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, NewWeights put) {
   const c10::NoGradGuard plain;
   LayerWeights& weights = model.weights[layer];
   ++weights.updates;
-  // weight + factor × step
-  const auto go = [&](Tensor& weight, const Tensor& step, double factor) {
+  // weight + factor × way
+  const auto go = [&](Tensor& weight, const Tensor& way, double factor) {
     if (put == NewWeights::in_place) {
-      weight.add_(step, factor);
+      weight.add_(way, factor);
     } else {
-      weight = weight.add(step, factor);
+      weight = weight.add(way, factor);
     }
   };
   for (std::size_t i = 0; i < weights.values.size(); ++i) {
     Tensor& weight = weights.values[i];
-    const Tensor& gradient = weights.gradients[i];
+    Tensor gradient = weights.gradients[i];
+    if (step.weight_decay != 0) gradient = gradient.add(weight, step.weight_decay);
     switch (model.optimizer) {
       case Optimizer::sgd:
-        go(weight, gradient, -rate);
+        go(weight, gradient, -step.rate);
         break;
-      case Optimizer::momentum:
-        go(weight, weights.state[i].mul_(0.9).add_(gradient), -rate);
+      case Optimizer::momentum: {
+        Tensor& velocity = weights.state[i].mul_(step.momentum).add_(gradient);
+        const bool plain_way = step.velocity_share == 1 && step.gradient_share == 0;
+        go(weight,
+           plain_way ? velocity
+                     : velocity.mul(step.velocity_share).add_(gradient, step.gradient_share),
+           -step.rate);
         break;
+      }
       case Optimizer::adam: {
         constexpr double beta1 = 0.9;
         constexpr double beta2 = 0.999;
@@ -286,9 +294,9 @@ void update(TensorModel& model, std::size_t layer, double rate, NewWeights put) 
         const double correction2 = 1 - std::pow(beta2, weights.updates);
         const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
         if (put == NewWeights::in_place) {
-          weight.addcdiv_(mean, scale, -rate / correction1);
+          weight.addcdiv_(mean, scale, -step.rate / correction1);
         } else {
-          weight = weight.addcdiv(mean, scale, -rate / correction1);
+          weight = weight.addcdiv(mean, scale, -step.rate / correction1);
         }
         break;
       }

@@ -48,6 +48,7 @@ struct MicroBatch {
   std::vector<at::Tensor> gradients;        // at the outputs, until the layer's I (or B) has run
   std::vector<std::vector<OpStash>> stash;  // by layer and op
   double loss_weight = 1;                   // of its loss in what is differentiated
+  Purpose purpose = Purpose::training;      // of the forward passes to come
 };
 
 /// Random weights (He et al. 2015 for products) from the seed; equal for equal seed and options.
@@ -74,8 +75,19 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
 /// those that somebody still reads.
 enum class NewWeights : std::uint8_t { in_place, beside };
 
-/// The optimizer's step on one layer, in PyTorch's formulas. The learning rate is `rate`.
-void update(TensorModel& model, std::size_t layer, double rate,
+/// The numbers of one optimizer step, named as in PyTorch. Adam's betas are 0.9 and 0.999.
+struct OptimizerStep {
+  double rate = 0.01;       // learning rate
+  double momentum = 0.9;    // of Optimizer::momentum
+  double weight_decay = 0;  // L2: this share of the weights is added to their gradients
+  /// Optimizer::momentum goes by velocity_share × velocity + gradient_share × gradient: 1 and 0,
+  /// unless a correction wants it otherwise (corrections/spike_compensation.cpp).
+  double velocity_share = 1;
+  double gradient_share = 0;
+};
+
+/// The optimizer's step on one layer, in PyTorch's formulas. Leaves the gradients as they are.
+void update(TensorModel& model, std::size_t layer, const OptimizerStep& step,
             NewWeights put = NewWeights::in_place);
 
 /// Sets gradients to zero, or makes them.

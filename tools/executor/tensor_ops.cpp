@@ -19,9 +19,12 @@ Sizes norm_weights(const TensorOp& op) { return {{op.build.in}, {op.build.in}}; 
 
 // By the entry that picks cuDNN where it is better, as at::batch_norm does.
 Tensor batch_norm_forward(const TensorOp& op, const OpWeights& w, Tensor x, OpStash& stash,
-                          Surroundings&) {
-  auto [y, mean, deviation, reserve, chosen] = at::_batch_norm_impl_index(
-      x, w.values[0], w.values[1], op.buffers[0], op.buffers[1], true, momentum, epsilon, true);
+                          Surroundings& around) {
+  const bool taken_in = around.purpose == Purpose::again;
+  auto [y, mean, deviation, reserve, chosen] =
+      at::_batch_norm_impl_index(x, w.values[0], w.values[1], taken_in ? Tensor() : op.buffers[0],
+                                 taken_in ? Tensor() : op.buffers[1],
+                                 around.purpose != Purpose::judging, momentum, epsilon, true);
   stash.kept = {{x, false}, {mean, false}, {deviation, false}, {reserve, false}};
   stash.size = {chosen};
   return y;
@@ -236,6 +239,8 @@ std::vector<TensorOp> tensor_ops(const LayerShape& layer, const at::TensorOption
   }
   return ops;
 }
+
+bool keeps_statistics(const TensorOp& op) { return op.passes == &batch_norm_passes; }
 
 void accumulate(Tensor& gradient, Tensor fresh) {
   if (gradient.defined()) {

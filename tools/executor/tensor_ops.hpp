@@ -27,11 +27,19 @@ struct OpStash {
   std::vector<int64_t> size;  // of the op's input, where I needs it
 };
 
+/// What a forward pass is for, which a batch norm wants to know.
+enum class Purpose : std::uint8_t {
+  training,  // by the micro-batch's own statistics, which the running ones take in
+  again,     // the same a second time (recomputation): the running ones have it already
+  judging,   // by the running statistics: each sample for itself
+};
+
 /// The outside of a layer that some ops see.
 struct Surroundings {
   at::Tensor skip;           // F: what `add` adds
   at::Tensor target;         // F: what `loss` compares with
   at::Tensor skip_gradient;  // I: what `add` sends back
+  Purpose purpose = Purpose::training;
 };
 
 /// Weights and gradients of one op: views into its layer's, in the same order.
@@ -69,6 +77,9 @@ struct TensorOp {
 /// The ops of a layer in order. The products and the softmax of an attention become one op. Buffers
 /// are made on `like`'s device and of its type.
 std::vector<TensorOp> tensor_ops(const LayerShape& layer, const at::TensorOptions& like);
+
+/// Whether its buffers are running statistics, which forward passes change.
+bool keeps_statistics(const TensorOp& op);
 
 /// Adds `fresh` to the gradient, as autograd accumulates: the first is taken over as it is.
 void accumulate(at::Tensor& gradient, at::Tensor fresh);

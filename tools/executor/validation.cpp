@@ -151,8 +151,9 @@ class Validation {
       // From here on with the same cut, whatever the whole profile says in the end.
       if (spec.scheduler->assign == nullptr) measured.partition = ranges(outcome.plan.partition);
       Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
-      job.training = {
-          subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype), 0, 1, 4};
+      job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
+      job.training.recipe.rate = 0;
+      job.training.distinct = 4;
       say(name_of(measured) + ": its tensors");
       running_.push_back({&subject,
                           evidence_.cases.size(),

@@ -1,0 +1,32 @@
+// The micro-batches of a training as tensors.
+//
+// Includes ATen: for the files of this folder and its neighbours only.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/datasets/dataset.hpp"
+#include "tools/executor/tensor_model.hpp"
+
+namespace stageline {
+
+/// Which images come when; `source` outlives it.
+struct Batches {
+  const DataSource* source = nullptr;
+  int batch = 1;           // images in a micro-batch
+  std::uint64_t seed = 1;  // of their order and variation
+  Augmentation augmentation;
+
+  /// The images and classes of the training set's micro-batch with this number, from 0: the same
+  /// ones whoever asks, and when. `options`: number format and device.
+  void fill(std::uint32_t number, const TensorModel& model, MicroBatch& batch) const;
+};
+
+/// Throws UsageError when the model does not take such images, or has other classes than these.
+void check_fits(const ModelShape& shape, const DataSource& source);
+
+/// Images `from` to `to` of the test set, as they are.
+void fill_test(const DataSource& source, std::size_t from, std::size_t to, const TensorModel& model,
+               MicroBatch& batch);
+
+}  // namespace stageline

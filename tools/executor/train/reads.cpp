@@ -1,0 +1,136 @@
+#include "tools/executor/train/reads.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+void note_oldest(StageReads& stage) {
+  const std::size_t total = stage.forward.size();
+  stage.oldest.resize(total);
+  for (std::size_t m = total; m-- > 0;) {
+    std::uint32_t least = std::min(stage.forward[m], stage.weight_grad[m]);
+    for (const auto& part : stage.input_grad) least = std::min(least, part[m]);
+    stage.oldest[m] = m + 1 == total ? least : std::min(least, stage.oldest[m + 1]);
+  }
+}
+
+// The most updates that a forward is behind its own, over the second half: the warm-up is over.
+int steady_delay(const StageReads& stage) {
+  int most = 0;
+  for (std::size_t m = stage.forward.size() / 2; m < stage.forward.size(); ++m) {
+    const auto own = static_cast<int>(m) / stage.group;
+    most = std::max(most, own - static_cast<int>(stage.forward[m]));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::uint32_t Reads::version_after(std::size_t s, std::int64_t steps) const {
+  return static_cast<std::uint32_t>(steps * microbatches / stage[s].group);
+}
+
+std::int64_t Reads::round() const {
+  std::int64_t all = microbatches;
+  for (const StageReads& one : stage) {
+    all = std::lcm(std::lcm(all, std::int64_t{one.group}), std::int64_t{one.replicas});
+  }
+  return all / microbatches;
+}
+
+Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
+  Reads table;
+  table.by_step = updates_by_step(program.weights);
+  table.microbatches = table.by_step ? program.microbatches : 1;
+  const std::size_t total = program.total_microbatches();
+  for (int s = 0; s < program.stages(); ++s) {
+    const StagePlace& place = program.placement.stage[static_cast<std::size_t>(s)];
+    StageReads& stage = table.stage.emplace_back();
+    stage.group = microbatches_per_update(program, s);
+    stage.replicas = static_cast<int>(place.replicas.size());
+    stage.forward.resize(total);
+    stage.weight_grad.resize(total);
+    stage.own_way.resize(total);
+  }
+  std::pair<int, int> at{-1, -1};  // stage and device: reads stand together by both
+  std::vector<bool> descended;     // whether I has been there, by micro-batch
+  for (const VersionRead& read : reads) {
+    StageReads& stage = table.stage[read.op.stage];
+    const std::uint32_t m = read.op.microbatch;
+    if (std::exchange(at, {read.op.stage, read.device}) !=
+        std::pair{int{read.op.stage}, read.device}) {
+      descended.assign(total, false);
+    }
+    const auto note_input_grad = [&](std::size_t part) {
+      if (stage.input_grad.size() <= part) {
+        stage.input_grad.resize(part + 1, std::vector<std::uint32_t>(total));
+        stage.on_weight_device.resize(part + 1);
+      }
+      stage.input_grad[part][m] = read.version;
+    };
+    switch (read.op.kind) {
+      case OpKind::forward:
+        stage.forward[m] = read.version;
+        break;
+      case OpKind::backward:
+        stage.fused = true;
+        note_input_grad(0);
+        stage.on_weight_device[0] = true;
+        stage.weight_grad[m] = read.version;
+        break;
+      case OpKind::input_grad: {
+        note_input_grad(read.op.part);
+        const StagePlace& place = program.placement.stage[read.op.stage];
+        stage.on_weight_device[read.op.part] =
+            place.weight_grad.empty() ? std::find(place.replicas.begin(), place.replicas.end(),
+                                                  read.device) != place.replicas.end()
+                                      : place.weight_grad[0] == read.device;
+        descended[m] = true;
+        break;
+      }
+      case OpKind::weight_grad:
+        stage.weight_grad[m] = read.version;
+        stage.own_way[m] = !descended[m];
+        break;
+      case OpKind::recompute:
+      case OpKind::update:
+      case OpKind::reduce_grad:
+      case OpKind::send_forward:
+      case OpKind::receive_forward:
+      case OpKind::send_backward:
+      case OpKind::receive_backward:
+      case OpKind::offload:
+      case OpKind::prefetch:
+      case OpKind::send_stash:
+      case OpKind::receive_stash:
+      case OpKind::send_weights:
+      case OpKind::receive_weights:
+        break;
+    }
+  }
+  for (StageReads& stage : table.stage) {
+    note_oldest(stage);
+    stage.delay = steady_delay(stage);
+  }
+  return table;
+}
+
+Reads plain_reads(int stages, int microbatches, std::int64_t steps) {
+  StageReads stage;
+  stage.group = microbatches;
+  stage.fused = true;
+  stage.on_weight_device = {true};
+  stage.own_way.resize(static_cast<std::size_t>(steps * microbatches));
+  for (std::int64_t m = 0; m < steps * microbatches; ++m) {
+    stage.forward.push_back(static_cast<std::uint32_t>(m / microbatches));
+  }
+  stage.weight_grad = stage.oldest = stage.forward;
+  stage.input_grad = {stage.forward};
+  return {microbatches, microbatches > 1,
+          std::vector<StageReads>(static_cast<std::size_t>(stages), stage)};
+}
+
+}  // namespace stageline

@@ -1,0 +1,411 @@
+#include "tools/executor/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/passes.hpp"
+#include "tools/executor/execute.hpp"
+#include "tools/executor/train/checkpoint.hpp"
+#include "tools/executor/train/delayed.hpp"
+#include "tools/executor/train/judge.hpp"
+#include "tools/training/times.hpp"
+
+namespace stageline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One stretch of the training: its stages, its table, where it ends.
+struct Phase {
+  Partition partition;
+  Placement placement;
+  WeightRule weights = WeightRule::flush;
+  std::string correction = "none";
+  Reads reads;
+  std::int64_t end = 0;  // step
+  std::vector<StageVersions> versions;
+};
+
+std::string joined_text(const std::string& a, const std::string& b) {
+  if (a == "none") return b;
+  return b == "none" ? a : a + "+" + b;
+}
+
+// The program's correction, and those asked for beside it.
+Program corrected(Program program, const std::vector<const Correction*>& some) {
+  program.correction = joined_text(program.correction, correction_text(some));
+  const Corrections all(parse_corrections(program.correction));
+  const bool by_version =
+      program.weights == WeightRule::vertical_sync || program.weights == WeightRule::double_buffer;
+  if (all.predicts() && by_version) {
+    throw UsageError(fmt::format(
+        "correction {} predicts from the newest weights, but with weights: {} forwards read older "
+        "ones; take --weights latest or stash",
+        program.correction, name(program.weights)));
+  }
+  return program;
+}
+
+Phase pipelined_phase(const TrainingRequest& request) {
+  TrainingProgram training = training_program(request.asked, request.pipelined);
+  training.program = corrected(std::move(training.program), request.corrections);
+  Phase phase;
+  phase.partition = training.partition;
+  phase.placement = training.program.placement;
+  phase.weights = training.program.weights;
+  phase.correction = training.program.correction;
+  phase.reads = reads_of(training.program, versions_read(training.program, training.timeline));
+  phase.versions = versions_of(training.program, training.timeline);
+  phase.end = request.pipelined;
+  return phase;
+}
+
+Phase plain_phase(const TrainingRequest& request, const Phase* before, int microbatches) {
+  Phase phase;
+  const auto layers = request.shape.layers.size();
+  phase.partition =
+      before != nullptr ? before->partition : Partition{std::vector<int>(layers, 0), 1};
+  phase.reads = plain_reads(phase.partition.stages, microbatches, request.recipe.steps);
+  phase.placement.stage.assign(static_cast<std::size_t>(phase.partition.stages), {{0}, {}, {}, {}});
+  phase.end = request.recipe.steps;
+  phase.versions.resize(static_cast<std::size_t>(phase.partition.stages));
+  return phase;
+}
+
+// What all stages have when the pipeline has drained, for one device that goes on.
+TrainingState drained(TrainingState state) {
+  for (StageState& stage : state.stage) {
+    StageVersion newest = std::move(stage.versions.at(stage.newest));
+    stage.newest = static_cast<std::uint32_t>(state.step);
+    stage.versions.clear();
+    stage.versions[stage.newest] = std::move(newest);
+    stage.statistics.resize(1);  // the first replica's
+  }
+  return state;
+}
+
+class Trainer {
+ public:
+  Trainer(const TrainingRequest& request, const std::function<void(const TrainingProgress&)>& tell)
+      : request_(request), tell_(tell), began_(Clock::now()) {
+    check_fits(request.shape, *request.data);
+    check_sizes();
+    if (request.pipelined > 0) phases_.push_back(pipelined_phase(request));
+    const Phase* const before = phases_.empty() ? nullptr : &phases_.back();
+    microbatches_ = before != nullptr ? before->reads.microbatches : request.asked.microbatches;
+    check_rounds();
+    if (request.pipelined < request.recipe.steps) {
+      phases_.push_back(plain_phase(request, before, microbatches_));
+    }
+    ends_ = hybrid_step_ends(request.asked, request.recipe.steps, request.pipelined);
+    judge_ = std::make_unique<Judge>(request.shape, options(), *request.data);
+    fill_settings();
+    if (!request.checkpoint.empty()) take_up();
+  }
+
+  TrainingResult run(const std::atomic<bool>* stop) {
+    Partition partition = phases_.front().partition;
+    if (state_.step == 0) judge_start();
+    for (const Phase& phase : phases_) {
+      partition = phase.partition;
+      if (state_.step >= phase.end) continue;
+      const bool first = &phase == &phases_.front();
+      if (!first && state_.step == phases_.front().end) state_ = drained(std::move(state_));
+      run_phase(phase, stop);
+    }
+    TrainingResult result;
+    fill_log();
+    result.log = log_;
+    result.digest = digest(state_, partition);
+    result.partition = std::move(partition);
+    result.state = std::move(state_);
+    return result;
+  }
+
+ private:
+  at::TensorOptions options() const {
+    return at::TensorOptions(request_.dtype).device(request_.devices.front().where);
+  }
+
+  void check_sizes() const {
+    const auto images = request_.data->train.size();
+    if (static_cast<std::size_t>(request_.asked.model.batch) > images) {
+      throw UsageError(fmt::format("a micro-batch of {} images cannot be filled from the {} of {}",
+                                   request_.asked.model.batch, images, request_.data->name));
+    }
+    if (request_.pipelined > request_.recipe.steps) {
+      throw UsageError(fmt::format("--pipelined-steps {} of --steps {}: there are not so many",
+                                   request_.pipelined, request_.recipe.steps));
+    }
+  }
+
+  void check_rounds() {
+    if (phases_.empty()) return;
+    round_ = phases_.front().reads.round();
+    if (request_.pipelined % round_ == 0) return;
+    const std::int64_t below = request_.pipelined / round_ * round_;
+    throw UsageError(fmt::format(
+        "the replicas of this schedule take turns of {} steps, so the pipelined ones must be a "
+        "multiple of that: {} are not; take {} or {}",
+        round_, request_.pipelined, below, below + round_));
+  }
+
+  std::int64_t rounded(std::int64_t steps) const { return (steps + round_ - 1) / round_ * round_; }
+
+  // ---- what is the same in every run of this training
+
+  void fill_settings() {
+    TrainingSettings& s = log_.settings;
+    s.model = request_.model;
+    s.trace = request_.trace;
+    s.schedule = spelled(request_.asked.spec);
+    s.partition = request_.asked.partition;
+    s.weights = std::string(stageline::name(phases_.front().weights));
+    s.correction = phases_.front().correction;
+    s.devices = static_cast<int>(request_.asked.cluster.devices.size());
+    s.microbatches = microbatches_;
+    s.batch = request_.asked.model.batch;
+    s.data = request_.data->name;
+    if (request_.augmentation.shift) s.data += ",shift";
+    if (request_.augmentation.flip) s.data += ",flip";
+    s.optimizer = std::string(stageline::name(request_.optimizer));
+    s.recipe = print(request_.recipe);
+    s.number_format = request_.dtype == at::kDouble ? "fp64" : "fp32";
+    s.steps = request_.recipe.steps;
+    s.pipelined = request_.pipelined;
+    log_.seed = request_.seed;
+    log_.mode = std::string(stageline::name(request_.mode));
+    std::vector<std::int64_t> weights;
+    for (const LayerShape& layer : request_.shape.layers) weights.push_back(layer.weights);
+    const Phase& phase = phases_.front();
+    for (int stage = 0; stage < phase.partition.stages; ++stage) {
+      LoggedStage& one = log_.stages.emplace_back();
+      bool first = true;
+      for (std::size_t layer = 0; layer < weights.size(); ++layer) {
+        if (phase.partition.stage_of[layer] != stage) continue;
+        if (std::exchange(first, false)) one.first_layer = static_cast<int>(layer);
+        one.last_layer = static_cast<int>(layer);
+        one.weights += weights[layer];
+      }
+      one.staleness_mean = phase.versions[static_cast<std::size_t>(stage)].staleness_mean;
+      one.staleness_max = phase.reads.stage[static_cast<std::size_t>(stage)].delay;
+    }
+    // As text: a checkpoint goes on only where all of it is the same. (Not the mode: both give the
+    // same weights.)
+    nlohmann::json all = nlohmann::json::parse(to_json(log_)).at("settings");
+    all["seed"] = request_.seed;
+    all["cut"] = phases_.front().partition.stage_of;
+    all["evaluate_every"] = request_.evaluate_every;
+    settings_ = all.dump();
+  }
+
+  void take_up() {
+    if (!std::filesystem::exists(request_.checkpoint)) return;
+    if (!request_.resume) {
+      throw UsageError(fmt::format(
+          "there is a checkpoint {} already; give --resume to go on from it, or another file",
+          request_.checkpoint));
+    }
+    Checkpoint found = read_checkpoint(request_.checkpoint);
+    const auto mine = nlohmann::json::parse(settings_);
+    const auto its = nlohmann::json::parse(found.settings);
+    for (const auto& [key, value] : mine.items()) {
+      if (its.contains(key) && its[key] == value) continue;
+      throw UsageError(fmt::format("the checkpoint {} is of another training: its {} is {}, not {}",
+                                   request_.checkpoint, key,
+                                   its.value(key, nlohmann::json()).dump(), value.dump()));
+    }
+    state_ = std::move(found.state);
+    losses_ = std::move(found.losses);
+    log_.evaluations = std::move(found.evaluations);
+    for (Evaluation& one : log_.evaluations) one.end = end_of_step(one.step);
+    before_ = found.wall_seconds;
+    resumed_at_ = state_.step;
+  }
+
+  Time end_of_step(std::int64_t step) const {
+    return step == 0 ? Time{} : ends_[static_cast<std::size_t>(step - 1)];
+  }
+  double seconds() const {
+    return before_ + std::chrono::duration<double>(Clock::now() - began_).count();
+  }
+
+  // ---- on the way
+
+  void judge_start() {
+    const Phase& phase = phases_.front();
+    TrainingState start;
+    const TensorModel model =
+        tensor_model(request_.shape, request_.optimizer, options(), request_.seed);
+    start.stage.resize(static_cast<std::size_t>(phase.partition.stages));
+    for (std::size_t s = 0; s < start.stage.size(); ++s) {
+      std::vector<std::size_t> layers;
+      for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+        if (phase.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
+      }
+      StageState& stage = start.stage[s];
+      for (const std::size_t layer : layers) {
+        stage.versions[0].values.push_back(model.weights[layer].values);
+      }
+      stage.statistics = {statistics_of(model, layers)};
+    }
+    note(judge_->judge(start, phase.partition));
+  }
+
+  void note(Evaluation evaluation) {
+    evaluation.end = end_of_step(evaluation.step);
+    log_.evaluations.push_back(evaluation);
+    say();
+  }
+
+  void say() {
+    TrainingProgress progress;
+    const auto size = static_cast<std::size_t>(microbatches_);
+    progress.step = static_cast<std::int64_t>(losses_.size() / size);
+    if (progress.step > 0) {
+      progress.loss = loss_of(static_cast<std::size_t>(progress.step - 1));
+    }
+    progress.evaluation = log_.evaluations.empty() ? nullptr : &log_.evaluations.back();
+    progress.resumed_at = resumed_at_;
+    tell_(progress);
+  }
+
+  double loss_of(std::size_t step) const {
+    double sum = 0;
+    const auto size = static_cast<std::size_t>(microbatches_);
+    for (std::size_t i = 0; i < size; ++i) sum += losses_[step * size + i];
+    return sum / static_cast<double>(size);
+  }
+
+  // Losses may come out of order: a schedule may run a step's micro-batches in any.
+  void lost(std::uint32_t microbatch, double loss) {
+    const std::lock_guard lock(mutex_);
+    waiting_[microbatch] = loss;
+    bool moved = false;
+    while (!waiting_.empty() && waiting_.begin()->first == losses_.size()) {
+      losses_.push_back(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+      moved = true;
+    }
+    if (moved && losses_.size() % static_cast<std::size_t>(microbatches_) == 0) say();
+  }
+
+  void show(TrainingState state, const Phase& phase) {
+    const bool evaluate =
+        state.step == request_.recipe.steps || state.step % rounded(request_.evaluate_every) == 0;
+    const Evaluation looked = evaluate ? judge_->judge(state, phase.partition) : Evaluation{};
+    const std::lock_guard lock(mutex_);
+    if (evaluate) note(looked);
+    const bool whole = is_whole(state.step, phase);
+    if (!whole) return;
+    if (!request_.checkpoint.empty()) {
+      Checkpoint kept{settings_,
+                      std::move(state),
+                      {losses_.begin(), losses_.begin() + state.step * microbatches_},
+                      log_.evaluations,
+                      seconds()};
+      write_checkpoint(request_.checkpoint, kept);
+      state = std::move(kept.state);
+    }
+    if (state.step == phase.end) state_ = std::move(state);
+  }
+
+  bool is_whole(std::int64_t step, const Phase& phase) const {
+    const std::int64_t every = rounded(request_.checkpoint_every);
+    const bool keep = !request_.checkpoint.empty() && every > 0 && step % every == 0;
+    return keep || step == phase.end;
+  }
+
+  std::vector<Stop> stops(const Phase& phase, std::int64_t from) const {
+    std::vector<Stop> all;
+    const std::int64_t look = rounded(request_.evaluate_every);
+    for (std::int64_t step = from + 1; step <= phase.end; ++step) {
+      const bool whole = is_whole(step, phase);
+      if (whole || step % look == 0) all.push_back({step, whole});
+    }
+    return all;
+  }
+
+  void run_phase(const Phase& phase, const std::atomic<bool>* stop) {
+    auto course = std::make_shared<Course>();
+    course->reads = phase.reads;
+    course->data = {request_.data, request_.asked.model.batch, request_.seed,
+                    request_.augmentation};
+    course->start = state_.step > 0 ? std::move(state_) : TrainingState{};
+    course->stops = stops(phase, course->start.step);
+    course->show = [this, &phase](TrainingState state) { show(std::move(state), phase); };
+    course->lost = [this](std::uint32_t microbatch, double loss) { lost(microbatch, loss); };
+    Training training{request_.shape,     request_.asked.model.batch,
+                      request_.optimizer, request_.dtype,
+                      request_.recipe,    request_.seed};
+    const bool plain = phase.end > request_.pipelined || request_.pipelined == 0;
+    if (request_.mode == TrainingMode::delayed || plain) {
+      train_delayed(
+          {training, phase.partition, phase.placement, phase.weights, phase.correction, *course},
+          request_.devices.front().where, stop);
+      return;
+    }
+    TrainingProgram rest =
+        training_program(request_.asked, request_.pipelined - course->start.step);
+    rest.program = corrected(std::move(rest.program), request_.corrections);
+    Job job{rest.program, stage_graph(rest.program), rest.partition, training};
+    for (const StageReads& stage : phase.reads.stage) job.staleness.push_back(stage.delay);
+    job.course = course;
+    Executor executor(std::move(job), rest.costs, request_.devices);
+    executor.run(stop);
+  }
+
+  void fill_log() {
+    for (std::size_t step = 0; step < ends_.size(); ++step) {
+      log_.steps.push_back({ends_[step], loss_of(step)});
+    }
+    log_.wall_seconds = seconds();
+  }
+
+  const TrainingRequest& request_;
+  const std::function<void(const TrainingProgress&)>& tell_;
+  Clock::time_point began_;
+  double before_ = 0;  // seconds that earlier runs took, up to the checkpoint
+  std::vector<Phase> phases_;
+  int microbatches_ = 1;    // of a step
+  std::int64_t round_ = 1;  // steps
+  std::vector<Time> ends_;  // by step
+  std::unique_ptr<Judge> judge_;
+  std::string settings_;
+  std::int64_t resumed_at_ = 0;
+  TrainingState state_;
+
+  std::recursive_mutex mutex_;  // what follows: workers tell
+  TrainingLog log_;
+  std::vector<double> losses_;               // by micro-batch
+  std::map<std::uint32_t, double> waiting_;  // whose predecessors have not come
+};
+
+}  // namespace
+
+std::string_view name(TrainingMode mode) {
+  switch (mode) {
+    case TrainingMode::delayed:
+      return "delayed";
+    case TrainingMode::pipelined:
+      return "pipelined";
+  }
+  return "";
+}
+
+TrainingResult train(const TrainingRequest& request,
+                     const std::function<void(const TrainingProgress&)>& tell,
+                     const std::atomic<bool>* stop) {
+  return Trainer(request, tell).run(stop);
+}
+
+}  // namespace stageline

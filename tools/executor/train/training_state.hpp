@@ -1,0 +1,71 @@
+// Where a training stands between two steps: what a checkpoint holds, and what the test set is
+// looked at with. The same value from the pipelined and from the delayed run.
+//
+// Includes ATen: for the files of this folder and its neighbours only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "tools/executor/exchange.hpp"
+#include "tools/executor/train/reads.hpp"
+
+namespace stageline {
+
+/// One stage's share of a state.
+struct StageState {
+  std::uint32_t newest = 0;                        // the version after the step
+  std::map<std::uint32_t, StageVersion> versions;  // it, and those that are still to be read
+  std::vector<Tensors> optimizer;                  // by layer: LayerWeights::state
+  std::vector<int> updates;                        // by layer: LayerWeights::updates
+  /// Running statistics after the replica's last forward before the step's end; by replica, layer
+  /// and op.
+  std::vector<std::vector<Tensors>> statistics;
+};
+
+/// After `step` whole steps.
+struct TrainingState {
+  std::int64_t step = 0;
+  std::vector<StageState> stage;
+};
+
+/// A state that a run is to show as it passes it. `whole`: with all that going on from there takes;
+/// else only the newest weights and the statistics. Whole ones lie on rounds (Reads::round).
+struct Stop {
+  std::int64_t step = 0;
+  bool whole = false;
+};
+using ShowState = std::function<void(TrainingState)>;
+
+/// States that several workers put together, each its own part.
+class StatesToShow {
+ public:
+  /// `stops` rise. `show` is called by whoever puts in the last part, one call at a time.
+  StatesToShow(const Reads& reads, std::vector<Stop> stops, ShowState show);
+
+  std::size_t size() const { return awaited_.size(); }
+  const Stop& stop(std::size_t which) const { return awaited_[which].stop; }
+  /// A stage has two kinds of parts: its weights, and its statistics, of each replica.
+  void put(std::size_t stop, const std::function<void(TrainingState&)>& part);
+
+ private:
+  struct Awaited {
+    Stop stop;
+    TrainingState state;
+    int parts_left = 0;
+  };
+  std::mutex mutex_;
+  std::vector<Awaited> awaited_;
+  ShowState show_;
+};
+
+/// The tensors of the model's layers that forwards change, by op.
+std::vector<Tensors> statistics_of(const TensorModel& model,
+                                   const std::vector<std::size_t>& layers);
+void set_statistics(TensorModel& model, const std::vector<std::size_t>& layers,
+                    const std::vector<Tensors>& statistics);
+
+}  // namespace stageline
