@@ -252,7 +252,7 @@ Program in_usual_order(Program program) {
 // Where every backward has its update, a RECV behind one that stands behind messages goes ahead of
 // it, to them: what PipeDream does between two ops is one exchange, too.
 void gather(Program& program) {
-  if (program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer) return;
+  if (updates_by_step(program.weights)) return;
   for (auto& list : program.ops) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!is_message(list[i]) || is_send(list[i].kind)) continue;

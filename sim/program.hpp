@@ -21,6 +21,10 @@ enum class WeightRule : std::uint8_t {
   latest,         // whatever is there
 };
 std::string_view name(WeightRule rule);
+/// Whether a stage updates its weights once a step, not behind every backward.
+constexpr bool updates_by_step(WeightRule rule) {
+  return rule == WeightRule::flush || rule == WeightRule::double_buffer;
+}
 
 /// Whether devices wait for each other: in lockstep every cycle lasts as long as its busiest
 /// device.
@@ -85,7 +89,7 @@ inline LaneKind lane_of(const Program& program, OpKind kind) {
 }
 
 /// Micro-batches that one update of this stage gathers: the step's, or one from each replica when
-/// updates follow every backward (stash, vertical_sync, latest).
+/// updates follow every backward.
 int microbatches_per_update(const Program& program, int stage);
 
 /// How many updates the whole program holds for a stage.

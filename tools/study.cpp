@@ -27,10 +27,6 @@ Pace measure_given(const Outcome& outcome) {
 
 constexpr int buffered_steps = 3;  // of two buffers, until both are in use
 
-bool updates_each_step(const Program& program) {
-  return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
-}
-
 // Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
 // where the program does.
 Time busy_in_a_step(const Outcome& outcome) {
@@ -45,7 +41,7 @@ Time busy_in_a_step(const Outcome& outcome) {
     const auto replicas =
         static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
     busy += outcome.costs.stage[s].update *
-            (updates_each_step(outcome.program) ? replicas : outcome.microbatches);
+            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
   }
   return busy;
 }
@@ -57,10 +53,8 @@ Time one_device_step(const Case& asked, const Program& program) {
   for (const Device& device : asked.cluster.devices) fastest = std::max(fastest, device.rate);
   Time update{};
   for (const Layer& layer : asked.model.layers) update += layer.update;
-  const bool each =
-      program.weights != WeightRule::flush && program.weights != WeightRule::double_buffer;
   const int microbatches = program.microbatches / program.sequence_chunks;
-  const std::int64_t updates = each ? microbatches : 1;
+  const std::int64_t updates = updates_by_step(program.weights) ? 1 : microbatches;
   const Time whole = forward_backward(asked.model) * microbatches + update * updates;
   return from_seconds(to_seconds(whole) / fastest);
 }
