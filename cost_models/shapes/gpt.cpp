@@ -15,12 +15,12 @@
 namespace stageline {
 namespace {
 
-constexpr Knob layers_knob{"layers", 12, 4096};
-constexpr Knob hidden_knob{"hidden", 768, 65536};
-constexpr Knob heads_knob{"heads", 12, 65536};  // when hidden is no multiple of 64
-constexpr std::int64_t usual_head_width = 64;   // of all GPT-2 sizes
-constexpr Knob seq_knob{"seq", 1024, 1 << 20};
-constexpr Knob vocab_knob{"vocab", 50257, 1 << 22};
+constexpr ShapeKnob layers_knob{"layers", 12, 4096};
+constexpr ShapeKnob hidden_knob{"hidden", 768, 65536};
+constexpr ShapeKnob heads_knob{"heads", 12, 65536};  // when hidden is no multiple of 64
+constexpr std::int64_t usual_head_width = 64;        // of all GPT-2 sizes
+constexpr ShapeKnob seq_knob{"seq", 1024, 1 << 20};
+constexpr ShapeKnob vocab_knob{"vocab", 50257, 1 << 22};
 
 std::int64_t heads_of(const ShapeOptions& options) {
   const std::int64_t hidden = value("gpt", options, hidden_knob);

@@ -215,7 +215,7 @@ LayerShape first_layer(LayerShape layer) {
   return layer;
 }
 
-std::int64_t value(std::string_view model, const ShapeOptions& options, const Knob& knob) {
+std::int64_t value(std::string_view model, const ShapeOptions& options, const ShapeKnob& knob) {
   const auto found = options.find(knob.name);
   const std::int64_t number = found == options.end() ? knob.fallback : found->second;
   if (number < 1 || number > knob.limit) {

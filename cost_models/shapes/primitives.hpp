@@ -68,13 +68,13 @@ LayerShape first_layer(LayerShape layer);
 ModelShape finished(ModelShape model);
 
 /// A number that a model's user may set.
-struct Knob {
+struct ShapeKnob {
   const char* name;
   std::int64_t fallback;
   std::int64_t limit;  // keeps every product within 64 bits
 };
 /// Throws UsageError unless it is from 1 to the limit.
-std::int64_t value(std::string_view model, const ShapeOptions& options, const Knob& knob);
+std::int64_t value(std::string_view model, const ShapeOptions& options, const ShapeKnob& knob);
 
 /// Channels and features in proportion to those of the first convolution, which the option `width`
 /// sets.
