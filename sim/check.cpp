@@ -203,9 +203,7 @@ class Checker {
   // A sequence stays together: in a step, and on a device.
   template <class Misplaced>
   void check_chunks(Misplaced&& misplaced) const {
-    const bool by_step =
-        program_.weights == WeightRule::flush || program_.weights == WeightRule::double_buffer;
-    if (!by_step) {
+    if (!updates_by_step(program_.weights)) {
       misplaced(-1, fmt::format("sequence_chunks is for weights that change between steps: flush "
                                 "or double_buffer (not {})",
                                 name(program_.weights)));

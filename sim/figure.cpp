@@ -96,11 +96,8 @@ std::string grid(const Program& program, const std::vector<Op>& marked, int arou
   for (std::size_t device = 0; device < program.devices.size(); ++device) {
     const std::vector<Op>& ops = program.ops[device];
     const auto is_marked = [&](Op op) {
-      op.overlapped = 0;
-      return std::any_of(marked.begin(), marked.end(), [&](Op other) {
-        other.overlapped = 0;
-        return other == op;
-      });
+      return std::any_of(marked.begin(), marked.end(),
+                         [&](Op other) { return plain(other) == plain(op); });
     };
     std::size_t first = 0;
     std::size_t last = ops.size();

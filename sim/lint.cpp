@@ -126,12 +126,11 @@ class Linter {
 
   // Where the program has the op; no place for one that a pass has added.
   Place place_of(Op op) const {
-    op.overlapped = 0;
     for (std::size_t d = 0; d < program_.ops.size(); ++d) {
       for (std::size_t i = 0; i < program_.ops[d].size(); ++i) {
-        Op other = program_.ops[d][i];
-        other.overlapped = 0;
-        if (other == op) return {static_cast<int>(d), static_cast<int>(i)};
+        if (plain(program_.ops[d][i]) == plain(op)) {
+          return {static_cast<int>(d), static_cast<int>(i)};
+        }
       }
     }
     return {};

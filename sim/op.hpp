@@ -49,6 +49,12 @@ static_assert(sizeof(Op) == 8);
 inline constexpr int max_stages = 65535;
 inline constexpr int max_parts = 127;
 
+/// The same op without that mark, as one looks it up.
+constexpr Op plain(Op op) {
+  op.overlapped = 0;
+  return op;
+}
+
 /// "F", "SEND_F", ...: the kind as the program text spells it.
 std::string_view symbol(OpKind kind);
 

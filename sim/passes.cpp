@@ -252,7 +252,7 @@ Program in_usual_order(Program program) {
 // Where every backward has its update, a RECV behind one that stands behind messages goes ahead of
 // it, to them: what PipeDream does between two ops is one exchange, too.
 void gather(Program& program) {
-  if (program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer) return;
+  if (updates_by_step(program.weights)) return;
   for (auto& list : program.ops) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!is_message(list[i]) || is_send(list[i].kind)) continue;
@@ -283,17 +283,15 @@ class Clockwork {
     const TaskGraph graph = compile(program, costs);
     const TaskTimes times = sweep(graph);
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      Op op = graph.op[task];
-      op.overlapped = 0;
-      moment_[op] = {start_of(graph, times, task), graph.duration[task] > Time{}, task};
+      moment_[plain(graph.op[task])] = {start_of(graph, times, task), graph.duration[task] > Time{},
+                                        task};
     }
   }
 
   /// Of a RECV, that of its SEND.
   Moment of(Op op) const {
-    op.overlapped = 0;
     const bool receives = lane_of(op.kind) == LaneKind::receive;
-    return moment_.at(receives ? other_end(stages_, op) : op);
+    return moment_.at(plain(receives ? other_end(stages_, op) : op));
   }
 
  private:

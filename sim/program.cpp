@@ -63,15 +63,7 @@ std::string_view name(Messages messages) {
 }
 
 int microbatches_per_update(const Program& program, int stage) {
-  switch (program.weights) {
-    case WeightRule::flush:
-    case WeightRule::double_buffer:
-      return program.microbatches;
-    case WeightRule::stash:
-    case WeightRule::vertical_sync:
-    case WeightRule::latest:
-      break;
-  }
+  if (updates_by_step(program.weights)) return program.microbatches;
   const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
   return static_cast<int>(place.replicas.size());
 }

@@ -91,7 +91,7 @@ inline LaneKind lane_of(const Program& program, OpKind kind) {
 }
 
 /// Micro-batches that one update of this stage gathers: the step's, or one from each replica when
-/// updates follow every backward (stash, vertical_sync, latest).
+/// updates follow every backward.
 int microbatches_per_update(const Program& program, int stage);
 
 /// How many updates the whole program holds for a stage.

@@ -19,10 +19,7 @@ inline Op op(OpKind kind, int stage, std::uint32_t number, int part = 0) {
   return made;
 }
 
-inline Op plain(Op op) {
-  op.overlapped = 0;
-  return op;
-}
+using stageline::plain;
 
 /// An edge of the stage graph, and how messages name it at both ends.
 struct EdgeWire {

@@ -2,16 +2,12 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/costs_report.hpp"
+#include "tools/json_time.hpp"
 
 namespace stageline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
-}
 
 Json maybe(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 

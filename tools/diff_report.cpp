@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/json_time.hpp"
 #include "tools/samples.hpp"
 #include "tools/table.hpp"
 
@@ -99,11 +100,6 @@ std::string times_text(const DiffReport& report) {
   }
   return fmt::format("\n{}", report.costs.empty() ? "" : "times: " + report.costs + "\n") +
          table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows) + why;
-}
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
 }
 
 Json ops_json(const std::vector<Op>& ops) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/json_time.hpp"
 #include "tools/provenance.hpp"
 #include "tools/table.hpp"
 
@@ -30,11 +31,6 @@ std::string pace(const Period& period) {
 }
 
 using Json = nlohmann::ordered_json;
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
-}
 
 Json point_json(const HybridPoint& point) {
   Json object;

@@ -16,10 +16,6 @@
 namespace stageline {
 namespace {
 
-bool starts_with(const std::string& text, std::string_view prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
 const Bundled* find(const std::vector<Bundled>& table, const std::string& name) {
   const auto found =
       std::find_if(table.begin(), table.end(), [&](const Bundled& b) { return b.name == name; });
@@ -38,7 +34,7 @@ std::string with_batch(const std::string& spec, int batch) {
   while (at <= spec.size()) {
     const std::size_t end = std::min(spec.find(',', at), spec.size());
     const std::string item = spec.substr(at, end - at);
-    if (!starts_with(item, "batch=")) text += (text.empty() ? "" : ",") + item;
+    if (!item.starts_with("batch=")) text += (text.empty() ? "" : ",") + item;
     at = end + 1;
   }
   return fmt::format("{},batch={}", text, batch);
@@ -83,13 +79,13 @@ std::vector<DeviceKind> known_kinds() {
 
 std::vector<Model> open_trace_sizes(const TraceRequest& request) {
   const std::string& text = request.text;
-  if (starts_with(text, "model:")) {
+  if (text.starts_with("model:")) {
     refuse_profile_batch(request);
     std::vector<DeviceKind> kinds = request.more_kinds;
     for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
     return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds)};
   }
-  if (starts_with(text, "uniform:") || text == "uniform") {
+  if (text.starts_with("uniform:") || text == "uniform") {
     refuse_profile_batch(request);
     return {uniform_model(text.size() > 8 ? text.substr(8) : "")};
   }
@@ -110,7 +106,7 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request) {
 
 Model open_trace(const TraceRequest& request) {
   std::vector<Model> sizes = open_trace_sizes(request);
-  if (request.batch > 0 && !starts_with(request.text, "model:")) {
+  if (request.batch > 0 && !request.text.starts_with("model:")) {
     return at_batch(sizes, request.batch);
   }
   // Several sizes and no wish: the largest, where fixed costs weigh least.
@@ -127,7 +123,7 @@ Model open_trace(const TraceRequest& request) {
 }
 
 std::string priced_device(const std::string& trace) {
-  if (!starts_with(trace, "model:")) return "";
+  if (!trace.starts_with("model:")) return "";
   const std::size_t at = trace.find('@');
   if (at == std::string::npos) return "";
   return trace.substr(at + 1, trace.find(',', at) - at - 1);

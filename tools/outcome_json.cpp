@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/json_time.hpp"
 #include "tools/stream.hpp"
 
 #include "tools/report/weights.hpp"
@@ -10,11 +11,6 @@ namespace stageline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
-}
 
 std::string_view name(Fit fit) {
   switch (fit) {

@@ -96,11 +96,6 @@ void name_sides(Overlay& overlay, const Recording& first, const Recording& secon
   overlay.second.word = !told ? "second" : second.measured ? "measured" : "model";
 }
 
-Op plain(Op op) {
-  op.overlapped = 0;
-  return op;
-}
-
 struct Found {
   Span span;
   std::size_t device;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/json_time.hpp"
 #include "tools/report/overlaid.hpp"
 #include "tools/samples.hpp"
 #include "tools/table.hpp"
@@ -104,11 +105,6 @@ std::string list_of(const std::vector<Op>& ops) {
     text += fmt::format("{}{}", i == 0 ? "" : " ", print(ops[i]));
   }
   return text + (ops.size() > most ? fmt::format(" … ({} ops)", ops.size()) : "");
-}
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
 }
 
 Json side_json(const StepCut& side) {

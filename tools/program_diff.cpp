@@ -13,11 +13,6 @@ constexpr std::size_t context = 4;  // ops on each side of the first that differ
 
 using Lists = std::vector<std::vector<Op>>;  // by device
 
-Op plain(Op op) {
-  op.overlapped = 0;
-  return op;
-}
-
 const std::vector<std::string>& devices_of(const DiffSide& side) {
   return side.program ? side.program->devices : side.timeline.devices;
 }

@@ -27,10 +27,6 @@ Pace measure_given(const Outcome& outcome) {
 
 constexpr int buffered_steps = 3;  // of two buffers, until both are in use
 
-bool updates_each_step(const Program& program) {
-  return program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
-}
-
 // Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
 // where the program does.
 Time busy_in_a_step(const Outcome& outcome) {
@@ -45,7 +41,7 @@ Time busy_in_a_step(const Outcome& outcome) {
     const auto replicas =
         static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
     busy += outcome.costs.stage[s].update *
-            (updates_each_step(outcome.program) ? replicas : outcome.microbatches);
+            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
   }
   return busy;
 }

@@ -88,11 +88,6 @@ class Traces {
     }
   }
 
-  static Op key_of(Op op) {
-    op.overlapped = 0;
-    return op;
-  }
-
   // ASTRA-sim takes group 0 for all ranks.
   static std::string group_name(int stage) { return std::to_string(stage + 1); }
 
@@ -109,8 +104,7 @@ class Traces {
         chakra::Node& node = nodes_[device].emplace_back();
         node.set_id(nodes_[device].size());
         node.set_name(print(op));
-        place_[{static_cast<int>(device), key_of(op)}] =
-            static_cast<int>(nodes_[device].size()) - 1;
+        place_[{static_cast<int>(device), plain(op)}] = static_cast<int>(nodes_[device].size()) - 1;
       }
     }
     const std::size_t messages = static_cast<std::size_t>(
@@ -124,7 +118,7 @@ class Traces {
 
   chakra::Node& node_of(int device, Op op) {
     return nodes_[static_cast<std::size_t>(device)]
-                 [static_cast<std::size_t>(place_.at({device, key_of(op)}))];
+                 [static_cast<std::size_t>(place_.at({device, plain(op)}))];
   }
   int device_of_task(std::uint32_t task) const { return graph_.lanes[graph_.lane[task]].device; }
 
@@ -228,18 +222,9 @@ class Traces {
   // The SEND lasts as long as the wire is busy, its RECV the latency longer.
   void describe_message(chakra::Node& node, std::uint32_t task) {
     const Op op = graph_.op[task];
-    const Cargo cargo = *cargo_of(op.kind);
-    const int number = wire_of(stages_, op);
-    const Wire& way = wire(stages_, cargo, number);
+    const Wire& way = wire(stages_, *cargo_of(op.kind), wire_of(stages_, op));
     const Ends ends = ends_of(program_.placement, way, op.microbatch);
-    const auto& received =
-        stages_.receives[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(way.receiver)];
-    Op receive = key_of(op);
-    receive.kind = receive_of(cargo);
-    receive.stage = static_cast<std::uint16_t>(way.receiver);
-    receive.part = static_cast<std::uint8_t>(
-        (std::find(received.begin(), received.end(), number) - received.begin()) & 0x7f);
-    chakra::Node& arrival = node_of(ends.to, receive);
+    chakra::Node& arrival = node_of(ends.to, other_end(stages_, op));
     set_kind(node, chakra::COMM_SEND_NODE, graph_.duration[task]);
     set_kind(arrival, chakra::COMM_RECV_NODE, graph_.paths[graph_.path_of[task]].lag);
     const std::int64_t size = message_bytes(program_, costs_, stages_, op).count;

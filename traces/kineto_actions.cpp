@@ -7,10 +7,6 @@
 namespace stageline {
 namespace {
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 bool is_pytorch_op(OpKind kind) {
   switch (kind) {
     case OpKind::forward:
@@ -51,7 +47,7 @@ std::optional<KinetoAction> parse_action(std::string_view text) {
     if (!op || op->part != 0 || !is_pytorch_op(op->kind)) return {};
     return op;
   };
-  if (starts_with(text, "(")) {
+  if (text.starts_with("(")) {
     const std::size_t middle = text.find(';');
     const std::size_t end = text.find(')');
     if (middle == std::string_view::npos || end == std::string_view::npos || end < middle ||
@@ -80,7 +76,7 @@ std::optional<Op> parse_plain(std::string_view name) {
   Op op;
   for (const OpKind kind : {OpKind::forward, OpKind::backward}) {
     const std::string_view word = kind == OpKind::forward ? "Forward " : "Backward ";
-    if (!starts_with(name, word)) continue;
+    if (!name.starts_with(word)) continue;
     const std::optional<std::int64_t> number = parse_count(name.substr(word.size()));
     if (!number || *number > 0x7fffffff) return {};
     op.kind = kind;

@@ -29,13 +29,6 @@ constexpr std::string_view action_prefix = "PP:";
 constexpr std::string_view step_prefix = "ProfilerStep#";
 constexpr std::string_view update_prefix = "Optimizer.step#";
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
 struct Annotation {
   std::string name;
   std::string tid;
@@ -62,7 +55,7 @@ class RankReader {
       std::sort(list->begin(), list->end(), earlier);
     }
     rank_.named_by_stage = std::any_of(cpu_.begin(), cpu_.end(), [](const Annotation& a) {
-      return starts_with(a.name, action_prefix);
+      return a.name.starts_with(action_prefix);
     });
     make_ranges();
     if (rank_.ranges.empty()) refuse_without_ranges();
@@ -91,10 +84,10 @@ class RankReader {
     if (event.category == "kernel") has_kernels_ = true;
     const bool on_gpu = event.category == "gpu_user_annotation";
     if (!on_gpu && event.category != "user_annotation") return;
-    const bool op = starts_with(event.name, action_prefix) || parse_plain(event.name) ||
-                    starts_with(event.name, update_prefix);
-    const bool step = !on_gpu && starts_with(event.name, step_prefix);
-    const bool receive = !on_gpu && ends_with(event.name, ":recv");
+    const bool op = event.name.starts_with(action_prefix) || parse_plain(event.name) ||
+                    event.name.starts_with(update_prefix);
+    const bool step = !on_gpu && event.name.starts_with(step_prefix);
+    const bool receive = !on_gpu && event.name.ends_with(":recv");
     if (!op && !step && !receive) return;
     Annotation kept{event.name, event.tid, event.external_id, event.index, 0, 0};
     kept.start = nanoseconds(event, "ts", event.start);
@@ -207,7 +200,7 @@ class RankReader {
     });
     for (const Annotation& range : gpu_) gpu_by_name_[range.name][range.tid].push_back(&range);
     const bool ops_on_gpu = std::any_of(gpu_.begin(), gpu_.end(), [](const Annotation& range) {
-      return !starts_with(range.name, update_prefix);
+      return !range.name.starts_with(update_prefix);
     });
     rank_.source = ops_on_gpu     ? RangeSource::gpu
                    : has_kernels_ ? RangeSource::launches
@@ -232,8 +225,8 @@ class RankReader {
     for (const Annotation& launch : cpu_) {
       const std::size_t k = count[launch.name]++;
       std::optional<KinetoAction> action;
-      const bool update = starts_with(launch.name, update_prefix);
-      if (starts_with(launch.name, action_prefix)) {
+      const bool update = launch.name.starts_with(update_prefix);
+      if (launch.name.starts_with(action_prefix)) {
         action = parse_action(std::string_view(launch.name).substr(action_prefix.size()));
         if (!action) {
           refuse(fmt::format("/traceEvents/{}/name", launch.index),

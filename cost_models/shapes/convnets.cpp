@@ -41,8 +41,10 @@ Chain start(std::string name, Image input, std::string source) {
 }
 
 // Groups of 3×3 convolutions, a pool behind each: {channels, how many}.
-ModelShape vgg(std::string name, const std::vector<std::pair<std::int64_t, int>>& groups) {
-  Chain net = start(std::move(name), {3, 224, 224}, "Simonyan and Zisserman, arXiv 1409.1556");
+using Groups = std::vector<std::pair<std::int64_t, int>>;
+
+Chain vgg(std::string name, Image input, const Groups& groups) {
+  Chain net = start(std::move(name), input, "Simonyan and Zisserman, arXiv 1409.1556");
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string number = std::to_string(g + 1);
     for (int i = 1; i <= groups[g].second; ++i) {
@@ -50,23 +52,35 @@ ModelShape vgg(std::string name, const std::vector<std::pair<std::int64_t, int>>
     }
     net.pool("pool" + number, {2, 2, 0});
   }
-  net.linear("fc1", 4096, After::relu);
-  net.linear("fc2", 4096, After::relu);
-  net.linear("fc3", 1000, After::loss);
+  return net;
+}
+
+// Three linear layers, and whole.
+ModelShape classified(Chain net, std::int64_t hidden, std::int64_t classes) {
+  net.linear("fc1", hidden, After::relu);
+  net.linear("fc2", hidden, After::relu);
+  net.linear("fc3", classes, After::loss);
   return finished(std::move(net.model));
 }
+
+ModelShape imagenet_vgg(std::string name, const Groups& groups) {
+  return classified(vgg(std::move(name), {3, 224, 224}, groups), 4096, 1000);
+}
+
+Groups vgg16_groups() { return {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}}; }
 
 }  // namespace
 
 // With ReLU and max pools, as trained today, on 32×32 images.
-ModelShape lenet5(const ShapeOptions&) {
+ModelShape lenet5(const ShapeOptions& options) {
+  const Widths width = widths("lenet5", options, 6);
   Chain net = start("lenet5", {1, 32, 32}, "LeCun et al. 1998, doi 10.1109/5.726791");
-  net.conv("conv1", 6, {5, 1, 0});
+  net.conv("conv1", width.of(6), {5, 1, 0});
   net.pool("pool1", {2, 2, 0});
-  net.conv("conv2", 16, {5, 1, 0});
+  net.conv("conv2", width.of(16), {5, 1, 0});
   net.pool("pool2", {2, 2, 0});
-  net.linear("fc1", 120, After::relu);
-  net.linear("fc2", 84, After::relu);
+  net.linear("fc1", width.of(120), After::relu);
+  net.linear("fc2", width.of(84), After::relu);
   net.linear("fc3", 10, After::loss);
   return finished(std::move(net.model));
 }
@@ -82,17 +96,47 @@ ModelShape alexnet(const ShapeOptions&) {
   net.conv("conv4", 256, {3, 1, 1});
   net.conv("conv5", 256, {3, 1, 1});
   net.pool("pool5", {3, 2, 0});
-  net.linear("fc1", 4096, After::relu);
-  net.linear("fc2", 4096, After::relu);
-  net.linear("fc3", 1000, After::loss);
-  return finished(std::move(net.model));
+  return classified(std::move(net), 4096, 1000);
+}
+
+// The one-tower form for 32×32 images: the first convolution takes every second pixel, the others
+// are 3×3, the pools 2×2.
+ModelShape alexnet_cifar(const ShapeOptions& options) {
+  const Widths width = widths("alexnet_cifar", options, 64);
+  Chain net = start("alexnet_cifar", {3, 32, 32}, "Krizhevsky, arXiv 1404.5997");
+  net.model.usual_batch = 128;
+  net.model.notes = {
+      "rebuilt from the memory table of arXiv 1912.12675, which does not print the layers: the "
+      "common form of the one-tower net for 32x32 images, with its 11x11 first convolution; 88.86 "
+      "MB of weights in fp32, printed are 88.87"};
+  net.conv("conv1", width.of(64), {11, 2, 5});
+  net.pool("pool1", {2, 2, 0});
+  net.conv("conv2", width.of(192), {3, 1, 1});
+  net.pool("pool2", {2, 2, 0});
+  net.conv("conv3", width.of(384), {3, 1, 1});
+  net.conv("conv4", width.of(256), {3, 1, 1});
+  net.conv("conv5", width.of(256), {3, 1, 1});
+  net.pool("pool5", {2, 2, 0});
+  return classified(std::move(net), width.of(4096), 10);
 }
 
 ModelShape vgg11(const ShapeOptions&) {
-  return vgg("vgg11", {{64, 1}, {128, 1}, {256, 2}, {512, 2}, {512, 2}});
+  return imagenet_vgg("vgg11", {{64, 1}, {128, 1}, {256, 2}, {512, 2}, {512, 2}});
 }
-ModelShape vgg16(const ShapeOptions&) {
-  return vgg("vgg16", {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}});
+ModelShape vgg16(const ShapeOptions&) { return imagenet_vgg("vgg16", vgg16_groups()); }
+
+// The same convolutions on 32×32 images, of which the pools leave 1×1.
+ModelShape vgg16_cifar(const ShapeOptions& options) {
+  const Widths width = widths("vgg16_cifar", options, 64);
+  Groups groups = vgg16_groups();
+  for (auto& group : groups) group.first = width.of(group.first);
+  Chain net = vgg("vgg16_cifar", {3, 32, 32}, groups);
+  net.model.usual_batch = 128;
+  net.model.notes = {
+      "rebuilt from the memory table of arXiv 1912.12675, which does not print the layers: linear "
+      "layers of 512, 512 and 10, biases and no batch norm give its 58.16 MB of weights in fp32 "
+      "(58.17 with batch norm)"};
+  return classified(std::move(net), width.of(512), 10);
 }
 
 }  // namespace stageline

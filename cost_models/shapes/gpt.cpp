@@ -15,32 +15,17 @@
 namespace stageline {
 namespace {
 
-struct Knob {
-  const char* name;
-  std::int64_t fallback;
-  std::int64_t limit;  // keeps every product within 64 bits
-};
-constexpr Knob layers_knob{"layers", 12, 4096};
-constexpr Knob hidden_knob{"hidden", 768, 65536};
-constexpr Knob heads_knob{"heads", 12, 65536};  // when hidden is no multiple of 64
-constexpr std::int64_t usual_head_width = 64;   // of all GPT-2 sizes
-constexpr Knob seq_knob{"seq", 1024, 1 << 20};
-constexpr Knob vocab_knob{"vocab", 50257, 1 << 22};
-
-std::int64_t value(const ShapeOptions& options, const Knob& knob) {
-  const auto found = options.find(knob.name);
-  const std::int64_t number = found == options.end() ? knob.fallback : found->second;
-  if (number < 1 || number > knob.limit) {
-    throw UsageError(
-        fmt::format("gpt: {} must be from 1 to {}, not {}", knob.name, knob.limit, number));
-  }
-  return number;
-}
+constexpr ShapeKnob layers_knob{"layers", 12, 4096};
+constexpr ShapeKnob hidden_knob{"hidden", 768, 65536};
+constexpr ShapeKnob heads_knob{"heads", 12, 65536};  // when hidden is no multiple of 64
+constexpr std::int64_t usual_head_width = 64;        // of all GPT-2 sizes
+constexpr ShapeKnob seq_knob{"seq", 1024, 1 << 20};
+constexpr ShapeKnob vocab_knob{"vocab", 50257, 1 << 22};
 
 std::int64_t heads_of(const ShapeOptions& options) {
-  const std::int64_t hidden = value(options, hidden_knob);
+  const std::int64_t hidden = value("gpt", options, hidden_knob);
   const bool said = options.count(heads_knob.name) > 0;
-  if (said || hidden % usual_head_width != 0) return value(options, heads_knob);
+  if (said || hidden % usual_head_width != 0) return value("gpt", options, heads_knob);
   return hidden / usual_head_width;
 }
 
@@ -85,9 +70,9 @@ LayerShape output_layer(Size z) {
 }  // namespace
 
 ModelShape gpt(const ShapeOptions& options) {
-  const std::int64_t blocks = value(options, layers_knob);
-  const Size z{value(options, hidden_knob), heads_of(options), value(options, seq_knob),
-               value(options, vocab_knob)};
+  const std::int64_t blocks = value("gpt", options, layers_knob);
+  const Size z{value("gpt", options, hidden_knob), heads_of(options),
+               value("gpt", options, seq_knob), value("gpt", options, vocab_knob)};
   if (z.hidden % z.heads != 0) {
     throw UsageError(fmt::format("gpt: hidden must be a multiple of heads, and {} is not one of {}",
                                  z.hidden, z.heads));

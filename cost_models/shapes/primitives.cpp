@@ -1,7 +1,11 @@
 #include "cost_models/shapes/primitives.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -209,6 +213,20 @@ LayerShape first_layer(LayerShape layer) {
   }
   layer.stash_weight_grad += std::exchange(layer.stash_input_grad, 0);
   return layer;
+}
+
+std::int64_t value(std::string_view model, const ShapeOptions& options, const ShapeKnob& knob) {
+  const auto found = options.find(knob.name);
+  const std::int64_t number = found == options.end() ? knob.fallback : found->second;
+  if (number < 1 || number > knob.limit) {
+    throw UsageError(
+        fmt::format("{}: {} must be from 1 to {}, not {}", model, knob.name, knob.limit, number));
+  }
+  return number;
+}
+
+Widths widths(std::string_view model, const ShapeOptions& options, std::int64_t usual) {
+  return {value(model, options, {"width", usual, 4096}), usual};
 }
 
 ModelShape finished(ModelShape model) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/shapes/shapes.hpp"
@@ -66,6 +67,26 @@ LayerShape first_layer(LayerShape layer);
 /// Fills in what follows from the layers.
 ModelShape finished(ModelShape model);
 
+/// A number that a model's user may set.
+struct ShapeKnob {
+  const char* name;
+  std::int64_t fallback;
+  std::int64_t limit;  // keeps every product within 64 bits
+};
+/// Throws UsageError unless it is from 1 to the limit.
+std::int64_t value(std::string_view model, const ShapeOptions& options, const ShapeKnob& knob);
+
+/// Channels and features in proportion to those of the first convolution, which the option `width`
+/// sets.
+struct Widths {
+  std::int64_t first = 1;
+  std::int64_t usual = 1;
+
+  /// What `channels` of the usual model become here, rounded up.
+  std::int64_t of(std::int64_t channels) const { return (channels * first + usual - 1) / usual; }
+};
+Widths widths(std::string_view model, const ShapeOptions& options, std::int64_t usual);
+
 // The families, by the name in the catalogue.
 ModelShape lenet5(const ShapeOptions& options);
 ModelShape alexnet(const ShapeOptions& options);
@@ -73,6 +94,8 @@ ModelShape vgg11(const ShapeOptions& options);
 ModelShape vgg16(const ShapeOptions& options);
 ModelShape resnet18(const ShapeOptions& options);
 ModelShape resnet50(const ShapeOptions& options);
+ModelShape alexnet_cifar(const ShapeOptions& options);
+ModelShape vgg16_cifar(const ShapeOptions& options);
 ModelShape resnet20(const ShapeOptions& options);
 ModelShape resnet56(const ShapeOptions& options);
 ModelShape resnet110(const ShapeOptions& options);

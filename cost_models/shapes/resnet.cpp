@@ -105,12 +105,13 @@ ModelShape imagenet_end(Net net) {
   return finished(std::move(net.model));
 }
 
-// Three groups of n basic blocks of 16, 32 and 64 channels.
-ModelShape cifar(std::string name, int depth) {
+// Three groups of n basic blocks of 16, 32 and 64 channels, or in that proportion.
+ModelShape cifar(std::string name, int depth, const ShapeOptions& options) {
+  const Widths width = widths(name, options, 16);
   Net net = start(std::move(name), {3, 32, 32}, "He et al., arXiv 1512.03385, section 4.2");
   net.model.usual_batch = 128;
-  stem(net, 16, {3, 1, 1});
-  const std::vector<std::int64_t> channels = {16, 32, 64};
+  stem(net, width.of(16), {3, 1, 1});
+  const std::vector<std::int64_t> channels = {width.of(16), width.of(32), width.of(64)};
   for (std::size_t g = 0; g < channels.size(); ++g) {
     for (int b = 0; b < (depth - 2) / 6; ++b) {
       const std::int64_t stride = g > 0 && b == 0 ? 2 : 1;
@@ -153,10 +154,10 @@ ModelShape resnet50(const ShapeOptions&) {
   return imagenet_end(std::move(net));
 }
 
-ModelShape resnet20(const ShapeOptions&) { return cifar("resnet20", 20); }
-ModelShape resnet56(const ShapeOptions&) { return cifar("resnet56", 56); }
-ModelShape resnet110(const ShapeOptions&) { return cifar("resnet110", 110); }
-ModelShape resnet224(const ShapeOptions&) { return cifar("resnet224", 224); }
-ModelShape resnet362(const ShapeOptions&) { return cifar("resnet362", 362); }
+ModelShape resnet20(const ShapeOptions& options) { return cifar("resnet20", 20, options); }
+ModelShape resnet56(const ShapeOptions& options) { return cifar("resnet56", 56, options); }
+ModelShape resnet110(const ShapeOptions& options) { return cifar("resnet110", 110, options); }
+ModelShape resnet224(const ShapeOptions& options) { return cifar("resnet224", 224, options); }
+ModelShape resnet362(const ShapeOptions& options) { return cifar("resnet362", 362, options); }
 
 }  // namespace stageline

@@ -11,27 +11,33 @@
 namespace stageline {
 namespace {
 
+enum class Sizes : std::uint8_t { fixed, width, transformer };  // what may be set
+
 struct Entry {
   std::string_view name;
   std::string_view summary;
   ModelShape (*build)(const ShapeOptions& options);
+  Sizes sizes = Sizes::fixed;
 };
 
-constexpr std::array<Entry, 12> catalogue = {{
-    {"lenet5", "LeNet-5, 32x32 grey images, 61,706 parameters", lenet5},
+constexpr std::array<Entry, 14> catalogue = {{
+    {"lenet5", "LeNet-5, 32x32 grey images, 61,706 parameters", lenet5, Sizes::width},
     {"alexnet", "AlexNet in one tower, ImageNet, 61.1 million parameters", alexnet},
+    {"alexnet_cifar", "AlexNet in one tower, CIFAR-10, 23.3 million parameters", alexnet_cifar,
+     Sizes::width},
     {"vgg11", "VGG-11, ImageNet, 132.9 million parameters", vgg11},
     {"vgg16", "VGG-16, ImageNet, 138.4 million parameters", vgg16},
+    {"vgg16_cifar", "VGG-16, CIFAR-10, 15.2 million parameters", vgg16_cifar, Sizes::width},
     {"resnet18", "ResNet-18, ImageNet, 11.7 million parameters", resnet18},
     {"resnet50", "ResNet-50, ImageNet, 25.6 million parameters", resnet50},
-    {"resnet20", "ResNet-20, CIFAR-10, 269,722 parameters", resnet20},
-    {"resnet56", "ResNet-56, CIFAR-10, 853,018 parameters", resnet56},
-    {"resnet110", "ResNet-110, CIFAR-10, 1.7 million parameters", resnet110},
-    {"resnet224", "ResNet-224, CIFAR-10, 3.6 million parameters", resnet224},
-    {"resnet362", "ResNet-362, CIFAR-10, 5.8 million parameters", resnet362},
+    {"resnet20", "ResNet-20, CIFAR-10, 269,722 parameters", resnet20, Sizes::width},
+    {"resnet56", "ResNet-56, CIFAR-10, 853,018 parameters", resnet56, Sizes::width},
+    {"resnet110", "ResNet-110, CIFAR-10, 1.7 million parameters", resnet110, Sizes::width},
+    {"resnet224", "ResNet-224, CIFAR-10, 3.6 million parameters", resnet224, Sizes::width},
+    {"resnet362", "ResNet-362, CIFAR-10, 5.8 million parameters", resnet362, Sizes::width},
     {"gpt",
      "GPT-2 small, 124.4 million parameters, or what its options make of it (heads: hidden/64)",
-     gpt},
+     gpt, Sizes::transformer},
 }};
 
 const Entry& entry(const std::string& name) {
@@ -111,8 +117,15 @@ std::vector<std::string> model_names() {
 std::string_view model_summary(const std::string& name) { return entry(name).summary; }
 
 std::vector<std::string> model_options(const std::string& name) {
-  if (entry(name).build == gpt) return {"layers", "hidden", "heads", "seq", "vocab"};
-  return {};
+  switch (entry(name).sizes) {
+    case Sizes::fixed:
+      return {};
+    case Sizes::width:
+      return {"width"};
+    case Sizes::transformer:
+      return {"layers", "hidden", "heads", "seq", "vocab"};
+  }
+  return {};  // unreachable; g++ wants it
 }
 
 Work total(const LayerShape& layer, Work Primitive::*pass) {

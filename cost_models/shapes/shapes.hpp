@@ -131,7 +131,8 @@ std::vector<std::string> model_names();
 std::string_view model_summary(const std::string& name);
 
 /// The names of the options of a model: those of gpt are layers, hidden, heads (default hidden/64),
-/// seq and vocab.
+/// seq and vocab. LeNet-5 and all CIFAR-10 forms have width: the channels of the first convolution;
+/// all other channels and features, but data and classes, in proportion, rounded up.
 std::vector<std::string> model_options(const std::string& name);
 
 /// The sum of one pass over a layer's ops: total(layer, &Primitive::forward).

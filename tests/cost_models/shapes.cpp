@@ -2,6 +2,7 @@
 #include "cost_models/shapes/shapes.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -40,16 +41,39 @@ std::vector<std::int64_t> shape(std::initializer_list<std::int64_t> extents) { r
 
 TEST_CASE("parameter counts are those of the literature, exactly") {
   const std::map<std::string, std::int64_t> published = {
-      {"lenet5", 61'706},       {"alexnet", 61'100'840},  {"vgg11", 132'863'336},
-      {"vgg16", 138'357'544},   {"resnet18", 11'689'512}, {"resnet50", 25'557'032},
-      {"resnet20", 269'722},    {"resnet56", 853'018},    {"resnet110", 1'727'962},
-      {"resnet224", 3'575'066}, {"resnet362", 5'811'034}, {"gpt", 124'439'808},
+      {"lenet5", 61'706},
+      {"alexnet", 61'100'840},
+      {"vgg11", 132'863'336},
+      {"vgg16", 138'357'544},
+      {"resnet18", 11'689'512},
+      {"resnet50", 25'557'032},
+      {"resnet20", 269'722},
+      {"resnet56", 853'018},
+      {"resnet110", 1'727'962},
+      {"resnet224", 3'575'066},
+      {"resnet362", 5'811'034},
+      {"gpt", 124'439'808},
+      {"alexnet_cifar", 23'293'770},
+      {"vgg16_cifar", 15'245'130},
   };
   CHECK(model_names().size() == published.size());
   for (const std::string& name : model_names()) {
     CAPTURE(name);
     CHECK(model_shape(name).parameters == published.at(name));
     CHECK_FALSE(model_summary(name).empty());
+  }
+}
+
+TEST_CASE("the CIFAR-10 nets weigh what the stale-weights paper's memory table says") {
+  const std::map<std::string, std::string> printed = {{"lenet5", "0.24"},
+                                                      {"alexnet_cifar", "88.86"},  // there 88.87
+                                                      {"vgg16_cifar", "58.16"},
+                                                      {"resnet20", "1.03"},
+                                                      {"vgg16", "527.79"}};
+  for (const auto& row : printed) {
+    CAPTURE(row.first);
+    const double bytes = 4 * static_cast<double>(model_shape(row.first).parameters);
+    CHECK(fmt::format("{:.2f}", bytes / (1 << 20)) == row.second);
   }
 }
 

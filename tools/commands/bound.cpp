@@ -10,6 +10,7 @@
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
+#include "tools/json_time.hpp"
 #include "tools/stream.hpp"
 #include "tools/table.hpp"
 
@@ -23,11 +24,6 @@ std::string above(Time step, Time bound) {
   const double share =
       static_cast<double>((step - bound).count()) / static_cast<double>(bound.count());
   return step == bound ? "reached" : fmt::format("{} above", percent(share));
-}
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
 }
 
 // period · microbatches / (rounds · round) in lowest terms.

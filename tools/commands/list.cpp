@@ -41,7 +41,7 @@ void list_models() {
   for (const std::string& name : model_names()) {
     std::string options;
     for (const std::string& option : model_options(name)) options += " " + option + "=";
-    fmt::print("  {:<12} {}{}\n", name, model_summary(name),
+    fmt::print("  {:<13} {}{}\n", name, model_summary(name),
                options.empty() ? "" : " · options:" + options);
   }
   fmt::print("  devices:");

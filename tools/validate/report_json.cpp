@@ -1,6 +1,7 @@
 // A judgement for programs.
 #include <nlohmann/json.hpp>
 
+#include "tools/json_time.hpp"
 #include "tools/samples.hpp"
 #include "tools/validate/kept.hpp"
 #include "tools/validate/report.hpp"
@@ -9,11 +10,6 @@ namespace stageline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
-}
 
 // Of `count` cases.
 Json worst_json(const Worst& worst, std::size_t count) {
