@@ -18,7 +18,7 @@ std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std:
         "a batch holds from 1 image to all that there are (it is {}, of {})", batch, size));
   }
   const std::uint64_t batches = size / batch;  // in an epoch
-  RandomStream random{seed, number / batches};
+  RandomStream random{seed, purpose::order, number / batches};
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Fisher and Yates from the front: after step i, places 0 to i are final, and later batches need
@@ -43,7 +43,7 @@ struct View {
 // From the seed and the image alone, so that a batch in pieces is the same batch.
 View view_of(Augmentation augmentation, std::uint64_t seed, std::size_t image) {
   constexpr int border = 4;  // pixels
-  RandomStream random{seed, image};
+  RandomStream random{seed, purpose::view, image};
   View view;
   if (augmentation.shift) {
     view.down = static_cast<int>(random.below(2 * border + 1)) - border;

@@ -39,15 +39,16 @@ DataOptions complete(const DataKind& kind, const Spec& words) {
     options.emplace(option.name, option.fallback);
     known.emplace_back(option.name);
   }
-  for (const auto& [key, value] : words.options) {
+  for (const auto& word : words.options) {
+    const std::string& key = word.first;  // clang 14 captures no structured binding
     const auto option = std::find_if(kind.options.begin(), kind.options.end(),
                                      [&](const DataOption& one) { return one.name == key; });
     if (option == kind.options.end()) {
       throw UsageError(fmt::format("{} has no option '{}' (there are {}){}", kind.name, key,
                                    fmt::join(known, ", "), did_you_mean(key, known)));
     }
-    options[key] =
-        whole_number(fmt::format("{}: {}", kind.name, key), value, option->most, option->least);
+    options[key] = whole_number(fmt::format("{}: {}", kind.name, key), word.second, option->most,
+                                option->least);
   }
   return options;
 }

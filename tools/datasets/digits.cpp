@@ -131,11 +131,11 @@ class Warp {
     // Four corners and the middle of each edge pull: bilinear between 3 × 3 places.
     const double gx = std::clamp(2 * p.x, 0., 1.999);
     const double gy = std::clamp(2 * p.y, 0., 1.999);
-    const int column = static_cast<int>(gx);
-    const int row = static_cast<int>(gy);
-    const double u = gx - column;
-    const double v = gy - row;
-    const auto bend = [&](int r, int c) { return bends_[static_cast<std::size_t>(3 * r + c)]; };
+    const auto column = static_cast<std::size_t>(gx);
+    const auto row = static_cast<std::size_t>(gy);
+    const double u = gx - static_cast<double>(column);
+    const double v = gy - static_cast<double>(row);
+    const auto bend = [&](std::size_t r, std::size_t c) { return bends_[3 * r + c]; };
     return straight + (1 - v) * ((1 - u) * bend(row, column) + u * bend(row, column + 1)) +
            v * ((1 - u) * bend(row + 1, column) + u * bend(row + 1, column + 1));
   }
@@ -147,7 +147,7 @@ class Warp {
   std::array<Point, 9> bends_;
 };
 
-using Plane = std::array<double, side * side>;  // ink, from 0 to 1
+using Plane = std::array<std::array<double, side>, side>;  // ink, from 0 to 1; by row
 
 // Ink along the line, where there is less yet; soft over a pixel at its edge.
 void ink(Plane& plane, const std::vector<Point>& line, double thickness, double darkness) {
@@ -171,7 +171,7 @@ void ink(Plane& plane, const std::vector<Point>& line, double thickness, double 
             length2 > 0 ? std::clamp((to.x * along.x + to.y * along.y) / length2, 0., 1.) : 0.;
         const Point off = to - t * along;
         const double distance = std::sqrt(off.x * off.x + off.y * off.y);
-        double& here = plane[static_cast<std::size_t>(side * y + x)];
+        double& here = plane[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)];
         here = std::max(here, darkness * std::clamp(reach - distance, 0., 1.));
       }
     }
@@ -206,16 +206,16 @@ void draw(RandomStream& random, int label, const DataOptions& options,
   }
   const std::uint64_t strays = random.below(3);
   for (std::uint64_t i = 0; i < strays; ++i) stray(plane, random);
-  for (std::size_t i = 0; i < plane.size(); ++i) {
-    const double grey = 255 * plane[i] + noise * random.bell();
-    image[i] = static_cast<std::uint8_t>(std::clamp(grey, 0., 255.) + .5);
+  auto pixel = image.begin();
+  for (const auto& row : plane) {
+    for (const double here : row) *pixel++ = to_byte(255 * here + noise * random.bell());
   }
 }
 
 constexpr std::array<DataOption, 5> options{{
     {"train", 1, 1'000'000, 6000, "training images"},
     {"test", 1, 1'000'000, 1000, "test images"},
-    {"noise", 0, 255, 30, "deviation of the noise, in grey levels"},
+    {"noise", 0, 255, 20, "deviation of the noise, in grey levels"},
     {"warp", 0, 200, 100, "how far digits are bent, turned and moved, in percent"},
     {"seed", 0, INT64_MAX, 1, "of all that is drawn"},
 }};

@@ -1,6 +1,8 @@
 // The kinds of data there are, each a constant at the foot of its own .cpp. For this folder only.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,10 +46,15 @@ extern const DataKind mnist_data;
 extern const DataKind cifar10_data;
 
 /// How images are drawn: the label is the image's number modulo ten, and all else follows from
-/// (seed, part, number), so that a longer set begins as a shorter one does, and train and test have
-/// streams of their own.
+/// (seed, purpose, number), so that a longer set begins as a shorter one does, and train and test
+/// have streams of their own.
 using Draw = void (*)(RandomStream& random, int label, const DataOptions& options,
                       std::span<std::uint8_t> image);
+
+/// The nearest of the values that a pixel can have.
+inline std::uint8_t to_byte(double value) {
+  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0., 255.)));
+}
 
 /// Options train, test and seed, and those that `draw` reads.
 DataParts drawn_parts(const Dataset& empty, const DataOptions& options, Draw draw);

@@ -63,14 +63,14 @@ void check_size(const FileBytes& from, std::uint64_t expected, const std::string
   }
 }
 
-FileBytes find(const std::string& folder, const std::string& part, const std::string& form) {
+FileBytes idx_file(const std::string& folder, const std::string& part, const std::string& form) {
   const std::string dashed = part + "-" + form;
   const std::string dotted = part + "." + form;
   return first_of(folder, {dashed, dotted, dashed + ".gz", dotted + ".gz"});
 }
 
 Dataset read_part(const std::string& folder, const std::string& part) {
-  const FileBytes images = find(folder, part + "-images", "idx3-ubyte");
+  const FileBytes images = idx_file(folder, part + "-images", "idx3-ubyte");
   constexpr std::size_t image_head = 16;
   check_head(images, image_head, image_magic, "images");
   const std::uint32_t count = word_at(images, 4);
@@ -89,7 +89,7 @@ Dataset read_part(const std::string& folder, const std::string& part) {
              fmt::format("{} images of {} × {} pixels and a head of {}", count, set.width,
                          set.height, image_head));
 
-  const FileBytes labels = find(folder, part + "-labels", "idx1-ubyte");
+  const FileBytes labels = idx_file(folder, part + "-labels", "idx1-ubyte");
   constexpr std::size_t label_head = 8;
   check_head(labels, label_head, label_magic, "labels");
   const std::uint32_t label_count = word_at(labels, 4);

@@ -14,9 +14,17 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   return z ^ (z >> 31U);
 }
 
+/// The second word of a key: what a stream is for, so that one seed serves all.
+namespace purpose {
+inline constexpr std::uint64_t train_image = 0;
+inline constexpr std::uint64_t test_image = 1;
+inline constexpr std::uint64_t order = 2;  // of an epoch
+inline constexpr std::uint64_t view = 3;   // of an image
+}  // namespace purpose
+
 class RandomStream {
  public:
-  /// One stream for each key, such as (seed, part, image).
+  /// One stream for each key, such as (seed, purpose, image).
   RandomStream(std::initializer_list<std::uint64_t> key) {
     for (const std::uint64_t word : key) state_ = mixed_bits(state_ + step + word);
   }

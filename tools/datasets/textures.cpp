@@ -171,10 +171,18 @@ class Texture {
 
 using Colour = std::array<double, 3>;
 
-Colour some_colour(RandomStream& random) {
-  Colour colour{};
-  for (double& channel : colour) channel = random.between(0, 255);
-  return colour;
+// The colours of height 0 and of height 1: about a random middle, light and dark mostly together in
+// all channels, either of the two the lighter.
+std::array<Colour, 2> two_colours(RandomStream& random) {
+  const double contrast = random.between(60, 170) * (random.chance(.5) ? 1 : -1);
+  std::array<Colour, 2> colours{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    const double middle = random.between(70, 185);
+    const double half = contrast * random.between(.3, 1) / 2;
+    colours[0][c] = middle - half;
+    colours[1][c] = middle + half;
+  }
+  return colours;
 }
 
 void draw(RandomStream& random, int label, const DataOptions& options,
@@ -185,24 +193,16 @@ void draw(RandomStream& random, int label, const DataOptions& options,
   const Texture own(random, static_cast<Surface>(label), warp);
   const Texture other(random, static_cast<Surface>(random.below(10)), warp);
   const double mixed = random.between(0, most_mixed);
-  const Colour low = some_colour(random);
-  // At least so far apart that there is something to be seen; either may be the lighter.
-  Colour high = some_colour(random);
-  const double contrast = random.between(.6, 1);
+  const auto [low, high] = two_colours(random);
   const double slope_x = random.between(-1.2, 1.2);  // light from one side, grey levels a pixel
   const double slope_y = random.between(-1.2, 1.2);
-  for (std::size_t c = 0; c < 3; ++c) {
-    const double apart = high[c] - low[c];
-    high[c] = low[c] + contrast * (apart < 0 ? std::min(apart, -90.) : std::max(apart, 90.));
-  }
   for (int y = 0; y < side; ++y) {
     for (int x = 0; x < side; ++x) {
       const double height = (1 - mixed) * own(x, y) + mixed * other(x, y);
       const double light = slope_x * (x - side / 2.) + slope_y * (y - side / 2.);
       for (std::size_t c = 0; c < 3; ++c) {
-        const double value = low[c] + height * (high[c] - low[c]) + light + noise * random.bell();
         image[c * side * side + static_cast<std::size_t>(side * y + x)] =
-            static_cast<std::uint8_t>(std::clamp(value, 0., 255.) + .5);
+            to_byte(low[c] + height * (high[c] - low[c]) + light + noise * random.bell());
       }
     }
   }
@@ -211,9 +211,9 @@ void draw(RandomStream& random, int label, const DataOptions& options,
 constexpr std::array<DataOption, 6> options{{
     {"train", 1, 1'000'000, 4000, "training images"},
     {"test", 1, 1'000'000, 1000, "test images"},
-    {"noise", 0, 255, 25, "deviation of the noise, in levels of a colour"},
+    {"noise", 0, 255, 12, "deviation of the noise, in levels of a colour"},
     {"warp", 0, 400, 100, "how far patterns are bent, in percent"},
-    {"mix", 0, 100, 45, "the most of another class's pattern that shines through, in percent"},
+    {"mix", 0, 100, 35, "the most of another class's pattern that shines through, in percent"},
     {"seed", 0, INT64_MAX, 1, "of all that is drawn"},
 }};
 
