@@ -49,11 +49,13 @@ Spec parse_spec(std::string_view text) {
   return spec;
 }
 
-std::int64_t whole_number(std::string_view key, std::string_view text, std::int64_t most) {
+std::int64_t whole_number(std::string_view key, std::string_view text, std::int64_t most,
+                          std::int64_t least) {
   const bool limited = most < std::numeric_limits<std::int64_t>::max();
-  const std::string rule = "a whole number from 1" + (limited ? fmt::format(" to {}", most) : "");
+  const std::string rule =
+      fmt::format("a whole number from {}{}", least, limited ? fmt::format(" to {}", most) : "");
   const auto value = number<std::int64_t>(key, text, rule);
-  if (value < 1 || value > most) {
+  if (value < least || value > most) {
     throw UsageError(fmt::format("{} must be {}, not {}", key, rule, text));
   }
   return value;

@@ -1,4 +1,4 @@
-// The spelling "name,key=value,key=value" of models on the command line. For this folder only.
+// The spelling "name,key=value,key=value" of models and of data on the command line.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ Spec parse_spec(std::string_view text);
 
 /// Throws UsageError: "batch must be a whole number from 1 to 2147483647, not 'x'".
 std::int64_t whole_number(std::string_view key, std::string_view text,
-                          std::int64_t most = std::numeric_limits<std::int64_t>::max());
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                          std::int64_t least = 1);
 
 /// Throws UsageError: "efficiency must be <rule>, not 'x'".
 double real_number(std::string_view key, std::string_view text, std::string_view rule);

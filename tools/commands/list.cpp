@@ -6,6 +6,7 @@
 #include "schedulers/scheduler.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
+#include "tools/datasets/dataset.hpp"
 #include "tools/table.hpp"
 #include "traces/traces.hpp"
 
@@ -94,11 +95,16 @@ void list_traces() {
   }
 }
 
+void list_data() {
+  fmt::print("\nData to train on\n");
+  for (const auto& [name, about] : data_names()) fmt::print("  {:<14} {}\n", name, about);
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, int&) {
-  CLI::App* const command =
-      app.add_subcommand("list", "Schedules, partitioners, models, clusters and traces there are");
+  CLI::App* const command = app.add_subcommand(
+      "list", "Schedules, partitioners, models, clusters, traces and data there are");
   command->footer("Example:\n  stageline list");
   command->callback([] {
     list_schedulers();
@@ -106,6 +112,7 @@ void add_list(CLI::App& app, int&) {
     list_models();
     list_clusters();
     list_traces();
+    list_data();
   });
 }
 

@@ -62,7 +62,9 @@ struct Augmentation {
 
 /// Normalized images, for a model whose input is `side` pixels square: smaller ones stand in the
 /// middle, with 0 (after normalization) around; larger ones are refused with UsageError. Result:
-/// indices × channels × side × side. `seed`: of the augmentation; the same for the same arguments.
+/// indices × channels × side × side. `seed`: of the augmentation; an image's variation follows from
+/// it and from the image's index alone, so that a batch in pieces is the same batch, and each epoch
+/// wants another seed.
 std::vector<float> gather_images(const DataSource& source, const Dataset& part,
                                  const std::vector<std::size_t>& indices, int side,
                                  Augmentation augmentation = {}, std::uint64_t seed = 0);

@@ -22,10 +22,6 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t most_ops = 1'000'000;  // of a device
 
-bool gathers(WeightRule rule) {
-  return rule == WeightRule::flush || rule == WeightRule::double_buffer;
-}
-
 // What is known before a step is run.
 struct Prepared {
   Layout layout;
@@ -70,7 +66,7 @@ void check_length(std::int64_t steps, int microbatches, const Prepared& prepared
 // mini-batches. An order that was written for a flush repeats by its own steps.
 Case stream_of(const Case& asked, std::int64_t steps, WeightRule weights) {
   Case stream = asked;
-  if (gathers(weights)) {
+  if (updates_by_step(weights)) {
     stream.steps = static_cast<int>(steps);
   } else if (asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
     stream.microbatches = static_cast<int>(steps);
@@ -103,7 +99,7 @@ void check_duration(const TaskGraph& graph) {
 }
 
 TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared prepared) {
-  const int microbatches = gathers(prepared.weights) ? asked.microbatches : 1;
+  const int microbatches = updates_by_step(prepared.weights) ? asked.microbatches : 1;
   check_length(steps, microbatches, prepared, asked.cluster.devices.size());
   TrainingProgram made;
   made.asked = stream_of(asked, steps, prepared.weights);
@@ -123,7 +119,7 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   check_duration(made.graph);
   made.times = simulate(made.graph);
   made.timeline = timeline_of(made.program, made.graph, made.times);
-  if (gathers(prepared.weights)) {
+  if (updates_by_step(prepared.weights)) {
     check_staleness(spelled(asked.spec), prepared.weights,
                     versions_of(made.program, made.timeline));
   }
@@ -143,7 +139,7 @@ TrainingProgram training_program(const Case& asked, std::int64_t steps) {
   return stream_program(asked, steps, prepare(asked));
 }
 
-bool steps_gather(const TrainingProgram& training) { return gathers(training.program.weights); }
+bool steps_gather(const TrainingProgram& training) { return updates_by_step(training.program.weights); }
 
 std::vector<Time> step_ends_of(const TrainingProgram& training) {
   const Program& program = training.program;
@@ -182,7 +178,7 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
         fmt::format("{} of {} steps cannot be pipelined; give 0 to {}", pipelined, steps, steps));
   }
   Prepared prepared = prepare(asked);
-  const Time plain = one_device_step(asked, gathers(prepared.weights) ? asked.microbatches : 1);
+  const Time plain = one_device_step(asked, updates_by_step(prepared.weights) ? asked.microbatches : 1);
   std::vector<Time> ends;
   Time now{};
   if (pipelined > 0) {
