@@ -20,7 +20,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t most_ops = 1'000'000;  // of a device
+constexpr std::int64_t most_ops = 1'000'000;  // of a device, messages not counted
 
 bool gathers(WeightRule rule) {
   return rule == WeightRule::flush || rule == WeightRule::double_buffer;
@@ -50,7 +50,7 @@ Prepared prepare(const Case& asked) {
                                 const std::string& where) {
   throw UsageError(fmt::format(
       "{} steps of {} micro-batch{} through the pipeline make {} ops {}, and at most {} a device "
-      "are simulated as one program; pipeline fewer steps",
+      "are simulated as one program (messages not counted); pipeline fewer steps",
       steps, microbatches, microbatches == 1 ? "" : "es", ops, where, most_ops));
 }
 
@@ -63,7 +63,7 @@ void check_length(std::int64_t steps, int microbatches, const Prepared& prepared
   if (ops <= most_ops * each) return;
   constexpr Wide shown = std::numeric_limits<std::int64_t>::max();
   refuse_length(steps, microbatches, static_cast<std::int64_t>(std::min(ops / each, shown)),
-                "on average, messages and updates not counted");
+                "a device on average, updates not counted");
 }
 
 // The order of `steps` optimizer steps: as many steps of it, or of a stream one of as many
@@ -112,7 +112,9 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   made.program =
       complete(program_of(made.asked, prepared.layout, made.costs, made.asked.steps), made.costs);
   for (std::size_t device = 0; device < made.program.ops.size(); ++device) {
-    const auto ops = static_cast<std::int64_t>(made.program.ops[device].size());
+    const std::vector<Op>& list = made.program.ops[device];
+    const std::int64_t ops = std::count_if(
+        list.begin(), list.end(), [](Op op) { return lane_of(op.kind) == LaneKind::compute; });
     if (ops > most_ops) {
       refuse_length(steps, microbatches, ops,
                     fmt::format("on device {}", made.program.devices[device]));
