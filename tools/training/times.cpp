@@ -20,7 +20,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t most_ops = 1'000'000;  // of a device
+constexpr std::int64_t most_ops = 1'000'000;  // of a device, messages not counted
 
 // What is known before a step is run.
 struct Prepared {
@@ -46,7 +46,7 @@ Prepared prepare(const Case& asked) {
                                 const std::string& where) {
   throw UsageError(fmt::format(
       "{} steps of {} micro-batch{} through the pipeline make {} ops {}, and at most {} a device "
-      "are simulated as one program; pipeline fewer steps",
+      "are simulated as one program (messages not counted); pipeline fewer steps",
       steps, microbatches, microbatches == 1 ? "" : "es", ops, where, most_ops));
 }
 
@@ -59,7 +59,7 @@ void check_length(std::int64_t steps, int microbatches, const Prepared& prepared
   if (ops <= most_ops * each) return;
   constexpr Wide shown = std::numeric_limits<std::int64_t>::max();
   refuse_length(steps, microbatches, static_cast<std::int64_t>(std::min(ops / each, shown)),
-                "on average, messages and updates not counted");
+                "a device on average, updates not counted");
 }
 
 // The order of `steps` optimizer steps: as many steps of it, or of a stream one of as many
@@ -108,7 +108,9 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   made.program =
       complete(program_of(made.asked, prepared.layout, made.costs, made.asked.steps), made.costs);
   for (std::size_t device = 0; device < made.program.ops.size(); ++device) {
-    const auto ops = static_cast<std::int64_t>(made.program.ops[device].size());
+    const std::vector<Op>& list = made.program.ops[device];
+    const std::int64_t ops = std::count_if(
+        list.begin(), list.end(), [](Op op) { return lane_of(op.kind) == LaneKind::compute; });
     if (ops > most_ops) {
       refuse_length(steps, microbatches, ops,
                     fmt::format("on device {}", made.program.devices[device]));
@@ -139,7 +141,9 @@ TrainingProgram training_program(const Case& asked, std::int64_t steps) {
   return stream_program(asked, steps, prepare(asked));
 }
 
-bool steps_gather(const TrainingProgram& training) { return updates_by_step(training.program.weights); }
+bool steps_gather(const TrainingProgram& training) {
+  return updates_by_step(training.program.weights);
+}
 
 std::vector<Time> step_ends_of(const TrainingProgram& training) {
   const Program& program = training.program;
@@ -178,7 +182,8 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
         fmt::format("{} of {} steps cannot be pipelined; give 0 to {}", pipelined, steps, steps));
   }
   Prepared prepared = prepare(asked);
-  const Time plain = one_device_step(asked, updates_by_step(prepared.weights) ? asked.microbatches : 1);
+  const Time plain =
+      one_device_step(asked, updates_by_step(prepared.weights) ? asked.microbatches : 1);
   std::vector<Time> ends;
   Time now{};
   if (pipelined > 0) {

@@ -21,7 +21,10 @@ struct TrainingProgram {
 
 /// `asked` for `steps` optimizer steps: of an asynchronous schedule a stream of that many
 /// mini-batches, of a flushed (or double-buffered) one steps of asked.microbatches. steps >= 1.
-/// Throws what study() throws, and UsageError above a million ops a device.
+/// An order that is written for a flush, under a rule that updates after every mini-batch, goes on
+/// by its own steps: `steps` is then a multiple of asked.microbatches. Throws what study() throws,
+/// and UsageError for a given program, above a million ops a device (messages not counted), and
+/// where all that is done together is more than 106 days.
 TrainingProgram training_program(const Case& asked, std::int64_t steps);
 
 /// Whether the rule updates once a step, and not after every mini-batch.
@@ -35,7 +38,8 @@ std::vector<Time> step_ends_of(const TrainingProgram& training);
 Time one_device_step(const Case& asked, int microbatches);
 
 /// The same for hybrid training: `pipelined` steps through the pipeline, which then drains, and the
-/// others one by one on one device. pipelined <= steps. 0: all on one device.
+/// others one by one on one device. pipelined <= steps. 0: all on one device. What follows the
+/// switch starts at the makespan of what is before it, as in tools/hybrid.hpp.
 std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined);
 
 }  // namespace stageline
