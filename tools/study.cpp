@@ -76,7 +76,7 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
-  const int updates = updates_each_step(outcome.program) ? 1 : outcome.microbatches;
+  const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
   outcome.speedup = to_seconds(time_on_one_device(asked, outcome.microbatches, updates)) / step;
   // Differences as integers: what is nothing is 0, and not 1e-16.
   const Time idle = outcome.step_time * outcome.devices - busy_in_a_step(outcome);

@@ -148,8 +148,8 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
 
 std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   if (flags.device.empty() || flags.device == "cpu") {
-    if (flags.mode == "delayed") return std::vector<Accelerator>(1);
-    return accelerators_called(fmt::format("cpu:{}", needed));
+    // Threads wherever there is room: what is learned does not depend on how long it takes here.
+    return std::vector<Accelerator>(flags.mode == "delayed" ? 1 : static_cast<std::size_t>(needed));
   }
   if (flags.device != "cuda") {
     throw UsageError(fmt::format("--on {}: write cpu or cuda", flags.device));
