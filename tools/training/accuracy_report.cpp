@@ -42,7 +42,7 @@ std::string steps_text(const AccuracyCurve& curve) {
 // The value of all curves, or "several".
 template <class Value>
 std::string shared(const AccuracyStudy& study, Value value) {
-  const std::string first = value(study.curves.front());
+  std::string first = value(study.curves.front());
   for (const AccuracyCurve& curve : study.curves) {
     if (value(curve) != first) return "several";
   }
