@@ -15,14 +15,6 @@ double fraction(PipelinedShare share) {
   return static_cast<double>(share.pipelined) / static_cast<double>(share.all);
 }
 
-// Hours and days are what a training takes.
-std::string long_time(Time time) {
-  const double seconds = to_seconds(time);
-  if (seconds < 7200) return print(time);
-  if (seconds < 2 * 86400) return fmt::format("{:.2f} h", seconds / 3600);
-  return fmt::format("{:.2f} days", seconds / 86400);
-}
-
 std::string pace(const Period& period) {
   return period.rounds == 1
              ? fmt::format("{} an iteration", print(period.time))

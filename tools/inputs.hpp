@@ -7,6 +7,7 @@
 
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
+#include "sim/program.hpp"
 
 namespace stageline {
 
@@ -55,6 +56,9 @@ Cluster cluster_of(const ClusterChoice& choice, int devices);
 
 /// "12GB/s,5us" or "12GB/s". Throws UsageError.
 LinkSpec parse_link(const std::string& text);
+
+/// "stash". Throws UsageError, which begins with `what`: "--weights is one of flush, stash, …".
+WeightRule parse_weight_rule(const std::string& text, const std::string& what);
 
 /// Kinds of all bundled clusters, each once.
 std::vector<DeviceKind> known_kinds();

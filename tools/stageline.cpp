@@ -104,6 +104,7 @@ int main(int argc, char** argv) {
   stageline::add_costs(app, exit_code);
   stageline::add_bound(app, exit_code);
   stageline::add_hybrid(app, exit_code);
+  stageline::add_time_to_accuracy(app, exit_code);
   stageline::add_import(app, exit_code);
   stageline::add_overlay(app, exit_code);
   stageline::add_diff(app, exit_code);

@@ -51,4 +51,11 @@ std::string percent(double fraction) {
   return fmt::format("{:.1f} %", value < 0 && value > -0.05 ? 0.0 : value);
 }
 
+std::string long_time(Time time) {
+  const double seconds = to_seconds(time);
+  if (seconds < 7200) return print(time);
+  if (seconds < 2 * 86400) return fmt::format("{:.2f} h", seconds / 3600);
+  return fmt::format("{:.2f} days", seconds / 86400);
+}
+
 }  // namespace stageline

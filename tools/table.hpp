@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/units.hpp"
+
 namespace stageline {
 
 struct Column {
@@ -17,5 +19,9 @@ std::string table(const std::vector<Column>& columns,
 
 /// "42.1 %", "0.0 %".
 std::string percent(double fraction);
+
+/// What a training takes: as print(Time), or from two hours on "3.25 h", from two days on "2.50
+/// days".
+std::string long_time(Time time);
 
 }  // namespace stageline

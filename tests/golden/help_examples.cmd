@@ -1,5 +1,6 @@
 # Every command that a --help prints as an example works, on small inputs.
 cp small.graph.txt "$OUT"
+for log in plain stale hybrid; do cp ../training/logs/$log.1.json "$OUT/$log.json"; done
 cp ../validate/small.evidence.json "$OUT/evidence.json"
 cd "$OUT"
 stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && NF { print $1 }' > subcommands
@@ -9,7 +10,7 @@ while read -r subcommand; do
     awk '/^Example:/ { inside = 1; next }
          inside && (more || /^ *stageline /) { more = /\\$/; sub(/\\$/, ""); sub(/^ +/, "")
                                                printf "%s%s", $0, more ? "" : "\n" }' |
-    sed 's|vgg16/graph.txt|small.graph.txt|' > commands
+    sed 's|vgg16/graph.txt|small.graph.txt|; /time-to-accuracy/s|model:lenet5@h100|uniform:layers=4|' > commands
   while read -r command; do
     echo "\$ $command"
     sh -c "$command" > /dev/null < /dev/null

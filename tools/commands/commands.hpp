@@ -13,6 +13,7 @@ void add_program(CLI::App& app, int& exit_code);
 void add_costs(CLI::App& app, int& exit_code);
 void add_bound(CLI::App& app, int& exit_code);
 void add_hybrid(CLI::App& app, int& exit_code);
+void add_time_to_accuracy(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 void add_import_kineto(CLI::App& import);  // of import, which it is a subcommand of
 void add_overlay(CLI::App& app, int& exit_code);

@@ -43,15 +43,7 @@ std::vector<int> parse_devices(const std::string& text) {
 
 std::optional<WeightRule> parse_weights(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  std::vector<std::string> known;
-  for (const WeightRule rule : {WeightRule::flush, WeightRule::stash, WeightRule::vertical_sync,
-                                WeightRule::double_buffer, WeightRule::latest}) {
-    if (name(rule) == text) return rule;
-    known.emplace_back(name(rule));
-  }
-  throw UsageError(fmt::format(
-      "--weights is one of flush, stash, vertical_sync, double_buffer, latest (not \"{}\"{})", text,
-      did_you_mean(text, known)));
+  return parse_weight_rule(text, "--weights");
 }
 
 }  // namespace
@@ -99,19 +91,7 @@ void add_output_flags(CLI::App& command, CommonFlags& flags) {
   command.add_flag("--quiet", flags.quiet, "no heading and no notes");
 }
 
-void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
-  const bool one = many == Many::no;
-  add_trace_flags(command, flags);
-  CLI::Option* const schedule =
-      command
-          .add_option("--schedule", flags.schedules,
-                      one ? "NAME[:knob=value,…]; default 1f1b"
-                          : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
-                            "default all")
-          ->allow_extra_args(false);
-  command.add_option("--devices", flags.devices,
-                     one ? "how many; default all of the cluster, or 4"
-                         : "how many, or a sweep such as 2..16; default all of the cluster, or 4");
+void add_cluster_flags(CLI::App& command, CommonFlags& flags) {
   command.add_option("--cluster", flags.cluster,
                      "a cluster file or a bundled cluster; default that of model:NAME@DEVICE");
   command.add_option("--link", flags.link,
@@ -125,6 +105,22 @@ void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
       .add_option("--pair-overlap", flags.pair_overlap,
                   "of the shorter op of an overlapped pair, the share hidden: 0 (default) to 1")
       ->check(CLI::Range(0.0, 1.0));
+}
+
+void add_problem_flags(CLI::App& command, CommonFlags& flags, Many many) {
+  const bool one = many == Many::no;
+  add_trace_flags(command, flags);
+  CLI::Option* const schedule =
+      command
+          .add_option("--schedule", flags.schedules,
+                      one ? "NAME[:knob=value,…]; default 1f1b"
+                          : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
+                            "default all")
+          ->allow_extra_args(false);
+  command.add_option("--devices", flags.devices,
+                     one ? "how many; default all of the cluster, or 4"
+                         : "how many, or a sweep such as 2..16; default all of the cluster, or 4");
+  add_cluster_flags(command, flags);
   command
       .add_option("--microbatches", flags.microbatches,
                   "per step (mini-batches where updates are asynchronous); default 4 a device")

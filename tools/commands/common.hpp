@@ -40,6 +40,8 @@ void add_trace_flags(CLI::App& command, CommonFlags& flags);
 void add_batch_size_flag(CLI::App& command, CommonFlags& flags);
 /// --json and --quiet.
 void add_output_flags(CLI::App& command, CommonFlags& flags);
+/// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
+void add_cluster_flags(CLI::App& command, CommonFlags& flags);
 /// What says one problem: trace, cluster, schedule and cut; of `many`, a sweep of devices and a
 /// list of schedules, but no program text.
 enum class Many : std::uint8_t { no, yes };

@@ -139,7 +139,8 @@ int hybrid_command(HybridFlags flags) {
   if (flags.common.quiet) return 0;
   fmt::print(
       "\nnote: weights are stale while pipelined and exact afterwards; what that does to the "
-      "accuracy is not simulated\n");
+      "accuracy is not simulated: train it with `stageline-train`, and put the logs side by side "
+      "with `stageline time-to-accuracy`\n");
   if (has_rebuilt_rules(*asked.spec.scheduler)) {
     fmt::print("note: the rules of {} are rebuilt, not quoted from its paper\n",
                asked.spec.scheduler->name);

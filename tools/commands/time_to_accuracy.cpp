@@ -1,0 +1,243 @@
+// stageline time-to-accuracy: training logs side by side, accuracy against simulated time.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "sim/errors.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/common.hpp"
+#include "tools/files.hpp"
+#include "tools/training/accuracy_report.hpp"
+#include "tools/training/retime.hpp"
+
+namespace stageline {
+namespace {
+
+struct AccuracyFlags {
+  CommonFlags common;
+  std::vector<std::string> logs;
+  std::string target;
+  std::string svg;
+  std::string switch_svg;
+};
+
+// "97%", "97 %", "0.97"
+std::optional<double> target_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  double value = 0;
+  std::size_t used = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  std::string rest = text.substr(used);
+  rest.erase(0, rest.find_first_not_of(' '));
+  if (used == 0 || (!rest.empty() && rest != "%") || !std::isfinite(value)) {
+    throw UsageError(fmt::format("--target is an accuracy like 97% or 0.97, not \"{}\"", text));
+  }
+  if (rest.empty() && value > 1) {
+    throw UsageError(
+        fmt::format("--target {}: a share is at most 1; write {}% for percent", text, text));
+  }
+  return rest.empty() ? value : value / 100;
+}
+
+std::vector<NamedLog> read_logs(const std::vector<std::string>& files) {
+  std::vector<NamedLog> logs;
+  for (const std::string& file : files) {
+    logs.push_back({file, parse_training_log(read_file(file), file)});
+  }
+  return logs;
+}
+
+void check_flags(const AccuracyFlags& flags) {
+  int to_output = 0;
+  for (const std::string& file : {flags.common.json, flags.svg, flags.switch_svg}) {
+    to_output += file == "-" ? 1 : 0;
+  }
+  if (to_output > 1) {
+    throw UsageError("only one of --json, --svg and --switch-svg can go to standard output (-)");
+  }
+  const CommonFlags& common = flags.common;
+  const bool devices = !common.cluster.empty() || !common.link.empty() || !common.memory.empty() ||
+                       !common.host_link.empty() || !common.host_memory.empty() ||
+                       common.pair_overlap || !common.messages.empty();
+  if (devices && common.trace.empty()) {
+    throw UsageError(
+        "--cluster, --link and the like say on which devices the trainings are to be simulated "
+        "again; name the layers' costs with --trace as well");
+  }
+}
+
+// Simulated again, once for all logs of the same training.
+class Retiming {
+ public:
+  explicit Retiming(const CommonFlags& flags) : flags_(flags) {}
+
+  void apply(NamedLog& named) {
+    TrainingLog& log = named.log;
+    try {
+      const std::string key = to_json({log.settings, 0, "", log.stages, {}, "", "", 0, {}, {}});
+      const auto found = ends_.find(key);
+      const std::vector<Time>& ends = found != ends_.end() ? found->second : simulate(key, named);
+      set_times(log, ends);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}: {}", named.file, error.what()));
+    }
+    log.settings.trace = flags_.trace;
+  }
+
+  TimesFrom from() const {
+    std::string clusters;
+    for (const std::string& one : clusters_) clusters += (clusters.empty() ? "" : ", ") + one;
+    return {flags_.trace, clusters};
+  }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  const std::vector<Time>& simulate(const std::string& key, const NamedLog& named) {
+    const TrainingSettings& settings = named.log.settings;
+    CommonFlags flags = flags_;
+    // Where the trace does not say its size, its times are taken as they are.
+    const bool sized =
+        open_trace_sizes({flags.trace, 0, flags.profile_batch, {}}).front().batch > 0;
+    flags.microbatch_size = sized ? settings.batch : 0;
+    const Setting setting = read_setting(flags);
+    const Cluster cluster = cluster_of(setting.cluster, settings.devices);
+    Case asked = case_of(named.log, setting.model, cluster);
+    asked.messages = parse_messages(flags.messages);
+    clusters_.insert(described(flags, setting, cluster));
+    for (const std::string& note : stageline::notes(setting)) add_note(note);
+    if (!sized) {
+      add_note(
+          fmt::format("{} does not say the size of its micro-batches; its times are taken for "
+                      "those of the logs",
+                      flags.trace));
+    }
+    const std::string stale = staleness_note(asked, named.log);
+    if (!stale.empty()) add_note(fmt::format("{}: {}", named.file, stale));
+    return ends_[key] = ends_of(asked, named.log);
+  }
+
+  static std::string described(const CommonFlags& flags, const Setting& setting,
+                               const Cluster& cluster) {
+    const std::size_t devices = cluster.devices.size();
+    const char* const many = devices == 1 ? "" : "s";
+    std::string text = setting.cluster.fixed
+                           ? fmt::format("{} device{} of {}", devices, many, cluster.name)
+                           : fmt::format("{} equal device{}", devices, many);
+    if (!flags.link.empty()) text += " with links of " + flags.link;
+    return text;
+  }
+
+  void add_note(const std::string& note) {
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  }
+
+  const CommonFlags& flags_;
+  std::map<std::string, std::vector<Time>> ends_;
+  std::set<std::string> clusters_;
+  std::vector<std::string> notes_;
+};
+
+// What stands above and below a chart is said anyway.
+std::string plain_text(Chart chart, int rows) {
+  chart.title = chart.subtitle = "";
+  chart.footnotes.clear();
+  return chart_text(chart, 76, rows);
+}
+
+int run(const AccuracyFlags& flags) {
+  check_flags(flags);
+  const std::optional<double> target = target_of(flags.target);
+  std::vector<NamedLog> logs = read_logs(flags.logs);
+  Retiming retiming(flags.common);
+  if (!flags.common.trace.empty()) {
+    for (NamedLog& log : logs) retiming.apply(log);
+  }
+  AccuracyStudy study = accuracy_study(std::move(logs), target);
+  for (const std::string& note : retiming.notes()) study.notes.push_back(note);
+  const std::vector<SwitchFamily> families = switch_families(study);
+  const TimesFrom from = retiming.from();
+
+  const bool any = std::any_of(study.curves.begin(), study.curves.end(),
+                               [](const AccuracyCurve& curve) { return curve.reached.seeds > 0; });
+  const bool by_switch = std::any_of(families.begin(), families.end(),
+                                     [](const SwitchFamily& family) { return family.best; });
+  if (!flags.switch_svg.empty() && families.empty()) {
+    throw UsageError(
+        "--switch-svg draws the time to the target by switch, but no logs differ only in how many "
+        "of their steps are pipelined");
+  }
+  if (!flags.common.json.empty()) {
+    write_file(flags.common.json, accuracy_json(study, families, from));
+  }
+  const Chart chart = accuracy_chart(study, from);
+  if (!flags.svg.empty()) write_file(flags.svg, chart_svg(chart));
+  if (!flags.switch_svg.empty() && by_switch) {
+    write_file(flags.switch_svg, chart_svg(switch_chart(study, families)));
+  }
+  const int exit_code = any ? 0 : 1;
+  if (flags.common.json == "-" || flags.svg == "-" || flags.switch_svg == "-") return exit_code;
+
+  if (!flags.common.quiet) fmt::print("{}\n", accuracy_heading(study, from));
+  fmt::print("{}\n{}", accuracy_table(study), plain_text(chart, 16));
+  for (const SwitchFamily& family : families) {
+    fmt::print("\n{}: by switch from the pipeline to one device\n{}", family.name,
+               switch_table(study, family));
+    for (const std::string& words : switch_words(study, family)) fmt::print("{}\n", words);
+  }
+  if (by_switch) fmt::print("\n{}", plain_text(switch_chart(study, families), 12));
+  if (!any) {
+    fmt::print("\nno curve reaches {:.2f} %{}\n", 100 * study.target,
+               flags.switch_svg.empty() ? "" : ", so there is nothing to draw by switch");
+  }
+  if (flags.common.quiet) return exit_code;
+  fmt::print("\n");
+  for (const std::string& note : accuracy_notes(study)) fmt::print("note: {}\n", note);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_time_to_accuracy(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "time-to-accuracy", "Logs of stageline-train side by side: accuracy against simulated time");
+  const auto flags = std::make_shared<AccuracyFlags>();
+  command
+      ->add_option("LOG", flags->logs,
+                   "training logs; those that differ in nothing but their seed are averaged")
+      ->required();
+  command->add_option("--target", flags->target,
+                      "the accuracy to reach, 97% or 0.97; default the highest that the mean of "
+                      "every curve reaches");
+  command->add_option("--trace", flags->common.trace,
+                      "simulate the steps again with these costs of the layers, instead of taking "
+                      "the times of the logs: a trace as `stageline simulate` takes it");
+  command
+      ->add_option("--batch", flags->common.profile_batch,
+                   "samples in a minibatch of a PipeDream profile, which does not say")
+      ->check(CLI::PositiveNumber);
+  add_cluster_flags(*command, flags->common);
+  add_messages_flag(*command, flags->common);
+  command->add_option("--svg", flags->svg,
+                      "draw accuracy against simulated time into a file, or - for stdout");
+  command->add_option("--switch-svg", flags->switch_svg,
+                      "draw the time to the target against the switch of hybrid training into a "
+                      "file, or - for stdout");
+  add_output_flags(*command, flags->common);
+  command->footer(
+      "Schedule, cut, steps and number of devices are those of the logs, always.\n"
+      "Example:\n  stageline time-to-accuracy plain.json stale.json hybrid.json --target 90% --svg "
+      "accuracy.svg\n"
+      "  stageline time-to-accuracy plain.json stale.json --trace model:lenet5@h100 --link "
+      "12GB/s,5us\n"
+      "Exit code 1: no curve reaches the target.");
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace stageline
