@@ -215,12 +215,6 @@ TEST_CASE("what is not pipelined is what autograd and the optimizer make of it")
     zero_gradients(model);
     MicroBatch batch = empty_micro_batch(model);
     batches.fill(step, model, batch);
-    {
-      MicroBatch b2 = empty_micro_batch(model);
-      batches.fill(step, model, b2);
-      for (std::size_t l = 0; l < model.layers.size(); ++l) forward(model, l, b2);
-      MESSAGE("explicit " << b2.outputs.back().item<double>() << " in " << batch.input.sum().item<double>());
-    }
     const at::Tensor loss = whole_forward(model, batch);
     CHECK(loss.item<double>() == doctest::Approx(result.log.steps[step].loss).epsilon(1e-9));
     whole_backward(model, loss);

@@ -23,8 +23,8 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
 #include "tools/files.hpp"
-#include "tools/layout.hpp"
 #include "tools/table.hpp"
+#include "tools/training/times.hpp"
 
 namespace stageline {
 namespace {
@@ -155,13 +155,6 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
     throw UsageError(fmt::format("--on {}: write cpu or cuda", flags.device));
   }
   return accelerators_called(fmt::format("cuda:{}", flags.mode == "delayed" ? 1 : needed));
-}
-
-// Of one optimizer step.
-int microbatches_of_step(const Case& asked) {
-  const Layout layout = lay_out(asked);
-  const Program program = program_of(asked, layout, costs_of(asked, layout), 1);
-  return updates_by_step(program.weights) ? asked.microbatches : 1;
 }
 
 void check_recipe(const Recipe& recipe) {

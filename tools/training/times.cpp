@@ -141,6 +141,10 @@ TrainingProgram training_program(const Case& asked, std::int64_t steps) {
   return stream_program(asked, steps, prepare(asked));
 }
 
+int microbatches_of_step(const Case& asked) {
+  return updates_by_step(prepare(asked).weights) ? asked.microbatches : 1;
+}
+
 bool steps_gather(const TrainingProgram& training) {
   return updates_by_step(training.program.weights);
 }

@@ -30,6 +30,10 @@ TrainingProgram training_program(const Case& asked, std::int64_t steps);
 /// Whether the rule updates once a step, and not after every mini-batch.
 bool steps_gather(const TrainingProgram& training);
 
+/// Micro-batches of one optimizer step of that schedule: asked.microbatches where it gathers them,
+/// else 1.
+int microbatches_of_step(const Case& asked);
+
 /// By step, when the last of its updates ends; never falling. (Where micro-batches are dealt out to
 /// replicas, an update gathers one from each, and its micro-batches' steps end with it.)
 std::vector<Time> step_ends_of(const TrainingProgram& training);

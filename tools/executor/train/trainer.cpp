@@ -101,7 +101,7 @@ class Trainer {
     check_sizes();
     if (request.pipelined > 0) phases_.push_back(pipelined_phase(request));
     const Phase* const before = phases_.empty() ? nullptr : &phases_.back();
-    microbatches_ = before != nullptr ? before->reads.microbatches : request.asked.microbatches;
+    microbatches_ = microbatches_of_step(request.asked);
     check_rounds();
     if (request.pipelined < request.recipe.steps) {
       phases_.push_back(plain_phase(request, before, microbatches_));
