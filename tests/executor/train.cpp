@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -51,7 +52,7 @@ TrainingRequest request_of(const std::string& model, const ScheduleSpec& spec, i
   request.asked.spec = spec;
   request.asked.microbatches = 4;
   request.dtype = at::kDouble;
-  request.recipe.rate = 0.02;
+  request.recipe.rate = 0.003;  // two images a step: more would diverge
   request.recipe.weight_decay = 1e-3;
   request.recipe.warm_up = 5;
   request.recipe.milestones = {steps / 2};
@@ -69,6 +70,7 @@ TrainingResult trained(const TrainingRequest& request) {
 
 // Losses of all steps, looks at the test set, weights, what the optimizer and the batch norms keep.
 void check_same(const TrainingResult& a, const TrainingResult& b) {
+  for (const LoggedStep& step : a.log.steps) REQUIRE(std::isfinite(step.loss));
   CHECK((a.log.steps == b.log.steps));
   CHECK((a.log.evaluations == b.log.evaluations));
   CHECK(a.digest == b.digest);
@@ -119,6 +121,7 @@ TEST_CASE("delayed training is pipelined training, bit by bit, under every async
       CAPTURE(devices);
       TrainingRequest request = request_of("lenet5,width=2", spec, devices, 204,
                                            tried % 2 == 0 ? std::optional(quick) : std::nullopt);
+      request.recipe.rate = 0.0005;  // some are 40 updates late
       try {
         const TrainingResult delayed = trained(request);
         CHECK(delayed.log.steps.size() == 204);
@@ -127,7 +130,7 @@ TEST_CASE("delayed training is pipelined training, bit by bit, under every async
         ++tried;
         names.insert(std::string(spec.scheduler->name));
       } catch (const UsageError& error) {
-        MESSAGE(name << " on " << devices << ": " << error.what());
+        MESSAGE(name << " on " << devices << ": " << std::string(error.what()));
       }
     }
   }
@@ -169,9 +172,9 @@ TEST_CASE("so it is with every correction and rule") {
         check_same(delayed, trained(request));
         tried.insert(text);
       } catch (const UsageError& error) {
-        MESSAGE(schedule << " with " << text << ": " << error.what());
+        MESSAGE(schedule << " with " << text << ": " << std::string(error.what()));
       } catch (const Deadlock& error) {
-        MESSAGE(schedule << " with " << text << ": " << error.what());
+        MESSAGE(schedule << " with " << text << ": " << std::string(error.what()));
       }
     }
   }
