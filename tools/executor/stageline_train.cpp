@@ -115,7 +115,8 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str();
   app.add_flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
   app.add_option("--seed", flags.seed, "of weights and of the order of the data")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
   app.add_option("--evaluate-every", flags.evaluate_every,
                  "steps between two looks at the test set; default a twentieth of all");
   app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
@@ -330,6 +331,9 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
+  for (const std::string& path : {common.json, flags.csv, flags.weights_out, flags.checkpoint}) {
+    check_writable(path);
+  }
   set_threads(1);
   const ProcessReport process = inspect_process();
   request.devices = devices_of(flags, static_cast<int>(asked.cluster.devices.size()));
