@@ -174,20 +174,27 @@ void check_recipe(const Recipe& recipe) {
   }
 }
 
-// From 2 on, the fewest that schedule and cut go on.
+// From 2 on, the fewest that schedule and cut go on, as far as the cluster has devices.
 std::string least_devices(CommonFlags common) {
-  std::string first_refusal;
+  std::string refusal;
   for (int devices = 2; devices <= 64; ++devices) {
     common.devices = std::to_string(devices);
-    const Setting setting = read_setting(common);
+    std::optional<Case> asked;
     try {
-      lay_out(make_case(common, setting, one_schedule(common), devices));
+      const Setting setting = read_setting(common);
+      asked = make_case(common, setting, one_schedule(common), devices);
+    } catch (const UsageError& error) {
+      if (devices == 2) throw;
+      throw UsageError(fmt::format("{} ({})", refusal, error.what()));
+    }
+    try {
+      lay_out(*asked);
       return common.devices;
     } catch (const UsageError& error) {
-      if (first_refusal.empty()) first_refusal = error.what();
+      refusal = error.what();
     }
   }
-  throw UsageError(first_refusal);
+  throw UsageError(refusal);
 }
 
 std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch,
