@@ -133,4 +133,16 @@ void write_file(const std::string& path, const std::string& content) {
   if (failure) throw UsageError(fmt::format("cannot write \"{}\": {}", path, *failure));
 }
 
+void check_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (!std::filesystem::is_directory(folder)) {
+    throw UsageError(fmt::format("there is no folder {} to write {} to", folder, path));
+  }
+  if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(path)) {
+    throw UsageError(fmt::format("{} cannot be written", path));
+  }
+}
+
 }  // namespace stageline

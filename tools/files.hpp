@@ -14,4 +14,8 @@ std::string read_file(const std::string& path);
 /// written in place. Folders are not made. Throws UsageError with the system's reason.
 void write_file(const std::string& path, const std::string& content);
 
+/// Throws UsageError if write_file could not: that a result of minutes can be kept is known before
+/// they pass. An empty path is none.
+void check_writable(const std::string& path);
+
 }  // namespace stageline

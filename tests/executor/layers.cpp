@@ -213,32 +213,39 @@ TEST_CASE("the optimizer's step is PyTorch's") {
   const std::map<std::string, Optimizer> optimizers = {
       {"sgd", Optimizer::sgd}, {"momentum", Optimizer::momentum}, {"adam", Optimizer::adam}};
   for (const auto& [name, optimizer] : optimizers) {
-    CAPTURE(name);
-    TensorModel ours = small(samples[0], optimizer, at::kDouble);
-    TensorModel theirs = small(samples[0], optimizer, at::kDouble);
-    std::vector<at::Tensor> parameters;
-    for (const LayerWeights& weights : theirs.weights) {
-      parameters.insert(parameters.end(), weights.values.begin(), weights.values.end());
-    }
-    const double rate = 0.01;
-    torch::optim::SGD sgd(parameters, torch::optim::SGDOptions(rate).momentum(
-                                          optimizer == Optimizer::momentum ? 0.9 : 0));
-    torch::optim::Adam adam(parameters, torch::optim::AdamOptions(rate));
-    for (int step = 0; step < 3; ++step) {
-      for (TensorModel* model : {&ours, &theirs}) {
-        by_autograd(*model, random_micro_batch(*model, 2, static_cast<std::uint64_t>(step)));
+    for (const OptimizerStep& numbers :
+         {OptimizerStep{0.01}, OptimizerStep{0.02, 0.5}, OptimizerStep{0.01, 0.9, 0.05}}) {
+      CAPTURE(name);
+      CAPTURE(numbers.momentum);
+      CAPTURE(numbers.weight_decay);
+      TensorModel ours = small(samples[0], optimizer, at::kDouble);
+      TensorModel theirs = small(samples[0], optimizer, at::kDouble);
+      std::vector<at::Tensor> parameters;
+      for (const LayerWeights& weights : theirs.weights) {
+        parameters.insert(parameters.end(), weights.values.begin(), weights.values.end());
       }
-      for (std::size_t i = 0; i < ours.layers.size(); ++i) update(ours, i, rate);
-      if (optimizer == Optimizer::adam) {
-        adam.step();
-      } else {
-        sgd.step();
+      const bool velocity = optimizer == Optimizer::momentum;
+      torch::optim::SGD sgd(parameters, torch::optim::SGDOptions(numbers.rate)
+                                            .momentum(velocity ? numbers.momentum : 0)
+                                            .weight_decay(numbers.weight_decay));
+      torch::optim::Adam adam(
+          parameters, torch::optim::AdamOptions(numbers.rate).weight_decay(numbers.weight_decay));
+      for (int step = 0; step < 3; ++step) {
+        for (TensorModel* model : {&ours, &theirs}) {
+          by_autograd(*model, random_micro_batch(*model, 2, static_cast<std::uint64_t>(step)));
+        }
+        for (std::size_t i = 0; i < ours.layers.size(); ++i) update(ours, i, numbers);
+        if (optimizer == Optimizer::adam) {
+          adam.step();
+        } else {
+          sgd.step();
+        }
       }
-    }
-    for (std::size_t i = 0; i < ours.weights.size(); ++i) {
-      CAPTURE(ours.shape.layers[i].name);
-      for (std::size_t k = 0; k < ours.weights[i].values.size(); ++k) {
-        CHECK(at::equal(ours.weights[i].values[k], theirs.weights[i].values[k]));
+      for (std::size_t i = 0; i < ours.weights.size(); ++i) {
+        CAPTURE(ours.shape.layers[i].name);
+        for (std::size_t k = 0; k < ours.weights[i].values.size(); ++k) {
+          CHECK(at::equal(ours.weights[i].values[k], theirs.weights[i].values[k]));
+        }
       }
     }
   }

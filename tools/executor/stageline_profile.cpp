@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <ctime>
 #include <exception>
-#include <filesystem>
 #include <set>
 
 #include "sim/errors.hpp"
@@ -99,19 +98,6 @@ void add_flags(CLI::App& app, Flags& flags) {
       "  stageline-profile resnet20 --batch 32,64 --out resnet20.json\n"
       "  stageline compare resnet20.json --devices 4\n"
       "Exit code 0: done. 1: measured, but unfit, so not written. 2: bad input.");
-}
-
-// That a result of minutes can be kept is known before they pass.
-void check_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw UsageError(fmt::format("there is no folder {} to write {} to", folder, path));
-  }
-  if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(path)) {
-    throw UsageError(fmt::format("{} cannot be written", path));
-  }
 }
 
 // One line, rewritten on a terminal.

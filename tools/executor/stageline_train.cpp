@@ -23,6 +23,7 @@
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
 #include "tools/files.hpp"
+#include "tools/layout.hpp"
 #include "tools/table.hpp"
 #include "tools/training/times.hpp"
 
@@ -77,8 +78,8 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
   add_case_flags(app, flags.common);
   app.get_option("--devices")
       ->description(
-          "that the schedule is for and whose time is simulated: a number; default the schedule's "
-          "own least, else 2");
+          "devices whose time is simulated: a number; default the fewest, from 2 on, that schedule "
+          "and cut go on");
   app.get_option("--json")->description("write the log: JSON, for `stageline time-to-accuracy`");
   app.get_option("--steps")->description(
       "optimizer steps of the whole training: mini-batches, where each is updated for");
@@ -115,7 +116,8 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str();
   app.add_flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
   app.add_option("--seed", flags.seed, "of weights and of the order of the data")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
   app.add_option("--evaluate-every", flags.evaluate_every,
                  "steps between two looks at the test set; default a twentieth of all");
   app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
@@ -170,6 +172,22 @@ void check_recipe(const Recipe& recipe) {
     if (recipe.milestones[i] > (i == 0 ? 0 : recipe.milestones[i - 1])) continue;
     throw UsageError("--milestones must rise, from 1 on, like 300,600");
   }
+}
+
+// From 2 on, the fewest that schedule and cut go on.
+std::string least_devices(CommonFlags common) {
+  std::string first_refusal;
+  for (int devices = 2; devices <= 64; ++devices) {
+    common.devices = std::to_string(devices);
+    const Setting setting = read_setting(common);
+    try {
+      lay_out(make_case(common, setting, one_schedule(common), devices));
+      return common.devices;
+    } catch (const UsageError& error) {
+      if (first_refusal.empty()) first_refusal = error.what();
+    }
+  }
+  throw UsageError(first_refusal);
 }
 
 std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch,
@@ -294,6 +312,7 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
     }
     common.weights = wanted;
   }
+  if (common.devices.empty() && common.cluster.empty()) common.devices = least_devices(common);
   const Setting setting = read_setting(common);
   const Case asked =
       make_case(common, setting, one_schedule(common), setting.device_counts.front());
@@ -330,6 +349,9 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
+  for (const std::string& path : {common.json, flags.csv, flags.weights_out, flags.checkpoint}) {
+    check_writable(path);
+  }
   set_threads(1);
   const ProcessReport process = inspect_process();
   request.devices = devices_of(flags, static_cast<int>(asked.cluster.devices.size()));
