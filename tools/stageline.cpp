@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   stageline::add_diff(app, exit_code);
   stageline::add_reproduce(app, exit_code);
   stageline::add_replay(app, exit_code);
+  stageline::add_staleness(app, exit_code);
   stageline::add_list(app, exit_code);
   return stageline::parse_and_run(app, argc, argv, exit_code);
 }

@@ -20,6 +20,7 @@ void add_overlay(CLI::App& app, int& exit_code);
 void add_diff(CLI::App& app, int& exit_code);
 void add_reproduce(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
+void add_staleness(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 
 }  // namespace stageline

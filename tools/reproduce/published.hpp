@@ -29,6 +29,35 @@ inline constexpr std::array<ZhangSpeedup, 4> zhang_table5 = {{
     {"ResNet-362", "resnet362", 121, 44814, 24640, 34814, 1.82, 1.29},
 }};
 
+/// The same table: accuracies, %.
+struct ZhangAccuracy {
+  std::string_view title;
+  double non_pipelined = 0;
+  double pipelined = 0;
+  double hybrid = 0;
+};
+inline constexpr std::array<ZhangAccuracy, 4> zhang_accuracies = {{
+    {"ResNet-56", 92.63, 92.89, 92.75},
+    {"ResNet-110", 93.59, 92.88, 93.55},
+    {"ResNet-224", 92.77, 91.39, 93.33},
+    {"ResNet-362", 93.46, 90.53, 93.98},
+}};
+
+/// The same paper's abstract: points of accuracy lost where early layers alone are pipelined, and
+/// with the deepest pipelines ("up to"; 0: not given).
+struct ZhangLoss {
+  std::string_view title;
+  std::string_view model;  // as we spell it
+  double early = 0;
+  double deep = 0;
+};
+inline constexpr std::array<ZhangLoss, 4> zhang_losses = {{
+    {"LeNet-5", "lenet5", 0.4, 0},
+    {"AlexNet", "alexnet_cifar", 4, 0},
+    {"VGG-16", "vgg16_cifar", 0.83, 12},
+    {"ResNet-20", "resnet20", 1.45, 8.5},
+}};
+
 /// The same paper: share of the weights that are stale, with the registers behind the first
 /// (16-channel) group, and all weights; 0: not given.
 struct ZhangShare {

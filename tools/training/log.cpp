@@ -186,21 +186,16 @@ std::vector<LoggedStep> read_steps(const JsonNode& node, std::int64_t most) {
   return steps;
 }
 
-Evaluation read_evaluation(const JsonNode& node, const std::vector<LoggedStep>& steps,
-                           std::int64_t least) {
+// Its step is from `least` to `most`.
+Evaluation read_evaluation(const JsonNode& node, std::int64_t least, std::int64_t most) {
   node.check_keys({"step", "end_ps", "loss", "accuracy"}, {});
   Evaluation one;
-  one.step = node.at("step").whole(0, static_cast<std::int64_t>(steps.size()));
+  one.step = node.at("step").whole(0, most);
   if (one.step < least) {
     node.at("step").refuse(fmt::format("evaluations stand in order of their steps ({} follows {})",
                                        one.step, least - 1));
   }
   one.end = read_time(node.at("end_ps"));
-  const Time end = one.step == 0 ? Time{} : steps[static_cast<std::size_t>(one.step) - 1].end;
-  if (one.end != end) {
-    node.at("end_ps").refuse(
-        fmt::format("step {} ends at {} (this says {})", one.step, end.count(), one.end.count()));
-  }
   one.loss = read_number(node.at("loss"));
   one.accuracy = read_number(node.at("accuracy"));
   if (one.accuracy < 0 || one.accuracy > 1) {
@@ -208,6 +203,80 @@ Evaluation read_evaluation(const JsonNode& node, const std::vector<LoggedStep>& 
         .refuse(fmt::format("an accuracy is a share from 0 to 1 (it is {:g})", one.accuracy));
   }
   return one;
+}
+
+// Evaluations of at most `most` steps.
+std::vector<Evaluation> read_evaluations(const JsonNode& list, std::int64_t most) {
+  std::vector<Evaluation> all;
+  for (const JsonNode& node : list.items()) {
+    const std::int64_t least = all.empty() ? 0 : all.back().step + 1;
+    all.push_back(read_evaluation(node, least, most));
+  }
+  return all;
+}
+
+// The end of a look at the test set is its step's.
+void check_ends(const JsonNode& list, const TrainingLog& log) {
+  const std::vector<JsonNode> nodes = list.items();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Evaluation& one = log.evaluations[i];
+    const Time end = one.step == 0 ? Time{} : log.steps[static_cast<std::size_t>(one.step) - 1].end;
+    if (one.end == end) continue;
+    nodes[i].at("end_ps").refuse(
+        fmt::format("step {} ends at {} (this says {})", one.step, end.count(), one.end.count()));
+  }
+}
+
+// The same of a log that has no steps: what there is must rise.
+void check_order(const JsonNode& list, const TrainingLog& log) {
+  const std::vector<JsonNode> nodes = list.items();
+  Time before{};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Time end = log.evaluations[i].end;
+    if (end < before) {
+      nodes[i].at("end_ps").refuse(
+          fmt::format("a step must not end before one before it ({} is before {})", end.count(),
+                      before.count()));
+    }
+    before = end;
+  }
+}
+
+// All but the steps and the evaluations.
+TrainingLog read_head(const JsonNode& root) {
+  TrainingLog log;
+  log.settings = read_settings(root.at("settings"));
+  log.seed = static_cast<std::uint64_t>(root.at("seed").whole(0, most_whole));
+  log.mode = root.at("mode").text();
+  log.stages = read_stages(root.at("stages"));
+  if (const auto software = root.find("software")) {
+    for (const JsonNode& one : software->items()) log.software.push_back(one.text());
+  }
+  log.command = root.text_or_empty("command");
+  log.date = root.text_or_empty("date");
+  if (const auto wall = root.find("wall_seconds")) {
+    log.wall_seconds = wall->number();
+    if (log.wall_seconds < 0) wall->refuse("a time must not be negative");
+  }
+  return log;
+}
+
+// Of the document's keys, one a line, all but the format and the steps.
+std::string head_text(const TrainingLog& log) {
+  std::string text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "" : ",", key, value);
+  };
+  add("settings", settings_text(log.settings));
+  add("seed", fmt::format("{}", log.seed));
+  add("mode", json_text(log.mode));
+  add("stages", stages_text(log.stages));
+  add("software", text_list(log.software));
+  add("command", json_text(log.command));
+  add("date", json_text(log.date));
+  add("wall_seconds", number_text(log.wall_seconds));
+  add("evaluations", evaluations_text(log.evaluations));
+  return text;
 }
 
 // 1500000000001 ps: "1.500000000001"
@@ -231,21 +300,18 @@ double TrainingLog::stale_share() const {
 }
 
 std::string to_json(const TrainingLog& log) {
-  std::string text = fmt::format("{{\n  \"format\": \"{}\"", format_name);
-  const auto add = [&](std::string_view key, const std::string& value) {
-    text += fmt::format(",\n  \"{}\": {}", key, value);
-  };
-  add("settings", settings_text(log.settings));
-  add("seed", fmt::format("{}", log.seed));
-  add("mode", json_text(log.mode));
-  add("stages", stages_text(log.stages));
-  add("software", text_list(log.software));
-  add("command", json_text(log.command));
-  add("date", json_text(log.date));
-  add("wall_seconds", number_text(log.wall_seconds));
-  add("evaluations", evaluations_text(log.evaluations));
-  add("steps", steps_text(log.steps));
-  return text + "\n}\n";
+  return fmt::format("{{\n  \"format\": \"{}\",{},\n  \"steps\": {}\n}}\n", format_name,
+                     head_text(log), steps_text(log.steps));
+}
+
+std::string without_steps(const TrainingLog& log, std::size_t columns) {
+  const std::string blanks(columns, ' ');
+  std::string text = "{";
+  for (const char c : head_text(log)) {
+    text += c;
+    if (c == '\n') text += blanks;
+  }
+  return text + "\n" + blanks + "}";
 }
 
 TrainingLog parse_training_log(const std::string& text, const std::string& file) {
@@ -258,26 +324,20 @@ TrainingLog parse_training_log(const std::string& text, const std::string& file)
   }
   root.check_keys({"format", "settings", "seed", "mode", "stages", "evaluations", "steps"},
                   {"software", "command", "date", "wall_seconds"});
-  TrainingLog log;
-  log.settings = read_settings(root.at("settings"));
-  log.seed = static_cast<std::uint64_t>(root.at("seed").whole(0, most_whole));
-  log.mode = root.at("mode").text();
-  log.stages = read_stages(root.at("stages"));
-  if (const auto software = root.find("software")) {
-    for (const JsonNode& one : software->items()) log.software.push_back(one.text());
-  }
-  log.command = root.text_or_empty("command");
-  log.date = root.text_or_empty("date");
-  if (const auto wall = root.find("wall_seconds")) {
-    log.wall_seconds = wall->number();
-    if (log.wall_seconds < 0) wall->refuse("a time must not be negative");
-  }
+  TrainingLog log = read_head(root);
   log.steps = read_steps(root.at("steps"), log.settings.steps);
-  std::int64_t least = 0;
-  for (const JsonNode& node : root.at("evaluations").items()) {
-    log.evaluations.push_back(read_evaluation(node, log.steps, least));
-    least = log.evaluations.back().step + 1;
-  }
+  const auto most = static_cast<std::int64_t>(log.steps.size());
+  log.evaluations = read_evaluations(root.at("evaluations"), most);
+  check_ends(root.at("evaluations"), log);
+  return log;
+}
+
+TrainingLog read_without_steps(const JsonNode& node) {
+  node.check_keys({"settings", "seed", "mode", "stages", "evaluations"},
+                  {"software", "command", "date", "wall_seconds"});
+  TrainingLog log = read_head(node);
+  log.evaluations = read_evaluations(node.at("evaluations"), log.settings.steps);
+  check_order(node.at("evaluations"), log);
   return log;
 }
 

@@ -16,6 +16,8 @@
 
 namespace stageline {
 
+class JsonNode;
+
 /// How stale one stage's weights were while the pipeline ran.
 struct LoggedStage {
   int first_layer = 0;        // in order of the model
@@ -86,6 +88,12 @@ struct TrainingLog {
 std::string to_json(const TrainingLog& log);
 /// Throws TraceError with file and JSON pointer.
 TrainingLog parse_training_log(const std::string& text, const std::string& file);
+
+/// The same without `steps`, for a document that holds many logs: only looks at the test set are
+/// left of what was learned. `columns`: how far all lines but the first are moved to the right.
+std::string without_steps(const TrainingLog& log, std::size_t columns);
+/// Reads that; `log.steps` is empty. Throws TraceError with the JSON pointer.
+TrainingLog read_without_steps(const JsonNode& node);
 
 /// A line a step: step, samples, simulated seconds, loss, and where the test set was looked at its
 /// loss and accuracy (else empty).

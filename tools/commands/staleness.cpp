@@ -1,0 +1,44 @@
+// stageline staleness: the kept runs of the staleness study, judged again.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "tools/commands/commands.hpp"
+#include "tools/files.hpp"
+#include "tools/training/staleness_report.hpp"
+
+namespace stageline {
+namespace {
+
+struct StalenessFlags {
+  std::string evidence;
+  std::string report;
+};
+
+void staleness(const StalenessFlags& flags) {
+  const StalenessEvidence evidence =
+      parse_staleness_evidence(read_file(flags.evidence), flags.evidence);
+  if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
+  fmt::print("{}", staleness_text(evidence));
+}
+
+}  // namespace
+
+void add_staleness(CLI::App& app, int&) {
+  CLI::App* const command = app.add_subcommand(
+      "staleness", "What stale weights cost in accuracy: the runs of stageline-study, judged");
+  const auto flags = std::make_shared<StalenessFlags>();
+  command
+      ->add_option("EVIDENCE", flags->evidence,
+                   "staleness.json, as stageline-study writes it; - is standard input")
+      ->required();
+  command->add_option("--report", flags->report,
+                      "write staleness.md and its figures to this folder (made where it is "
+                      "missing)");
+  command->footer(
+      "Example:\n  stageline staleness tools/executor/studies/staleness.json --report report");
+  command->callback([flags] { staleness(*flags); });
+}
+
+}  // namespace stageline

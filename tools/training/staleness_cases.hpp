@@ -1,0 +1,70 @@
+// The staleness study, as a table: what stale weights cost a net in accuracy, by depth of the
+// pipeline, by the share of the weights that are stale, with hybrid training and with corrections.
+//
+//     net        plain   4-, 6-, 8-, 10-stage   one pair, sliding   hybrid   corrections   gentle
+//     lenet5       x             x                                    x           x          x
+//     resnet20     x             x                      x             x                      x
+//
+// A "2(K+1)-stage" pipeline has K register pairs (Zhang and Abdelrahman, arXiv 1912.12675).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+enum class StudyGroup : std::uint8_t {
+  plain,       // non-pipelined, what all others are held against
+  depth,       // 4-, 6-, 8-, 10-stage
+  sliding,     // one register pair, further and further behind: more and more stale weights
+  hybrid,      // the deepest pipeline for a part of the steps
+  correction,  // the deepest pipeline with something done about it
+  gentle,      // plain and the deepest again, at a lower rate
+};
+std::string_view name(StudyGroup group);
+/// Throws UsageError with the nearest.
+StudyGroup study_group(const std::string& name);
+
+struct StudyCase {
+  StudyGroup group = StudyGroup::plain;
+  std::string name;                        // "10-stage", "switch at 1/2"
+  std::vector<int> ppv;                    // layers with weights before each register pair
+  std::int64_t pipelined = 0;              // steps of the net's
+  std::string correction = "none";         // as --correction takes it
+  std::string schedule = "stale_weights";  //
+  int microbatches = 1;  // of an update: 1 where the schedule updates after every mini-batch
+  double rate = 0;       // learning rate
+  int kept_beside = 0;   // tensors that the correction keeps beside each version of a weight
+};
+
+struct StudyNet {
+  std::string name;   // "lenet5"; of --only
+  std::string title;  // "LeNet-5"
+  std::string trace;  // what prices the simulated steps
+  std::string link;   // of the simulated devices; empty: as the trace's
+  std::string data;   //
+  int batch = 1;      // images of an update
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> milestones;  // behind which the rate is a tenth
+  std::string reduced;                   // against the paper's experiment: one sentence
+  std::vector<StudyCase> cases;
+};
+
+/// In the order of the report.
+const std::vector<StudyNet>& staleness_nets();
+
+/// By name; throws UsageError with the nearest.
+const StudyNet& staleness_net(const std::string& name);
+
+/// 2(K+1), of K register pairs.
+int stages_of(const StudyCase& one);
+
+/// What stageline-train is called with for this run, in full: the run can be made by hand.
+std::vector<std::string> train_arguments(const StudyNet& net, const StudyCase& one,
+                                         std::uint64_t seed);
+/// The same as a line to type.
+std::string train_command(const StudyNet& net, const StudyCase& one, std::uint64_t seed);
+
+}  // namespace stageline
