@@ -241,10 +241,10 @@ TEST_CASE("a log is timed again with its own schedule and the cut that it was tr
   CHECK(log.evaluations[0].end == Time{});
   CHECK(log.evaluations[2].end == uneven[3]);
   log.stages[0].staleness_max = 3;
-  CHECK(
-      staleness_note(case_of(log, model, cluster), log) ==
-      "on these devices stage 0 would be stale by 1 update(s), but was trained with 3: its accuracy "
-      "there is not known");
+  CHECK(staleness_note(case_of(log, model, cluster), log) ==
+        "on these devices stage 0 would be stale by 1 update(s), but was trained with 3: its "
+        "accuracy "
+        "there is not known");
   CHECK_THROWS_AS(case_of(log, uniform_model("layers=5"), cluster), UsageError);
   log.settings.weights = "old";
   CHECK_THROWS_AS(case_of(log, model, cluster), UsageError);
