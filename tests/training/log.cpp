@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "sim/errors.hpp"
+#include "traces/json_tree.hpp"
 
 namespace stageline {
 namespace {
@@ -74,6 +75,30 @@ TEST_CASE("what is written is read back unchanged") {
     log.steps.push_back({Time{i * 999'999'999'999}, 1.0 / i});
   }
   CHECK(parse_training_log(to_json(log), "log.json") == log);
+}
+
+TEST_CASE("without its steps a log stands in another document, and keeps all else") {
+  TrainingLog log = small_log();
+  const std::string text = "{\n  \"log\": " + without_steps(log, 2) + "\n}\n";
+  CHECK(text.find("\n    \"seed\": 7") != std::string::npos);
+  const JsonValue tree = parse_json(text, "logs.json");
+  log.steps.clear();
+  CHECK(read_without_steps(JsonNode(tree, "", "logs.json").at("log")) == log);
+
+  log.evaluations.back().step = 5;
+  const auto refused = [&] {
+    const JsonValue broken = parse_json(without_steps(log, 0), "logs.json");
+    try {
+      read_without_steps(JsonNode(broken, "/log", "logs.json"));
+      return std::string();
+    } catch (const TraceError& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(refused().find("logs.json at /log/evaluations/1/step") == 0);  // of 4
+  log.evaluations.back().step = 4;
+  log.evaluations.front().end = Time{1'600'000'000'000};
+  CHECK(refused().find("logs.json at /log/evaluations/1/end_ps") == 0);
 }
 
 TEST_CASE("a loss that is no number is null, and comes back as none") {

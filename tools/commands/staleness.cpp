@@ -36,8 +36,7 @@ void add_staleness(CLI::App& app, int&) {
   command->add_option("--report", flags->report,
                       "write staleness.md and its figures to this folder (made where it is "
                       "missing)");
-  command->footer(
-      "Example:\n  stageline staleness tools/executor/studies/staleness.json --report report");
+  command->footer("Example:\n  stageline staleness staleness.json --report report");
   command->callback([flags] { staleness(*flags); });
 }
 

@@ -40,6 +40,7 @@ struct StudyFlags {
   std::string out = "tools/executor/studies";
   std::string trainer;
   std::vector<std::string> only;
+  std::string device = "cpu";
   int jobs = 2;
   int seeds = 3;
   bool fresh = false;
@@ -119,6 +120,7 @@ class Study {
       evidence_ = parse_staleness_evidence(read_file(file_.string()), file_.string());
     }
     evidence_.seeds = flags_.seeds;
+    drop_others();
     list_wanted();
   }
   Study(const Study&) = delete;
@@ -143,8 +145,25 @@ class Study {
 
  private:
   bool chosen(const StudyNet& net) const {
-    return flags_.only.empty() ||
-           std::find(flags_.only.begin(), flags_.only.end(), net.name) != flags_.only.end();
+    if (flags_.only.empty()) return !net.large;
+    return std::find(flags_.only.begin(), flags_.only.end(), net.name) != flags_.only.end();
+  }
+
+  // Runs of cases that are no longer in the table, or have other settings there now.
+  void drop_others() {
+    const auto other = [](const StudyRun& run) {
+      for (const StudyNet& net : staleness_nets()) {
+        for (const StudyCase& one : net.cases) {
+          if (run.log.command == train_command(net, one, run.log.seed) && run.net == net.name &&
+              run.group == one.group && run.name == one.name) {
+            return false;
+          }
+        }
+      }
+      return true;
+    };
+    std::vector<StudyRun>& runs = evidence_.runs;
+    runs.erase(std::remove_if(runs.begin(), runs.end(), other), runs.end());
   }
 
   // Seed by seed, so that an interrupted study has all cases of the first.
@@ -178,6 +197,7 @@ class Study {
     child.began = Clock::now();
     std::vector<std::string> arguments = train_arguments(*wanted.net, *wanted.asked, wanted.seed);
     arguments.insert(arguments.begin(), flags_.trainer);
+    if (flags_.device != "cpu") arguments.insert(arguments.end(), {"--on", flags_.device});
     arguments.insert(arguments.end(), {"--quiet", "--json", child.log});
     std::vector<char*> argv;
     for (std::string& one : arguments) argv.push_back(one.data());
@@ -237,8 +257,8 @@ class Study {
     write_file(file_.string(), to_json(evidence_));
     took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
     ++done_;
-    fmt::print(stderr, "{}/{} · {}, {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
-               wanted.asked->name, wanted.seed, accuracy, left());
+    fmt::print(stderr, "{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
+               name(wanted.asked->group), wanted.asked->name, wanted.seed, accuracy, left());
   }
 
   // By what a run of the same net has taken so far.
@@ -305,9 +325,21 @@ int parse_and_run(int argc, char** argv) {
   command->add_option("--seeds", flags.seeds, "of each case: 1, 2, …")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->add_option("--only", flags.only, "this net: lenet5 or resnet20; repeatable")
+  std::string usual;
+  std::string large;
+  for (const StudyNet& net : staleness_nets()) {
+    std::string& list = net.large ? large : usual;
+    list += (list.empty() ? "" : ", ") + net.name;
+  }
+  command
+      ->add_option(
+          "--only", flags.only,
+          fmt::format("this net; repeatable. {}: without it, both; for a GPU {}", usual, large))
       ->allow_extra_args(false);
   command->add_option("--train", flags.trainer, "stageline-train; default the one beside this");
+  command->add_option("--on", flags.device, "cpu or cuda: what to train on")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_flag("--fresh", flags.fresh, "make runs again that are there already");
   app.footer(
       "Runs that staleness.json has with the same arguments are not made again.\n"

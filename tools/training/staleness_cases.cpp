@@ -45,11 +45,11 @@ class Cases {
     one.correction = name;
     one.kept_beside = kept_beside;
   }
-  // Another schedule over the same stages, with the weight rule of its own.
-  void schedule(const std::string& name, const std::string& title, int microbatches) {
+  // Another schedule over the same stages.
+  StudyCase& schedule(const std::string& name, const std::string& title) {
     StudyCase& one = add(StudyGroup::correction, title, deepest_);
     one.schedule = name;
-    one.microbatches = microbatches;
+    return one;
   }
   void gentle(double rate) {
     StudyCase& plain = add(StudyGroup::gentle, "non-pipelined", {deepest_.front()});
@@ -58,6 +58,12 @@ class Cases {
     StudyCase& deep = add(StudyGroup::gentle, "", deepest_);
     deep.name = fmt::format("{}-stage", stages_of(deep));
     deep.rate = rate;
+  }
+  void gentle_correction(double rate, const std::string& name, int kept_beside) {
+    StudyCase& one = add(StudyGroup::gentle, name, deepest_);
+    one.correction = name;
+    one.kept_beside = kept_beside;
+    one.rate = rate;
   }
 
   std::vector<StudyCase> take() { return std::move(cases_); }
@@ -81,17 +87,15 @@ class Cases {
 };
 
 StudyNet lenet5() {
-  StudyNet net{"lenet5",
-               "LeNet-5",
-               "lenet5-cpu",
-               "",
-               "digits,train=6000,test=2000",
-               32,
-               1500,
-               {},
-               "8 passes over 6000 drawn digits instead of MNIST's 60 000, a batch of 32, a "
-               "constant rate",
-               {}};
+  StudyNet net;
+  net.name = net.model = "lenet5";
+  net.title = "LeNet-5";
+  net.trace = "lenet5-cpu";
+  net.data = "digits,train=6000,test=2000";
+  net.batch = 32;
+  net.steps = 1500;
+  net.reduced =
+      "8 passes over 6000 drawn digits instead of MNIST's 60 000, a batch of 32, a constant rate";
   Cases cases(net.steps, 0.005);
   cases.plain(1);
   cases.depth({1});
@@ -101,33 +105,39 @@ StudyNet lenet5() {
   cases.hybrid(1, 4);
   cases.hybrid(1, 2);
   cases.hybrid(3, 4);
-  cases.correction("stash");
-  cases.correction("vertical_sync");
+  // Where the clock is free, nothing holds a stage back that need not wait for its weights to be
+  // read, and the delays are others; in lockstep they are the same.
+  cases.schedule("stale_weights:clock=lockstep", "stash, in lockstep").correction = "stash";
   cases.correction("moving_average", 1);
   cases.correction("weight_prediction", 1);
   cases.correction("spike_compensation");
   cases.correction("weight_prediction+spike_compensation", 1);
   cases.correction("rate_by_delay");
-  cases.schedule("pipedream", "schedule pipedream: stash, half the delays", 1);
-  cases.schedule("pipedream_2bw", "schedule pipedream_2bw: double_buffer, 8 × 4 images", 8);
+  cases.schedule("pipedream", "schedule pipedream: stash");
+  cases.schedule("pipedream", "schedule pipedream: vertical_sync").correction = "vertical_sync";
+  cases.schedule("pipedream_2bw", "schedule pipedream_2bw: double_buffer, 8 × 4 images")
+      .microbatches = 8;
   cases.gentle(0.001);
+  cases.gentle_correction(0.001, "spike_compensation", 0);
+  cases.gentle_correction(0.001, "weight_prediction+spike_compensation", 1);
+  cases.gentle_correction(0.001, "rate_by_delay", 0);
   net.cases = cases.take();
   return net;
 }
 
 StudyNet resnet20() {
-  StudyNet net{"resnet20",
-               "ResNet-20",
-               "model:resnet20@gtx1060,width=4",
-               "12GB/s,5us",
-               "textures,train=4000,test=1000,noise=5,mix=0,warp=50",
-               32,
-               1000,
-               {600, 850},
-               "4, 8 and 16 channels instead of 16, 32 and 64; 8 passes over 4000 drawn textures "
-               "instead of CIFAR-10's 50 000 photographs, a batch of 32, the rate a tenth from 60 "
-               "and from 85 % of the steps on",
-               {}};
+  StudyNet net;
+  net.name = net.model = "resnet20";
+  net.title = "ResNet-20";
+  net.trace = "model:resnet20@gtx1060,width=4";
+  net.link = "12GB/s,5us";
+  net.data = "textures,train=4000,test=1000,noise=5,mix=0,warp=50";
+  net.batch = 32;
+  net.steps = 1000;
+  net.milestones = {800};
+  net.reduced =
+      "4, 8 and 16 channels instead of 16, 32 and 64; 8 passes over 4000 drawn textures instead of "
+      "CIFAR-10's 50 000 photographs, a batch of 32, the rate a tenth in the last fifth";
   Cases cases(net.steps, 0.03);
   cases.plain(7);
   cases.depth({7});
@@ -135,9 +145,39 @@ StudyNet resnet20() {
   cases.depth({7, 13, 19});
   cases.depth({5, 9, 13, 17});
   for (const int pair : {3, 11, 15, 19}) cases.sliding(pair);
+  cases.hybrid(1, 4);
   cases.hybrid(1, 2);
-  cases.hybrid(3, 4);
   cases.gentle(0.006);
+  net.cases = cases.take();
+  return net;
+}
+
+// A net of full width, 51 passes over CIFAR-10 or as many drawn textures. `pairs`: of the deepest
+// pipeline, whose first so many are those of the others; empty `deepest`: it is one of these.
+StudyNet full(const std::string& model, const std::string& title, const std::string& data,
+              double rate, const std::vector<int>& pairs, const std::vector<int>& deepest) {
+  const bool drawn = data == "textures";
+  StudyNet net;
+  net.name = model + "-" + data;
+  net.title = title + (drawn ? ", full width" : ", CIFAR-10");
+  net.model = model;
+  net.trace = fmt::format("model:{}@gtx1060", model);
+  net.link = "12GB/s,5us";
+  net.data = drawn ? "textures,train=50000,test=10000" : "cifar10:cifar-10-batches-bin";
+  net.batch = 128;
+  net.steps = 20'000;
+  net.milestones = {10'000, 15'000};
+  net.weight_decay = 1e-4;
+  net.augment = true;
+  net.large = true;
+  net.reduced = drawn ? "drawn textures instead of CIFAR-10" : "51 passes over the images";
+  Cases cases(net.steps, rate);
+  cases.plain(pairs.front());
+  for (std::size_t some = 1; some <= pairs.size(); ++some) {
+    cases.depth({pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(some)});
+  }
+  if (!deepest.empty()) cases.depth(deepest);
+  cases.hybrid(1, 2);
   net.cases = cases.take();
   return net;
 }
@@ -164,7 +204,15 @@ StudyGroup study_group(const std::string& name) {
 }
 
 const std::vector<StudyNet>& staleness_nets() {
-  static const std::vector<StudyNet> nets = {lenet5(), resnet20()};
+  // The first register pair of each stands where the paper's table 9 has it, or its table 5.
+  static const std::vector<StudyNet> nets = {
+      lenet5(),
+      resnet20(),
+      full("resnet20", "ResNet-20", "textures", 0.1, {7, 13, 19}, {5, 9, 13, 17}),
+      full("resnet20", "ResNet-20", "cifar10", 0.1, {7, 13, 19}, {5, 9, 13, 17}),
+      full("resnet56", "ResNet-56", "cifar10", 0.1, {19, 37, 55}, {11, 23, 35, 47}),
+      full("vgg16_cifar", "VGG-16", "cifar10", 0.01, {2, 4, 7, 10}, {}),
+      full("alexnet_cifar", "AlexNet", "cifar10", 0.01, {3, 4, 5, 6}, {})};
   return nets;
 }
 
@@ -185,7 +233,8 @@ std::vector<std::string> train_arguments(const StudyNet& net, const StudyCase& o
   // Every forward and every backward stage on a device, but for the last of both; other schedules
   // have a stage's both on one.
   const std::size_t pairs = one.ppv.size();
-  const std::size_t devices = one.schedule == "stale_weights" ? 2 * pairs + 1 : pairs + 1;
+  const std::size_t devices =
+      one.schedule.rfind("stale_weights", 0) == 0 ? 2 * pairs + 1 : pairs + 1;
   std::vector<std::string> all = {net.trace};
   const auto add = [&](const std::string& flag, const std::string& value) {
     all.push_back(flag);
@@ -206,6 +255,8 @@ std::vector<std::string> train_arguments(const StudyNet& net, const StudyCase& o
   add("--optimizer", "momentum");
   add("--rate", number(one.rate));
   add("--momentum", "0.9");
+  if (net.weight_decay > 0) add("--weight-decay", number(net.weight_decay));
+  if (net.augment) all.emplace_back("--augment");
   if (!net.milestones.empty()) {
     add("--milestones", fmt::format("{}", fmt::join(net.milestones, ",")));
   }

@@ -4,6 +4,7 @@
 //     net        plain   4-, 6-, 8-, 10-stage   one pair, sliding   hybrid   corrections   gentle
 //     lenet5       x             x                                    x           x          x
 //     resnet20     x             x                      x             x                      x
+//     large ones   x             x                                    x
 //
 // A "2(K+1)-stage" pipeline has K register pairs (Zhang and Abdelrahman, arXiv 1912.12675).
 #pragma once
@@ -21,7 +22,7 @@ enum class StudyGroup : std::uint8_t {
   sliding,     // one register pair, further and further behind: more and more stale weights
   hybrid,      // the deepest pipeline for a part of the steps
   correction,  // the deepest pipeline with something done about it
-  gentle,      // plain and the deepest again, at a lower rate
+  gentle,      // plain and the deepest again at a lower rate, and what can be done about it there
 };
 std::string_view name(StudyGroup group);
 /// Throws UsageError with the nearest.
@@ -42,13 +43,17 @@ struct StudyCase {
 struct StudyNet {
   std::string name;   // "lenet5"; of --only
   std::string title;  // "LeNet-5"
+  std::string model;  // built-in, without options: the one that the paper has figures of
   std::string trace;  // what prices the simulated steps
   std::string link;   // of the simulated devices; empty: as the trace's
   std::string data;   //
   int batch = 1;      // images of an update
   std::int64_t steps = 0;
   std::vector<std::int64_t> milestones;  // behind which the rate is a tenth
-  std::string reduced;                   // against the paper's experiment: one sentence
+  double weight_decay = 0;
+  bool augment = false;  // --augment
+  bool large = false;    // for a GPU: only where it is named
+  std::string reduced;   // against the paper's experiment: one sentence
   std::vector<StudyCase> cases;
 };
 

@@ -39,7 +39,7 @@ CaseResult result_of(const StudyCase& asked, const std::vector<const StudyRun*>&
 
 const ZhangLoss* published_loss(const StudyNet& net) {
   for (const ZhangLoss& one : zhang_losses) {
-    if (one.model == net.name) return &one;
+    if (one.model == net.model) return &one;
   }
   return nullptr;
 }
@@ -65,6 +65,18 @@ void add_depth(std::vector<StudyFinding>& all, const NetResult& one) {
                      : fmt::format("up to {} points lost", theirs->deep)});
 }
 
+// Of the deeper nets, where they lost something.
+std::string published_recovery() {
+  std::string text;
+  for (const ZhangAccuracy& one : zhang_accuracies) {
+    const double loss = one.non_pipelined - one.pipelined;
+    if (loss <= 0) continue;
+    text += fmt::format("{}{}: {:.0f} %", text.empty() ? "" : ", ", one.title,
+                        100 * (one.hybrid - one.pipelined) / loss);
+  }
+  return text;
+}
+
 void add_hybrid(std::vector<StudyFinding>& all, const NetResult& one) {
   const CaseResult* const half = one.find(StudyGroup::hybrid, "switch at 1/2");
   if (half == nullptr) return;
@@ -76,7 +88,7 @@ void add_hybrid(std::vector<StudyFinding>& all, const NetResult& one) {
        one.net->title, recovers_half(plain, deep, half->accuracy),
        share ? fmt::format("{:.0f} % of the loss recovered", 100 * *share)
              : "nothing was lost beyond the spread",
-       "–"});
+       one.net->model.rfind("resnet", 0) == 0 ? published_recovery() : "–"});
 }
 
 void add_order(std::vector<StudyFinding>& all, const NetResult& one, const std::string& what,
