@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <string>
 
 #include "tests/traces/support.hpp"
 #include "tools/datasets/dataset.hpp"
@@ -87,11 +88,12 @@ TEST_CASE("an image follows from the seed and its number alone") {
     CHECK(open_data(task + ",train=20,test=10").train == few.train);
     CHECK(open_data(task + ",train=20,test=10,seed=1").train == few.train);
     const DataSource other = open_data(task + ",train=20,test=10,seed=2");
-    std::set<std::vector<std::uint8_t>> images;
+    std::set<std::string> images;
     for (std::size_t i = 0; i < 10; ++i) {
       CHECK(image(other.train, i) != image(few.train, i));
       for (const Dataset* const set : {&few.train, &few.test, &other.train, &other.test}) {
-        images.insert(image(*set, i));
+        const std::vector<std::uint8_t> pixels = image(*set, i);
+        images.insert(std::string(pixels.begin(), pixels.end()));
       }
     }
     CHECK(images.size() == 40);  // train and test share none, nor do two seeds

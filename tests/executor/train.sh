@@ -75,7 +75,7 @@ for mode in delayed pipelined; do
 done
 
 # Ctrl-C: soon, with its own code; the checkpoint stays, the log is not written.
-"$train" "$trace" --steps 1000000 --pipelined-steps 1000 --checkpoint kept --json lost.json \
+"$train" "$trace" --steps 300000 --pipelined-steps 1000 --checkpoint kept --json lost.json \
   >said 2>err &
 pid=$!
 sleep 3
@@ -105,6 +105,11 @@ refused '--milestones must rise' --milestones 20,10
 refused 'try --data digits' --data textures,train=20,test=10
 refused 'name its --schedule' --program some.slp
 refused 'means --weights stash' --correction stash --weights latest
+refused 'needs --optimizer momentum' --correction spike_compensation --optimizer sgd
+refused 'pipedream_2bw' --correction double_buffer --schedule stale_weights
+refused 'give each its own file' --json same --csv ./same
+refused 'requires --checkpoint' --resume
+refused 'read again' --steps 500000 --json a.json
 refused 'take 20 or 22' --schedule pipedream:replicas=2-1 --devices 3 --steps 21
 expect 2 'is no built-in model' "$train" uniform:layers=4
 expect 2 'reads sequences' "$train" model:gpt@h100,layers=1,hidden=64,seq=8,vocab=99 --data digits

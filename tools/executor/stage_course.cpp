@@ -162,8 +162,9 @@ void StageTensors::show_statistics(Op op) {
   const auto s = static_cast<std::size_t>(op.stage);
   const StageReads& reads = course.reads.stage[s];
   const std::int64_t m = microbatch_of(op);
-  for (std::size_t i = 0; i < states.size(); ++i) {
+  for (std::size_t i = states.first(); i < states.size(); ++i) {
     const std::int64_t end = states.stop(i).step * course.reads.microbatches;
+    if (end > m + reads.replicas && states.stop(i).step > newest_[s]) break;
     const bool now = gathers_at_update() ? newest_[s] == states.stop(i).step
                                          : m < end && end <= m + reads.replicas;
     if (!now) continue;
@@ -187,8 +188,10 @@ void StageTensors::show_weights(int stage) {
     show_statistics(update);
   }
   if (replica_of(stage) > 0) return;  // the first one's are theirs
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (course.reads.version_after(s, states.stop(i).step) != newest_[s]) continue;
+  for (std::size_t i = states.first(); i < states.size(); ++i) {
+    const std::uint32_t version = course.reads.version_after(s, states.stop(i).step);
+    if (version > newest_[s]) break;
+    if (version != newest_[s]) continue;
     StageState mine;
     mine.newest = newest_[s];
     mine.versions[newest_[s]] = newest_version(stage);

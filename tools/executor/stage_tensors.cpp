@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -498,6 +499,10 @@ void StageTensors::send_weights(int stage, std::uint32_t number) {
 StageVersion StageTensors::version(int stage, std::uint32_t wanted) const {
   const auto& past = past_[static_cast<std::size_t>(stage)];
   const auto found = past.lower_bound(wanted);
+  if (job_.course && (found == past.end() || found->first != wanted)) {
+    throw std::logic_error(
+        fmt::format("version {} of stage {} is not there: it was dropped", wanted, stage));
+  }
   return found == past.end() ? newest_version(stage) : found->second;
 }
 

@@ -5,12 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <optional>
 
 #include "cost_models/roofline.hpp"
@@ -32,6 +35,8 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
+
+constexpr std::int64_t most_steps = 400'000;  // of a log in JSON (tools/training/README.md)
 
 struct TrainFlags {
   CommonFlags common;
@@ -119,14 +124,19 @@ void add_flags(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
   app.add_option("--evaluate-every", flags.evaluate_every,
-                 "steps between two looks at the test set; default a twentieth of all");
+                 "steps between two looks at the test set; default a twentieth of all")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
   app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
   app.add_option("--weights-out", flags.weights_out,
                  "write the final weights for PyTorch: torch.load(file)");
-  app.add_option("--checkpoint", flags.checkpoint, "keep the training in this file");
+  CLI::Option* const checkpoint =
+      app.add_option("--checkpoint", flags.checkpoint, "keep the training in this file");
   app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "steps between two checkpoints; default as --evaluate-every");
-  app.add_flag("--resume", flags.resume, "go on from the checkpoint, if there is one");
+                 "steps between two checkpoints; default as --evaluate-every")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U))
+      ->needs(checkpoint);
+  app.add_flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
+      ->needs(checkpoint);
   app.add_flag_callback(
       "--corrections",
       [] {
@@ -159,6 +169,25 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   return accelerators_called(fmt::format("cuda:{}", flags.mode == "delayed" ? 1 : needed));
 }
 
+// Each has a place of its own, and only text goes to standard output.
+void check_outputs(const std::vector<std::string>& paths, const TrainFlags& flags) {
+  if (flags.checkpoint == "-" || flags.weights_out == "-") {
+    throw UsageError("--checkpoint and --weights-out write files; - is for --json or --csv");
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    check_writable(paths[i]);
+    for (std::size_t k = 0; k < i; ++k) {
+      if (paths[i].empty() || paths[k].empty()) continue;
+      const bool same = std::filesystem::weakly_canonical(paths[i]) ==
+                        std::filesystem::weakly_canonical(paths[k]);
+      if (same) {
+        throw UsageError(
+            fmt::format("two outputs would go to {}; give each its own file", paths[i]));
+      }
+    }
+  }
+}
+
 void check_recipe(const Recipe& recipe) {
   const auto positive = [](double value) { return std::isfinite(value) && value >= 0; };
   if (!positive(recipe.rate) || recipe.rate == 0) throw UsageError("--rate must be above 0");
@@ -183,9 +212,9 @@ std::string least_devices(CommonFlags common) {
     try {
       const Setting setting = read_setting(common);
       asked = make_case(common, setting, one_schedule(common), devices);
-    } catch (const UsageError& error) {
+    } catch (const UsageError&) {
       if (devices == 2) throw;
-      throw UsageError(fmt::format("{} ({})", refusal, error.what()));
+      throw UsageError(refusal);  // the cluster has no more
     }
     try {
       lay_out(*asked);
@@ -319,6 +348,13 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
     }
     common.weights = wanted;
   }
+  if (Corrections(corrections).rebuilds() && !common.weights.empty() &&
+      common.weights != "latest") {
+    throw UsageError(fmt::format(
+        "--correction {} rebuilds old weights instead of keeping them, so --weights {} has nothing "
+        "to say; leave it out",
+        flags.correction, common.weights));
+  }
   if (common.devices.empty() && common.cluster.empty()) common.devices = least_devices(common);
   const Setting setting = read_setting(common);
   const Case asked =
@@ -348,6 +384,12 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
   request.recipe = flags.recipe;
   const int microbatches = microbatches_of_step(asked);
   request.recipe.steps = steps_of(flags, data, setting.model.batch, microbatches);
+  if (request.recipe.steps > most_steps && !common.json.empty()) {
+    throw UsageError(
+        fmt::format("a log of {} steps would be larger than what is read again; train at most {}, "
+                    "or leave --json out and take --csv",
+                    request.recipe.steps, most_steps));
+  }
   request.pipelined = flags.pipelined.value_or(request.recipe.steps);
   request.evaluate_every = flags.evaluate_every > 0
                                ? flags.evaluate_every
@@ -356,9 +398,7 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
-  for (const std::string& path : {common.json, flags.csv, flags.weights_out, flags.checkpoint}) {
-    check_writable(path);
-  }
+  check_outputs({common.json, flags.csv, flags.weights_out, flags.checkpoint}, flags);
   set_threads(1);
   const ProcessReport process = inspect_process();
   request.devices = devices_of(flags, static_cast<int>(asked.cluster.devices.size()));
@@ -382,6 +422,9 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
     write_weights(flags.weights_out, result.state, result.partition, request.shape);
   }
   if (common.json != "-" && flags.csv != "-") say(result);
+  if (std::fflush(stdout) != 0) {
+    throw UsageError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+  }
   const double loss = result.log.evaluations.back().loss;
   if (std::isfinite(loss)) return 0;
   fmt::print(stderr, "stageline-train: it diverged: the loss is {}; try a lower --rate\n", loss);
@@ -415,10 +458,13 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return refuse(fmt::format("{}; see `stageline-train --help`", error.what()));
   } catch (const Stopped&) {
-    std::fputs(flags.checkpoint.empty()
-                   ? "\nstageline-train: interrupted; nothing was written (--checkpoint keeps it)\n"
-                   : "\nstageline-train: interrupted; --resume goes on from the last checkpoint\n",
-               stderr);
+    const char* kept = "--resume goes on from the last checkpoint";
+    if (flags.checkpoint.empty()) kept = "nothing was written (--checkpoint keeps it)";
+    std::error_code none;
+    if (!flags.checkpoint.empty() && !std::filesystem::exists(flags.checkpoint, none)) {
+      kept = "there was no checkpoint yet (--checkpoint-every)";
+    }
+    std::fputs(fmt::format("\nstageline-train: interrupted; {}\n", kept).c_str(), stderr);
     return 130;
   } catch (const std::bad_alloc&) {
     return refuse("there is not enough memory; try a smaller --microbatch-size");

@@ -14,6 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view format_name = "stageline-training 1";
+constexpr std::int64_t most_devices = 4096;
 constexpr std::int64_t most_int = std::numeric_limits<int>::max();
 constexpr std::int64_t most_whole = std::int64_t{1} << 62U;
 
@@ -113,7 +114,7 @@ TrainingSettings read_settings(const JsonNode& node) {
   settings.partition = node.at("partition").text();
   settings.weights = node.at("weights").text();
   settings.correction = node.at("correction").text();
-  settings.devices = static_cast<int>(node.at("devices").whole(1, most_int));
+  settings.devices = static_cast<int>(node.at("devices").whole(1, most_devices));
   settings.microbatches = static_cast<int>(node.at("microbatches").whole(1, most_int));
   settings.batch = static_cast<int>(node.at("batch").whole(1, most_int));
   settings.data = node.at("data").text();

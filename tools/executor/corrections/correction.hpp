@@ -49,6 +49,7 @@ struct Correction {
                                           int updates) = nullptr;
   /// Not asked at delay 0.
   void (*adjust)(OptimizerStep& step, const StaleStep& at) = nullptr;
+  bool needs_momentum = false;  // it speaks of Optimizer::momentum's velocity
 };
 
 /// All, in the order of --help.

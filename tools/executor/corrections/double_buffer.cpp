@@ -16,6 +16,7 @@ const Correction double_buffer_correction = {
     nullptr,
     nullptr,
     nullptr,
+    false,
 };
 
 }  // namespace stageline

@@ -46,6 +46,7 @@ const Correction moving_average_correction = {
     nullptr,
     for_backward,
     nullptr,
+    false,
 };
 
 }  // namespace stageline

@@ -32,6 +32,7 @@ const Correction rate_by_delay_correction = {
     nullptr,
     nullptr,
     adjust,
+    false,
 };
 
 }  // namespace stageline

@@ -30,6 +30,7 @@ const Correction spike_compensation_correction = {
     nullptr,
     nullptr,
     adjust,
+    true,
 };
 
 }  // namespace stageline

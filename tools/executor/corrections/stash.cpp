@@ -15,6 +15,7 @@ const Correction stash_correction = {
     nullptr,
     nullptr,
     nullptr,
+    false,
 };
 
 }  // namespace stageline

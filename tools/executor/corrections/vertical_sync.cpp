@@ -15,6 +15,7 @@ const Correction vertical_sync_correction = {
     nullptr,
     nullptr,
     nullptr,
+    false,
 };
 
 }  // namespace stageline

@@ -40,6 +40,7 @@ const Correction weight_prediction_correction = {
     for_forward,
     nullptr,
     nullptr,
+    false,
 };
 
 }  // namespace stageline

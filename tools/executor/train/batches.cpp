@@ -38,7 +38,9 @@ void put(const DataSource& source, const Dataset& part, const std::vector<std::s
 void Batches::fill(std::uint32_t number, const TensorModel& model, MicroBatch& batch_made) const {
   const std::vector<std::size_t> indices =
       batch_indices(source->train.size(), static_cast<std::size_t>(batch), seed, number);
-  put(*source, source->train, indices, augmentation, seed + number, model, batch_made);
+  // Of each pass over the images anew, and whatever the size of a micro-batch.
+  const std::uint64_t epoch = number / (source->train.size() / static_cast<std::size_t>(batch));
+  put(*source, source->train, indices, augmentation, seed * 1000003 + epoch, model, batch_made);
 }
 
 void check_fits(const ModelShape& shape, const DataSource& source) {

@@ -149,9 +149,8 @@ Checkpoint read_checkpoint(const std::string& path) {
     return checkpoint;
   } catch (const UsageError&) {
     throw;
-  } catch (const std::exception& error) {
-    const std::string_view text = error.what();
-    throw wrong(text.substr(0, text.find('\n')));
+  } catch (const std::exception&) {
+    throw wrong(bytes.empty() ? "it is empty" : "it is cut off, or another kind of file");
   }
 }
 

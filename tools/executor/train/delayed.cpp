@@ -459,8 +459,10 @@ class Delayed {
   }
 
   void show_weights(std::size_t s) {
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      if (reads_.version_after(s, states_.stop(i).step) != stages_[s].updated) continue;
+    for (std::size_t i = states_.first(); i < states_.size(); ++i) {
+      const std::uint32_t version = reads_.version_after(s, states_.stop(i).step);
+      if (version > stages_[s].updated) break;
+      if (version != stages_[s].updated) continue;
       StageState mine = state_of(s, states_.stop(i).whole);
       states_.put(i, [&](TrainingState& state) {
         mine.statistics = std::move(state.stage[s].statistics);
@@ -470,9 +472,10 @@ class Delayed {
   }
 
   void show_statistics(std::size_t s, std::uint32_t m, int replica) {
-    for (std::size_t i = 0; i < states_.size(); ++i) {
+    for (std::size_t i = states_.first(); i < states_.size(); ++i) {
       const std::int64_t end = states_.stop(i).step * reads_.microbatches;
-      if (m >= end || end > std::int64_t{m} + reads_.stage[s].replicas) continue;
+      if (end > std::int64_t{m} + reads_.stage[s].replicas) break;
+      if (m >= end) continue;
       states_.put(i, [&](TrainingState& state) {
         state.stage[s].statistics[static_cast<std::size_t>(replica)] =
             statistics_of(model_, stages_[s].layers);

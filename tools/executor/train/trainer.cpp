@@ -35,6 +35,21 @@ struct Phase {
   std::vector<StageVersions> versions;
 };
 
+// 64 bits of the whole table (FNV-1a): where costs or links change it, another thing is learned.
+std::string digest_of(const Reads& reads) {
+  std::uint64_t sum = 14695981039346656037U;
+  const auto add = [&](const std::vector<std::uint32_t>& versions) {
+    for (const std::uint32_t version : versions) sum = (sum ^ version) * 1099511628211U;
+  };
+  for (const StageReads& stage : reads.stage) {
+    add(stage.forward);
+    for (const auto& part : stage.input_grad) add(part);
+    add(stage.weight_grad);
+    for (const bool own : stage.own_way) sum = (sum ^ (own ? 1U : 0U)) * 1099511628211U;
+  }
+  return fmt::format("{:016x}", sum);
+}
+
 std::string joined_text(const std::string& a, const std::string& b) {
   if (a == "none") return b;
   return b == "none" ? a : a + "+" + b;
@@ -55,8 +70,21 @@ Program corrected(Program program, const std::vector<const Correction*>& some) {
   return program;
 }
 
+TrainingProgram program_for(const TrainingRequest& request, std::int64_t steps) {
+  try {
+    return training_program(request.asked, steps);
+  } catch (const Deadlock& error) {
+    if (request.asked.weights != WeightRule::double_buffer) throw;
+    const std::string_view why = error.what();
+    throw UsageError(fmt::format(
+        "weights: double_buffer is for schedules whose steps have several micro-batches, like "
+        "pipedream_2bw; with {} {}",
+        request.asked.spec.scheduler->name, why.substr(0, why.find('\n'))));
+  }
+}
+
 Phase pipelined_phase(const TrainingRequest& request) {
-  TrainingProgram training = training_program(request.asked, request.pipelined);
+  TrainingProgram training = program_for(request, request.pipelined);
   training.program = corrected(std::move(training.program), request.corrections);
   Phase phase;
   phase.partition = training.partition;
@@ -137,6 +165,11 @@ class Trainer {
   }
 
   void check_sizes() const {
+    for (const Correction* const one : request_.corrections) {
+      if (!one->needs_momentum || request_.optimizer == Optimizer::momentum) continue;
+      throw UsageError(fmt::format("correction {} needs --optimizer momentum (this is {})",
+                                   one->name, stageline::name(request_.optimizer)));
+    }
     const auto images = request_.data->train.size();
     if (static_cast<std::size_t>(request_.asked.model.batch) > images) {
       throw UsageError(fmt::format("a micro-batch of {} images cannot be filled from the {} of {}",
@@ -205,6 +238,7 @@ class Trainer {
     all["seed"] = request_.seed;
     all["cut"] = phases_.front().partition.stage_of;
     all["evaluate_every"] = request_.evaluate_every;
+    all["versions read"] = digest_of(phases_.front().reads);
     settings_ = all.dump();
   }
 
@@ -354,8 +388,7 @@ class Trainer {
           request_.devices.front().where, stop);
       return;
     }
-    TrainingProgram rest =
-        training_program(request_.asked, request_.pipelined - course->start.step);
+    TrainingProgram rest = program_for(request_, request_.pipelined - course->start.step);
     rest.program = corrected(std::move(rest.program), request_.corrections);
     Job job{rest.program, stage_graph(rest.program), rest.partition, training};
     for (const StageReads& stage : phase.reads.stage) job.staleness.push_back(stage.delay);

@@ -45,7 +45,9 @@ void StatesToShow::put(std::size_t stop, const std::function<void(TrainingState&
   Awaited& one = awaited_[stop];
   const std::lock_guard lock(mutex_);
   part(one.state);
-  if (--one.parts_left == 0) show_(std::move(one.state));
+  if (--one.parts_left > 0) return;
+  first_ = stop + 1;  // every stage passes them in their order
+  show_(std::move(one.state));
 }
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,6 +47,8 @@ class StatesToShow {
   /// `stops` rise. `show` is called by whoever puts in the last part, one call at a time.
   StatesToShow(const Reads& reads, std::vector<Stop> stops, ShowState show);
 
+  /// Those before have been shown.
+  std::size_t first() const { return first_; }
   std::size_t size() const { return awaited_.size(); }
   const Stop& stop(std::size_t which) const { return awaited_[which].stop; }
   /// A stage has two kinds of parts: its weights, and its statistics, of each replica.
@@ -59,6 +62,7 @@ class StatesToShow {
   };
   std::mutex mutex_;
   std::vector<Awaited> awaited_;
+  std::atomic<std::size_t> first_{0};
   ShowState show_;
 };
 
