@@ -178,8 +178,8 @@ void check_outputs(const std::vector<std::string>& paths, const TrainFlags& flag
     check_writable(paths[i]);
     for (std::size_t k = 0; k < i; ++k) {
       if (paths[i].empty() || paths[k].empty()) continue;
-      const bool same = std::filesystem::weakly_canonical(paths[i]) ==
-                        std::filesystem::weakly_canonical(paths[k]);
+      const bool same = std::filesystem::weakly_canonical(std::filesystem::absolute(paths[i])) ==
+                        std::filesystem::weakly_canonical(std::filesystem::absolute(paths[k]));
       if (same) {
         throw UsageError(
             fmt::format("two outputs would go to {}; give each its own file", paths[i]));

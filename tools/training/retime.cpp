@@ -84,7 +84,8 @@ std::string staleness_note(const Case& asked, const TrainingLog& log) {
     const double trained = log.stages[s].staleness_max;
     if (there == trained || (steps < log.settings.pipelined && there < trained)) continue;
     return fmt::format(
-        "on these devices stage {} would be stale by {:g} update(s), but was trained with {:g}: its "
+        "on these devices stage {} would be stale by {:g} update(s), but was trained with {:g}: "
+        "its "
         "accuracy there is not known",
         s, there, trained);
   }
