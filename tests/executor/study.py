@@ -113,10 +113,12 @@ def main():
         check(code == 0 and len(called) == len(wanted) - done, f'{len(called)} runs made after {done}')
         check(runs() == wanted, 'the interrupted study has other runs')
 
-        for flags, text in ((['--only', 'lenet'], 'did you mean "lenet5"'),
-                            (['--train', str(folder / 'nothing')], 'there is no program'),
-                            (['--jobs', '1000'], 'this process may use')):
-            code, said, called = run(base + flags)
+        usual = {'--train': str(trainer), '--jobs': '1'}
+        for flags, text in (({'--only': 'lenet'}, 'did you mean "lenet5"'),
+                            ({'--train': str(folder / 'nothing')}, 'there is no program'),
+                            ({'--jobs': '1000'}, 'this process may use')):
+            flat = [word for pair in (usual | flags).items() for word in pair]
+            code, said, called = run([study, 'staleness', '--out', str(out)] + flat)
             check(code == 2 and text in said and called == [], f'{flags}: {code}, {said}')
         (out / 'staleness.json').write_text('{')
         code, said, called = run(small)

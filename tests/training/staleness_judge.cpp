@@ -105,13 +105,13 @@ TEST_CASE("hybrid recovers half of a loss that there is") {
 TEST_CASE("an order holds where all pairs beyond the spread fall") {
   const std::vector<Caused> falling = {
       {0, around(92, 0.5)}, {5, around(91.5, 0.5)}, {20, around(88, 0.5)}, {99, around(80, 0.5)}};
-  const Order all = order_of(falling);
+  const PairsInOrder all = order_of(falling);
   CHECK(all.decided == 5);  // but for the first two
   CHECK(all.falling == 5);
   CHECK(falls(all) == Holds::yes);
   std::vector<Caused> mixed = falling;
   mixed.push_back({30, around(90, 0.5)});  // better than at 20
-  const Order most = order_of(mixed);
+  const PairsInOrder most = order_of(mixed);
   CHECK(most.decided - most.falling == 1);
   CHECK(falls(most) == Holds::no);
   CHECK(falls(order_of({{0, around(92, 1)}, {5, around(91, 1)}})) == Holds::within_spread);

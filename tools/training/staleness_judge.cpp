@@ -93,7 +93,7 @@ void add_hybrid(std::vector<StudyFinding>& all, const NetResult& one) {
 
 void add_order(std::vector<StudyFinding>& all, const NetResult& one, const std::string& what,
                const std::vector<Caused>& cases) {
-  const Order order = order_of(cases);
+  const PairsInOrder order = order_of(cases);
   all.push_back(
       {what, one.net->title, falls(order),
        fmt::format("{} of {} pairs that differ beyond the spread", order.falling, order.decided),
@@ -155,8 +155,8 @@ Holds recovers_half(const Accuracy& plain, const Accuracy& deep, const Accuracy&
   return over.below() ? Holds::no : Holds::within_spread;
 }
 
-Order order_of(const std::vector<Caused>& cases) {
-  Order order;
+PairsInOrder order_of(const std::vector<Caused>& cases) {
+  PairsInOrder order;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const Caused& less = cases[i].cause < cases[j].cause ? cases[i] : cases[j];
@@ -170,7 +170,7 @@ Order order_of(const std::vector<Caused>& cases) {
   return order;
 }
 
-Holds falls(const Order& order) {
+Holds falls(const PairsInOrder& order) {
   if (order.decided == 0) return Holds::within_spread;
   return order.falling == order.decided ? Holds::yes : Holds::no;
 }

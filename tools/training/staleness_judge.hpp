@@ -55,7 +55,7 @@ Holds recovers_half(const Accuracy& plain, const Accuracy& deep, const Accuracy&
 
 /// Pairs of cases whose accuracies differ beyond the spread, and those of them where more of
 /// `cause` goes with less accuracy. Pairs of the same cause do not count.
-struct Order {
+struct PairsInOrder {
   int decided = 0;
   int falling = 0;
 };
@@ -63,9 +63,9 @@ struct Caused {
   double cause = 0;
   Accuracy accuracy;
 };
-Order order_of(const std::vector<Caused>& cases);
+PairsInOrder order_of(const std::vector<Caused>& cases);
 /// Falling in all decided pairs, in none, or something between (which is no).
-Holds falls(const Order& order);
+Holds falls(const PairsInOrder& order);
 
 /// All runs of one case.
 struct CaseResult {
