@@ -109,9 +109,9 @@ TEST_CASE("no two cases of the study are the same run, and depth goes pair by pa
     }
     CHECK(stages == std::vector<int>{4, 6, 8, 10});
   }
-  for (const auto& [command, count] : commands) {
-    CAPTURE(command);
-    CHECK(count == 1);
+  for (const auto& once : commands) {
+    CAPTURE(once.first);
+    CHECK(once.second == 1);
   }
 }
 

@@ -58,7 +58,7 @@ std::string refusal(std::vector<NamedLog> logs, std::optional<double> target = s
   }
 }
 
-std::vector<std::string> names(std::vector<TrainingSettings> settings) {
+std::vector<std::string> names(const std::vector<TrainingSettings>& settings) {
   return curve_names(settings);
 }
 
