@@ -1,29 +1,10 @@
-// The command. All bad input ends here, as one sentence and exit code 2.
+// The command. All bad input ends in run_command_line, as one sentence and exit code 2.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <iostream>
-#include <new>
-#include <system_error>
+#include "tools/commands/command_line.hpp"
 
-#include "sim/errors.hpp"
-#include "tools/commands/commands.hpp"
-
-namespace stageline {
 namespace {
-
-int refuse(const std::string& message, const std::string& figure) {
-  // fmt::print would throw where standard error is full or closed.
-  std::fputs(fmt::format("stageline: {}\n", message).c_str(), stderr);
-  if (!figure.empty()) std::fputs(("\n" + figure).c_str(), stderr);
-  return 2;
-}
 
 // Where standard input, output or error is closed, the next file to be opened would take its place
 // and receive what is meant for it. A stand-in that can only be used the wrong way fails instead.
@@ -34,83 +15,9 @@ void hold_closed_streams() {
   }
 }
 
-// `reason` is an errno. A reader who has seen enough (`| head`) needs no message.
-int lost_output(int reason) {
-  if (reason == EPIPE) return 2;
-  return refuse(fmt::format("cannot write to standard output: {}",
-                            reason != 0 ? std::strerror(reason) : "a write failed"),
-                "");
-}
-
-// The exit code, unless what was printed did not arrive: that must not look like success.
-int after_flushing(int exit_code) {
-  const int before = errno;  // of CLI11's own flush, whose result it does not look at
-  if (std::fflush(stdout) != 0) return lost_output(errno);
-  std::cout.flush();
-  return std::ferror(stdout) != 0 || std::cout.bad() ? lost_output(before) : exit_code;
-}
-
-// Help and version are CLI11's to print; its errors are put into our form.
-int parse_and_run(CLI::App& app, int argc, char** argv, const int& exit_code) {
-  try {
-    // CLI11 would only say that a subcommand is missing.
-    const std::string first = argc > 1 ? argv[1] : "-";
-    std::vector<std::string> known;
-    for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
-    if (first[0] != '-' && std::find(known.begin(), known.end(), first) == known.end()) {
-      return refuse(fmt::format("there is no subcommand \"{}\"{}; they are {}", first,
-                                did_you_mean(first, known), fmt::join(known, ", ")),
-                    "");
-    }
-    app.parse(argc, argv);
-    return after_flushing(exit_code);
-  } catch (const CLI::Success& success) {
-    return after_flushing(app.exit(success));
-  } catch (const CLI::ParseError& error) {
-    std::string command = "stageline";
-    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-      at = at->get_subcommands().front();
-      command += " " + at->get_name();
-    }
-    return refuse(fmt::format("{}; see `{} --help`", error.what(), command), "");
-  } catch (const ProgramError& error) {
-    return refuse(error.what(), error.figure);
-  } catch (const Deadlock& error) {
-    return refuse(error.what(), error.figure);
-  } catch (const std::bad_alloc&) {
-    return refuse("there is not enough memory for that many micro-batches, steps or devices", "");
-  } catch (const std::system_error& error) {  // of fmt::print and write_file
-    return std::ferror(stdout) != 0 ? lost_output(error.code().value()) : refuse(error.what(), "");
-  } catch (const std::exception& error) {
-    return refuse(error.what(), "");
-  }
-}
-
 }  // namespace
-}  // namespace stageline
 
 int main(int argc, char** argv) {
-  stageline::hold_closed_streams();
-  int exit_code = 0;
-  CLI::App app{
-      "Stageline simulates pipeline-parallel training: how long a step takes, where the bubbles "
-      "are, whether it fits, and how stale the weights are."};
-  app.set_version_flag("--version", "stageline " STAGELINE_VERSION);
-  app.require_subcommand(1);
-  stageline::add_compare(app, exit_code);
-  stageline::add_simulate(app, exit_code);
-  stageline::add_draw(app, exit_code);
-  stageline::add_program(app, exit_code);
-  stageline::add_costs(app, exit_code);
-  stageline::add_bound(app, exit_code);
-  stageline::add_hybrid(app, exit_code);
-  stageline::add_time_to_accuracy(app, exit_code);
-  stageline::add_import(app, exit_code);
-  stageline::add_overlay(app, exit_code);
-  stageline::add_diff(app, exit_code);
-  stageline::add_reproduce(app, exit_code);
-  stageline::add_replay(app, exit_code);
-  stageline::add_staleness(app, exit_code);
-  stageline::add_list(app, exit_code);
-  return stageline::parse_and_run(app, argc, argv, exit_code);
+  hold_closed_streams();
+  return stageline::run_command_line(argc, argv, STAGELINE_VERSION);
 }

@@ -7,6 +7,7 @@
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "sim/problem.hpp"
+#include "tools/contradictions.hpp"
 #include "tools/layout.hpp"
 #include "tools/one_device.hpp"
 #include "tools/pace.hpp"
@@ -183,6 +184,7 @@ Outcome study(const Case& asked, Curves curves) {
   measure_rates(
       outcome, asked,
       asked.program ? measure_given(outcome) : pace_of(asked, layout, outcome.costs, synchronous));
+  check_answer(asked, outcome);
   return outcome;
 }
 

@@ -73,7 +73,8 @@ struct Outcome {
 };
 
 /// Places, cuts, prices, schedules, completes, validates, compiles, runs and measures. Throws what
-/// those throw. `curves`: with memory over time.
+/// those throw, and ContradictionError (tools/contradictions.hpp) rather than return an answer that
+/// cannot be. `curves`: with memory over time.
 Outcome study(const Case& asked, Curves curves = Curves::none);
 
 /// Throws UsageError where the staleness of a stage breaks what the rule promises: none under

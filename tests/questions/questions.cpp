@@ -1,0 +1,319 @@
+// Is there a question that gets an answer that cannot be?
+//
+// Random problems are put to the commands as a user types them. study() itself refuses an answer
+// that contradicts itself (tools/contradictions.hpp, exit code 3); here two answers must also agree
+// wherever two commands speak of one thing, and no number may be negative, infinite or none.
+//
+//     simulate        = a row of compare = the same order given as a program text
+//     bound           ≤ the step that simulate reports, and its pace is that step
+//     program         is clean under --check, differs in nothing from itself, reads back
+//     draw --chrome   laid over itself differs in nothing
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "schedulers/scheduler.hpp"
+#include "tests/questions/ask.hpp"
+#include "tests/questions/random_question.hpp"
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+using test::Answer;
+using test::ask;
+using test::Questions;
+
+// 100 000 where the code is optimized and no sanitizer slows it; STAGELINE_QUESTIONS says another
+// number.
+int questions() {
+  if (const char* const asked = std::getenv("STAGELINE_QUESTIONS")) return std::atoi(asked);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+  return 100'000;
+#else
+  return 2'000;
+#endif
+}
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Words without(const Words& words, const std::string& flag) {
+  Words kept;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == flag) {
+      ++i;  // and its value
+    } else {
+      kept.push_back(words[i]);
+    }
+  }
+  return kept;
+}
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The first word of `text` that no answer holds: not a number, infinity, and, where nothing is
+// compared, a negative number. Empty: none.
+std::string nonsense(const std::string& text, bool differences) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (at > 0 && is_word(text[at - 1])) continue;
+    for (const char* const word : {"nan", "inf", "NaN", "Infinity"}) {
+      const std::size_t length = std::string_view(word).size();
+      if (text.compare(at, length, word) != 0) continue;
+      if (at + length < text.size() && is_word(text[at + length])) continue;
+      return text.substr(at > 20 ? at - 20 : 0, 60);
+    }
+    const bool starts = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
+    const bool negative = text[at] == '-' && at + 1 < text.size() &&
+                          std::isdigit(static_cast<unsigned char>(text[at + 1])) != 0;
+    if (!differences && starts && negative) return text.substr(at > 20 ? at - 20 : 0, 60);
+    if (text.compare(at, 6, "-0.0 %") == 0) return text.substr(at > 20 ? at - 20 : 0, 60);
+  }
+  return "";
+}
+
+// The first number of the answer that is negative though it is no difference, or missing though it
+// is always known; "": none.
+std::string wrong_number(const Json& value, const std::string& where) {
+  static const std::vector<std::string> may_be_null{
+      "memory_bytes", "microbatch_size", "microbatch_in_round", "first_difference", "position",
+      "check",        "first",           "microbatch_sizes"};
+  static const std::vector<std::string> may_be_negative{
+      "memory_increase_fraction", "backward_difference", "forward_difference"};
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) {
+      const std::vector<std::string>& allowed = inner.is_null() ? may_be_null : may_be_negative;
+      if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
+      if (std::string found = wrong_number(inner, where + "/" + key); !found.empty()) return found;
+    }
+    return "";
+  }
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      std::string found = wrong_number(value[i], fmt::format("{}/{}", where, i));
+      if (!found.empty()) return found;
+    }
+    return "";
+  }
+  if (value.is_null()) return where + " is null";
+  if (value.is_number() && value.get<double>() < 0) return where + " is " + value.dump();
+  return "";
+}
+
+// One session of questions, with the number of those that got an answer, by command.
+class Session {
+ public:
+  explicit Session(unsigned seed)
+      : folder_(std::filesystem::temp_directory_path() /
+                fmt::format("stageline-questions-{}-{}", ::getpid(), seed)) {
+    std::filesystem::create_directories(folder_);
+    questions_.emplace(seed, folder_.string());
+  }
+  ~Session() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Questions& draw() { return *questions_; }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  const std::map<std::string, std::pair<int, int>>& counts() const { return counts_; }
+
+  /// The answer, if there is one: exit code 0 or 1. Bad input must be refused in one sentence.
+  std::optional<std::string> put(const Words& words) {
+    const Answer answer = ask(words);
+    auto& [asked, answered] = counts_[words[0]];
+    ++asked;
+    INFO(test::typed(words));
+    INFO(answer.err);
+    CHECK((answer.exit_code >= 0 && answer.exit_code <= 2));
+    if (answer.exit_code == 3) return std::nullopt;
+    if (answer.exit_code == 2) {
+      CHECK(answer.out.empty());
+      CHECK(answer.err.starts_with("stageline: "));
+      CHECK(answer.err.find('\n') != std::string::npos);
+      CHECK_MESSAGE(nonsense(answer.err, false).empty(), nonsense(answer.err, false));
+      return std::nullopt;
+    }
+    ++answered;
+    return answer.out;
+  }
+
+  std::optional<Json> put_for_json(const Words& words) {
+    const auto text = put(with(words, {"--json", "-"}));
+    if (!text || text->empty()) return std::nullopt;
+    INFO(test::typed(words));
+    Json json = Json::parse(*text, nullptr, false);
+    CHECK_MESSAGE(!json.is_discarded(), "not JSON: " << text->substr(0, 200));
+    if (json.is_discarded()) return std::nullopt;
+    const std::string wrong = wrong_number(json, "");
+    CHECK_MESSAGE(wrong.empty(), wrong);
+    return json;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::optional<Questions> questions_;
+  std::map<std::string, std::pair<int, int>> counts_;
+};
+
+void check_text(const std::string& text, bool differences) {
+  const std::string found = nonsense(text, differences);
+  CHECK_MESSAGE(found.empty(), "\"…" << found << "…\"");
+}
+
+Words simulate_words(const Words& problem) { return with({"simulate"}, problem); }
+
+void ask_simulate(Session& session, const Words& problem) {
+  Words words = simulate_words(problem);
+  if (session.draw().once_in(4)) {
+    words.insert(words.end(), {"--messages", session.draw().once_in(2) ? "blocking" : "batched"});
+  }
+  if (session.draw().once_in(5)) {
+    const auto text = session.put(words);
+    INFO(test::typed(words));
+    if (text) check_text(*text, false);
+    return;
+  }
+  session.put_for_json(session.draw().once_in(4) ? with(words, {"--timeline"}) : words);
+}
+
+// A row of compare is the answer of simulate.
+void ask_compare(Session& session, const Words& problem) {
+  const Words other = session.draw().problem();
+  const auto at = std::find(other.begin(), other.end(), "--schedule");
+  const Words words = with({"compare"}, with(problem, {"--schedule", *(at + 1)}));
+  INFO(test::typed(words));
+  if (session.draw().once_in(3)) {
+    if (const auto text = session.put(words)) check_text(*text, false);
+    return;
+  }
+  const auto rows = session.put_for_json(words);
+  if (!rows) return;
+  const auto alone = session.put_for_json(simulate_words(problem));
+  CHECK(alone.has_value() == !rows->front().contains("error"));
+  if (alone) CHECK(*alone == rows->front());
+}
+
+void ask_draw(Session& session, const Words& problem) {
+  Words words = with({"draw"}, problem);
+  INFO(test::typed(words));
+  switch (session.draw().number(3)) {
+    case 0:
+      if (const auto text = session.put(words)) check_text(*text, false);
+      return;
+    case 1:
+      if (const auto svg = session.put(with(words, {"--svg", "-"}))) check_text(*svg, true);
+      return;
+    case 2:
+      break;
+  }
+  const std::string file = session.file("drawn.json");
+  if (!session.put(with(words, {"--chrome", file}))) return;
+  const auto same = session.put_for_json({"overlay", file, "--measured", file});
+  REQUIRE(same);
+}
+
+void ask_bound(Session& session, const Words& problem) {
+  const auto bound = session.put_for_json(with({"bound"}, problem));
+  const auto simulated = session.put_for_json(simulate_words(problem));
+  INFO(test::typed(with({"bound"}, problem)));
+  if (!bound || !simulated) return;
+  CHECK(bound->at("step_ps") == simulated->at("step_time_ps"));
+  for (const Json& one : bound->at("bounds")) {
+    CHECK_MESSAGE(one.at("step_ps") <= simulated->at("step_time_ps"), one.dump());
+  }
+}
+
+void ask_hybrid(Session& session, const Words&) {
+  const Words problem = session.draw().problem(Synchrony::asynchronous);
+  Words words = with({"hybrid"}, without(without(problem, "--steps"), "--microbatches"));
+  if (session.draw().once_in(2)) {
+    words = with(words, {"--iterations", fmt::format("{}", 1 + session.draw().number(500))});
+  }
+  session.put_for_json(words);
+}
+
+// The order that a schedule writes, as a text: the same run, whoever wrote it.
+void ask_program(Session& session, const Words& problem) {
+  const std::string file = session.file("order.slp");
+  if (!session.put(with({"program"}, with(problem, {"--out", file})))) return;
+  INFO(test::typed(with({"program"}, problem)));
+  CHECK(session.put({"program", "--check", file}));
+  const auto same = session.put_for_json({"diff", file, file});
+  CHECK(same);
+  const auto schedule = session.put_for_json(simulate_words(problem));
+  if (!schedule) return;
+  Words given = with(simulate_words(without(without(problem, "--schedule"), "--weights")),
+                     {"--program", file});
+  given = with(without(without(given, "--microbatches"), "--steps"), {});
+  given = with(without(given, "--partition"),
+               {"--partition", schedule->at("partition").get<std::string>()});
+  const auto text = session.put_for_json(given);
+  INFO(test::typed(given));
+  if (text && schedule->at("steps") == text->at("steps")) {
+    CHECK(schedule->at("makespan_ps") == text->at("makespan_ps"));
+    CHECK(schedule->at("per_device") == text->at("per_device"));
+  }
+}
+
+void ask_formats(Session& session, const Words& problem) {
+  static const Words formats{"pytorch", "pytorch-comms", "megatron", "pipedream", "torchgpipe"};
+  const std::string file = session.file("exported");
+  const std::string format = session.draw().one_of(formats);
+  const Words words = with({"program"}, with(problem, {"--format", format, "--out", file}));
+  INFO(test::typed(words));
+  if (!session.put(words) || !format.starts_with("pytorch")) return;
+  CHECK(session.put({"program", "--check", file}));
+}
+
+void ask_costs(Session& session, const Words& problem) {
+  const Words words{"costs", problem.front()};
+  INFO(test::typed(words));
+  if (const auto text = session.put(words)) check_text(*text, true);
+  session.put_for_json(words);
+}
+
+using Asker = void (*)(Session&, const Words&);
+struct Kind {
+  Asker put;
+  int weight;  // of 100
+};
+constexpr Kind kinds[] = {{ask_simulate, 40}, {ask_compare, 14}, {ask_draw, 12},   {ask_bound, 12},
+                          {ask_hybrid, 5},    {ask_program, 10}, {ask_formats, 5}, {ask_costs, 2}};
+
+TEST_CASE("no question gets an answer that cannot be") {
+  Session session(1);
+  int asked = 0;
+  const int all = questions();
+  while (asked < all) {
+    const Words problem = session.draw().problem();
+    int at = session.draw().number(100);
+    for (const Kind& kind : kinds) {
+      if (at < kind.weight) {
+        kind.put(session, problem);
+        break;
+      }
+      at -= kind.weight;
+    }
+    asked = 0;
+    for (const auto& [command, count] : session.counts()) asked += count.first;
+  }
+  // Questions that are refused try the refusals; most must get an answer.
+  for (const auto& [command, count] : session.counts()) {
+    INFO(command << ": " << count.second << " answers to " << count.first << " questions");
+    CHECK(3 * count.second > count.first);
+  }
+}
+
+}  // namespace
+}  // namespace stageline

@@ -1,0 +1,47 @@
+// Questions as users ask them, drawn at random: traces, clusters, schedules with all their knobs,
+// cuts, links, limits. Small enough that thousands take a second.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "schedulers/scheduler.hpp"
+
+namespace stageline::test {
+
+/// Draws the same questions from the same seed on every machine. Traces and clusters that are
+/// files are written into `folder`, which must exist.
+class Questions {
+ public:
+  Questions(unsigned seed, std::string folder) : random_(seed), folder_(std::move(folder)) {}
+
+  /// The words of one problem: trace, schedule, devices, links, memory, micro-batches, cut, rules.
+  /// `only`: of such schedules.
+  std::vector<std::string> problem(std::optional<Synchrony> only = std::nullopt);
+
+  /// A whole number from 0 to `below` - 1.
+  int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
+  /// True once in `times`.
+  bool once_in(int times) { return number(times) == 0; }
+  template <class Value>
+  const Value& one_of(const std::vector<Value>& values) {
+    return values[static_cast<std::size_t>(number(static_cast<int>(values.size())))];
+  }
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string schedule(int devices, std::optional<Synchrony> only);
+  std::string trace();
+  std::string cluster_file(int devices);
+  std::string time();
+  std::string bytes();
+  std::string link();
+
+  std::mt19937 random_;
+  std::string folder_;
+};
+
+}  // namespace stageline::test
