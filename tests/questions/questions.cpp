@@ -7,6 +7,8 @@
 //     simulate        = a row of compare = the same order given as a program text
 //     bound           ≤ the step that simulate reports, and its pace is that step
 //     program         is clean under --check, differs in nothing from itself, reads back
+//     a changed order is simulated where --check finds no error in it, and refused where it does
+//     import          gives the layers that the profile gives
 //     draw --chrome   laid over itself differs in nothing
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -14,12 +16,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "schedulers/scheduler.hpp"
 #include "tests/questions/ask.hpp"
 #include "tests/questions/random_question.hpp"
+#include "tests/specs.hpp"
 
 namespace stageline {
 namespace {
@@ -266,6 +270,73 @@ void ask_program(Session& session, const Words& problem) {
   }
 }
 
+// Neighbours in a device's list change places, some of them; now and then an op is lost.
+std::string mutated(std::string text, Questions& draw) {
+  std::vector<std::string> lines = test::split(text, '\n');
+  for (int changes = 1 + draw.number(4); changes > 0; --changes) {
+    std::string& line =
+        lines[static_cast<std::size_t>(draw.number(static_cast<int>(lines.size())))];
+    const std::size_t colon = line.find(": ");
+    if (!line.starts_with("gpu") || colon == std::string::npos) continue;
+    std::vector<std::string> ops = test::split(line.substr(colon + 2), ' ');
+    if (ops.size() < 2) continue;
+    const auto at = static_cast<std::size_t>(draw.number(static_cast<int>(ops.size()) - 1));
+    if (draw.once_in(12)) {
+      ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      std::swap(ops[at], ops[at + 1]);
+    }
+    line = fmt::format("{}: {}", line.substr(0, colon), fmt::join(ops, " "));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+// An order that no schedule writes: what --check finds no error in, simulate takes, and what it
+// finds one in, simulate refuses.
+void ask_mutant(Session& session, const Words& problem) {
+  const auto text = session.put(with({"program"}, problem));
+  if (!text) return;
+  const std::string file = session.file("mutant.slp");
+  std::ofstream(file, std::ios::binary) << mutated(*text, session.draw());
+  INFO(test::typed(with({"program"}, problem)));
+  const auto checked = session.put({"program", "--check", file, "--json", "-"});
+  const Words words = with(
+      without(without(without(simulate_words(problem), "--schedule"), "--microbatches"), "--steps"),
+      {"--program", file});
+  const auto simulated = session.put_for_json(words);
+  if (simulated)
+    CHECK_MESSAGE((checked && Json::parse(*checked).at("errors") == 0), test::typed(words));
+}
+
+// A profile of PipeDream, as a trace and converted to one: the same layers.
+void ask_import(Session& session, const Words&) {
+  Questions& draw = session.draw();
+  const int layers = 1 + draw.number(8);
+  std::string nodes;
+  std::string edges;
+  for (int l = 1; l <= layers; ++l) {
+    nodes += fmt::format(
+        "node{} -- Layer{} -- forward_compute_time={}.{}, backward_compute_time={}.5, "
+        "activation_size={}.0, parameter_size={}.0\n",
+        l, l, draw.number(9), draw.number(10), draw.number(9), draw.number(1'000'000),
+        draw.number(1'000'000));
+    if (l > 1) edges += fmt::format("\tnode{} -- node{}\n", l - 1, l);
+  }
+  const std::string profile = session.file("graph.txt");
+  const std::string native = session.file("imported.json");
+  std::ofstream(profile, std::ios::binary) << nodes << edges;
+  const Words batch{"--batch", fmt::format("{}", 1 + draw.number(64))};
+  if (!session.put(with({"import", profile, "--out", native}, batch))) return;
+  const Words rest{"--schedule", "1f1b", "--devices", fmt::format("{}", 1 + draw.number(layers))};
+  const auto one = session.put_for_json(with(with({"simulate", profile}, rest), batch));
+  const auto other = session.put_for_json(with({"simulate", native}, rest));
+  REQUIRE(one.has_value() == other.has_value());
+  if (!one) return;
+  for (const char* const key : {"step_time_ps", "per_device", "per_stage"}) {
+    CHECK(one->at(key) == other->at(key));
+  }
+}
+
 void ask_formats(Session& session, const Words& problem) {
   static const Words formats{"pytorch", "pytorch-comms", "megatron", "pipedream", "torchgpipe"};
   const std::string file = session.file("exported");
@@ -288,8 +359,9 @@ struct Kind {
   Asker put;
   int weight;  // of 100
 };
-constexpr Kind kinds[] = {{ask_simulate, 40}, {ask_compare, 14}, {ask_draw, 12},   {ask_bound, 12},
-                          {ask_hybrid, 5},    {ask_program, 10}, {ask_formats, 5}, {ask_costs, 2}};
+constexpr Kind kinds[] = {{ask_simulate, 34}, {ask_compare, 14}, {ask_draw, 12},  {ask_bound, 12},
+                          {ask_hybrid, 5},    {ask_program, 10}, {ask_mutant, 5}, {ask_formats, 5},
+                          {ask_costs, 2},     {ask_import, 1}};
 
 TEST_CASE("no question gets an answer that cannot be") {
   Session session(1);
