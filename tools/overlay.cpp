@@ -144,13 +144,13 @@ void add_medians(Overlay& overlay, const Recording& first, const Recording& seco
     median.kind = times.kind;
     return median;
   };
-  for (const KindTimes& times : kind_times(first.timeline)) {
+  for (const KindTimes& times : kind_times(first.timeline, first.estimated)) {
     KindMedian& found = at(times);
     found.first_count = times.times.size();
     found.first = median(times.times);
     found.first_spread = half_interquartile(times.times);
   }
-  for (const KindTimes& times : kind_times(second.timeline)) {
+  for (const KindTimes& times : kind_times(second.timeline, second.estimated)) {
     KindMedian& found = at(times);
     found.second_count = times.times.size();
     found.second = median(times.times);
@@ -207,30 +207,66 @@ std::vector<Time> busy_of(const Timeline& timeline) {
   return busy;
 }
 
-std::vector<KindTimes> kind_times(const Timeline& timeline) {
+std::vector<KindTimes> kind_times(const Timeline& timeline, const std::set<Op>& estimated) {
+  using Key = std::tuple<int, OpKind>;
   struct Found {
-    std::vector<Time> alone;
-    std::vector<Time> paired;
+    std::vector<Time> own;
+    std::vector<Time> shared;
   };
-  std::map<std::tuple<int, OpKind>, Found> times;
+  struct Pair {
+    Op first;
+    Op second;
+    Time whole{};
+  };
+  std::map<Key, Found> times;
+  std::vector<Pair> pairs;
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
-    bool second = false;  // of a pair
-    for (const Span& span : timeline.lanes[d * lane_kinds]) {
-      const Time time = span.end - span.start;
-      Found& found = times[{span.op.stage, span.op.kind}];
-      if (span.op.overlapped || second) {
-        found.paired.push_back(span.op.kind == OpKind::forward ? time / 3 : time - time / 3);
-      } else {
-        found.alone.push_back(time);
+    const std::vector<Span>& lane = timeline.lanes[d * lane_kinds];
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      const Time time = lane[i].end - lane[i].start;
+      if (lane[i].op.overlapped && i + 1 < lane.size()) {
+        pairs.push_back({plain(lane[i].op), lane[i + 1].op, time});
+        ++i;
+        continue;
       }
-      second = span.op.overlapped;
+      Found& found = times[{lane[i].op.stage, lane[i].op.kind}];
+      (estimated.count(plain(lane[i].op)) > 0 ? found.shared : found.own).push_back(time);
     }
+  }
+  // The median outside of pairs; of a backward that never ran as one, of its halves.
+  const auto known = [&](int stage, OpKind kind) -> std::optional<Time> {
+    const auto found = times.find({stage, kind});
+    if (found == times.end() || found->second.own.empty()) return {};
+    return median(found->second.own);
+  };
+  const auto outside = [&](Op op) -> std::optional<Time> {
+    const std::optional<Time> own = known(op.stage, op.kind);
+    if (own || op.kind != OpKind::backward) return own;
+    const std::optional<Time> input = known(op.stage, OpKind::input_grad);
+    const std::optional<Time> weight = known(op.stage, OpKind::weight_grad);
+    if (!weight || (!input && op.stage > 0)) return {};
+    return input.value_or(Time{}) + *weight;
+  };
+  std::map<Key, std::optional<Time>> typical;
+  for (const Pair& pair : pairs) {
+    for (const Op op : {pair.first, pair.second}) {
+      const Key key{op.stage, op.kind};
+      if (typical.count(key) == 0) typical[key] = outside(op);
+    }
+  }
+  for (const Pair& pair : pairs) {
+    const Key first{pair.first.stage, pair.first.kind};
+    const Key second{pair.second.stage, pair.second.kind};
+    const Time part = first_of_pair(pair.whole, typical[first], typical[second],
+                                    pair.first.kind == OpKind::forward);
+    times[first].shared.push_back(part);
+    times[second].shared.push_back(pair.whole - part);
   }
   std::vector<KindTimes> list;
   for (auto& [key, found] : times) {
-    const bool shared = found.alone.empty();
-    list.push_back({std::get<0>(key), std::get<1>(key),
-                    std::move(shared ? found.paired : found.alone), shared});
+    const bool shared = found.own.empty();
+    list.push_back(
+        {std::get<0>(key), std::get<1>(key), std::move(shared ? found.shared : found.own), shared});
   }
   return list;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,14 +76,15 @@ Time steady_step(const Recording& recording);
 /// Time in which the compute lane of each device does something.
 std::vector<Time> busy_of(const Timeline& timeline);
 
-/// Durations of the compute ops, by stage and kind. Ops that ran by themselves; of those that all
-/// ran in overlapped pairs (`shared`), a third of the pair's time for F and the rest for the other.
+/// Durations of the compute ops, by stage and kind: of ops whose own time is known. Where a stage
+/// has no such op of a kind (`shared`), of those that are `estimated`, and of those in overlapped
+/// pairs that are one span in the timeline, divided by first_of_pair.
 struct KindTimes {
   int stage = 0;
   OpKind kind = OpKind::forward;
   std::vector<Time> times;
   bool shared = false;
 };
-std::vector<KindTimes> kind_times(const Timeline& timeline);
+std::vector<KindTimes> kind_times(const Timeline& timeline, const std::set<Op>& estimated = {});
 
 }  // namespace stageline

@@ -81,6 +81,7 @@ Recording of_profiles(const std::vector<Content>& files) {
   }
   KinetoRun run = read_kineto(profiles);
   recording.timeline = std::move(run.timeline);
+  recording.estimated = std::move(run.estimated);
   recording.microbatches = run.program.microbatches;
   recording.steps = run.program.steps;
   recording.program = std::move(run.program);

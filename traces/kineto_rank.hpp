@@ -20,6 +20,11 @@ struct KinetoRange {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::optional<std::int64_t> arrival;  // of a receive: when the message was there, where known
+  // Of an overlapped pair on the CPU, where one thread runs its ops one after the other:
+  std::optional<std::int64_t> first_end;  // as its operators show it, and then as it is divided
+  std::optional<std::int64_t>
+      second_start;  // the same; until then that of autograd's first operator
+  std::optional<std::int64_t> second_arrival;  // when the second's message was there
 };
 
 /// An optimizer's step: of all stages of the rank, or of one each.
@@ -90,6 +95,11 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
 /// What waits inside of its range begins when its message is there.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run);
+
+/// Gives the ops of overlapped pairs on the CPU a time of their own (first_end, second_start):
+/// as the operators show it; else by what the ops take outside of pairs, and run.estimated has
+/// them.
+void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& run);
 
 /// How to shift each rank's clock so that messages go forward in time; ranks in the order of their
 /// devices, steps and stages numbered alike. Empty where nothing need be shifted. Throws TraceError

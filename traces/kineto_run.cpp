@@ -156,10 +156,15 @@ void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_o
       for (; at < ranks[d].ranges.size() && ranks[d].ranges[at].step == static_cast<int>(step);
            ++at) {
         const KinetoRange& range = ranks[d].ranges[at];
-        for (Op op : range.ops) {
+        const bool divided = range.first_end && range.second_start;
+        for (std::size_t i = 0; i < range.ops.size(); ++i) {
+          Op op = range.ops[i];
           op.microbatch +=
               static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(microbatches);
-          put(op, range.start, std::max(range.end, range.arrival.value_or(range.end)));
+          put(op, divided && i == 1 ? *range.second_start : range.start,
+              divided && i == 0 ? *range.first_end
+                                : std::max(range.end, range.arrival.value_or(range.end)));
+          if (divided) placed.back().op.overlapped = 0;
         }
       }
       for (; next < updates.size() && updates[next].step == static_cast<int>(step); ++next) {
@@ -200,7 +205,10 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
   const std::vector<int> device_of = place_stages(ranks);
   const int microbatches = keep_complete_steps(ranks, static_cast<int>(device_of.size()), run);
   if (run.source != RangeSource::launches) align(ranks, run);
-  if (run.source == RangeSource::cpu) cut_waiting(ranks, run);
+  if (run.source == RangeSource::cpu) {
+    cut_waiting(ranks, run);
+    divide_pairs(ranks, microbatches, run);
+  }
   fill(ranks, device_of, microbatches, run);
   try {
     validate(run.program);
