@@ -19,7 +19,9 @@ struct StepCut {
   int steps = 1;           //
   Timeline timeline;       //
   Time length{};           // to the end of its last op
-  Time step_time{};        // steady state: from step to step, the median; of one step its length
+  Time step_time{};        // of that step, from the end of the one before; of a single step the
+                           // pace that its recording says, else its length
+  Time mean{};             // the mean of all steps behind the first; of a single step its step_time
   std::vector<Time> busy;  // of the compute lane, by device
 };
 
@@ -58,7 +60,9 @@ struct Overlay {
 };
 
 /// Cuts one step out of each, the one of median length unless `step` (from 0) says which, and pairs
-/// its ops. Throws UsageError where a recording has no such step, or both have no op in common.
+/// its ops. Where one side is a single step of which no pace is known, both step times are lengths.
+/// A note says where the mean of the steps is another than the step compared. Throws UsageError
+/// where a recording has no such step, or both have no op in common.
 Overlay overlay_of(const Recording& first, const Recording& second,
                    std::optional<int> step = std::nullopt);
 
@@ -69,8 +73,8 @@ struct StepBounds {
 };
 StepBounds step_bounds(const Recording& recording);
 
-/// From one step's end to the next's, the median; of a single step its length; of an outcome, what
-/// that says.
+/// Of a simulated outcome the pace that it says. Else of the step of median length, from the end of
+/// the one before; of a single step what an outcome says, or its length.
 Time steady_step(const Recording& recording);
 
 /// Time in which the compute lane of each device does something.
