@@ -63,7 +63,8 @@ std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks) {
 }
 
 void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
-  run.shifts = align_clocks(ranks);
+  ClockShifts aligned = align_clocks(ranks);
+  run.shifts = std::move(aligned.shifts);
   if (run.shifts.empty()) return;
   std::string list;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -86,8 +87,10 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     }
   }
   run.notes.push_back(fmt::format(
-      "the clocks disagree, since messages arrive before they are sent; they are shifted to the "
-      "middle of what the messages allow: {}",
+      "the clocks disagree, since {}; they are shifted to the middle of what the messages allow: "
+      "{}",
+      aligned.contradicted ? "messages arrive before they are sent"
+                           : "the fastest messages take much longer one way than the other",
       list));
 }
 

@@ -118,6 +118,7 @@ class RankReader {
   // Times count from baseTimeNanoseconds, or from 1970 all the same: then they are no smaller.
   void read_head(const TraceHead& head) {
     rank_.host = head.host;
+    rank_.ranks = head.world_size;
     rank_.accelerator = head.device;
     if (!head.rank.empty()) {
       const std::optional<std::int64_t> rank = parse_count(head.rank);

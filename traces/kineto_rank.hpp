@@ -38,6 +38,7 @@ struct KinetoRank {
   std::string file;
   std::optional<int> rank;  // as the profile says
   std::string host;
+  std::string ranks;  // how many there are, as the profile says; else empty
   std::string accelerator;
   RangeSource source = RangeSource::cpu;
   bool named_by_stage = true;       // "PP:2F0"; else "Forward 0", stages are still to be numbered
@@ -101,10 +102,23 @@ void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run);
 /// them.
 void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& run);
 
+/// Throws TraceError where two ranks have no moment in common, their clocks taken as they are.
+void check_one_clock(const std::vector<KinetoRank>& ranks);
+
+/// The date, ISO 8601; empty where a clock counts from the start of something.
+std::string kineto_date(std::int64_t nanoseconds);
+
 /// How to shift each rank's clock so that messages go forward in time; ranks in the order of their
-/// devices, steps and stages numbered alike. Empty where nothing need be shifted. Throws TraceError
-/// where nothing helps.
-std::vector<ClockShift> align_clocks(const std::vector<KinetoRank>& ranks);
+/// devices, steps and stages numbered alike.
+struct ClockShifts {
+  std::vector<ClockShift> shifts;  // empty where nothing need be shifted
+  bool contradicted = false;       // some message would arrive before it was sent
+};
+
+/// Clocks of different hosts are brought together as well where no message contradicts them, but
+/// the fastest ones take more than three times as long one way as the other. Throws TraceError
+/// where nothing helps, and where ranks of one host have no moment in common.
+ClockShifts align_clocks(const std::vector<KinetoRank>& ranks);
 
 /// A message: from where its sender had it to where its reader must have had it, by rank (index)
 /// and in nanoseconds of each one's clock.
