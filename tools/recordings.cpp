@@ -110,7 +110,7 @@ void infer_steps(Recording& recording) {
 }  // namespace
 
 Content read_content(const std::string& file) {
-  Content content{{file, unpacked(read_file(file), file)}, ContentKind::other};
+  Content content{{file, without_mark(unpacked(read_file(file), file), file)}, ContentKind::other};
   content.kind = kind_of(content.named.text);
   return content;
 }
