@@ -510,7 +510,7 @@ TEST_CASE("in an overlapped pair the wait for the second op's message is of neit
   }
 }
 
-TEST_CASE("a real profile of DualPipeV: a backward in pairs takes what it takes outside of them") {
+TEST_CASE("in a real profile of DualPipeV no op is counted in the time of another") {
   std::vector<NamedText> files;
   for (int d = 0; d < 2; ++d) {
     const std::string name = fmt::format("tests/traces/kineto/dualpipe_v/rank{}.json.gz", d);
