@@ -122,6 +122,20 @@ std::string read_file(const std::string& path) {
   return content;
 }
 
+std::string read_text(const std::string& path) { return without_mark(read_file(path), path); }
+
+std::string without_mark(std::string text, const std::string& path) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
+      text.starts_with(std::string_view("\0\0\xFE\xFF", 4))) {
+    throw UsageError(
+        fmt::format("cannot read \"{}\": it is not in UTF-8, as its byte order mark says (UTF-16 "
+                    "or UTF-32); save it as UTF-8",
+                    path));
+  }
+  return text;
+}
+
 void write_file(const std::string& path, const std::string& content) {
   if (path == "-" || is_standard_output(path)) {
     errno = 0;

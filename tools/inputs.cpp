@@ -94,7 +94,7 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request) {
     return read_trace(std::string(bundled->text), text);
   }
   if (!is_file(text)) refuse_name(text);
-  const std::string content = read_file(text);
+  const std::string content = read_text(text);
   const std::size_t first = content.find_first_not_of(" \t\r\n");
   // Before the first " -- " of a profile there is a node's name only; JSON begins with a brace.
   const bool profile = first != std::string::npos && content[first] != '{' &&
@@ -153,7 +153,7 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
       throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
                                    request.cluster, did_you_mean(request.cluster, known), list));
     }
-    choice.fixed = read_cluster(read_file(request.cluster), request.cluster);
+    choice.fixed = read_cluster(read_text(request.cluster), request.cluster);
     return choice;
   }
   choice.link = request.link;

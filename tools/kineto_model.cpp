@@ -18,9 +18,9 @@ struct Measured {
   bool shared = false;  // of overlapped pairs only
 };
 
-std::map<std::pair<int, OpKind>, Measured> medians_of(const Timeline& timeline) {
+std::map<std::pair<int, OpKind>, Measured> medians_of(const KinetoRun& run) {
   std::map<std::pair<int, OpKind>, Measured> medians;
-  for (const KindTimes& kind : kind_times(timeline)) {
+  for (const KindTimes& kind : kind_times(run.timeline, run.estimated)) {
     Measured& found = medians[{kind.stage, kind.kind}];
     found = {median(kind.times), half_interquartile(kind.times), kind.times.size(), kind.shared};
   }
@@ -45,7 +45,7 @@ std::string stages_text(const std::vector<int>& stages, int all) {
 
 Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
                    const std::string& source) {
-  const auto medians = medians_of(run.timeline);
+  const auto medians = medians_of(run);
   const auto measured = [&](int stage, OpKind kind) {
     const auto at = medians.find({stage, kind});
     return at == medians.end() ? Measured{} : at->second;
@@ -78,9 +78,12 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
       layer.weight_grad = b.time - layer.input_grad;
       halved.push_back(stage);
     }
-    layer.backward = b.count > 0 ? b.time : layer.input_grad + layer.weight_grad;
-    layer.backward_spread = b.spread;
-    if (f.shared || b.shared || i.shared || w.shared) shared.push_back(stage);
+    // Its halves, where they were measured by themselves, say more of B than pairs do.
+    const bool halves = w.count > 0 && !w.shared && !i.shared;
+    const bool whole = b.count > 0 && !(b.shared && halves);
+    layer.backward = whole ? b.time : layer.input_grad + layer.weight_grad;
+    layer.backward_spread = whole ? b.spread : Time{};
+    if (f.shared || (whole && b.shared) || i.shared || w.shared) shared.push_back(stage);
     model.layers.push_back(std::move(layer));
   }
   Provenance& from = model.provenance;
@@ -97,10 +100,11 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
         stages_text(halved, run.program.stages())));
   }
   if (!shared.empty()) {
-    from.notes.push_back(fmt::format(
-        "{} ran some ops in overlapped pairs only: a third of a pair's time is taken for "
-        "F and the rest for the other, which is an estimate",
-        stages_text(shared, run.program.stages())));
+    from.notes.push_back(
+        fmt::format("{} ran some ops in overlapped pairs only: such an op has what the other "
+                    "leaves of the pair, "
+                    "or, where neither ran outside of pairs, F a third, which is an estimate",
+                    stages_text(shared, run.program.stages())));
   }
   from.notes.emplace_back(
       "a profile does not say bytes: messages, weights and stashes are 0, so links and memory cost "

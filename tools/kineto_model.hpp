@@ -10,7 +10,7 @@ namespace stageline {
 
 /// A layer a stage, in order: medians over the micro-batches of all steps, half the interquartile
 /// range as spread. Where only B was run, I is half of it and W the rest; where only I and W were,
-/// B is their sum; ops of which all ran overlapped share the pair's time, a third for F. Bytes are
+/// B is their sum; ops of which all ran overlapped have the share that kind_times says. Bytes are
 /// not in a profile and stay 0. The provenance says all that. `batch`: samples in a micro-batch, 0
 /// when unknown. `source`: the files, for the provenance.
 Model kineto_model(const KinetoRun& run, const std::string& name, int batch,

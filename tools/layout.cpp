@@ -78,7 +78,30 @@ Layout assigned(const Case& asked) {
   return layout;
 }
 
+// A program of one step as one of several, with micro-batches and updates numbered on.
+Program repeated(Program program, int steps) {
+  for (std::vector<Op>& list : program.ops) {
+    const std::size_t once = list.size();
+    list.reserve(once * static_cast<std::size_t>(steps));
+    for (int step = 1; step < steps; ++step) {
+      for (std::size_t i = 0; i < once; ++i) {
+        Op op = list[i];
+        op.microbatch +=
+            static_cast<std::uint32_t>(step) *
+            static_cast<std::uint32_t>(counts_microbatches(op.kind) ? program.microbatches : 1);
+        list.push_back(op);
+      }
+    }
+  }
+  program.steps = steps;
+  return program;
+}
+
 }  // namespace
+
+bool repeats(const Case& asked) {
+  return asked.program && asked.program->steps == 1 && asked.program->weights == WeightRule::flush;
+}
 
 Layout lay_out(const Case& asked) {
   Layout layout;
@@ -167,7 +190,7 @@ Costs costs_of(const Case& asked, const Layout& layout) {
 
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   if (asked.program) {
-    Program program = *asked.program;
+    Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
     if (asked.messages) program.messages = *asked.messages;
     return program;
   }

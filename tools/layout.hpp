@@ -30,7 +30,11 @@ Layout checked_layout(const Case& asked);
 /// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 
-/// As the scheduler writes it, before any pass; the given program where there is one.
+/// Whether the given program is one flushed step: the next can only be the same again.
+bool repeats(const Case& asked);
+
+/// As the scheduler writes it, before any pass; the given program where there is one, `steps` times
+/// where it repeats.
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
 }  // namespace stageline

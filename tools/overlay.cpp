@@ -53,6 +53,12 @@ int median_step(const StepBounds& bounds) {
   return lengths[(lengths.size() - 1) / 2].second;
 }
 
+// From the end of the step before.
+Time step_length(const StepBounds& bounds, int step) {
+  const auto at = static_cast<std::size_t>(step);
+  return bounds.ends[at] - (at == 0 ? bounds.start : bounds.ends[at - 1]);
+}
+
 StepCut cut(const Recording& recording, std::optional<int> wanted) {
   const StepBounds bounds = step_bounds(recording);
   const Numbering numbering = numbering_of(recording);
@@ -64,7 +70,13 @@ StepCut cut(const Recording& recording, std::optional<int> wanted) {
     throw UsageError(fmt::format("--step {}: {} has the steps 0 to {}", *wanted, recording.name,
                                  result.steps - 1));
   }
-  result.step_time = steady_step(recording);
+  result.step_time = step_length(bounds, result.step);
+  result.mean = result.step_time;
+  if (result.steps > 1) {
+    result.mean = (bounds.ends.back() - bounds.ends.front()) / (result.steps - 1);
+  } else if (recording.step_time) {
+    result.mean = result.step_time = *recording.step_time;
+  }
   result.timeline.devices = recording.timeline.devices;
   Time start = Time::max();
   Time end{};
@@ -144,19 +156,66 @@ void add_medians(Overlay& overlay, const Recording& first, const Recording& seco
     median.kind = times.kind;
     return median;
   };
-  for (const KindTimes& times : kind_times(first.timeline)) {
+  for (const KindTimes& times : kind_times(first.timeline, first.estimated)) {
     KindMedian& found = at(times);
     found.first_count = times.times.size();
     found.first = median(times.times);
     found.first_spread = half_interquartile(times.times);
   }
-  for (const KindTimes& times : kind_times(second.timeline)) {
+  for (const KindTimes& times : kind_times(second.timeline, second.estimated)) {
     KindMedian& found = at(times);
     found.second_count = times.times.size();
     found.second = median(times.times);
     found.second_spread = half_interquartile(times.times);
   }
   for (const auto& [key, median] : medians) overlay.medians.push_back(median);
+}
+
+// Whether it is known how long a step takes among others. A measured run of one step says its
+// length.
+bool has_pace(const StepCut& side, const Recording& recording) {
+  return side.steps > 1 || (recording.step_time && !recording.measured);
+}
+
+// Half the interquartile range of the steps behind the first, and at least a hundredth of the step:
+// what lies closer to the median is no news.
+Time noise_of(const Recording& recording, Time step) {
+  const StepBounds bounds = step_bounds(recording);
+  std::vector<Time> lengths;
+  for (int k = 1; k < static_cast<int>(bounds.ends.size()); ++k) {
+    lengths.push_back(step_length(bounds, k));
+  }
+  return std::max(half_interquartile(std::move(lengths)), step / 100);
+}
+
+// One statistic for both sides, and a note where another would say something else. `paces`: both
+// sides have one.
+void settle_step_time(StepCut& side, const Recording& recording, bool paces,
+                      std::vector<std::string>& notes) {
+  if (!paces && side.step_time != side.length) {
+    notes.push_back(fmt::format(
+        "the {} side's step takes {} among others; it is compared from its first op to the end of "
+        "its last, {}, since the other side is one step alone",
+        side.word, print(side.step_time), print(side.length)));
+    side.step_time = side.length;
+    return;
+  }
+  if (side.steps < 2) return;
+  const Time noise = noise_of(recording, side.step_time);
+  const auto apart = [&](Time other) {
+    return other > side.step_time + noise || other + noise < side.step_time;
+  };
+  if (apart(side.mean)) {
+    notes.push_back(
+        fmt::format("the {} steps are unlike: their mean is {}, and step {}, which is compared, "
+                    "takes {}",
+                    side.word, print(side.mean), side.step, print(side.step_time)));
+  }
+  if (recording.step_time && !recording.measured && apart(*recording.step_time)) {
+    notes.push_back(
+        fmt::format("the {} side's steady step takes {}, and step {}, which is compared, {}",
+                    side.word, print(*recording.step_time), side.step, print(side.step_time)));
+  }
 }
 
 }  // namespace
@@ -186,13 +245,10 @@ StepBounds step_bounds(const Recording& recording) {
 }
 
 Time steady_step(const Recording& recording) {
-  if (recording.step_time) return *recording.step_time;
+  if (recording.step_time && !recording.measured) return *recording.step_time;
   const StepBounds bounds = step_bounds(recording);
-  std::vector<Time> lengths;
-  for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
-    lengths.push_back(bounds.ends[k] - bounds.ends[k - 1]);
-  }
-  return lengths.empty() ? bounds.ends.back() - bounds.start : median(std::move(lengths));
+  if (bounds.ends.size() == 1 && recording.step_time) return *recording.step_time;
+  return step_length(bounds, median_step(bounds));
 }
 
 std::vector<Time> busy_of(const Timeline& timeline) {
@@ -207,30 +263,66 @@ std::vector<Time> busy_of(const Timeline& timeline) {
   return busy;
 }
 
-std::vector<KindTimes> kind_times(const Timeline& timeline) {
+std::vector<KindTimes> kind_times(const Timeline& timeline, const std::set<Op>& estimated) {
+  using Key = std::tuple<int, OpKind>;
   struct Found {
-    std::vector<Time> alone;
-    std::vector<Time> paired;
+    std::vector<Time> own;
+    std::vector<Time> shared;
   };
-  std::map<std::tuple<int, OpKind>, Found> times;
+  struct Pair {
+    Op first;
+    Op second;
+    Time whole{};
+  };
+  std::map<Key, Found> times;
+  std::vector<Pair> pairs;
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
-    bool second = false;  // of a pair
-    for (const Span& span : timeline.lanes[d * lane_kinds]) {
-      const Time time = span.end - span.start;
-      Found& found = times[{span.op.stage, span.op.kind}];
-      if (span.op.overlapped || second) {
-        found.paired.push_back(span.op.kind == OpKind::forward ? time / 3 : time - time / 3);
-      } else {
-        found.alone.push_back(time);
+    const std::vector<Span>& lane = timeline.lanes[d * lane_kinds];
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      const Time time = lane[i].end - lane[i].start;
+      if (lane[i].op.overlapped && i + 1 < lane.size()) {
+        pairs.push_back({plain(lane[i].op), lane[i + 1].op, time});
+        ++i;
+        continue;
       }
-      second = span.op.overlapped;
+      Found& found = times[{lane[i].op.stage, lane[i].op.kind}];
+      (estimated.count(plain(lane[i].op)) > 0 ? found.shared : found.own).push_back(time);
     }
+  }
+  // The median outside of pairs; of a backward that never ran as one, of its halves.
+  const auto known = [&](int stage, OpKind kind) -> std::optional<Time> {
+    const auto found = times.find({stage, kind});
+    if (found == times.end() || found->second.own.empty()) return {};
+    return median(found->second.own);
+  };
+  const auto outside = [&](Op op) -> std::optional<Time> {
+    const std::optional<Time> own = known(op.stage, op.kind);
+    if (own || op.kind != OpKind::backward) return own;
+    const std::optional<Time> input = known(op.stage, OpKind::input_grad);
+    const std::optional<Time> weight = known(op.stage, OpKind::weight_grad);
+    if (!weight || (!input && op.stage > 0)) return {};
+    return input.value_or(Time{}) + *weight;
+  };
+  std::map<Key, std::optional<Time>> typical;
+  for (const Pair& pair : pairs) {
+    for (const Op op : {pair.first, pair.second}) {
+      const Key key{op.stage, op.kind};
+      if (typical.count(key) == 0) typical[key] = outside(op);
+    }
+  }
+  for (const Pair& pair : pairs) {
+    const Key first{pair.first.stage, pair.first.kind};
+    const Key second{pair.second.stage, pair.second.kind};
+    const Time part = first_of_pair(pair.whole, typical[first], typical[second],
+                                    pair.first.kind == OpKind::forward);
+    times[first].shared.push_back(part);
+    times[second].shared.push_back(pair.whole - part);
   }
   std::vector<KindTimes> list;
   for (auto& [key, found] : times) {
-    const bool shared = found.alone.empty();
-    list.push_back({std::get<0>(key), std::get<1>(key),
-                    std::move(shared ? found.paired : found.alone), shared});
+    const bool shared = found.own.empty();
+    list.push_back(
+        {std::get<0>(key), std::get<1>(key), std::move(shared ? found.shared : found.own), shared});
   }
   return list;
 }
@@ -258,6 +350,12 @@ Overlay overlay_of(const Recording& first, const Recording& second, std::optiona
                                           side->steps, side->word, side->step,
                                           step ? "" : ", that of median length"));
     }
+  }
+  const bool paces = has_pace(overlay.first, first) && has_pace(overlay.second, second);
+  settle_step_time(overlay.first, first, paces, overlay.notes);
+  settle_step_time(overlay.second, second, paces, overlay.notes);
+  for (const auto& [side, recording] :
+       {std::pair(&overlay.first, &first), std::pair(&overlay.second, &second)}) {
     for (const std::string& note : recording->notes) {
       overlay.notes.push_back(fmt::format("{}: {}", side->word, note));
     }

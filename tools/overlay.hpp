@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct StepCut {
   int steps = 1;           //
   Timeline timeline;       //
   Time length{};           // to the end of its last op
-  Time step_time{};        // steady state: from step to step, the median; of one step its length
+  Time step_time{};        // of that step, from the end of the one before; of a single step the
+                           // pace that its recording says, else its length
+  Time mean{};             // the mean of all steps behind the first; of a single step its step_time
   std::vector<Time> busy;  // of the compute lane, by device
 };
 
@@ -57,7 +60,9 @@ struct Overlay {
 };
 
 /// Cuts one step out of each, the one of median length unless `step` (from 0) says which, and pairs
-/// its ops. Throws UsageError where a recording has no such step, or both have no op in common.
+/// its ops. Where one side is a single step of which no pace is known, both step times are lengths.
+/// A note says where the mean of the steps is another than the step compared. Throws UsageError
+/// where a recording has no such step, or both have no op in common.
 Overlay overlay_of(const Recording& first, const Recording& second,
                    std::optional<int> step = std::nullopt);
 
@@ -68,21 +73,22 @@ struct StepBounds {
 };
 StepBounds step_bounds(const Recording& recording);
 
-/// From one step's end to the next's, the median; of a single step its length; of an outcome, what
-/// that says.
+/// Of a simulated outcome the pace that it says. Else of the step of median length, from the end of
+/// the one before; of a single step what an outcome says, or its length.
 Time steady_step(const Recording& recording);
 
 /// Time in which the compute lane of each device does something.
 std::vector<Time> busy_of(const Timeline& timeline);
 
-/// Durations of the compute ops, by stage and kind. Ops that ran by themselves; of those that all
-/// ran in overlapped pairs (`shared`), a third of the pair's time for F and the rest for the other.
+/// Durations of the compute ops, by stage and kind: of ops whose own time is known. Where a stage
+/// has no such op of a kind (`shared`), of those that are `estimated`, and of those in overlapped
+/// pairs that are one span in the timeline, divided by first_of_pair.
 struct KindTimes {
   int stage = 0;
   OpKind kind = OpKind::forward;
   std::vector<Time> times;
   bool shared = false;
 };
-std::vector<KindTimes> kind_times(const Timeline& timeline);
+std::vector<KindTimes> kind_times(const Timeline& timeline, const std::set<Op>& estimated = {});
 
 }  // namespace stageline

@@ -114,6 +114,7 @@ Json side_json(const StepCut& side) {
   json["step"] = side.step;
   json["steps"] = side.steps;
   put_time(json, "step_time", side.step_time);
+  put_time(json, "mean_step_time", side.mean);
   put_time(json, "length", side.length);
   json["per_device"] = Json::array();
   for (std::size_t d = 0; d < side.busy.size(); ++d) {

@@ -110,7 +110,8 @@ Pace of_derived(Derived derived, int microbatches) {
 }  // namespace
 
 Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
-  const int m = asked.microbatches * layout.sequence_chunks;
+  const int m =
+      asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
   const Rhythm rhythm =
       rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous, m);
   const int steps = (total_microbatches(rhythm) + m - 1) / m;

@@ -27,10 +27,11 @@ struct Pace {
   std::optional<Derived> derived;  // nothing: no rounds of a long run were alike; then measured
 };
 
-/// Runs the schedule long enough, looks for rounds that are alike and derives the period of their
-/// event graph; where none are, the step is what the long run's last rounds show. Rounds are those
-/// of all replicas, or several of them (where messages queue for a link, their order may come back
-/// after more than one), or whole steps. A flushed step is its own round.
+/// Runs the schedule, or a given program that repeats, long enough, looks for rounds that are alike
+/// and derives the period of their event graph; where none are, the step is what the long run's
+/// last rounds show. Rounds are those of all replicas, or several of them (where messages queue for
+/// a link, their order may come back after more than one), or whole steps. A flushed step is its
+/// own round.
 Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous);
 
 }  // namespace stageline

@@ -23,7 +23,7 @@ std::string beginning_of(const std::string& path, std::size_t most) {
   std::string text(most, '\0');
   in.read(text.data(), static_cast<std::streamsize>(most));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
+  return without_mark(std::move(text), path);
 }
 
 void write_chakra_files(const std::string& prefix, const Program& program, const Costs& costs) {
@@ -42,7 +42,7 @@ void write_chakra_files(const std::string& prefix, const Program& program, const
 }  // namespace
 
 Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
-  const std::string text = read_file(path);
+  const std::string text = read_text(path);
   try {
     if (!looks_like_pytorch_schedule(text)) {
       return places == nullptr ? parse_program(text) : parse_program(text, *places);
@@ -86,6 +86,15 @@ std::string partition_text(const std::string& text) {
   layout.erase(layout.find_last_not_of(" \t\r\n") + 1);
   const bool one_line = layout.find('\n') == std::string::npos;
   return one_line && looks_like_megatron(layout) ? layout : text;
+}
+
+Model cut_by_layout(Model model, const std::string& partition) {
+  const std::string text = partition_text(partition);
+  const bool named = std::any_of(model.layers.begin(), model.layers.end(), [&](const Layer& layer) {
+    return layer.name == text || layer.name.find('|') != std::string::npos;
+  });
+  if (named || !looks_like_megatron(text)) return model;
+  return with_empty_stages(text, std::move(model));
 }
 
 std::string_view name(ProgramFormat format) {

@@ -26,6 +26,10 @@ bool is_program_file(const std::string& path);
 /// The text of --partition: of a file that holds a Megatron layout, that layout; else as it is.
 std::string partition_text(const std::string& text);
 
+/// The model with layers for the empty stages of a Megatron layout that --partition gives; else as
+/// it is. Throws what with_empty_stages throws.
+Model cut_by_layout(Model model, const std::string& partition);
+
 enum class ProgramFormat : std::uint8_t {
   slp,
   pytorch,

@@ -81,6 +81,7 @@ Recording of_profiles(const std::vector<Content>& files) {
   }
   KinetoRun run = read_kineto(profiles);
   recording.timeline = std::move(run.timeline);
+  recording.estimated = std::move(run.estimated);
   recording.microbatches = run.program.microbatches;
   recording.steps = run.program.steps;
   recording.program = std::move(run.program);
@@ -109,7 +110,7 @@ void infer_steps(Recording& recording) {
 }  // namespace
 
 Content read_content(const std::string& file) {
-  Content content{{file, unpacked(read_file(file), file)}, ContentKind::other};
+  Content content{{file, without_mark(unpacked(read_file(file), file), file)}, ContentKind::other};
   content.kind = kind_of(content.named.text);
   return content;
 }

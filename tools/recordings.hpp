@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Recording {
   std::optional<Time> step_time;  // as an outcome says it
   bool measured = false;
   std::optional<Program> program;  // what a profile shows to have run
+  std::set<Op> estimated;          // ops of a profile whose own time is an estimate
   std::vector<std::string> notes;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/op.hpp"
+#include "tools/layout.hpp"
 
 namespace stageline {
 namespace {
@@ -164,10 +165,9 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule));
   }
-  if (asked.program && asked.program->steps == 1 && outcome.synchrony == Synchrony::synchronous) {
+  if (repeats(asked)) {
     notes.push_back(fmt::format(
-        "{}: the program is of one step, which is timed from its start to its end; steps that "
-        "follow each other may overlap (write the program with --steps 3 to see)",
+        "{}: the program is of one step; the step's time is the pace of that step repeated",
         outcome.schedule));
   }
   if (!outcome.reordered.empty()) {

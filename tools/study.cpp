@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// Of a given program, which cannot be made longer: its last step, from the end of the one before.
+// Of a given program that cannot be made longer: its last step, from the end of the one before.
 Pace measure_given(const Outcome& outcome) {
   const auto step = [&](const TaskTimes& times) {
     const std::vector<Time> ends = step_ends(outcome.program, outcome.graph, times);
@@ -181,9 +181,10 @@ Outcome study(const Case& asked, Curves curves) {
 
   check_staleness(outcome.schedule, outcome.program.weights, outcome.versions);
   judge_fit(outcome);
+  const bool given = asked.program && !repeats(asked);
   measure_rates(
       outcome, asked,
-      asked.program ? measure_given(outcome) : pace_of(asked, layout, outcome.costs, synchronous));
+      given ? measure_given(outcome) : pace_of(asked, layout, outcome.costs, synchronous));
   check_answer(asked, outcome);
   return outcome;
 }

@@ -63,7 +63,8 @@ std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks) {
 }
 
 void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
-  run.shifts = align_clocks(ranks);
+  ClockShifts aligned = align_clocks(ranks);
+  run.shifts = std::move(aligned.shifts);
   if (run.shifts.empty()) return;
   std::string list;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -76,7 +77,9 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     for (KinetoRange& range : ranks[i].ranges) {
       range.start += by;
       range.end += by;
-      if (range.arrival) *range.arrival += by;
+      for (auto* const at : {&range.arrival, &range.first_end, &range.second_start}) {
+        if (*at) **at += by;
+      }
     }
     for (KinetoUpdate& update : ranks[i].updates) {
       update.start += by;
@@ -84,8 +87,10 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     }
   }
   run.notes.push_back(fmt::format(
-      "the clocks disagree, since messages arrive before they are sent; they are shifted to the "
-      "middle of what the messages allow: {}",
+      "the clocks disagree, since {}; they are shifted to the middle of what the messages allow: "
+      "{}",
+      aligned.contradicted ? "messages arrive before they are sent"
+                           : "the fastest messages take much longer one way than the other",
       list));
 }
 
@@ -93,15 +98,19 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   run.waited.resize(ranks.size());
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> begins;
+  std::map<const KinetoRange*, std::pair<int, std::int64_t>> seconds;
   for (const KinetoMessage& message : messages_of(ranks)) {
-    if (!(message.read->ops[0] == message.reader)) continue;  // the second of a pair
     const std::int64_t there = message.arrival_known ? message.arrived : message.sent;
-    auto& [rank, start] = begins.try_emplace(message.read, message.to, there).first->second;
+    const bool first = message.read->ops[0] == message.reader;  // or the second of a pair
+    auto& [rank, start] =
+        (first ? begins : seconds).try_emplace(message.read, message.to, there).first->second;
     start = std::max(start, there);
   }
   Time most{};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (KinetoRange& range : ranks[i].ranges) {
+      const auto second = seconds.find(&range);
+      if (second != seconds.end()) range.second_arrival = second->second.second;
       const auto at = begins.find(&range);
       if (at == begins.end() || at->second.second <= range.start) continue;
       const std::int64_t start = std::min(at->second.second, range.end);

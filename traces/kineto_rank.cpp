@@ -7,6 +7,7 @@
 //
 // A RECV only posts its receive; the range of the backend that begins inside says when the message
 // was there, and the F or B that needs it waits until then inside its own range.
+// An overlapped pair is one range; on the CPU its operators show where the second op begins.
 #include "traces/kineto_rank.hpp"
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ namespace {
 constexpr std::string_view action_prefix = "PP:";
 constexpr std::string_view step_prefix = "ProfilerStep#";
 constexpr std::string_view update_prefix = "Optimizer.step#";
+constexpr std::string_view autograd_prefix = "autograd::engine::evaluate_function";
 
 struct Annotation {
   std::string name;
@@ -59,6 +61,7 @@ class RankReader {
     });
     make_ranges();
     if (rank_.ranges.empty()) refuse_without_ranges();
+    if (!pairs_.empty() && rank_.source == RangeSource::cpu) look_into_pairs(json);
     return std::move(rank_);
   }
 
@@ -110,9 +113,12 @@ class RankReader {
     return number->value;
   }
 
+  std::int64_t counted_from(std::int64_t start) const { return start >= base_ / 2 ? 0 : base_; }
+
   // Times count from baseTimeNanoseconds, or from 1970 all the same: then they are no smaller.
   void read_head(const TraceHead& head) {
     rank_.host = head.host;
+    rank_.ranks = head.world_size;
     rank_.accelerator = head.device;
     if (!head.rank.empty()) {
       const std::optional<std::int64_t> rank = parse_count(head.rank);
@@ -121,19 +127,18 @@ class RankReader {
       }
       rank_.rank = static_cast<int>(*rank);
     }
-    std::int64_t base = 0;
     if (!head.base_ns.empty()) {
       const std::optional<ScaledDecimal> number = scale_decimal(head.base_ns, 0);
       if (!number || number->value < 0 || number->value > most_bytes / 2) {
         refuse("/baseTimeNanoseconds", fmt::format("{} is no time", in_quotes(head.base_ns)));
       }
-      base = number->value;
+      base_ = number->value;
     }
     for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_}) {
       for (Annotation& range : *list) {
-        if (range.start >= base / 2) continue;
-        range.start += base;
-        range.end += base;
+        const std::int64_t since = counted_from(range.start);
+        range.start += since;
+        range.end += since;
       }
     }
   }
@@ -254,20 +259,69 @@ class RankReader {
       } else if (update) {
         rank_.updates.push_back({step, timed.start, timed.end});
       } else {
-        KinetoRange range{action->ops, step, timed.start, timed.end, {}};
+        KinetoRange range{action->ops, step, timed.start, timed.end, {}, {}, {}, {}};
         const OpKind kind = range.ops[0].kind;
         if (kind == OpKind::receive_forward || kind == OpKind::receive_backward) {
           if (rank_.source == RangeSource::gpu && gpu) range.arrival = gpu->end;
           if (rank_.source == RangeSource::cpu) range.arrival = arrival_of(launch);
         }
         if (rank_.source == RangeSource::gpu && !gpu) ++rank_.without_gpu;
+        if (range.ops.size() == 2) pairs_.push_back({rank_.ranges.size(), launch.tid, {}, {}});
         rank_.ranges.push_back(std::move(range));
       }
     }
   }
 
+  // One thread runs the ops of a pair one after the other, inside of one range. A backward begins
+  // with the first operator that autograd's engine runs, and the forward ends with the last one
+  // before it; in between the backward waits for its message.
+  //
+  //   |PP:(2F3;1B1)OVERLAP_F_B                                         |
+  //    |aten::linear||aten::relu|  (waits)  |autograd::engine::evaluate_function: … ||…|
+  //                             ^ first_end ^ second_start
+  struct Pair {
+    std::size_t range = 0;  // index into rank_.ranges
+    std::string tid;
+    std::optional<std::int64_t> autograd;                       // its first operator
+    std::vector<std::pair<std::int64_t, std::int64_t>> others;  // start and end of operators
+  };
+
+  void look_into_pairs(const std::string& json) {
+    scan_trace_events(json, profile_.file, [&](const TraceEvent& event) { look_at(event); });
+    for (const Pair& pair : pairs_) {
+      KinetoRange& range = rank_.ranges[pair.range];
+      if (!pair.autograd || range.ops[0].kind != OpKind::forward) continue;
+      if (range.ops[1].kind == OpKind::forward) continue;
+      std::int64_t end = range.start;
+      for (const auto& [start, until] : pair.others) {
+        if (start < *pair.autograd) end = std::max(end, until);
+      }
+      range.first_end = std::min(end, *pair.autograd);
+      range.second_start = pair.autograd;
+    }
+  }
+
+  void look_at(const TraceEvent& event) {
+    if (event.phase != "X" || event.category != "cpu_op") return;
+    std::int64_t start = nanoseconds(event, "ts", event.start);
+    start += counted_from(start);
+    const auto after = std::upper_bound(
+        pairs_.begin(), pairs_.end(), start,
+        [&](std::int64_t at, const Pair& pair) { return at < rank_.ranges[pair.range].start; });
+    if (after == pairs_.begin()) return;
+    Pair& pair = *std::prev(after);
+    if (start > rank_.ranges[pair.range].end || event.tid != pair.tid) return;
+    if (event.name.starts_with(autograd_prefix)) {
+      pair.autograd = std::min(start, pair.autograd.value_or(start));
+    } else {
+      pair.others.emplace_back(start, start + nanoseconds(event, "dur", event.duration));
+    }
+  }
+
   const NamedText& profile_;
   KinetoRank rank_;
+  std::int64_t base_ = 0;
+  std::vector<Pair> pairs_;  // in order of start
   bool has_kernels_ = false;
   bool joined_by_id_ = false;
   std::vector<Annotation> cpu_;

@@ -20,6 +20,11 @@ struct KinetoRange {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::optional<std::int64_t> arrival;  // of a receive: when the message was there, where known
+  // Of an overlapped pair on the CPU, where one thread runs its ops one after the other:
+  std::optional<std::int64_t> first_end;  // as its operators show it, and then as it is divided
+  std::optional<std::int64_t>
+      second_start;  // the same; until then that of autograd's first operator
+  std::optional<std::int64_t> second_arrival;  // when the second's message was there
 };
 
 /// An optimizer's step: of all stages of the rank, or of one each.
@@ -33,6 +38,7 @@ struct KinetoRank {
   std::string file;
   std::optional<int> rank;  // as the profile says
   std::string host;
+  std::string ranks;  // how many there are, as the profile says; else empty
   std::string accelerator;
   RangeSource source = RangeSource::cpu;
   bool named_by_stage = true;       // "PP:2F0"; else "Forward 0", stages are still to be numbered
@@ -91,10 +97,28 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run);
 /// What waits inside of its range begins when its message is there.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
+/// Gives the ops of overlapped pairs on the CPU a time of their own (first_end, second_start):
+/// as the operators show it; else by what the ops take outside of pairs, and run.estimated has
+/// them.
+void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& run);
+
+/// Throws TraceError where two ranks have no moment in common, their clocks taken as they are.
+void check_one_clock(const std::vector<KinetoRank>& ranks);
+
+/// The date, ISO 8601; empty where a clock counts from the start of something.
+std::string kineto_date(std::int64_t nanoseconds);
+
 /// How to shift each rank's clock so that messages go forward in time; ranks in the order of their
-/// devices, steps and stages numbered alike. Empty where nothing need be shifted. Throws TraceError
-/// where nothing helps.
-std::vector<ClockShift> align_clocks(const std::vector<KinetoRank>& ranks);
+/// devices, steps and stages numbered alike.
+struct ClockShifts {
+  std::vector<ClockShift> shifts;  // empty where nothing need be shifted
+  bool contradicted = false;       // some message would arrive before it was sent
+};
+
+/// Clocks of different hosts are brought together as well where no message contradicts them, but
+/// the fastest ones take more than three times as long one way as the other. Throws TraceError
+/// where nothing helps, and where ranks of one host have no moment in common.
+ClockShifts align_clocks(const std::vector<KinetoRank>& ranks);
 
 /// A message: from where its sender had it to where its reader must have had it, by rank (index)
 /// and in nanoseconds of each one's clock.

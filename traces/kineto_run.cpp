@@ -104,17 +104,6 @@ std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int
   return spans;
 }
 
-std::string date_of(std::int64_t nanoseconds) {
-  const std::chrono::sys_days day = std::chrono::floor<std::chrono::days>(
-      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(nanoseconds)));
-  const std::chrono::year_month_day date(day);
-  constexpr int first_plausible =
-      2000;  // before it, a clock that counts from the start of something
-  if (static_cast<int>(date.year()) < first_plausible) return "";
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
-}
-
 void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_of, int microbatches,
           KinetoRun& run) {
   const std::size_t steps = ranks[0].steps.size();
@@ -156,10 +145,15 @@ void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_o
       for (; at < ranks[d].ranges.size() && ranks[d].ranges[at].step == static_cast<int>(step);
            ++at) {
         const KinetoRange& range = ranks[d].ranges[at];
-        for (Op op : range.ops) {
+        const bool divided = range.first_end && range.second_start;
+        for (std::size_t i = 0; i < range.ops.size(); ++i) {
+          Op op = range.ops[i];
           op.microbatch +=
               static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(microbatches);
-          put(op, range.start, std::max(range.end, range.arrival.value_or(range.end)));
+          put(op, divided && i == 1 ? *range.second_start : range.start,
+              divided && i == 0 ? *range.first_end
+                                : std::max(range.end, range.arrival.value_or(range.end)));
+          if (divided) placed.back().op.overlapped = 0;
         }
       }
       for (; next < updates.size() && updates[next].step == static_cast<int>(step); ++next) {
@@ -182,10 +176,21 @@ void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_o
                      [](const Span& a, const Span& b) { return a.start < b.start; });
   }
   run.timeline.devices = program.devices;
-  run.date = date_of(first);
+  run.date = kineto_date(first);
 }
 
 }  // namespace
+
+std::string kineto_date(std::int64_t nanoseconds) {
+  const std::chrono::sys_days day = std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(nanoseconds)));
+  const std::chrono::year_month_day date(day);
+  constexpr int first_plausible =
+      2000;  // before it, a clock that counts from the start of something
+  if (static_cast<int>(date.year()) < first_plausible) return "";
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
 
 KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
   KinetoRun run;
@@ -199,8 +204,15 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
   note_ranges(ranks, run);
   const std::vector<int> device_of = place_stages(ranks);
   const int microbatches = keep_complete_steps(ranks, static_cast<int>(device_of.size()), run);
-  if (run.source != RangeSource::launches) align(ranks, run);
-  if (run.source == RangeSource::cpu) cut_waiting(ranks, run);
+  if (run.source == RangeSource::launches) {
+    check_one_clock(ranks);
+  } else {
+    align(ranks, run);
+  }
+  if (run.source == RangeSource::cpu) {
+    cut_waiting(ranks, run);
+    divide_pairs(ranks, microbatches, run);
+  }
   fill(ranks, device_of, microbatches, run);
   try {
     validate(run.program);

@@ -58,6 +58,12 @@ void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   std::stable_sort(ranks.begin(), ranks.end(),
                    [](const KinetoRank& a, const KinetoRank& b) { return *a.rank < *b.rank; });
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].ranks != ranks[0].ranks && !ranks[i].ranks.empty() && !ranks[0].ranks.empty()) {
+      throw TraceError(ranks[i].file, "/distributedInfo/world_size",
+                       fmt::format("it is of a run of {} ranks, and {} of one of {}; give the "
+                                   "profiles of one run",
+                                   ranks[i].ranks, ranks[0].file, ranks[0].ranks));
+    }
     run.ranks.push_back(*ranks[i].rank);
     if (i == 0 || *ranks[i].rank != *ranks[i - 1].rank) continue;
     throw TraceError(ranks[i].file, "/distributedInfo/rank",

@@ -18,9 +18,9 @@ constexpr std::array<std::string_view, cell_words> words{
 constexpr std::uint32_t most_microbatches = 1U << 26;
 
 std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 std::optional<std::uint32_t> whole_number(std::string_view digits, std::uint32_t below) {
@@ -88,6 +88,60 @@ void read_pair(std::string_view text, Cell& cell) {
   }
 }
 
+// CSV as RFC 4180 has it, and a byte order mark before it: a cell in double quotes may hold commas,
+// ends of lines and, each twice, quotes. Blanks around a cell's content mean nothing.
+class CellText {
+ public:
+  explicit CellText(std::string_view text) : text_(text) {
+    if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+    if (!text_.empty() && text_.back() == '\n') text_.remove_suffix(1);  // of the last line
+  }
+
+  bool done() const { return at_ > text_.size(); }
+
+  // Reads a cell; whether its row goes on behind it.
+  bool next(const Cell& cell, std::string& content) {
+    std::size_t from = at_;
+    while (from < text_.size() && blank(text_[from])) ++from;
+    if (from < text_.size() && text_[from] == '"') {
+      at_ = from + 1;
+      content = quoted(cell);
+    } else {
+      at_ = std::min(text_.find_first_of(",\n", at_), text_.size());
+      content = text_.substr(from, at_ - from);
+    }
+    const bool goes_on = at_ < text_.size() && text_[at_] == ',';
+    ++at_;
+    return goes_on;
+  }
+
+ private:
+  static bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+  std::string quoted(const Cell& cell) {
+    std::string content;
+    while (true) {
+      const std::size_t quote = text_.find('"', at_);
+      if (quote == std::string_view::npos) {
+        refuse(cell, "it begins with a double quote, but no second one ends it");
+      }
+      content += text_.substr(at_, quote - at_);
+      at_ = quote + 1;
+      if (at_ == text_.size() || text_[at_] != '"') break;
+      content += '"';
+      ++at_;
+    }
+    while (at_ < text_.size() && blank(text_[at_])) ++at_;
+    if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n') {
+      refuse(cell, "something stands behind the double quote that ends it");
+    }
+    return content;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 }  // namespace
 
 std::string_view spelled(CellWord word) { return words[static_cast<std::size_t>(word)]; }
@@ -107,22 +161,18 @@ void refuse(const Cell& cell, const std::string& message) {
 std::string at(const Cell& cell) { return fmt::format("rank {}, cell {}", cell.rank, cell.column); }
 
 CellRows schedule_cells(std::string_view text) {
-  if (!text.empty() && text.back() == '\n') text.remove_suffix(1);  // of the last line
+  CellText cells(text);
   CellRows rows;
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+  while (!cells.done()) {
     std::vector<Cell>& row = rows.emplace_back();
-    std::size_t from = 0;
-    while (from <= line.size()) {
-      const std::size_t comma = std::min(line.find(',', from), line.size());
-      const std::string_view word = trimmed(line.substr(from, comma - from));
-      from = comma + 1;
+    bool goes_on = true;
+    while (goes_on) {
       Cell& cell = row.emplace_back();
       cell.rank = static_cast<int>(rows.size()) - 1;
       cell.column = static_cast<int>(row.size());
+      std::string content;
+      goes_on = cells.next(cell, content);
+      const std::string_view word = trimmed(content);
       if (word.empty()) continue;
       if (word.front() == '(') {
         read_pair(word, cell);

@@ -52,7 +52,10 @@ std::string at(const Cell& cell);
 /// By rank.
 using CellRows = std::vector<std::vector<Cell>>;
 
-/// Throws ProgramError that names the cell which is no action.
+/// What programs on Windows put before a UTF-8 text.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+/// Throws ProgramError that names the cell which is no action, or is quoted wrong.
 CellRows schedule_cells(std::string_view text);
 
 /// Calls visit(cell, action) in the order of the file.

@@ -151,10 +151,11 @@ class Reader {
 }  // namespace
 
 bool looks_like_pytorch_schedule(std::string_view text) {
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return false;
   const char c = text[first];
-  return (c >= '0' && c <= '9') || c == ',' || c == '(';
+  return (c >= '0' && c <= '9') || c == ',' || c == '(' || c == '"';
 }
 
 ReadProgram read_pytorch_schedule(std::string_view text) { return Reader(text).read(); }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +47,8 @@ struct ClockShift {
 
 /// A pipelined run as PyTorch's profiler saw it.
 struct KinetoRun {
-  Timeline timeline;               // one device a rank, from the first op at 0
+  Timeline timeline;               // one device a rank, from the first op at 0; pairs as divided
+  std::set<Op> estimated;          // ops of pairs whose own time is an estimate
   Program program;                 // what ran, in the order of the ranges; flush
   std::vector<int> ranks;          // by device
   std::vector<ClockShift> shifts;  // by device; empty: the clocks agree
@@ -64,5 +67,12 @@ struct KinetoRun {
 /// an op of all steps is missing, or where no shift of the clocks sends every message forward in
 /// time.
 KinetoRun read_kineto(const std::vector<NamedText>& profiles);
+
+/// What the first op of an overlapped pair takes of the `whole` time. `first`, `second`: what such
+/// ops take outside of pairs, where that is known. The second has the rest, and where both are
+/// known and take longer together, both have less in proportion. Where neither is known, a forward
+/// (`forward_first`) has a third, another op two.
+Time first_of_pair(Time whole, std::optional<Time> first, std::optional<Time> second,
+                   bool forward_first);
 
 }  // namespace stageline

@@ -194,6 +194,8 @@ class Scanner {
     } else if (open_.size() == 2 && first == "distributedInfo" && open_[1].key == "rank") {
       if (kind != JsonKind::number) refuse("this must be a number");
       head_.rank = text();
+    } else if (open_.size() == 2 && first == "distributedInfo" && open_[1].key == "world_size") {
+      head_.world_size = text();
     } else if (open_.size() == 3 && first == "deviceProperties" && open_[1].index == 0 &&
                open_[2].key == "name") {
       head_.device = text();

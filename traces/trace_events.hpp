@@ -26,13 +26,14 @@ struct TraceEvent {
 
 /// What stands beside the events, as texts; empty where the file has none.
 struct TraceHead {
-  std::string title;     // otherData
-  std::string schedule;  //
-  bool kineto = false;   // any of the keys that PyTorch's profiler writes
-  std::string base_ns;   // baseTimeNanoseconds
-  std::string rank;      // distributedInfo
-  std::string host;      // host_name
-  std::string device;    // name of the first of deviceProperties
+  std::string title;       // otherData
+  std::string schedule;    //
+  bool kineto = false;     // any of the keys that PyTorch's profiler writes
+  std::string base_ns;     // baseTimeNanoseconds
+  std::string rank;        // distributedInfo
+  std::string world_size;  //
+  std::string host;        // host_name
+  std::string device;      // name of the first of deviceProperties
 };
 
 /// Calls `seen` for every event in order; the head is whole only when this returns. Throws

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t most_letters = 1U << 20;
 
+constexpr char pass_letter = '-';  // of a stage without a letter
+
 // A layer of Megatron's: its letter, and the layers of ours that it is.
 struct Unit {
   char letter = 't';
@@ -96,8 +98,10 @@ std::vector<Unit> units_of(const Model& model) {
     return is(layer, "mlp") || is(layer, "moe") || is(layer, "block");
   };
   int at = 0;
-  while (at < count && !begins(at)) ++at;
-  if (at == count) {
+  while (at < count && !begins(at) && !is(at, pass_kind)) ++at;
+  if (std::none_of(layers.begin() + at, layers.end(), [](const Layer& layer) {
+        return layer.kind == "attention" || layer.kind == "block";
+      })) {
     throw UsageError(fmt::format(
         "a Megatron layout is of transformers, and {} has no blocks (layers of kind attention and "
         "mlp, or block)",
@@ -119,13 +123,13 @@ std::vector<Unit> units_of(const Model& model) {
       }
       units.push_back(unit);
       at = unit.last + 1;
-    } else if (is(at, "mtp")) {
-      units.push_back({'m', at, at});
+    } else if (is(at, "mtp") || is(at, pass_kind)) {
+      units.push_back({is(at, "mtp") ? 'm' : pass_letter, at, at});
       ++at;
     } else {
       // Of the one before, unless nothing but such layers follows: then it is the loss's.
       int next = at;
-      while (next < count && !begins(next) && !is(next, "mtp")) ++next;
+      while (next < count && !begins(next) && !is(next, "mtp") && !is(next, pass_kind)) ++next;
       if (next == count) {
         units.push_back({'L', at, count - 1});
       } else {
@@ -140,6 +144,56 @@ std::vector<Unit> units_of(const Model& model) {
         model.name, layers.back().name));
   }
   return units;
+}
+
+// What stands before `layer` now reaches what stands behind by way of a layer that costs nothing.
+//
+//   a ──► b ──► c          a ──► b ──┬─► pass ──► c     its output is all that crosses
+//   └───────────┘          └─────────┘
+Model with_pass(Model model, int layer, std::string name) {
+  const auto taken = [&](const Layer& other) { return other.name == name; };
+  while (std::any_of(model.layers.begin(), model.layers.end(), taken)) name += "'";
+  Layer pass;
+  pass.name = std::move(name);
+  pass.kind = pass_kind;
+  const auto at = [&](int index) -> Layer& {
+    return model.layers[static_cast<std::size_t>(index)];
+  };
+  std::vector<LayerEdge> edges;
+  std::vector<int> makers;  // of what crosses
+  const std::vector<LayerEdge> before = edges_of(model);
+  for (const LayerEdge& edge : before) {
+    const auto moved = [&](int index) { return index < layer ? index : index + 1; };
+    if (edge.from >= layer || edge.to < layer) {
+      edges.push_back({moved(edge.from), moved(edge.to)});
+      continue;
+    }
+    edges.push_back({edge.from, layer});
+    edges.push_back({layer, moved(edge.to)});
+    if (std::find(makers.begin(), makers.end(), edge.from) == makers.end()) {
+      makers.push_back(edge.from);
+    }
+  }
+  for (const int maker : makers) {
+    pass.output += at(maker).output;
+    int first = maker;  // its first reader, in whose stash its output is
+    for (const LayerEdge& edge : before) {
+      if (edge.from == maker && (first == maker || edge.to < first)) first = edge.to;
+    }
+    // Where only the maker keeps its output, the first layer that reads it has it in its stash all
+    // the same, and the cut takes it away there. That layer is the pass now.
+    const Bytes kept = at(maker).output_kept;
+    Layer& reader = at(first);
+    if (first < layer || kept == Bytes{} || reader.input_kept > Bytes{}) continue;
+    if (reader.stash_input_grad < kept) continue;
+    reader.stash_input_grad -= kept;
+    pass.stash_input_grad += kept;
+  }
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  if (!model.edges.empty()) model.edges = std::move(edges);
+  model.layers.insert(model.layers.begin() + layer, std::move(pass));
+  return model;
 }
 
 // "Ettt" as "Et*3".
@@ -206,11 +260,6 @@ std::vector<std::string> parse_megatron(std::string_view text) {
       stages.back() += c;
     }
   }
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].empty()) {
-      refuse(fmt::format("stage {} of {} has no layer; leave out a |", s, stages.size()));
-    }
-  }
   constexpr std::string_view order = "EtmL";
   char before = 'E';
   for (const char c : letters) {
@@ -225,6 +274,13 @@ std::vector<std::string> parse_megatron(std::string_view text) {
     if (count == 1) continue;
     refuse(fmt::format("there must be one {} ({}), and there are {}", once,
                        once == 'E' ? "the embedding" : "the loss", count));
+  }
+  for (const std::size_t s : {std::size_t{0}, stages.size() - 1}) {
+    if (!stages[s].empty()) continue;
+    refuse(
+        fmt::format("stage {} of {} has no layer, but only one between others, which passes on "
+                    "what it gets, may have none: {}; leave out a |",
+                    s, stages.size(), s == 0 ? "E is in the first" : "L is in the last"));
   }
   return stages;
 }
@@ -247,12 +303,50 @@ std::vector<int> cuts_from_megatron(const std::string& text, const Model& model)
   }
   std::vector<int> last_layers;
   std::size_t unit = 0;
-  for (const std::string& stage : stages) {
-    unit += stage.size();
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].empty() && units[unit].letter != pass_letter) {
+      throw UsageError(
+          fmt::format("Megatron layout \"{}\": stage {} of {} has no layer, and {} has none of "
+                      "kind {} that could "
+                      "stand for it",
+                      trimmed(text), s, stages.size(), model.name, pass_kind));
+    }
+    const std::size_t first = unit;
+    unit += std::max<std::size_t>(stages[s].size(), 1);
+    for (std::size_t inside = first; inside < unit && !stages[s].empty(); ++inside) {
+      if (units[inside].letter != pass_letter) continue;
+      throw UsageError(fmt::format(
+          "Megatron layout \"{}\": {} of {} is a stage by itself, where the layout has none "
+          "without "
+          "a layer",
+          trimmed(text), model.layers[static_cast<std::size_t>(units[inside].first)].name,
+          model.name));
+    }
     last_layers.push_back(units[unit - 1].last);
   }
   last_layers.pop_back();
   return last_layers;
+}
+
+Model with_empty_stages(const std::string& text, Model model) {
+  const std::vector<std::string> stages = parse_megatron(text);
+  if (std::none_of(stages.begin(), stages.end(), [](const auto& s) { return s.empty(); })) {
+    return model;
+  }
+  const std::vector<Unit> units = units_of(model);
+  std::size_t letters = 0;
+  std::vector<std::pair<int, std::size_t>> places;  // a layer, and the stage that goes before it
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].empty() && letters < units.size()) {
+      places.emplace_back(units[letters].first, s);
+    }
+    letters += stages[s].size();
+  }
+  std::reverse(places.begin(), places.end());  // so that those before keep their numbers
+  for (const auto& [layer, stage] : places) {
+    model = with_pass(std::move(model), layer, fmt::format("pass{}", stage));
+  }
+  return model;
 }
 
 std::string write_megatron(const Partition& partition, const Placement& placement,
@@ -277,7 +371,7 @@ std::string write_megatron(const Partition& partition, const Placement& placemen
       throw UsageError("Megatron's stages are runs of layers, and these are not");
     }
     before = stage;
-    stages[static_cast<std::size_t>(stage)] += unit.letter;
+    if (unit.letter != pass_letter) stages[static_cast<std::size_t>(stage)] += unit.letter;
   }
   std::string text;
   for (std::size_t s = 0; s < stages.size();) {

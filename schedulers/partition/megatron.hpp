@@ -6,6 +6,9 @@
 //     m  a layer of kind mtp (multi-token prediction)              , means nothing
 //     L  what stands behind the last t or m (norm, head, loss)     x*n, (xyz)*n repeat
 //
+// A stage between others may have no letter: it passes on what it gets. Here that is a layer of
+// kind pass, which takes no time and keeps nothing; its op may have the overhead of the device.
+//
 // A layer between the last block and the first m belongs to that block, where Megatron has its
 // final norm too. Source: NVIDIA/Megatron-LM, megatron/core/transformer/
 // pipeline_parallel_layer_layout.py.
@@ -25,11 +28,19 @@ namespace stageline {
 bool looks_like_megatron(std::string_view text);
 
 /// The stages, written out: "Et*2|tL" is "Ett", "tL". Throws UsageError, with the column, unless it
-/// is one E, then t, then m, then one L, and no stage is empty.
+/// is one E, then t, then m, then one L, and neither the first nor the last stage is empty.
 std::vector<std::string> parse_megatron(std::string_view text);
 
+/// The kind of a layer that stands for a stage without layers.
+inline constexpr const char* pass_kind = "pass";
+
+/// The model with a layer of that kind for each empty stage of the layout: what it puts out is all
+/// that crosses the cut there. Throws UsageError as parse_megatron does, and where the model is no
+/// transformer.
+Model with_empty_stages(const std::string& text, Model model);
+
 /// The last layer of every stage but the last. Throws UsageError where the model is no transformer,
-/// or has other numbers of blocks than the layout.
+/// has other numbers of blocks than the layout, or no layer of kind pass for an empty stage.
 std::vector<int> cuts_from_megatron(const std::string& text, const Model& model);
 
 /// The partition as a layout, equal stages that follow each other as (x|)*n. Throws UsageError

@@ -5,6 +5,7 @@
 
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
+#include "cost_models/stage_costs.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
@@ -80,13 +81,100 @@ TEST_CASE("a layout that is none is refused, with the column") {
   CHECK(test::contains(refusal("Et*2*3|L"), "column 5: \"*\" is not known"));
   CHECK(test::contains(refusal("Et*9999999|L"), "how many times, from 1 to 1048576"));
   CHECK(test::contains(refusal("E(t*1000|)*1000000L"), "how many times, from 1 to 1047"));
-  CHECK(refusal("Et||L") == "Megatron layout \"Et||L\": stage 1 of 3 has no layer; leave out a |");
-  CHECK(test::contains(refusal("Et|L|"), "stage 2 of 3 has no layer"));
+  CHECK(refusal("Et|L|") ==
+        "Megatron layout \"Et|L|\": stage 2 of 3 has no layer, but only one between others, which "
+        "passes on what it gets, may have none: L is in the last; leave out a |");
+  CHECK(test::contains(refusal("|Et|L"), "stage 0 of 3 has no layer"));
   CHECK(test::contains(refusal("tE|L"), "E stands behind t; the order is E, t, m, L"));
   CHECK(test::contains(refusal("Em|tL"), "t stands behind m"));
   CHECK(test::contains(refusal("t|tL"), "there must be one E (the embedding), and there are 0"));
   CHECK(test::contains(refusal("EEt|L"), "there must be one E (the embedding), and there are 2"));
   CHECK(test::contains(refusal("Et|t"), "there must be one L (the loss), and there are 0"));
+}
+
+TEST_CASE("a stage between others may be empty, and passes on what it gets") {
+  using Stages = std::vector<std::string>;
+  CHECK(parse_megatron("Et||tL") == Stages{"Et", "", "tL"});
+  CHECK(parse_megatron("E|*3tL") == Stages{"E", "", "", "tL"});
+  const Model gpt = transformer(2);
+  CHECK(
+      test::complaint<UsageError>([&] { cut("Et||tL", gpt); }) ==
+      "Megatron layout \"Et||tL\": stage 1 of 3 has no layer, and tiny has none of kind pass that "
+      "could stand for it");
+  const Model passing = with_empty_stages("Et||tL", gpt);
+  REQUIRE(passing.layers.size() == gpt.layers.size() + 1);
+  CHECK(passing.layers[3].kind == pass_kind);
+  CHECK(passing.layers[3].output == gpt.layers[2].output);
+  const Partition partition = cut("Et||tL", passing);
+  CHECK(print(partition) == "0-2 | 3 | 4-7");
+  CHECK(write_megatron(partition, looped(3, 3), passing) == "Et||tL\n");
+  CHECK(with_empty_stages("Et|tL", gpt).layers.size() == gpt.layers.size());
+  CHECK(test::contains(test::complaint<UsageError>([&] { cut("Et|tL", passing); }),
+                       "pass1 of tiny is a stage by itself"));
+}
+
+// Blocks with a skip around each, so that two tensors cross most cuts.
+Model with_skips(std::mt19937& random, int blocks) {
+  Model model = transformer(blocks);
+  for (Layer& layer : model.layers) {
+    layer.output = Bytes{1 + static_cast<std::int64_t>(random() % 100)};
+    if (random() % 2 == 0) layer.output_kept = layer.output;
+    layer.stash_input_grad = Bytes{200 + static_cast<std::int64_t>(random() % 100)};
+  }
+  if (random() % 2 == 0) return model;
+  model.edges = edges_of(model);
+  for (int block = 0; block < blocks; ++block) model.edges.push_back({2 * block, 2 * block + 2});
+  return model;
+}
+
+TEST_CASE("an empty stage costs messages and nothing else") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const int blocks = 2 + static_cast<int>(random() % 5);
+    const Model model = with_skips(random, blocks);
+    // The layout with empty stages, and without.
+    std::string full = "E";
+    std::string plain = "E";
+    std::vector<bool> empty{false};
+    for (int block = 0; block <= blocks; ++block) {
+      if (block == 1 || random() % 2 == 0) {
+        const int more = static_cast<int>(random() % 3);
+        full += "|" + std::string(static_cast<std::size_t>(more), '|');
+        plain += "|";
+        empty.insert(empty.end(), static_cast<std::size_t>(more), true);
+        empty.push_back(false);
+      }
+      const char* const letter = block < blocks ? "t" : "L";
+      full += letter;
+      plain += letter;
+    }
+    CAPTURE(full);
+    const Model passing = with_empty_stages(full, model);
+    const auto costs_of = [](const Model& of, const Partition& partition) {
+      return stage_costs(of, partition, looped(partition.stages, 1),
+                         uniform_cluster(1, std::nullopt, std::nullopt));
+    };
+    const Costs with = costs_of(passing, cut(full, passing));
+    const Costs without = costs_of(model, cut(plain, model));
+    REQUIRE(with.stage.size() == empty.size());
+    std::size_t next = 0;
+    for (std::size_t s = 0; s < empty.size(); ++s) {
+      const StageCosts& stage = with.stage[s];
+      if (empty[s]) {
+        CHECK(stage.forward == Time{});
+        CHECK(stage.backward == Time{});
+        CHECK(stage.weights == Bytes{});
+        CHECK(stage.stash() == Bytes{});
+        CHECK(stage.boundary > Bytes{});
+        continue;
+      }
+      const StageCosts& same = without.stage[next++];
+      CHECK(stage.forward == same.forward);
+      CHECK(stage.backward == same.backward);
+      CHECK(stage.weights == same.weights);
+      if (model.edges.empty()) CHECK(stage.stash() == same.stash());
+    }
+  }
 }
 
 TEST_CASE("a layout cuts a transformer between its blocks") {

@@ -50,6 +50,27 @@ TEST_CASE("idle slots, blanks and line ends are read over") {
   CHECK(in_our_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1") == same);
 }
 
+TEST_CASE("cells may be quoted, and a byte order mark may stand before the first") {
+  const std::string same = in_our_text("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  const std::string mark = "\xEF\xBB\xBF";
+  for (const std::string& csv :
+       {mark + "0F0,0F1,,0B0,,0B1\r\n,1F0,1B0,1F1,1B1\r\n",
+        std::string("\"0F0\",\"0F1\",\"\",\"0B0\",,\"0B1\"\r\n\"\",\"1F0\",\"1B0\",1F1,1B1\r\n"),
+        mark + "\"0F0\" , \" 0F1\n\",,0B0,,0B1\n,1F0,1B0,1F1,1B1"}) {
+    CAPTURE(csv);
+    CHECK(looks_like_pytorch_schedule(csv));
+    CHECK(in_our_text(csv) == same);
+  }
+  CHECK(in_our_text("\"0F0\",\"(0F1;0B0)OVERLAP_F_B\",0B1\n") ==
+        in_our_text("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n"));
+  CHECK(complaint("0F0,\"0B0\n") ==
+        "rank 0 (line 1), cell 2: it begins with a double quote, but no second one ends it");
+  CHECK(complaint("\"0F0\"x,0B0\n") ==
+        "rank 0 (line 1), cell 1: something stands behind the double quote that ends it");
+  CHECK(test::contains(complaint("\"0F\"\"0\",0B0\n"), "cell 1: \"0F\"0\" is no action"));
+  CHECK(test::contains(complaint("\"0F0,0F1\",0B0\n"), "cell 1: \"0F0,0F1\" is no action"));
+}
+
 TEST_CASE("a V shape keeps its neighbours' messages off the wire") {
   const Program program = parse_program(v_shape);
   const std::string csv = write_pytorch_schedule(program, comms);
@@ -160,7 +181,7 @@ TEST_CASE("a broken cell is named by rank, line and number") {
       "such as 1F0, and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, and without a "
       "micro-batch UNSHARD, RESHARD and REDUCE_GRAD");
   // Each is more than PyTorch's own pattern sees, which takes the beginning of a cell.
-  for (const char* const cell : {"0F0x", "0F0.1", "F0", "0F-1", "0 F0", "0SEND0", "\"0F0\""}) {
+  for (const char* const cell : {"0F0x", "0F0.1", "F0", "0F-1", "0 F0", "0SEND0", "'0F0'"}) {
     CAPTURE(cell);
     CHECK(test::contains(complaint(std::string("0F0,") + cell + ",0B0\n"), "is no action"));
   }

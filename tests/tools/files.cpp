@@ -10,7 +10,10 @@
 
 #include "sim/errors.hpp"
 #include "tools/inputs.hpp"
+#include "tools/programs.hpp"
+#include "tools/recordings.hpp"
 #include "tools/table.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -31,6 +34,43 @@ TEST_CASE("a written file is whole and leaves nothing beside it") {
   write_file(file, "two\n");
   CHECK(read_file(file) == "two\n");
   CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a byte order mark is no part of a text") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  const std::string mark = "\xEF\xBB\xBF";
+  write_file(file, mark + "one\n");
+  CHECK(read_text(file) == "one\n");
+  CHECK(read_file(file) == mark + "one\n");
+  write_file(file, "\xFF\xFEo");
+  CHECK_THROWS_WITH_AS(read_text(file),
+                       ("cannot read \"" + file +
+                        "\": it is not in UTF-8, as its byte order mark says (UTF-16 or UTF-32); "
+                        "save it as UTF-8")
+                           .c_str(),
+                       UsageError);
+  // Wherever a text is read.
+  write_file(file, mark + write_trace({uniform_model("layers=3")}));
+  CHECK(open_trace({file, 0, 0, {}}).layers.size() == 3);
+  CHECK(read_content(file).named.text.front() == '{');
+  const std::string program =
+      "stageline-program 1\nmicrobatches: 1\nstage 0: gpu0\ngpu0: 0F0 0B0\n";
+  write_file(file, mark + program);
+  CHECK(is_program_file(file));
+  CHECK(read_program(file, true).total_microbatches() == 1);
+  write_file(file, mark + "0F0,0B0\n");
+  CHECK(is_program_file(file));
+  CHECK(read_program(file, true).total_microbatches() == 1);
+  write_file(file, mark + "Et|tL\n");
+  CHECK(partition_text(file) == "Et|tL");
+  write_file(file, mark +
+                       "node1 -- Input0 -- forward_compute_time=0.000, "
+                       "backward_compute_time=0.000, activation_size=8.0, parameter_size=0.000\n"
+                       "node2 -- Linear -- forward_compute_time=1.000, "
+                       "backward_compute_time=2.000, activation_size=8.0, parameter_size=4.000\n"
+                       "\tnode1 -- node2\n");
+  CHECK(open_trace({file, 0, 1, {}}).layers.size() == 2);
 }
 
 TEST_CASE("a write that fails leaves what was there") {

@@ -2,6 +2,7 @@
 #include "tools/overlay.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -80,7 +81,8 @@ TEST_CASE("ops are paired and stand by how much they differ") {
 
 TEST_CASE("of several steps the one of median length is compared, or the one asked for") {
   Recording measured = recording("gpipe", ms, 2, 4, "b");
-  const Recording model = recording("gpipe", ms, 2, 1, "a");
+  Recording model = recording("gpipe", ms, 2, 1, "a");
+  model.step_time = steady_step(model);  // as an outcome says it
   // Step 2 is longer by 1 ms and step 3 by 3: all behind shift.
   for (auto& lane : measured.timeline.lanes) {
     for (Span& span : lane) {
@@ -101,6 +103,69 @@ TEST_CASE("of several steps the one of median length is compared, or the one ask
   CHECK(overlay.second.step == 3);
   CHECK(contains(usage_error_of([&] { overlay_of(model, measured, 4); }),
                  "--step 4: b has the steps 0 to 3"));
+}
+
+TEST_CASE("one stall among the steps changes no step that is compared, and is said") {
+  const Recording model = recording("gpipe", ms, 2, 1, "a");
+  for (const int steps : {3, 4, 6}) {
+    CAPTURE(steps);
+    Recording measured = recording("gpipe", ms, 2, steps, "b");
+    measured.measured = true;
+    const Time length = steady_step(model);
+    for (auto& lane : measured.timeline.lanes) {
+      for (Span& span : lane) {
+        const bool update = span.op.kind == OpKind::update;
+        const auto step = static_cast<int>(update ? span.op.microbatch : span.op.microbatch / 2);
+        if (step < steps - 1) continue;
+        span.start += 12 * ms;
+        span.end += 12 * ms;
+      }
+    }
+    const Time mean = length + 12 * ms / (steps - 1);
+    // As stageline-exec says it, whose step time is the mean.
+    for (const bool said : {false, true}) {
+      if (said) measured.step_time = mean;
+      const Overlay overlay = overlay_of(model, measured);
+      CHECK(overlay.second.step_time == length);
+      CHECK(overlay.second.mean == mean);
+      CHECK(steady_step(measured) == length);
+      const std::string numbers = fmt::format(
+          "the measured steps are unlike: their mean is {}, and step {}, which is "
+          "compared, takes {}",
+          print(mean), overlay.second.step, print(length));
+      REQUIRE(!overlay.notes.empty());
+      CHECK(overlay.notes.at(1) == numbers);
+      CHECK(
+          contains(overlay_text(overlay, 1), fmt::format("measured {}: 0 (0.0 %)", print(length))));
+      CHECK(contains(overlay_svg(overlay), fmt::format("measured {} (0.0 %)", print(length))));
+      CHECK(contains(overlay_svg(overlay), "their mean is"));
+      const auto json = nlohmann::json::parse(overlay_json(overlay));
+      CHECK(json.at("difference_ps") == 0);
+      CHECK(json.at("second").at("mean_step_time_ps") == mean.count());
+      CHECK(json.at("notes").at(1) == numbers);
+    }
+  }
+}
+
+TEST_CASE("a step alone is compared with another's length, not with its pace") {
+  Recording model = recording("1f1b", ms, 4, 1, "a");
+  model.step_time = 13 * ms;  // among others
+  Recording measured = recording("1f1b", ms, 4, 1, "b");
+  measured.measured = true;
+  Overlay overlay = overlay_of(model, measured);
+  CHECK(overlay.first.step_time == 15 * ms);
+  CHECK(overlay.second.step_time == 15 * ms);
+  CHECK(overlay.notes.at(0) ==
+        "the model side's step takes 13.00 ms among others; it is compared from its first op to "
+        "the end of its last, 15.00 ms, since the other side is one step alone");
+  // A measured run of one step says its length, a simulated one its pace.
+  measured.step_time = 15 * ms;
+  CHECK(overlay_of(model, measured).first.step_time == 15 * ms);
+  measured.measured = false;
+  measured.step_time = 14 * ms;
+  overlay = overlay_of(model, measured);
+  CHECK(overlay.first.step_time == 13 * ms);
+  CHECK(overlay.second.step_time == 14 * ms);
 }
 
 TEST_CASE("what only one has is listed, and nothing in common is refused") {
@@ -138,8 +203,23 @@ TEST_CASE("ops that ran overlapped count where nothing else shows their time") {
   REQUIRE(kinds.size() == 2);
   CHECK(kinds[0].times == std::vector<Time>{Time{10}, Time{12}});
   CHECK(!kinds[0].shared);
-  CHECK(kinds[1].times == std::vector<Time>{Time{20}});
+  // The pair less what F takes outside of pairs, 11.
+  CHECK(kinds[1].times == std::vector<Time>{Time{19}});
   CHECK(kinds[1].shared);
+  // F takes 11 and I and W together 22: more than the pair, of which F has a third.
+  put("0I2", Time{52}, Time{62}, false);
+  put("0W2", Time{62}, Time{74}, false);
+  const std::vector<KindTimes> four = kind_times(timeline);
+  REQUIRE(four.size() == 4);
+  CHECK(four[3].kind == OpKind::backward);
+  CHECK(four[3].times == std::vector<Time>{Time{20}});
+  // Nothing is known outside of pairs: a third for F.
+  timeline.lanes[0].erase(timeline.lanes[0].begin());
+  timeline.lanes[0].resize(2);
+  const std::vector<KindTimes> thirds = kind_times(timeline);
+  CHECK(thirds[0].times == std::vector<Time>{Time{10}});
+  CHECK(thirds[1].times == std::vector<Time>{Time{20}});
+  CHECK(thirds[0].shared);
 }
 
 // A run of one step on two devices, every op as long as `times` says.

@@ -9,8 +9,11 @@
 
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
+#include "tests/specs.hpp"
 #include "tools/bound.hpp"
 #include "tools/cycle_words.hpp"
+#include "tools/inputs.hpp"
+#include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -371,6 +374,57 @@ TEST_CASE("a given program is validated before anything relies on it") {
   asked.model = uniform_model("layers=1");
   asked.program = parse_program("stageline-program 1\nmicrobatches: 1\nstage 0: a\na: 0F0 0B9\n");
   CHECK_THROWS_AS(study(asked), ProgramError);
+}
+
+// The step of a program that is given in place of the schedule which it came from.
+Time given_step(const Case& asked, const Program& program) {
+  Case given = asked;
+  given.program = program;
+  given.microbatches = 1;  // the program says how many
+  return study(given).step_time;
+}
+
+TEST_CASE("a flushed program of one step has the pace of its schedule, as text and as CSV") {
+  int texts = 0;
+  int tables = 0;
+  for (const int devices : {2, 4}) {
+    for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      for (const bool links : {false, true}) {
+        Case asked = uniform_case("gpipe", devices, 8);
+        asked.model = uniform_model("layers=24,update=200us,output=1MB");
+        asked.model.layers[5].forward *= 2;
+        if (links) {
+          asked.cluster = uniform_cluster(devices, parse_link("4GB/s,20us"), std::nullopt);
+        }
+        asked.spec = spec;
+        std::optional<Outcome> found;
+        try {
+          found = study(asked);
+        } catch (const UsageError&) {
+          continue;  // so many devices, layers or micro-batches do not suit the schedule
+        }
+        if (found->program.weights != WeightRule::flush || found->program.steps != 1) continue;
+        CAPTURE(spelled(spec));
+        CAPTURE(devices);
+        CAPTURE(links);
+        CHECK(given_step(asked, parse_program(print(found->program))) == found->step_time);
+        ++texts;
+        for (const PytorchForm form : {PytorchForm::compute_only, PytorchForm::compute_comms}) {
+          std::string csv;
+          try {
+            csv = write_pytorch_schedule(found->program, form);
+          } catch (const UsageError&) {
+            continue;  // what the CSV cannot say
+          }
+          const Program read = read_pytorch_schedule(csv).program;
+          CHECK(given_step(asked, read) == found->step_time);
+          ++tables;
+        }
+      }
+    }
+  }
+  CHECK(texts > 60);
+  CHECK(tables > 60);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
 #include "tools/programs.hpp"
 #include "tools/stream.hpp"
@@ -180,7 +181,7 @@ Setting read_setting(const CommonFlags& flags) {
   setting.cluster = choose_cluster(request);
   TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
-  setting.model = open_trace(trace);
+  setting.model = cut_by_layout(open_trace(trace), flags.partition);
   if (!flags.program.empty()) {
     setting.program = read_program(flags.program, flags.quiet);
     if (setting.program->schedule.empty()) setting.program->schedule = flags.program;
@@ -250,10 +251,12 @@ std::vector<std::string> notes(const Setting& setting) {
 
 std::string heading(const Setting& setting, const Case& asked, bool sweep) {
   const Model& model = setting.model;
+  const auto layers = std::count_if(model.layers.begin(), model.layers.end(),
+                                    [](const Layer& layer) { return layer.kind != pass_kind; });
   const std::string sample = model.sample.empty() ? "sample" : model.sample;
   std::string text =
-      fmt::format("{} · {} layers · {} a micro-batch on one device ({})\n", model.name,
-                  model.layers.size(), print(forward_backward(model)), origin_of(model.provenance));
+      fmt::format("{} · {} layers · {} a micro-batch on one device ({})\n", model.name, layers,
+                  print(forward_backward(model)), origin_of(model.provenance));
   const std::string size =
       model.batch > 0 ? fmt::format(" of {} {}{}", model.batch, sample, model.batch == 1 ? "" : "s")
                       : "";

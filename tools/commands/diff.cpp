@@ -88,7 +88,7 @@ class Pricer {
     if (flags.trace.empty()) return;
     TraceRequest trace{flags.trace, flags.microbatch_size, flags.profile_batch, {}};
     if (choice_.fixed) trace.more_kinds = choice_.fixed->kinds;
-    model_ = open_trace(trace);
+    model_ = cut_by_layout(open_trace(trace), flags.partition);
   }
 
   std::string costs() const {
@@ -103,7 +103,7 @@ class Pricer {
     asked.model = model_ ? *model_ : uniform_model(fmt::format("layers={}", program.stages()));
     asked.cluster = cluster_of(choice_, static_cast<int>(program.devices.size()));
     asked.program = program;
-    asked.partition = flags_.partition;
+    asked.partition = partition_text(flags_.partition);
     asked.microbatches = program.microbatches;
     try {
       const Outcome outcome = study(asked);

@@ -31,7 +31,7 @@ void import_kineto(const KinetoFlags& flags) {
   std::vector<NamedText> profiles;
   std::string source;
   for (const std::string& file : flags.files) {
-    profiles.push_back({file, read_file(file)});
+    profiles.push_back(read_content(file).named);
     source += (source.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
   }
   const KinetoRun run = read_kineto(profiles);

@@ -43,11 +43,11 @@ void replay(const ReplayFlags& flags, int& exit_code) {
   if (flags.json == "-" && flags.summary == "-") {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
-  const Evidence evidence = read_evidence(read_file(flags.evidence), flags.evidence);
+  const Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
   const Judgement judgement = judge(evidence);
   std::vector<std::string> worse;
   if (!flags.against.empty()) {
-    worse = worse_than_kept(read_file(flags.against), flags.against, judgement);
+    worse = worse_than_kept(read_text(flags.against), flags.against, judgement);
   }
   if (!flags.report.empty()) write_report(flags.report, evidence, judgement);
   if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));

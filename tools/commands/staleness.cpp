@@ -18,7 +18,7 @@ struct StalenessFlags {
 
 void staleness(const StalenessFlags& flags) {
   const StalenessEvidence evidence =
-      parse_staleness_evidence(read_file(flags.evidence), flags.evidence);
+      parse_staleness_evidence(read_text(flags.evidence), flags.evidence);
   if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
   fmt::print("{}", staleness_text(evidence));
 }

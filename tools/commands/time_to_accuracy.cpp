@@ -49,7 +49,7 @@ std::optional<double> target_of(const std::string& text) {
 std::vector<NamedLog> read_logs(const std::vector<std::string>& files) {
   std::vector<NamedLog> logs;
   for (const std::string& file : files) {
-    logs.push_back({file, parse_training_log(read_file(file), file)});
+    logs.push_back({file, parse_training_log(read_text(file), file)});
   }
   return logs;
 }
