@@ -1,9 +1,9 @@
 # An asynchronous program as text: too short to show its pace, then long enough, beside the schedule.
 stageline program alexnet-cpu --schedule layerpipe --devices 3 --microbatches 2 --steps 2 --out $OUT/q.slp
-stageline simulate alexnet-cpu --program $OUT/q.slp --partition 0,1-2,3-5,6-10 | grep 'one device\|too short'
+stageline simulate alexnet-cpu --program $OUT/q.slp --partition 0,1-2,3-5,6-10 | grep 'layerpipe: '
 stageline program alexnet-cpu --schedule layerpipe --devices 3 --microbatches 2 --steps 48 --out $OUT/q.slp
-stageline simulate alexnet-cpu --program $OUT/q.slp --partition 0,1-2,3-5,6-10 | grep 'one device\|too short'
-stageline simulate alexnet-cpu --schedule layerpipe --devices 3 --microbatches 2 | grep 'one device'
+stageline simulate alexnet-cpu --program $OUT/q.slp --partition 0,1-2,3-5,6-10 | grep 'layerpipe: '
+stageline simulate alexnet-cpu --schedule layerpipe --devices 3 --microbatches 2 | grep 'layerpipe: '
 # One micro-batch a step; a latency of an odd number of picoseconds; delays and windows of some
 # stages; a pipeline of one device.
 stageline bound alexnet-cpu --schedule zb_v --devices 3 --microbatches 1 --quiet
