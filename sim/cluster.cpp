@@ -32,6 +32,7 @@ struct Wire {  // one direction of a link
   std::size_t link = 0;
   int resource = 0;  // what bytes occupy this way
   int opposite = 0;  // and the other way; the same on a half-duplex link
+  Time back{};       // latency the other way
 };
 
 using Graph =
@@ -90,21 +91,28 @@ class RoutesFrom {
 
   Route route_to(std::size_t node) const {
     Route route = route_from(node, &Wire::resource);
+    route.latency = Time{length_[node].latency};
     std::reverse(route.resources.begin(), route.resources.end());
     return route;
   }
 
   // The same links, walked back to the source.
-  Route route_back_from(std::size_t node) const { return route_from(node, &Wire::opposite); }
+  Route route_back_from(std::size_t node) const {
+    Route route = route_from(node, &Wire::opposite);
+    for (; node != source_; node = boost::source(by_[node], graph_)) {
+      route.latency += graph_[by_[node]].back;
+    }
+    return route;
+  }
 
  private:
+  // Without its latency.
   Route route_from(std::size_t node, int Wire::*resource) const {
     Route route;
     while (node != source_) {
       const Wire& wire = graph_[by_[node]];
       const Link& link = cluster_.links[wire.link];
       route.bandwidth = std::min(route.bandwidth, link.bandwidth);
-      route.latency += link.latency;
       route.resources.push_back(wire.*resource);
       node = boost::source(by_[node], graph_);
     }
@@ -139,6 +147,7 @@ Network network_of(const Cluster& cluster) {
                                ? 0
                                : 1.0 / static_cast<double>(link.bandwidth.bytes_per_second);
     const Length length{link.latency.count(), inverse, 1};
+    const Length length_back{link.back().count(), inverse, 1};
     const bool half = link.duplex == Duplex::half;
     const auto there = static_cast<int>(network.resources.size());
     const auto back = half ? there : there + 1;
@@ -148,8 +157,8 @@ Network network_of(const Cluster& cluster) {
     if (!half) network.resources.push_back(to + ">" + from);
     const auto a = static_cast<std::size_t>(link.from);
     const auto b = static_cast<std::size_t>(link.to);
-    boost::add_edge(a, b, Wire{length, i, there, back}, graph);
-    boost::add_edge(b, a, Wire{length, i, back, there}, graph);
+    boost::add_edge(a, b, Wire{length, i, there, back, link.back()}, graph);
+    boost::add_edge(b, a, Wire{length_back, i, back, there, link.latency}, graph);
   }
   for (std::size_t from = 0; from < devices; ++from) {
     const RoutesFrom routes(graph, cluster, from);
@@ -213,9 +222,10 @@ Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<B
   cluster.switches.emplace_back("switch");
   const int common = count + static_cast<int>(cluster.hosts.size());
   for (int i = 0; i < count; ++i) {
-    // Every way has two ports, which share its latency.
-    cluster.links.push_back({fmt::format("port{}", i), i, common, port.bandwidth,
-                             Time{port.latency.count() / 2}, Duplex::full});
+    // Every way leaves by one port and arrives by another: the latency is that of leaving.
+    Link out{fmt::format("port{}", i), i, common, port.bandwidth, port.latency, Duplex::full};
+    if (port.latency != Time{}) out.latency_back = Time{};
+    cluster.links.push_back(std::move(out));
   }
   for (int i = 0; host && i < count; ++i) {
     cluster.links.push_back(

@@ -60,7 +60,9 @@ struct Link {
   Bandwidth bandwidth;
   Time latency{};
   Duplex duplex = Duplex::full;
+  std::optional<Time> latency_back{};  // from `to` to `from`, where it is another
 
+  Time back() const { return latency_back.value_or(latency); }
   friend bool operator==(const Link&, const Link&) = default;
 };
 
@@ -116,10 +118,10 @@ Cluster first_devices(Cluster cluster, int count);
 
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
 /// common switch, so that what one device sends (or receives) at the same time shares its port;
-/// `latency` is that of the whole way from device to device (in whole pairs of picoseconds).
-/// Without a link communication is free. With a `host` link each has also one of its own to a
-/// common host memory, full duplex, for what is offloaded and nothing else; without one that is
-/// free.
+/// `latency` is that of the whole way from device to device: every way passes two ports, and the
+/// one that it leaves by has all of it. Without a link communication is free. With a `host` link
+/// each has also one of its own to a common host memory, full duplex, for what is offloaded and
+/// nothing else; without one that is free.
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{};

@@ -314,8 +314,8 @@ class Parser {
       program_.independent_w[static_cast<std::size_t>(
           whole_number(word, "a stage", 0, program_.stages() - 1))] = true;
     }
-    program_.delay = by_stage(delays_, "a delay", -1, 0);
-    program_.window = by_stage(windows_, "a window", 0, 1);
+    program_.delay = by_stage(delays_, "a delay", no_delay, 0);
+    program_.window = by_stage(windows_, "a window", no_window, 1);
     program_.edges = chain_edges(program_.stages());
     if (has_edges_) read_edges();
     return std::move(program_);

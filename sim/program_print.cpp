@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "sim/program.hpp"
+#include "sim/program_words.hpp"
 
 namespace stageline {
 namespace {
@@ -29,16 +30,6 @@ std::string item(const std::vector<Op>& ops, std::size_t& i) {
 std::string shares_text(const std::vector<double>& shares) {
   std::string text;
   for (const double share : shares) text += fmt::format("{}{}", text.empty() ? "" : "+", share);
-  return text;
-}
-
-// "4 2 -": a dash where there is none.
-std::string by_stage(const std::vector<int>& values, int none) {
-  std::string text;
-  for (const int value : values) {
-    text += text.empty() ? "" : " ";
-    text += value == none ? "-" : std::to_string(value);
-  }
   return text;
 }
 
@@ -72,8 +63,10 @@ std::string print(const Program& program) {
     if (program.independent_w[s]) independent += fmt::format(" {}", s);
   }
   if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
-  if (!program.delay.empty()) text += fmt::format("delays: {}\n", by_stage(program.delay, -1));
-  if (!program.window.empty()) text += fmt::format("windows: {}\n", by_stage(program.window, 0));
+  if (!program.delay.empty())
+    text += fmt::format("delays: {}\n", by_stage(program.delay, no_delay));
+  if (!program.window.empty())
+    text += fmt::format("windows: {}\n", by_stage(program.window, no_window));
   if (program.sequence_chunks != 1) {
     text += fmt::format("sequence_chunks: {}\n", program.sequence_chunks);
   }

@@ -65,4 +65,13 @@ std::vector<Word> split(const Word& word, char separator) {
   }
 }
 
+std::string by_stage(const std::vector<int>& values, int none) {
+  std::string text;
+  for (const int value : values) {
+    text += text.empty() ? "" : " ";
+    text += value == none ? "-" : std::to_string(value);
+  }
+  return text;
+}
+
 }  // namespace stageline

@@ -33,4 +33,11 @@ std::vector<Word> split(const Word& word, char separator);
 /// The word as a number from `least` to `most`, or an error that says `what` must be one.
 int whole_number(const Word& word, std::string_view what, int least, int most);
 
+/// In Program::delay and Program::window, of a stage that has none.
+inline constexpr int no_delay = -1;
+inline constexpr int no_window = 0;
+
+/// "4 2 -": a number a stage, a dash where it is `none`.
+std::string by_stage(const std::vector<int>& values, int none);
+
 }  // namespace stageline

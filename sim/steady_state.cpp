@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 namespace stageline {
@@ -147,6 +148,34 @@ class Waits {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> turns_;  // on a resource: task, one before
 };
 
+// Whether every lane's turns are one circle through all its ops, of one round.
+bool lanes_go_round(const EventGraph& events) {
+  std::vector<std::size_t> before(events.op.size(),
+                                  never);  // by node: the edge from the one before
+  for (std::size_t e = 0; e < events.edges.size(); ++e) {
+    if (events.edges[e].wait == Wait::lane) before[events.edges[e].to] = e;
+  }
+  std::map<std::uint16_t, std::size_t> ops;  // by lane
+  for (const std::uint16_t lane : events.turn) ++ops[lane];
+  std::vector<bool> seen(events.op.size(), false);
+  for (std::size_t start = 0; start < events.op.size(); ++start) {
+    if (seen[start]) continue;
+    std::size_t length = 0;
+    std::uint32_t rounds = 0;
+    std::size_t node = start;
+    while (!seen[node]) {
+      seen[node] = true;
+      if (before[node] == never) return false;
+      const EventGraph::Edge& edge = events.edges[before[node]];
+      rounds += edge.rounds;
+      node = edge.from;
+      ++length;
+    }
+    if (node != start || rounds != 1 || length != ops[events.turn[start]]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string_view name(Wait wait) {
@@ -193,6 +222,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
   for (std::size_t n = 0; n < nodes; ++n) {
     result.op.push_back(graph.op[first[n]]);
     result.lane.push_back(graph.lanes[graph.lane[first[n]]]);
+    result.turn.push_back(graph.lane[first[n]]);
     result.path.push_back(graph.path_of[first[n]]);
     result.duration.push_back(graph.duration[first[n]]);
     edges_into(first[n], own);
@@ -204,6 +234,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
     }
     result.edges.insert(result.edges.end(), own.begin(), own.end());
   }
+  if (!lanes_go_round(result)) return std::nullopt;
   return result;
 }
 

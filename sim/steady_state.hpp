@@ -42,6 +42,7 @@ struct EventGraph {
   };
   std::vector<Op> op;               // of one round, as they stand in the middle of the run
   std::vector<Lane> lane;           // parallel to `op`
+  std::vector<std::uint16_t> turn;  // parallel to `op`: index into the task graph's lanes
   std::vector<std::uint16_t> path;  // parallel to `op`: index into the task graph's paths
   std::vector<Time> duration;       // parallel to `op`
   std::vector<Edge> edges;          // those of 0 rounds go from a lower node to a higher one
@@ -49,9 +50,11 @@ struct EventGraph {
 
 /// The event graph of a run of `microbatches` micro-batches, `round` of which make a round (all
 /// replicas once; or a flushed step). Looks at three rounds in the middle (at two, when there are
-/// fewer than seven); nothing when they are not alike, or when there are fewer than three. Of tasks
-/// that share a resource each waits for the one that `times` shows before it: that order is taken
-/// as given. O(tasks), and sorting where resources are shared.
+/// fewer than seven); nothing when they are not alike, or when there are fewer than three, or when
+/// the turns of a lane do not make one circle, once around a round (the middle of a long flush: F
+/// behind F and B behind B, and no F behind a B). So no period is shorter than a lane's work. Of
+/// tasks that share a resource each waits for the one that `times` shows before it: that order is
+/// taken as given. O(tasks), and sorting where resources are shared.
 std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& times,
                                       int microbatches, int round);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 namespace stageline {
@@ -15,38 +16,96 @@ __extension__ using Wide = __int128;
 
 struct Unit {
   std::string_view name;
-  double scale;
+  std::int64_t scale;  // of the base unit
 };
 
+constexpr std::int64_t kilo = 1'000;
+constexpr std::int64_t mega = 1'000'000;
+constexpr std::int64_t giga = 1'000'000'000;
+constexpr std::int64_t tera = 1'000'000'000'000;
 constexpr std::array<Unit, 6> time_units{
-    {{"ps", 1}, {"ns", 1e3}, {"us", 1e6}, {"µs", 1e6}, {"ms", 1e9}, {"s", 1e12}}};
+    {{"ps", 1}, {"ns", kilo}, {"us", mega}, {"µs", mega}, {"ms", giga}, {"s", tera}}};
 constexpr std::array<Unit, 9> byte_units{{{"B", 1},
-                                          {"kB", 1e3},
-                                          {"MB", 1e6},
-                                          {"GB", 1e9},
-                                          {"TB", 1e12},
-                                          {"KiB", 1024.0},
-                                          {"MiB", 1048576.0},
-                                          {"GiB", 1073741824.0},
-                                          {"TiB", 1099511627776.0}}};
+                                          {"kB", kilo},
+                                          {"MB", mega},
+                                          {"GB", giga},
+                                          {"TB", tera},
+                                          {"KiB", 1LL << 10},
+                                          {"MiB", 1LL << 20},
+                                          {"GiB", 1LL << 30},
+                                          {"TiB", 1LL << 40}}};
 constexpr std::array<Unit, 12> bandwidth_units{{{"B/s", 1},
-                                                {"kB/s", 1e3},
-                                                {"MB/s", 1e6},
-                                                {"GB/s", 1e9},
-                                                {"TB/s", 1e12},
-                                                {"KiB/s", 1024.0},
-                                                {"MiB/s", 1048576.0},
-                                                {"GiB/s", 1073741824.0},
-                                                {"TiB/s", 1099511627776.0},
-                                                {"Mbit/s", 1e6 / 8},
-                                                {"Gbit/s", 1e9 / 8},
-                                                {"Tbit/s", 1e12 / 8}}};
+                                                {"kB/s", kilo},
+                                                {"MB/s", mega},
+                                                {"GB/s", giga},
+                                                {"TB/s", tera},
+                                                {"KiB/s", 1LL << 10},
+                                                {"MiB/s", 1LL << 20},
+                                                {"GiB/s", 1LL << 30},
+                                                {"TiB/s", 1LL << 40},
+                                                {"Mbit/s", mega / 8},
+                                                {"Gbit/s", giga / 8},
+                                                {"Tbit/s", tera / 8}}};
+constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+
+// A decimal number as digits · 10^exponent. The first 25 significant digits are kept: times the
+// largest scale they fit in 128 bits, and what is cut off is far below one base unit.
+struct Decimal {
+  Wide digits = 0;
+  std::int64_t exponent = 0;
+};
+
+// Of the text that std::from_chars has read as a finite number that is not negative.
+Decimal decimal_of(std::string_view number) {
+  constexpr int most_digits = 25;
+  Decimal decimal;
+  int kept = 0;
+  bool point = false;
+  std::size_t i = 0;
+  for (; i < number.size() && number[i] != 'e' && number[i] != 'E'; ++i) {
+    if (number[i] == '.') {
+      point = true;
+      continue;
+    }
+    if (kept < most_digits) {
+      decimal.digits = decimal.digits * 10 + (number[i] - '0');
+      if (decimal.digits != 0) ++kept;
+      decimal.exponent -= point ? 1 : 0;
+    } else {
+      decimal.exponent += point ? 0 : 1;
+    }
+  }
+  if (i == number.size()) return decimal;
+  const bool plus = number[i + 1] == '+';
+  std::int64_t exponent = 0;
+  std::from_chars(number.data() + i + (plus ? 2 : 1), number.data() + number.size(), exponent);
+  decimal.exponent += exponent;
+  return decimal;
+}
+
+// decimal · scale to the nearest whole number, halves up; nothing above `limit`.
+std::optional<std::int64_t> scaled_to_whole(Decimal decimal, std::int64_t scale,
+                                            std::int64_t limit) {
+  Wide value = decimal.digits * scale;
+  if (value == 0) return 0;
+  if (decimal.exponent < -37) return 0;  // at most 10^25 · 10^12.1 / 10^38
+  for (std::int64_t e = 0; e < decimal.exponent; ++e) {
+    if (value > limit) return std::nullopt;
+    value *= 10;
+  }
+  Wide divisor = 1;
+  for (std::int64_t e = decimal.exponent; e < 0; ++e) divisor *= 10;
+  const Wide rest = value % divisor;
+  value = value / divisor + (rest >= divisor - rest ? 1 : 0);
+  if (value > limit) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
 
 // "<number><blank?><unit>" to a whole count of the base unit, at most `limit`. A bare number is
 // taken only where `bare` says so, or when it is 0.
 template <std::size_t N>
 std::int64_t parse_quantity(std::string_view text, std::string_view what, std::string_view example,
-                            const std::array<Unit, N>& units, bool bare, double limit) {
+                            const std::array<Unit, N>& units, bool bare, std::int64_t limit) {
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument(
         fmt::format("{} \"{}\" {}; write it like {}", what, text, why, example));
@@ -66,7 +125,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   if (value < 0 || (value == 0 && std::signbit(value))) refuse("is negative");
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  double scale = 0;
+  std::int64_t scale = 0;
   if (unit.empty() && (bare || value == 0)) scale = 1;
   for (const Unit& known : units) {
     if (known.name == unit) scale = known.scale;
@@ -77,8 +136,11 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
     refuse(unit.empty() ? fmt::format("has no unit (one of{})", names)
                         : fmt::format("has no unit that is known (one of{})", names));
   }
-  if (value * scale > limit) refuse("is too large");
-  return std::llround(value * scale);
+  if (value == 0) return 0;
+  const std::string_view number(text.data(), static_cast<std::size_t>(rest - text.data()));
+  const std::optional<std::int64_t> whole = scaled_to_whole(decimal_of(number), scale, limit);
+  if (!whole) refuse("is too large");
+  return *whole;
 }
 
 std::string scaled(double value, std::string_view unit) {
@@ -112,18 +174,17 @@ double to_seconds(Time time) { return static_cast<double>(time.count()) / 1e12; 
 
 Time parse_time(std::string_view text) {
   return Time{parse_quantity(text, "time", "\"1.5ms\" or \"20us\"", time_units, false,
-                             static_cast<double>(longest_input.count()))};
+                             longest_input.count())};
 }
 
 Bytes parse_bytes(std::string_view text) {
-  return Bytes{parse_quantity(text, "size", "\"4MB\" or \"16GiB\"", byte_units, true,
-                              4611686018427387904.0)};
+  return Bytes{parse_quantity(text, "size", "\"4MB\" or \"16GiB\"", byte_units, true, most_bytes)};
 }
 
 Bandwidth parse_bandwidth(std::string_view text) {
   if (text == "unlimited") return Bandwidth::unlimited();
   const Bandwidth parsed{parse_quantity(text, "bandwidth", "\"12GB/s\" or \"unlimited\"",
-                                        bandwidth_units, false, 4611686018427387904.0)};
+                                        bandwidth_units, false, most_bytes)};
   if (parsed.bytes_per_second == 0) {
     throw std::invalid_argument(
         fmt::format("bandwidth \"{}\" is zero; a link must move at least 1 B/s", text));

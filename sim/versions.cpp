@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <optional>
 
+#include "sim/costs.hpp"
+#include "sim/engine.hpp"
 #include "sim/rules.hpp"
 
 namespace stageline {
@@ -190,9 +194,48 @@ class StageReader {
   StageVersions result_;
 };
 
+// Which of two ops comes first where neither takes time: as if every op took equally long. So an op
+// stands behind all that it waits for, whatever the moments say.
+class Order {
+ public:
+  explicit Order(const Program& program) : program_(program) {}
+
+  // Whether `arrival` is over when `reader`, which takes no time and stands at that moment, begins.
+  bool is_over(Op arrival, Op reader) {
+    if (!span_) run();
+    const auto last = span_->find(arrival);
+    const auto next = span_->find(reader);
+    if (last == span_->end() || next == span_->end()) return true;
+    return last->second.end <= next->second.start;
+  }
+
+ private:
+  void run() {
+    Costs costs;
+    costs.stage.resize(program_.placement.stage.size());
+    for (const StageEdge edge : program_.edges) costs.edges.push_back({edge, {}, {}});
+    costs.network.devices = static_cast<int>(program_.devices.size());
+    const std::size_t devices = program_.devices.size();
+    costs.network.routes.resize(devices * devices);
+    costs.network.to_host.resize(devices);
+    costs.network.from_host.resize(devices);
+    TaskGraph graph = compile(program_, costs);
+    std::fill(graph.duration.begin(), graph.duration.end(), Time{1});
+    const Timeline timeline = timeline_of(program_, graph, sweep(graph));
+    span_.emplace();
+    for (const std::vector<Span>& lane : timeline.lanes) {
+      for (const Span& span : lane) span_->emplace(span.op, span);
+    }
+  }
+
+  const Program& program_;
+  std::optional<std::map<Op, Span>> span_;
+};
+
 // The copies of a stage whose F, I and W are on several devices, F's first: what it reads, the
 // others are held against.
-std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline, int stage) {
+std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline, int stage,
+                               Order& order) {
   const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
   const int f = place.replicas[0];
   const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
@@ -206,10 +249,8 @@ std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline,
     if (known) continue;
     std::vector<Span> arrivals;
     const auto take = [&](int from, LaneKind lane, OpKind kind) {
-      for (Span span : timeline.lane(from, lane)) {
-        if (span.op.stage != stage || span.op.kind != kind) continue;
-        span.op.kind = OpKind::update;
-        arrivals.push_back(span);
+      for (const Span& span : timeline.lane(from, lane)) {
+        if (span.op.stage == stage && span.op.kind == kind) arrivals.push_back(span);
       }
     };
     if (device != w && program.weights_transfer) {
@@ -221,15 +262,22 @@ std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline,
               [](const Span& a, const Span& b) { return a.op.microbatch < b.op.microbatch; });
     Copy copy{device, {}};
     std::size_t arrived = 0;
+    const auto arrive = [&] {
+      copy.spans.push_back(arrivals[arrived++]);
+      copy.spans.back().op.kind = OpKind::update;
+    };
+    const auto is_there = [&](const Span& arrival, const Span& reader) {
+      if (arrival.end != reader.start || reader.start < reader.end) {
+        return arrival.end <= reader.start;
+      }
+      return order.is_over(arrival.op, reader.op);
+    };
     for (const Span& span : timeline.lane(device, LaneKind::compute)) {
       if (span.op.stage != stage) continue;
-      for (; arrived < arrivals.size() && arrivals[arrived].end <= span.start; ++arrived) {
-        copy.spans.push_back(arrivals[arrived]);
-      }
+      while (arrived < arrivals.size() && is_there(arrivals[arrived], span)) arrive();
       copy.spans.push_back(span);
     }
-    copy.spans.insert(copy.spans.end(), arrivals.begin() + static_cast<std::ptrdiff_t>(arrived),
-                      arrivals.end());
+    while (arrived < arrivals.size()) arrive();
     copies.push_back(std::move(copy));
   }
   return copies;
@@ -238,6 +286,7 @@ std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline,
 // The passes of each stage, by the devices that hold its weights.
 std::vector<std::vector<Copy>> all_copies(const Program& program, const Timeline& timeline) {
   std::vector<std::vector<Copy>> copies(static_cast<std::size_t>(program.stages()));
+  Order order(program);
   for (std::size_t s = 0; s < copies.size(); ++s) {
     const StagePlace& place = program.placement.stage[s];
     if (place.apart()) continue;
@@ -252,7 +301,7 @@ std::vector<std::vector<Copy>> all_copies(const Program& program, const Timeline
   }
   for (std::size_t s = 0; s < copies.size(); ++s) {
     if (!program.placement.stage[s].apart()) continue;
-    copies[s] = copies_apart(program, timeline, static_cast<int>(s));
+    copies[s] = copies_apart(program, timeline, static_cast<int>(s), order);
   }
   return copies;
 }

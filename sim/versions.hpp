@@ -37,7 +37,8 @@ struct StageVersions {
 };
 
 /// By stage, under the program's weight rule. The version of a stage is the number of its updates
-/// that ended before; on a replica, of that replica's updates.
+/// that ended before (where neither update nor reader takes time, by what waits for what); on a
+/// replica, of that replica's updates.
 /// Staleness of micro-batch m at a stage: updates applied there between the version that its
 /// forward reads and the update that its gradient goes into, that is 0 for plain training. Steady
 /// value: the maximum; the mean and the histogram are over all micro-batches, warm-up included.

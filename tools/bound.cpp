@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
+#include "sim/rules.hpp"
 #include "tools/cycle_words.hpp"
 #include "tools/layout.hpp"
 #include "tools/magnitudes.hpp"
@@ -31,21 +33,30 @@ std::string_view does(LaneKind kind) {
   return "";
 }
 
-// The busiest lane of a kind in one round.
+// The busiest lane of a kind in one round. A device has several for messages that stand side by
+// side.
 LowerBound busiest(const Derived& derived, const std::vector<std::string>& devices, LaneKind kind,
                    int microbatches) {
-  std::vector<Time> busy(devices.size());
+  struct Load {
+    std::size_t device = 0;
+    Time time{};
+  };
+  std::map<std::uint16_t, Load> lanes;
   const EventGraph& events = derived.events;
   for (std::size_t i = 0; i < events.op.size(); ++i) {
     if (events.lane[i].kind != kind) continue;
-    busy[static_cast<std::size_t>(events.lane[i].device)] += events.duration[i];
+    Load& load = lanes[events.turn[i]];
+    load.device = static_cast<std::size_t>(events.lane[i].device);
+    load.time += events.duration[i];
   }
-  const auto most = std::max_element(busy.begin(), busy.end());
+  Load most;
+  for (const auto& [lane, load] : lanes) {
+    if (load.time > most.time) most = load;
+  }
   LowerBound bound;
   bound.name = kind == LaneKind::compute ? "load" : std::string(name(kind));
-  bound.step = step_of({*most, 1, {}}, derived.round, microbatches);
-  bound.why = fmt::format("{} {} so long in a step",
-                          devices[static_cast<std::size_t>(most - busy.begin())], does(kind));
+  bound.step = step_of({most.time, 1, {}}, derived.round, microbatches);
+  bound.why = fmt::format("{} {} so long in a step", devices[most.device], does(kind));
   return bound;
 }
 
@@ -69,7 +80,8 @@ std::vector<LowerBound> loads(const Derived& derived, const std::vector<std::str
   std::vector<LowerBound> bounds{busiest(derived, devices, LaneKind::compute, microbatches)};
   const Time compute = bounds.front().step;
   Time send = compute;
-  for (const LaneKind kind : {LaneKind::send, LaneKind::copy_out, LaneKind::copy_in}) {
+  for (const LaneKind kind :
+       {LaneKind::send, LaneKind::receive, LaneKind::copy_out, LaneKind::copy_in}) {
     LowerBound bound = busiest(derived, devices, kind, microbatches);
     if (bound.step <= compute) continue;
     if (kind == LaneKind::send) send = bound.step;
@@ -79,6 +91,78 @@ std::vector<LowerBound> loads(const Derived& derived, const std::vector<std::str
   std::optional<LowerBound> link = busiest_link(derived, microbatches);
   if (link && link->step > send) bounds.push_back(*std::move(link));
   return bounds;
+}
+
+// What each op of a program waits for, whatever stands ahead of it in its lane: tasks in an order
+// in which each stands behind what it needs.
+struct Needs {
+  std::vector<std::uint32_t> begin{0};
+  std::vector<std::uint32_t> of;
+};
+
+Needs needs_of(const Program& program, const TaskGraph& graph) {
+  const StageGraph stages = stage_graph(program);
+  const ProductIndex index(program, stages);
+  constexpr std::uint32_t nobody = 0xffffffff;
+  std::vector<std::uint32_t> maker(index.size(), nobody);
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    makes(stages, graph.op[task], [&](Product product, int at, std::uint32_t number, int part) {
+      const std::int64_t slot = index.index(product, at, number, part);
+      if (slot >= 0) maker[static_cast<std::size_t>(slot)] = task;
+    });
+  }
+  const auto maker_of = [&](Product product, int at, std::uint32_t number, int part) {
+    const std::int64_t slot =
+        index.has(product) ? index.index(product, at, number, part) : std::int64_t{-1};
+    return slot < 0 ? nobody : maker[static_cast<std::size_t>(slot)];
+  };
+  Needs result;
+  for (const Op op : graph.op) {
+    needs(
+        program, stages, op,
+        [&](Product product, int at, std::uint32_t number, int part) {
+          return maker_of(product, at, number, part) != nobody;
+        },
+        [&](Product product, int at, std::uint32_t number, int part) {
+          result.of.push_back(maker_of(product, at, number, part));
+        });
+    result.begin.push_back(static_cast<std::uint32_t>(result.of.size()));
+  }
+  return result;
+}
+
+// Of a flushed step: from a stage's forward by way of the last stage and back to the stage's
+// update on that device, behind which the next step's forward stands. The longest such way, by
+// needs and messages alone, as if every op had a lane of its own.
+Time way_of_one(Program program, const Costs& costs) {
+  program.messages = Messages::async;
+  for (auto& list : program.ops) {
+    for (Op& op : list) op.overlapped = 0;
+  }
+  program = complete(std::move(program), costs);
+  const TaskGraph graph = compile(program, costs);
+  const Needs needs = needs_of(program, graph);
+  constexpr Time never{-1};
+  Time longest{};
+  std::vector<Time> reached(graph.tasks());
+  for (std::size_t s = 0; s < program.placement.stage.size(); ++s) {
+    if (program.placement.stage[s].apart()) continue;
+    for (const int device : program.placement.stage[s].replicas) {
+      for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+        const Op op = graph.op[task];
+        const bool own = op.stage == s && graph.lanes[graph.lane[task]].device == device;
+        Time start = own && op.kind == OpKind::forward ? Time{} : never;
+        for (std::uint32_t n = needs.begin[task]; n < needs.begin[task + 1]; ++n) {
+          start = std::max(start, reached[needs.of[n]]);
+        }
+        reached[task] = start;
+        if (start == never) continue;
+        reached[task] += graph.duration[task] + graph.paths[graph.path_of[task]].lag;
+        if (own && op.kind == OpKind::update) longest = std::max(longest, reached[task]);
+      }
+    }
+  }
+  return longest;
 }
 
 }  // namespace
@@ -118,15 +202,8 @@ std::optional<Bound> bound_of(const Case& asked) {
   bound.cycle = in_words(pace.derived->period, bound.round, bound.devices);
   bound.period = std::move(pace.derived->period);
   if (synchronous) {
-    // Not of a schedule that one micro-batch does not suit.
-    Case one = asked;
-    one.microbatches = 1;
-    try {
-      const TaskGraph way = compile(complete(program_of(one, layout, costs, 1), costs), costs);
-      bound.bounds.push_back(
-          {"path", makespan(sweep(way)), "one micro-batch forward, back, and the updates"});
-    } catch (const UsageError&) {
-    }
+    bound.bounds.push_back({"path", way_of_one(program_of(asked, layout, costs, 1), costs),
+                            "one micro-batch forward, back, and the update"});
   }
   return bound;
 }

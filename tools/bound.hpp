@@ -12,7 +12,7 @@ namespace stageline {
 
 /// A time that no step of the same work on the same devices can beat.
 struct LowerBound {
-  std::string name;  // "load", "send", "copy-out", "copy-in", "link", "path"
+  std::string name;  // "load", "send", "receive", "copy-out", "copy-in", "link", "path"
   Time step{};
   std::string why;  // in words, with the device or link it is of
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "sim/errors.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t longest_stream = 1 << 14;  // mini-batches simulated, at most
+constexpr std::int64_t longest_stream = 1 << 14;  // micro-batches simulated, at most
 
 Time narrowed(Wide picoseconds) {
   if (picoseconds > std::numeric_limits<std::int64_t>::max()) {
@@ -47,12 +48,23 @@ void check(PipelinedShare share) {
   }
 }
 
-// An asynchronous schedule as one stream of mini-batches, of any length.
+// An asynchronous schedule as one stream of mini-batches, of any length. A mini-batch is what an
+// update follows: one micro-batch, or those of a step.
 struct Stream {
   Case asked;
   Layout layout;
   Costs costs;
+  bool by_step = false;
+  int minibatch = 1;  // micro-batches
 };
+
+Stream stream_of(const Case& asked) {
+  Stream stream{asked, lay_out(asked), {}, false, 1};
+  stream.costs = costs_of(asked, stream.layout);
+  stream.by_step = updates_by_step(program_of(asked, stream.layout, stream.costs, 1).weights);
+  if (stream.by_step) stream.minibatch = asked.microbatches;
+  return stream;
+}
 
 struct Run {
   TaskGraph graph;
@@ -62,9 +74,11 @@ struct Run {
 
 Run run(const Stream& stream, std::int64_t minibatches) {
   Case asked = stream.asked;
-  asked.microbatches = static_cast<int>(minibatches);
+  const auto count = static_cast<int>(minibatches);
+  if (!stream.by_step) asked.microbatches = count;
+  const int steps = stream.by_step ? count : 1;
   Run run;
-  run.program = complete(program_of(asked, stream.layout, stream.costs, 1), stream.costs);
+  run.program = complete(program_of(asked, stream.layout, stream.costs, steps), stream.costs);
   run.graph = compile(run.program, stream.costs);
   run.times = simulate(run.graph);
   return run;
@@ -93,7 +107,8 @@ struct Lengths {
   // such steps in a row are the evidence. The transient has no useful bound, so n doubles.
   std::optional<Extended> extended(std::int64_t minibatches, const Period& period, int devices) {
     const std::int64_t cycle = period.rounds;
-    for (std::int64_t from = std::int64_t{8} * devices; from <= longest_stream; from *= 2) {
+    for (std::int64_t from = std::int64_t{8} * devices; from * stream.minibatch <= longest_stream;
+         from *= 2) {
       for (const std::int64_t cycles : {1, 2, 3, 4, 6}) {
         const std::int64_t more = cycles * cycle;
         const Time growth = period.time * cycles;
@@ -125,10 +140,24 @@ void check_schedule(const Case& asked) {
       flush ? " and leave --weights out" : ""));
 }
 
+// Without a pipeline, and without what the schedule leaves out (the gradient of the model's input).
+Time iteration_on_one_device(const Stream& stream) {
+  const Run one = run(stream, 1);
+  std::vector<Time> busy(one.program.devices.size());
+  for (std::uint32_t task = 0; task < one.graph.tasks(); ++task) {
+    if (lane_of(one.graph.op[task].kind) != LaneKind::compute) continue;
+    busy[static_cast<std::size_t>(one.graph.lanes[one.graph.lane[task]].device)] +=
+        one.graph.duration[task];
+  }
+  return std::min(time_on_one_device(stream.asked, stream.minibatch, 1),
+                  on_fastest_device(busy, stream.asked.cluster));
+}
+
 // Until the first mini-batch is done, and from the last forward of the first stage to the end.
 void measure_ends(HybridStudy& study, const Stream& stream, std::int64_t minibatches) {
   const Run ran = run(stream, minibatches);
-  study.fill = microbatch_ends(ran.program, ran.graph, ran.times).front();
+  study.fill = microbatch_ends(ran.program, ran.graph,
+                               ran.times)[static_cast<std::size_t>(stream.minibatch) - 1];
   Time entered{};
   for (std::uint32_t task = 0; task < ran.graph.tasks(); ++task) {
     const Op op = ran.graph.op[task];
@@ -161,13 +190,16 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
   if (!bound) return std::nullopt;
 
   HybridStudy study;
-  study.nonpipelined = time_on_one_device(asked, 1, 1);
+  const Stream stream = stream_of(asked);
+  study.minibatch = stream.minibatch;
+  study.nonpipelined = iteration_on_one_device(stream);
   study.period = bound->period;
-  study.period.rounds *= bound->round;  // in iterations
+  study.period.rounds *= bound->round;  // in micro-batches, and then in iterations
+  const std::int64_t common = std::gcd(study.period.rounds, std::int64_t{stream.minibatch});
+  study.period.rounds /= common;
+  study.period.time *= stream.minibatch / common;
   const Time nonpipelined = repeated(study.nonpipelined, share.all);
 
-  Stream stream{asked, lay_out(asked), {}};
-  stream.costs = costs_of(asked, stream.layout);
   Lengths lengths{stream, {}};
   const int devices = static_cast<int>(asked.cluster.devices.size());
   const auto pipelined = [&](std::int64_t iterations) {

@@ -41,8 +41,10 @@ struct HybridPoint {
   Hybrid hybrid;
 };
 
-/// A schedule against one device. An iteration is one mini-batch: forward, backward, update.
+/// A schedule against one device. An iteration is one mini-batch: forward, backward, update. Where
+/// a schedule updates once a step, a mini-batch is the micro-batches of a step.
 struct HybridStudy {
+  int minibatch = 1;    // micro-batches
   Time nonpipelined{};  // an iteration on the fastest device alone: every layer's F, B and U
   Period period;        // of the pipeline: period.time for every period.rounds iterations, exactly
   Time fill{};          // until the first mini-batch is done, its last update included

@@ -43,6 +43,9 @@ std::string hybrid_summary(const Case& asked, const HybridStudy& study) {
   std::string text =
       fmt::format("{}: {} of {} iterations pipelined, then {} on one device\n", spelled(asked.spec),
                   share.pipelined, share.all, share.all - share.pipelined);
+  if (study.minibatch > 1) {
+    text += fmt::format("an iteration is {} micro-batches and one update\n", study.minibatch);
+  }
   text += fmt::format("total {} · {:.3f}× non-pipelined ({}) · {:.3f}× all pipelined ({})\n",
                       long_time(study.asked.hybrid.total), study.asked.hybrid.over_nonpipelined,
                       long_time(plain_run), study.asked.hybrid.over_pipelined,
@@ -112,6 +115,7 @@ std::string hybrid_json(const Case& asked, const HybridStudy& study) {
   object["partition"] = asked.partition;
   object["devices"] = asked.cluster.devices.size();
   object["iterations"] = study.asked.share.all;
+  object["minibatch"] = study.minibatch;
   put_time(object, "nonpipelined_iteration", study.nonpipelined);
   put_time(object, "period", study.period.time);
   object["period_iterations"] = study.period.rounds;

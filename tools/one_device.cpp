@@ -34,4 +34,17 @@ Time time_on_one_device(const Case& asked, std::int64_t microbatches, std::int64
   return Time{std::llround(static_cast<double>(whole) / fastest)};
 }
 
+Time on_fastest_device(const std::vector<Time>& by_device, const Cluster& cluster) {
+  double fastest = 0;
+  for (const Device& device : cluster.devices) fastest = std::max(fastest, device.rate);
+  Time sum{};
+  for (std::size_t d = 0; d < by_device.size(); ++d) {
+    const double rate = cluster.devices[d].rate;
+    sum += rate == fastest
+               ? by_device[d]
+               : Time{std::llround(static_cast<double>(by_device[d].count()) * rate / fastest)};
+  }
+  return sum;
+}
+
 }  // namespace stageline

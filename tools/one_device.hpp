@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tools/study.hpp"
 
@@ -12,5 +13,8 @@ namespace stageline {
 /// looked at. Throws UsageError where that is longer than 106 days, the most that 64 bits of
 /// picoseconds can say.
 Time time_on_one_device(const Case& asked, std::int64_t microbatches, std::int64_t updates);
+
+/// What devices do together, done by the fastest of them. `by_device`: as long as each takes.
+Time on_fastest_device(const std::vector<Time>& by_device, const Cluster& cluster);
 
 }  // namespace stageline

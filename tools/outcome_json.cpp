@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/program_words.hpp"
 #include "tools/json_time.hpp"
 #include "tools/stream.hpp"
 
@@ -102,8 +103,13 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
                       {"weight_grad", names(place.weight_grad)}};
     if (!place.share.empty()) stage["roles"]["input_grad_share"] = place.share;
   }
-  if (!outcome.program.delay.empty()) stage["delay_updates"] = outcome.program.delay[s];
-  if (!outcome.program.window.empty()) stage["window"] = outcome.program.window[s];
+  const auto or_null = [](int value, int none) { return value == none ? Json() : Json(value); };
+  if (const auto& delay = outcome.program.delay; !delay.empty()) {
+    stage["delay_updates"] = or_null(delay[s], no_delay);
+  }
+  if (const auto& window = outcome.program.window; !window.empty()) {
+    stage["window"] = or_null(window[s], no_window);
+  }
   Json layers = Json::array();
   for (std::size_t layer = 0; layer < outcome.plan.partition.stage_of.size(); ++layer) {
     if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);

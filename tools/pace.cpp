@@ -14,10 +14,18 @@ constexpr int flushed_steps = 3;       // show what a flushed step repeats
 constexpr int streamed_steps = 8;      // and a stream whose rounds are steps
 constexpr int most_tasks = 1'000'000;  // of a second look
 
+struct Run {
+  const Program& program;
+  const TaskGraph& graph;
+  const TaskTimes& times;
+};
+
 struct LongRun {
   Program program;
   TaskGraph graph;
   TaskTimes times;
+
+  operator Run() const { return {program, graph, times}; }
 };
 
 LongRun run_for(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
@@ -30,7 +38,7 @@ LongRun run_for(const Case& asked, const Layout& layout, const Costs& costs, int
 
 // Whether the run keeps the period up to where it empties. The order in which messages are served
 // is that of the middle of the run; it decides the pace only if it stays.
-bool goes_on(const LongRun& run, const Period& period, int round, int emptying) {
+bool goes_on(Run run, const Period& period, int round, int emptying) {
   const std::vector<Time> ends = microbatch_ends(run.program, run.graph, run.times);
   const auto done = [&](std::int64_t rounds) {
     return ends[static_cast<std::size_t>(rounds * round) - 1];
@@ -40,19 +48,33 @@ bool goes_on(const LongRun& run, const Period& period, int round, int emptying) 
   return done(last) - done(last - period.rounds) == period.time;
 }
 
-std::optional<Derived> derive(const LongRun& run, int round, int emptying) {
+// Whether the period is shorter than what a shared link carries in it: its turns are not closed.
+bool outruns_a_link(const Derived& derived) {
+  std::vector<Time> busy(derived.resources.size());
+  for (std::size_t i = 0; i < derived.events.op.size(); ++i) {
+    for (const std::uint32_t r : derived.paths[derived.events.path[i]].resources) {
+      busy[r] += derived.events.duration[i];
+    }
+  }
+  return std::any_of(busy.begin(), busy.end(), [&](Time carried) {
+    return derived.period.time < carried * derived.period.rounds;
+  });
+}
+
+std::optional<Derived> derive(Run run, int round, int emptying) {
   std::optional<EventGraph> events =
       event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
   if (!events) return std::nullopt;
   Derived derived{round, *std::move(events), {}, run.graph.paths, run.graph.resources};
   derived.period = period_of(derived.events);
-  if (shares_resources(run.graph) && !goes_on(run, derived.period, round, emptying)) {
+  if (shares_resources(run.graph) &&
+      (!goes_on(run, derived.period, round, emptying) || outruns_a_link(derived))) {
     return std::nullopt;
   }
   return derived;
 }
 
-std::optional<Derived> derive_stream(const LongRun& run, const Rhythm& rhythm) {
+std::optional<Derived> derive_stream(Run run, const Rhythm& rhythm) {
   for (const int together : {1, 2, 3, 4, 6, 8}) {
     const int round = rhythm.round * together;
     if (auto found = derive(run, round, rhythm.warm_up * rhythm.round)) return found;
@@ -61,7 +83,7 @@ std::optional<Derived> derive_stream(const LongRun& run, const Rhythm& rhythm) {
 }
 
 // What the busiest lane does in a step of the run, or the busiest link: nothing is faster for long.
-Time least_step(const LongRun& run, bool links, int microbatches) {
+Time least_step(Run run, bool links, int microbatches) {
   std::vector<Time> lane(run.graph.lanes.size());
   std::vector<Time> resource(run.graph.resources.size());
   for (std::uint32_t t = 0; t < run.graph.tasks(); ++t) {
@@ -82,7 +104,7 @@ Time least_step(const LongRun& run, bool links, int microbatches) {
 
 // Where a link has more to carry than it can, what waits for it grows without end, and no stretch
 // of the run shows the pace.
-Pace measured(const LongRun& run, const Rhythm& rhythm, int microbatches) {
+Pace measured(Run run, const Rhythm& rhythm, int microbatches) {
   const auto step = [&](const TaskTimes& times, bool links) {
     SteadyStep shown =
         steady_step(microbatch_ends(run.program, run.graph, times), rhythm, microbatches);
@@ -90,7 +112,33 @@ Pace measured(const LongRun& run, const Rhythm& rhythm, int microbatches) {
     if (shown.time < least) shown = {least, false};
     return shown;
   };
-  return {step(run.times, true), step(sweep_with_free_links(run.graph), false).time, std::nullopt};
+  const SteadyStep shown = step(run.times, true);
+  const Time with_free_links = step(sweep_with_free_links(run.graph), false).time;
+  return {shown, std::min(shown.time, with_free_links), std::nullopt};
+}
+
+// Of a run of whole steps as long as it is, filling and draining included.
+Pace mean_of(Run run) {
+  const int all = static_cast<int>(run.program.total_microbatches());
+  const auto step = [&](const TaskTimes& times) {
+    return step_of({makespan(times), 1, {}}, all, run.program.microbatches);
+  };
+  return {{step(run.times), false}, step(sweep_with_free_links(run.graph)), std::nullopt};
+}
+
+// Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
+// more, which are not alike, the mean without the first. No shorter than what its busiest lane
+// does.
+Pace mean_after_first(Run run) {
+  const auto step = [&](const TaskTimes& times, bool links) {
+    const std::vector<Time> ends = step_ends(run.program, run.graph, times);
+    const auto count = static_cast<std::int64_t>(ends.size());
+    const Time mean = count == 1 ? ends[0] : (ends.back() - ends.front()) / (count - 1);
+    return std::max(mean, least_step(run, links, run.program.microbatches));
+  };
+  const Time shown = step(run.times, true);
+  const Time with_free_links = step(sweep_with_free_links(run.graph), false);
+  return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), {}};
 }
 
 Pace of_derived(Derived derived, int microbatches) {
@@ -105,6 +153,11 @@ Pace of_derived(Derived derived, int microbatches) {
   }
   pace.derived = std::move(derived);
   return pace;
+}
+
+Rhythm stream_rhythm(const Program& program) {
+  return rhythm_of(program.placement, static_cast<int>(program.devices.size()), false,
+                   program.microbatches);
 }
 
 }  // namespace
@@ -131,6 +184,29 @@ Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool s
     if (auto found = derive(whole, round, round)) return of_derived(*std::move(found), m);
   }
   return measured(run, rhythm, m);
+}
+
+Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
+  const Run run{program, graph, times};
+  const int m = program.microbatches;
+  const bool synchronous = program.weights == WeightRule::flush;
+  if (synchronous) {
+    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    return mean_after_first(run);
+  }
+  const Rhythm rhythm = stream_rhythm(program);
+  if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
+  const int round = std::lcm(rhythm.round, m);
+  if (auto found = derive(run, round, round)) return of_derived(*std::move(found), m);
+  if (program.steps < steps_of_a_stream(program)) return mean_of(run);
+  return measured(run, rhythm, m);
+}
+
+int steps_of_a_stream(const Program& program) {
+  const int m = program.microbatches;
+  const Rhythm rhythm = stream_rhythm(program);
+  const int by_step = std::lcm(rhythm.round, m) / m * streamed_steps;
+  return std::max((total_microbatches(rhythm) + m - 1) / m, by_step);
 }
 
 }  // namespace stageline

@@ -34,4 +34,14 @@ struct Pace {
 /// own round.
 Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous);
 
+/// Of a program as long as it is, complete, and its run. Where it holds rounds that are alike, the
+/// period of their event graph, as of the schedule that it came from. Else of a flushed one the
+/// mean of its steps but the first (of a single step its makespan), from end to end; and of a
+/// stream the mean of all, filling and draining included. Never less than its busiest lane or link
+/// does in a step. A mean of three flushed steps or more, or of a stream, is not settled.
+Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times);
+
+/// How many steps a program without flush needs to show its pace whatever its order, if any do.
+int steps_of_a_stream(const Program& program);
+
 }  // namespace stageline

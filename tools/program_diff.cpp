@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "sim/program_words.hpp"
+
 namespace stageline {
 namespace {
 
@@ -268,8 +270,8 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
     return numbers(stages);
   };
   line("independent_w", independent(a), independent(b));
-  line("delays", numbers(a.delay), numbers(b.delay));
-  line("windows", numbers(a.window), numbers(b.window));
+  line("delays", by_stage(a.delay, no_delay), by_stage(b.delay, no_delay));
+  line("windows", by_stage(a.window, no_window), by_stage(b.window, no_window));
   line("sequence_chunks", std::to_string(a.sequence_chunks), std::to_string(b.sequence_chunks));
   line("messages", std::string(name(a.messages)), std::string(name(b.messages)));
   line("clock", std::string(name(a.clock)), std::string(name(b.clock)));

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "sim/op.hpp"
+#include "sim/program_words.hpp"
 #include "tools/layout.hpp"
+#include "tools/pace.hpp"
 
 namespace stageline {
 namespace {
@@ -14,7 +16,7 @@ bool ends_backward(OpKind kind) {
   return kind == OpKind::backward || kind == OpKind::weight_grad || kind == OpKind::input_grad;
 }
 
-std::string by_stage(const std::vector<int>& values) {
+std::string spaced(const std::vector<int>& values) {
   return fmt::format("{}", fmt::join(values, " "));
 }
 
@@ -27,6 +29,26 @@ Bytes without_pipeline(const Costs& costs) {
     workspace = std::max(workspace, stage.workspace);
   }
   return sum + workspace;
+}
+
+// Why the step is a mean, where it is one; else empty.
+std::string unsettled_note(const Case& asked, const Outcome& outcome) {
+  if (outcome.settled) return "";
+  if (!asked.program || outcome.synchrony == Synchrony::synchronous) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const Program& program = outcome.program;
+  const int enough = steps_of_a_stream(program);
+  if (program.steps >= enough) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const std::uint32_t microbatches =
+      program.total_microbatches() / static_cast<std::uint32_t>(program.sequence_chunks);
+  return fmt::format(
+      "{}: a program of {} micro-batch{} is too short to show a steady pace; the step is the mean "
+      "of the whole program, filling and draining included (write the program with --steps {} to "
+      "see the pace)",
+      outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
 }
 
 }  // namespace
@@ -49,16 +71,25 @@ std::vector<int> live_microbatches(const Program& program, const Timeline& timel
   }
   std::vector<int> most;
   for (const std::vector<Life>& stage : lives) {
-    std::vector<std::pair<Time, int>> changes;  // at one moment ends come first
+    // At one moment first those end that began before, then others begin, and last those end that
+    // take no time.
+    struct Change {
+      Time at;
+      int turn;
+      int change;
+    };
+    std::vector<Change> changes;
     for (const Life& life : stage) {
       if (life.start == Time::max()) continue;
-      changes.push_back({life.start, +1});
-      changes.push_back({life.end, -1});
+      changes.push_back({life.start, 1, +1});
+      changes.push_back({life.end, life.start < life.end ? 0 : 2, -1});
     }
-    std::sort(changes.begin(), changes.end());
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return a.at != b.at ? a.at < b.at : a.turn < b.turn;
+    });
     int now = 0;
     int peak = 0;
-    for (const auto& change : changes) peak = std::max(peak, now += change.second);
+    for (const Change& change : changes) peak = std::max(peak, now += change.change);
     most.push_back(peak);
   }
   return most;
@@ -99,7 +130,7 @@ std::string stream_report(const Outcome& outcome) {
         "stale weights {:.2f} % of all; by stage: degree of staleness {} updates, live "
         "mini-batches "
         "{}\n",
-        facts.stale_share * 100, by_stage(facts.degree), by_stage(facts.live));
+        facts.stale_share * 100, spaced(facts.degree), spaced(facts.live));
     text += fmt::format(
         "utilization {:.1f} %; memory of all devices {:+.0f} % over no pipeline{}\n",
         (1 - outcome.bubble_fraction) * 100, facts.memory_increase * 100,
@@ -109,12 +140,12 @@ std::string stream_report(const Outcome& outcome) {
   }
   const auto& delay = outcome.program.delay;
   if (!delay.empty()) {
-    text +=
-        fmt::format("delays by stage (F reads weights so many updates old): {}\n", by_stage(delay));
+    text += fmt::format("delays by stage (F reads weights so many updates old): {}\n",
+                        by_stage(delay, no_delay));
   }
   if (!outcome.program.window.empty()) {
     text += fmt::format("windows by stage (mini-batches in flight at most): {}\n",
-                        by_stage(outcome.program.window));
+                        by_stage(outcome.program.window, no_window));
   }
   for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
     const DeviceMemory& host = outcome.memory.host[h];
@@ -169,6 +200,9 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(fmt::format(
         "{}: the program is of one step; the step's time is the pace of that step repeated",
         outcome.schedule));
+  }
+  if (const std::string note = unsettled_note(asked, outcome); !note.empty()) {
+    notes.push_back(note);
   }
   if (!outcome.reordered.empty()) {
     notes.push_back(fmt::format(

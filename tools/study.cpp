@@ -15,34 +15,33 @@
 namespace stageline {
 namespace {
 
-// Of a given program that cannot be made longer: its last step, from the end of the one before.
-Pace measure_given(const Outcome& outcome) {
-  const auto step = [&](const TaskTimes& times) {
-    const std::vector<Time> ends = step_ends(outcome.program, outcome.graph, times);
-    return ends.size() == 1 ? ends[0] : ends[ends.size() - 1] - ends[ends.size() - 2];
-  };
-  return {{step(outcome.times), outcome.synchrony == Synchrony::synchronous},
-          step(sweep_with_free_links(outcome.graph)),
-          std::nullopt};
-}
-
 constexpr int buffered_steps = 3;  // of two buffers, until both are in use
 
-// Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
-// where the program does.
-Time busy_in_a_step(const Outcome& outcome) {
-  Time busy{};
+// Compute time in one step, and the part of it that passes take.
+struct Busy {
+  Time all{};                 // of all devices
+  std::vector<Time> passing;  // by device
+};
+
+// Updates by their rate: a round of replicas need not end where the program does.
+Busy busy_in_a_step(const Outcome& outcome) {
+  Busy busy;
+  busy.passing.resize(static_cast<std::size_t>(outcome.devices));
   for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
     const Op op = outcome.graph.op[task];
     if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
-    busy += outcome.graph.duration[task];
+    const Time time = outcome.graph.duration[task];
+    busy.all += time;
+    busy.passing[static_cast<std::size_t>(outcome.graph.lanes[outcome.graph.lane[task]].device)] +=
+        time;
   }
-  busy /= outcome.program.steps;
+  busy.all /= outcome.program.steps;
+  for (Time& time : busy.passing) time /= outcome.program.steps;
   for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
     const auto replicas =
         static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
-    busy += outcome.costs.stage[s].update *
-            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
+    busy.all += outcome.costs.stage[s].update *
+                (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
   }
   return busy;
 }
@@ -78,9 +77,16 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
   const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
-  outcome.speedup = to_seconds(time_on_one_device(asked, outcome.microbatches, updates)) / step;
-  // Differences as integers: what is nothing is 0, and not 1e-16.
-  const Time idle = outcome.step_time * outcome.devices - busy_in_a_step(outcome);
+  const Busy busy = busy_in_a_step(outcome);
+  // One device does as well what the schedule does to save time: it leaves out the gradient of the
+  // model's input, or takes I and W apart.
+  const Time alone = std::min(
+      time_on_one_device(asked, outcome.microbatches, updates),
+      on_fastest_device(busy.passing, asked.cluster) + time_on_one_device(asked, 0, updates));
+  outcome.speedup = to_seconds(alone) / step;
+  // Differences as integers: what is nothing is 0, and not 1e-16. A step that was rounded down does
+  // not make them negative.
+  const Time idle = std::max(Time{}, outcome.step_time * outcome.devices - busy.all);
   outcome.bubble_fraction = to_seconds(idle) / (outcome.devices * step);
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }
@@ -182,9 +188,9 @@ Outcome study(const Case& asked, Curves curves) {
   check_staleness(outcome.schedule, outcome.program.weights, outcome.versions);
   judge_fit(outcome);
   const bool given = asked.program && !repeats(asked);
-  measure_rates(
-      outcome, asked,
-      given ? measure_given(outcome) : pace_of(asked, layout, outcome.costs, synchronous));
+  measure_rates(outcome, asked,
+                given ? pace_of(outcome.program, outcome.graph, outcome.times)
+                      : pace_of(asked, layout, outcome.costs, synchronous));
   check_answer(asked, outcome);
   return outcome;
 }

@@ -157,10 +157,13 @@ std::vector<int> read_ends(const JsonNode& node, const NameTable& nodes) {
 
 // One entry of "links": one link, or with a '*' one for each pair of ends (each pair once).
 void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) {
-  node.check_keys({"from", "to", "bandwidth"}, {"latency", "duplex", "name"});
+  node.check_keys({"from", "to", "bandwidth"}, {"latency", "latency_back", "duplex", "name"});
   Link link;
   link.bandwidth = with_unit(node.at("bandwidth"), parse_bandwidth);
   if (const auto found = node.find("latency")) link.latency = with_unit(*found, parse_time);
+  if (const auto found = node.find("latency_back")) {
+    link.latency_back = with_unit(*found, parse_time);
+  }
   if (const auto found = node.find("duplex")) {
     const std::string duplex = found->text();
     if (duplex != "full" && duplex != "half") {

@@ -98,6 +98,9 @@ std::string link_text(const Link& link, const Cluster& cluster) {
   if (link.latency != Time{}) {
     members.add("latency", fmt::format("\"{}ps\"", link.latency.count()));
   }
+  if (link.latency_back) {
+    members.add("latency_back", fmt::format("\"{}ps\"", link.latency_back->count()));
+  }
   if (link.duplex == Duplex::half) members.add("duplex", "\"half\"");
   if (link.name != from + "-" + to) members.text("name", link.name);
   return members.object();

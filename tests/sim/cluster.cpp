@@ -215,5 +215,37 @@ TEST_CASE("equal devices share a switch by a port each") {
   CHECK(network_of(made).between(0, 1).is_free());
 }
 
+TEST_CASE("the latency of a given link is that of the way, to the picosecond") {
+  for (const int latency : {0, 1, 4, 5, 1'000'001}) {
+    for (const bool hosts : {false, true}) {
+      const auto host = hosts ? std::optional(LinkSpec{Bandwidth::unlimited(), Time{7}})
+                              : std::optional<LinkSpec>();
+      const Network network = network_of(
+          uniform_cluster(3, LinkSpec{Bandwidth::unlimited(), Time{latency}}, std::nullopt, host));
+      for (int from = 0; from < 3; ++from) {
+        for (int to = 0; to < 3; ++to) {
+          CHECK(network.between(from, to).latency == Time{from == to ? 0 : latency});
+        }
+      }
+      CHECK(network.to_host[0].latency == Time{hosts ? 7 : 0});
+      CHECK(network.from_host[0].latency == Time{hosts ? 7 : 0});
+    }
+  }
+}
+
+TEST_CASE("a link may take longer one way than the other") {
+  Cluster cluster = uniform_cluster(2, std::nullopt, std::nullopt);
+  cluster.hosts.push_back({"host", std::nullopt});
+  for (Device& device : cluster.devices) device.host = 0;
+  for (int device = 0; device < 2; ++device) {
+    cluster.links.push_back({"", device, 2, {}, Time{3 + device}, Duplex::full, Time{10 + device}});
+  }
+  const Network network = network_of(cluster);
+  CHECK(network.between(0, 1).latency == Time{3 + 11});
+  CHECK(network.between(1, 0).latency == Time{4 + 10});
+  CHECK(network.to_host[1].latency == Time{4});
+  CHECK(network.from_host[1].latency == Time{11});
+}
+
 }  // namespace
 }  // namespace stageline

@@ -48,6 +48,40 @@ TEST_CASE("a time is rounded once, to the nearest picosecond") {
   CHECK(from_seconds(to_seconds(Time{123'456'789})) == Time{123'456'789});
 }
 
+TEST_CASE("whole numbers are read exactly, and decimals are rounded once") {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const auto count = static_cast<std::int64_t>(random() >> (1 + random() % 62));
+    const std::int64_t time = count % (longest_input.count() + 1);
+    CHECK(parse_time(std::to_string(time) + "ps") == Time{time});
+    const std::int64_t bytes = count % ((std::int64_t{1} << 62) + 1);
+    CHECK(parse_bytes(std::to_string(bytes)) == Bytes{bytes});
+    CHECK(parse_bandwidth(std::to_string(bytes + 1) + "B/s") == Bandwidth{bytes + 1});
+    // The same in seconds and in terabytes, with the point in the middle.
+    const auto shifted = [](std::int64_t value) {
+      std::string digits = std::to_string(value);
+      if (digits.size() < 13) digits.insert(0, 13 - digits.size(), '0');
+      return digits.insert(digits.size() - 12, ".");
+    };
+    CHECK(parse_time(shifted(time) + "s") == Time{time});
+    CHECK(parse_bytes(shifted(bytes) + "TB") == Bytes{bytes});
+    CHECK(parse_bytes(shifted(bytes) + "e12B") == Bytes{bytes});
+  }
+  CHECK(parse_time("99999999999999999ps") == Time{99'999'999'999'999'999});
+  CHECK(parse_time("1.0005ns") == Time{1'001});  // 1000.5, which no double holds
+  CHECK(parse_time("2.6755ns") == Time{2'676});
+  CHECK(parse_time("0.49999999999999999999ps") == Time{0});
+  CHECK(parse_time("0.5ps") == Time{1});
+  CHECK(parse_time("00000000000000000000000000000000005ps") == Time{5});
+  CHECK(parse_time("5000000000000000000000000000000000000e-36ps") == Time{5});
+  CHECK(parse_time("0.000000000000000000000000000000000005e36ps") == Time{5});
+  CHECK(parse_time("1e-400s") == Time{0});
+  CHECK(parse_time("1e5s") == longest_input);
+  CHECK(refused_time("100000000000000001ps").find("is too large") != std::string::npos);
+  CHECK(parse_bytes("0.5KiB") == Bytes{512});
+  CHECK(parse_bandwidth("0.1Gbit/s") == Bandwidth{12'500'000});
+}
+
 TEST_CASE("what is not a time is refused with the text, the reason and an example") {
   CHECK(refused_time("") ==
         "time \"\" does not begin with a number; write it like \"1.5ms\" or \"20us\"");

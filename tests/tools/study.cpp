@@ -13,6 +13,7 @@
 #include "tools/bound.hpp"
 #include "tools/cycle_words.hpp"
 #include "tools/inputs.hpp"
+#include "tools/stream.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
@@ -48,6 +49,27 @@ TEST_CASE("PipeDream's step is m periods of its slowest stage, fill and drain le
     CHECK(outcome.versions_peak() == 4);
     CHECK(outcome.staleness_max() == 3);
   }
+}
+
+TEST_CASE("a stage that takes no time holds a micro-batch while it has one") {
+  Case asked = uniform_case("pipedream", 2, 4);
+  asked.model = uniform_model("layers=2,forward=1ms,input_grad=1ms,weight_grad=1ms");
+  Layer& last = asked.model.layers[1];
+  last.forward = last.input_grad = last.weight_grad = last.backward = Time{};
+  const StreamFacts facts = stream_facts(study(asked));
+  CHECK(facts.live == std::vector<int>{2, 1});
+}
+
+TEST_CASE("a delay or a window that a stage has not is a dash") {
+  Case asked = uniform_case("pipedream", 2, 4);
+  asked.program = parse_program(
+      "stageline-program 1\nmicrobatches: 2\nsteps: 1\nweights: latest\nstage 0: gpu0\nstage 1: "
+      "gpu1\ndelays: - 0\nwindows: 2 -\ngpu0: 0F0 0F1 0B0 0B1\ngpu1: 1F0 1B0 1F1 1B1\n");
+  const Outcome outcome = study(asked);
+  const std::string report = stream_report(outcome);
+  CHECK(report.find("updates old): - 0\n") != std::string::npos);
+  CHECK(report.find("at most): 2 -\n") != std::string::npos);
+  CHECK(parse_program(print(outcome.program)) == outcome.program);
 }
 
 TEST_CASE("the fit compares each device's peak with its memory") {

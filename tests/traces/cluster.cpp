@@ -157,8 +157,10 @@ TEST_CASE("what the writer writes, the reader gives back") {
     CAPTURE(file.name);
     CHECK(same(bundled(std::string(file.name))));
   }
-  const LinkSpec odd{Bandwidth{123'456'789'012}, Time{2 * 1'234'567}};
+  const LinkSpec odd{Bandwidth{123'456'789'012}, Time{1'234'567}};
   CHECK(same(uniform_cluster(3, odd, Bytes{7})));
+  CHECK(same(uniform_cluster(3, LinkSpec{Bandwidth::unlimited(), Time{5}}, Bytes{7})));
+  CHECK(same(uniform_cluster(3, LinkSpec{Bandwidth{1}, Time{}}, Bytes{7})));
   CHECK(same(uniform_cluster(1, std::nullopt, std::nullopt)));
   // What it has no words for is refused, not dropped.
   CHECK_THROWS_AS(write_cluster(uniform_cluster(2, odd, std::nullopt, odd)), UsageError);

@@ -215,9 +215,6 @@ void print_notes(const Setting& setting, const std::vector<Row>& rows) {
     if (!row.outcome->consistent()) {
       say(row.outcome->schedule + ": F≠B: backwards read other weights than their forwards");
     }
-    if (!row.outcome->settled) {
-      say(row.outcome->schedule + ": no exact rhythm was found; its step is a mean");
-    }
   }
   for (std::size_t i = 0; i < said.size(); ++i) {
     fmt::print("{}note: {}\n", i == 0 ? "\n" : "", said[i]);
