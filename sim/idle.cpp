@@ -53,6 +53,10 @@ class WhatIf {
   WhatIf(const Program& program, const TaskGraph& graph)
       : program_(program), graph_(graph), duration_(graph.duration) {
     for (const Path& path : graph.paths) lag_.push_back(path.lag);
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      const bool takes_time = duration_[task] > Time{} || lag_[graph.path_of[task]] > Time{};
+      if (takes_time) takes_time_[static_cast<std::size_t>(graph.op[task].kind)] = true;
+    }
   }
 
   const std::vector<Time>& duration() const { return duration_; }
@@ -62,14 +66,19 @@ class WhatIf {
   // by one lane only and not by messages and reductions both, so its lag goes with its tasks.
   template <class Which>
   bool make_free(Which which) {
-    bool changed = false;
-    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
-      if (!which(graph_.op[task].kind)) continue;
-      Time& lag = lag_[graph_.path_of[task]];
-      changed = changed || duration_[task] > Time{} || lag > Time{};
-      duration_[task] = lag = Time{};
+    bool any = false;
+    std::array<bool, op_kinds> free{};
+    for (int kind = 0; kind < op_kinds; ++kind) {
+      const auto at = static_cast<std::size_t>(kind);
+      free[at] = takes_time_[at] && which(static_cast<OpKind>(kind));
+      any = any || free[at];
     }
-    return changed;
+    if (!any) return false;
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      if (!free[static_cast<std::size_t>(graph_.op[task].kind)]) continue;
+      duration_[task] = lag_[graph_.path_of[task]] = Time{};
+    }
+    return true;
   }
 
   // Every stage takes as long as the mean of all for each kind of op, as much longer as it has
@@ -145,6 +154,7 @@ class WhatIf {
   const TaskGraph& graph_;
   std::vector<Time> duration_;  // by task
   std::vector<Time> lag_{};     // by path
+  std::array<bool, op_kinds> takes_time_{};
   std::array<std::vector<Sum>, compute_kinds*(compute_kinds + 1)> sums_{};
 };
 
