@@ -421,16 +421,20 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   const Waits waits(program, graph);
   Shares shares(waits, waits.lengths(times, graph.duration));
   WhatIf what_if(program, graph);
+  Time shortest = metrics.makespan;
   const auto ask = [&](IdleKind cause) {
     const TaskTimes without = what_if.times();
+    // Unequal stages that are no slower than equal ones are not what devices wait for.
+    if (cause == IdleKind::imbalance && makespan(without) >= shortest) return;
     shares.take(cause, waits.lengths(without, what_if.duration()));
-    return makespan(without);
+    shortest = makespan(without);
   };
   what_if.make_free([](OpKind kind) { return cargo_of(kind).has_value(); });
-  metrics.makespan_free_links = ask(IdleKind::link);
+  ask(IdleKind::link);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
-    metrics.makespan_free_links = ask(IdleKind::collectives);
+    ask(IdleKind::collectives);
   }
+  metrics.makespan_free_links = shortest;
   if (what_if.make_free(is_copy)) ask(IdleKind::copies);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
     ask(IdleKind::optimizer);

@@ -49,8 +49,9 @@ struct DeviceMetrics {
 /// stages and free links. An interval of several causes is split: first what the order costs in any
 /// case, links last. A device that does forwards alone, or backwards alone, fills up to its first
 /// op, or the first that waits for a backward, and drains behind its last. Programs without a flush
-/// have one fill and one drain. Stages are equal when every kind of op takes equally long on all,
-/// counted by replica: O(tasks + needs), two to six sweeps.
+/// have one fill and one drain. Stages are equal when every kind of op takes equally long on all, r
+/// times as long on r replicas; where that is no faster, there is no imbalance. O(tasks + needs),
+/// one sweep and one more for each cause that takes time.
 struct Metrics {
   Time makespan{};
   Time makespan_free_links{};  // of the same order if links took no time

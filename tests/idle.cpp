@@ -183,6 +183,15 @@ TEST_CASE("one slow stage is imbalance on all other devices") {
   }
 }
 
+TEST_CASE("a cut that is better than equal stages has no imbalance") {
+  // The second stage's device does its forwards and backwards, the first stage has one for each.
+  Costs costs = uniform_costs(2, 3, Time{2}, Time{2}, Time{2});
+  for (Time* const time : {&costs.stage[0].forward, &costs.stage[0].backward}) *time *= 2;
+  const Metrics metrics = metrics_of(test::run_schedule("stale_weights", 3, costs, 20));
+  CHECK(idle(metrics, IdleKind::imbalance) == Time{});
+  CHECK(idle(metrics, IdleKind::dependency) > Time{});
+}
+
 TEST_CASE("an order that makes equal stages wait in between is a dependency") {
   for (const char* const schedule : {"naive", "gems", "hanayo", "dualpipe", "v_min"}) {
     const Costs costs =
