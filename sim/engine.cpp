@@ -157,6 +157,11 @@ TaskTimes sweep(const TaskGraph& graph) {
   return sweep_with(graph, lag, [&](std::uint32_t task) { return graph.duration[task]; });
 }
 
+TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
+                const std::vector<Time>& lag) {
+  return sweep_with(graph, lag, [&](std::uint32_t task) { return duration[task]; });
+}
+
 TaskTimes sweep_with_free_links(const TaskGraph& graph) {
   std::vector<bool> sends;
   for (const Lane& lane : graph.lanes) sends.push_back(is_communication(lane.kind));

@@ -24,6 +24,10 @@ inline Time start_of(const TaskGraph& graph, const TaskTimes& times, std::uint32
 /// One topological pass; shared resources are not looked at. O(tasks + needs).
 TaskTimes sweep(const TaskGraph& graph);
 
+/// The same with other durations, by task, and other lags, by path: what would be if.
+TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
+                const std::vector<Time>& lag);
+
 /// The same again, as if every message and reduction took no time: what the order alone costs.
 TaskTimes sweep_with_free_links(const TaskGraph& graph);
 

@@ -14,13 +14,17 @@ namespace stageline {
 
 /// Why a compute lane stood still.
 enum class IdleKind : std::uint8_t {
-  fill,       // waiting for the pipeline to fill: before a step's first backward on this device
-  drain,      // for it to empty: after a step's last forward on this device
-  imbalance,  // in between, for a slower stage
-  link,       // it would not have waited if links took no time: messages, reductions, their queues
-  other,      // for offload or prefetch, or without any work
+  fill,         // for the pipeline to fill: up to a step's first backward on this device
+  drain,        // for it to empty: behind a step's last forward on this device
+  dependency,   // in between, for what the order or the placement makes it wait for in any case
+  imbalance,    // it would not have waited if all stages took equally long
+  link,         // for messages: the wire, latencies, queues on shared links
+  collectives,  // for reductions between replicas
+  optimizer,    // for updates
+  copies,       // for offload and prefetch
+  unused,       // the device has no work at all
 };
-inline constexpr int idle_kinds = 5;
+inline constexpr int idle_kinds = 9;
 std::string_view name(IdleKind kind);
 
 struct IdleInterval {
@@ -38,9 +42,16 @@ struct DeviceMetrics {
   std::array<Time, idle_kinds> idle_by{};  // sums to idle
 };
 
-/// Idle intervals in time order by device; an interval with two causes is split in two: first what
-/// the order alone makes a device wait before this op (found by a sweep with free links), then what
-/// links add to it. Equal stages thus have no imbalance, however slow the links are.
+/// Idle intervals in time order by device. Why: by running the same order without messages, then
+/// without reductions, copies and updates too, then with equal stages. What a device waits less for
+/// it is the cause's, where later waiting of the same part of the step (fill, between, drain) does
+/// not make up for it. The rest is fill, drain or dependency, never more of each than with equal
+/// stages and free links. An interval of several causes is split: first what the order costs in any
+/// case, links last. A device that does forwards alone, or backwards alone, fills up to its first
+/// op, or the first that waits for a backward, and drains behind its last. Programs without a flush
+/// have one fill and one drain. Stages are equal when every kind of op takes equally long on all, r
+/// times as long on r replicas; where that is no faster, there is no imbalance. O(tasks + needs),
+/// one sweep and one more for each cause that takes time.
 struct Metrics {
   Time makespan{};
   Time makespan_free_links{};  // of the same order if links took no time

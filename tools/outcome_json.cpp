@@ -38,6 +38,7 @@ Json device_json(const Outcome& outcome, std::size_t d) {
     put_time(idle_by, std::string(stageline::name(static_cast<IdleKind>(kind))),
              metrics.idle_by[static_cast<std::size_t>(kind)]);
   }
+  put_time(idle_by, "other", Time{});  // what it was has names of its own now
   device["idle_by"] = idle_by;
   device["peak_bytes"] = memory.peak.count;
   device["peak_at"] = to_seconds(memory.peak_at);

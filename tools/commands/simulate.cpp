@@ -1,6 +1,7 @@
 // stageline simulate: one schedule in full.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "sim/errors.hpp"
@@ -21,15 +22,35 @@ double part(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
 }
 
+// The usual kinds of idle time, and what else there is.
+std::vector<IdleKind> kinds_to_show(const Metrics& metrics) {
+  std::vector<IdleKind> kinds;
+  for (int i = 0; i < idle_kinds; ++i) {
+    const auto kind = static_cast<IdleKind>(i);
+    const bool any =
+        std::any_of(metrics.device.begin(), metrics.device.end(), [&](const DeviceMetrics& device) {
+          return device.idle_by[static_cast<std::size_t>(kind)] > Time{};
+        });
+    if (any || kind <= IdleKind::link) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 std::string device_table(const Outcome& outcome) {
   const Time all = outcome.metrics.makespan;
+  const std::vector<IdleKind> kinds = kinds_to_show(outcome.metrics);
+  std::vector<Column> columns{{"device", true}, {"busy"}, {"idle"}};
+  for (const IdleKind kind : kinds) columns.push_back({std::string(name(kind))});
+  for (const char* const title : {"peak memory", "of", "at", "stashes"}) columns.push_back({title});
   std::vector<std::vector<std::string>> rows;
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
     const DeviceMetrics& metrics = outcome.metrics.device[d];
     const DeviceMemory& memory = outcome.memory.device[d];
     std::vector<std::string> row{outcome.program.devices[d], print(metrics.busy),
                                  percent(part(metrics.idle, all))};
-    for (const Time idle : metrics.idle_by) row.push_back(percent(part(idle, all)));
+    for (const IdleKind kind : kinds) {
+      row.push_back(percent(part(metrics.idle_by[static_cast<std::size_t>(kind)], all)));
+    }
     const auto& limit = outcome.memory_limit[d];
     row.push_back(print(memory.peak));
     row.push_back(limit ? print(*limit) : "unknown");
@@ -37,19 +58,7 @@ std::string device_table(const Outcome& outcome) {
     row.push_back(fmt::format("{}", outcome.memory.device_stash_peak[d]));
     rows.push_back(std::move(row));
   }
-  return table({{"device", true},
-                {"busy"},
-                {"idle"},
-                {"fill"},
-                {"drain"},
-                {"imbalance"},
-                {"link"},
-                {"other"},
-                {"peak memory"},
-                {"of"},
-                {"at"},
-                {"stashes"}},
-               rows);
+  return table(columns, rows);
 }
 
 std::string layers_of(const Outcome& outcome, const Model& model, int stage) {

@@ -43,9 +43,13 @@ constexpr std::array<Paint, tones> paints{{
     {"ci", "prefetch",           "#c79ac2", "#8b5a86", 'k'},
     {"di", "idle: filling",      "#f1f2f4", "#23272e", 'k'},
     {"dd", "idle: draining",     "#e3e5e9", "#2e333c", 'k'},
-    {"dm", "idle: a slower stage", "url(#stageline-hatch-m)", "url(#stageline-hatch-m)", 'k'},
+    {"dw", "idle: dependencies", "url(#stageline-hatch-w)", "url(#stageline-hatch-w)", 'k'},
+    {"dm", "idle: unequal stages", "url(#stageline-hatch-m)", "url(#stageline-hatch-m)", 'k'},
     {"dl", "idle: a link",       "url(#stageline-hatch-l)", "url(#stageline-hatch-l)", 'k'},
-    {"do", "idle: copies, reduction", "url(#stageline-hatch-o)", "url(#stageline-hatch-o)", 'k'},
+    {"dc", "idle: gradient reduction", "url(#stageline-hatch-c)", "url(#stageline-hatch-c)", 'k'},
+    {"dp", "idle: an update",    "url(#stageline-hatch-x)", "url(#stageline-hatch-x)", 'k'},
+    {"do", "idle: host copies",  "url(#stageline-hatch-o)", "url(#stageline-hatch-o)", 'k'},
+    {"dn", "unused device",      "#cbd0d7", "#404854", 'k'},
 }};
 
 struct Rule {
@@ -146,12 +150,20 @@ Tone tone_of(IdleKind kind) {
       return Tone::fill;
     case IdleKind::drain:
       return Tone::drain;
+    case IdleKind::dependency:
+      return Tone::dependency;
     case IdleKind::imbalance:
       return Tone::imbalance;
     case IdleKind::link:
       return Tone::link;
-    case IdleKind::other:
-      return Tone::other;
+    case IdleKind::collectives:
+      return Tone::collectives;
+    case IdleKind::optimizer:
+      return Tone::optimizer;
+    case IdleKind::copies:
+      return Tone::copies;
+    case IdleKind::unused:
+      return Tone::unused;
   }
   return Tone::fill;  // unreachable; g++ wants it
 }
@@ -194,7 +206,10 @@ std::string style_sheet(Theme theme) {
   };
   constexpr const char* rising = "path d=\"M-1 6L6-1M-1 1L1-1M4 6L6 4\"";
   return "<style>" + css + "</style>\n<defs>" + hatch("m", "h0", "h1", rising) +
+         hatch("w", "h0", "h1", "path d=\"M2.5 0V5\"") +
          hatch("l", "h0", "h1", "path d=\"M0 2.5H5\"") +
+         hatch("c", "h0", "h1", "path d=\"M0 2.5H5M2.5 0V5\"") +
+         hatch("x", "h0", "h1", "path d=\"M0 0L5 5M5 0L0 5\"") +
          hatch("o", "h0", "h2", "circle cx=\"2.5\" cy=\"2.5\" r=\"1\"") +
          hatch("r", "r0", "r1", "path d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"") +
          hatch("p", "p0", "p1", "path d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"") + "</defs>\n";

@@ -35,11 +35,15 @@ enum class Tone : std::uint8_t {
   prefetch,
   fill,  // idle
   drain,
+  dependency,
   imbalance,
   link,
-  other,
+  collectives,
+  optimizer,
+  copies,
+  unused,
 };
-inline constexpr int tones = 24;
+inline constexpr int tones = 28;
 
 Tone tone_of(OpKind kind, bool pale);
 Tone tone_of(IdleKind kind);

@@ -1,0 +1,462 @@
+// Why devices stand still. What a cause costs is asked of the same order without it: messages,
+// reductions, copies and updates take no time, one after another, and then all stages are equal.
+// What waiting goes away with a cause is the cause's. The rest is fill, drain or dependency by
+// where it stands among the device's ops of a step:
+//
+//      gpu0  F F F . . . . B F . B F . B B . B . .      . waits
+//            └─── fill ───┘└─ dep. ─┘└── drain ───┘
+//
+// Waiting moves: what a slow link makes a device wait for now, it need not wait for two ops later.
+// So the two runs are compared by the time waited since the region (fill, between, drain) began,
+// and of what the run waits more, that counts which it does not make up for within the region:
+//
+//      waited more   0 2 2 5 3 3 4
+//      of the cause  0 2 2 3 3 3 4     the lowest of what follows: never falls, ends where it ends
+//
+// Each of fill, drain and dependency is thus never longer than with equal stages and free links.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "sim/metrics.hpp"
+
+namespace stageline {
+namespace {
+
+__extension__ using Wide = __int128;
+
+// Steps as the idle time sees them: a flush parts one from the next, otherwise all is one stream.
+std::uint32_t phase_of(const Program& program, Op op) {
+  if (program.weights != WeightRule::flush) return 0;
+  if (!counts_microbatches(op.kind)) return op.microbatch;
+  return op.microbatch / static_cast<std::uint32_t>(program.microbatches);
+}
+
+bool is_backward(OpKind kind) {
+  return kind == OpKind::backward || kind == OpKind::input_grad || kind == OpKind::weight_grad;
+}
+
+// Made by a backward, or from what one makes.
+bool comes_of_backward(OpKind kind) {
+  return is_backward(kind) || kind == OpKind::update || kind == OpKind::reduce_grad ||
+         kind == OpKind::send_backward || kind == OpKind::receive_backward ||
+         kind == OpKind::send_weights || kind == OpKind::receive_weights;
+}
+
+bool is_copy(OpKind kind) { return kind == OpKind::offload || kind == OpKind::prefetch; }
+
+// ---- the same order on other durations ----------------------------------------------------------
+
+class WhatIf {
+ public:
+  WhatIf(const Program& program, const TaskGraph& graph)
+      : program_(program), graph_(graph), duration_(graph.duration) {
+    for (const Path& path : graph.paths) lag_.push_back(path.lag);
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      const bool takes_time = duration_[task] > Time{} || lag_[graph.path_of[task]] > Time{};
+      if (takes_time) takes_time_[static_cast<std::size_t>(graph.op[task].kind)] = true;
+    }
+  }
+
+  const std::vector<Time>& duration() const { return duration_; }
+  TaskTimes times() const { return sweep(graph_, duration_, lag_); }
+
+  // Tasks of these kinds take no time from now on; false when they took none before. A path is used
+  // by one lane only and not by messages and reductions both, so its lag goes with its tasks.
+  template <class Which>
+  bool make_free(Which which) {
+    bool any = false;
+    std::array<bool, op_kinds> free{};
+    for (int kind = 0; kind < op_kinds; ++kind) {
+      const auto at = static_cast<std::size_t>(kind);
+      free[at] = takes_time_[at] && which(static_cast<OpKind>(kind));
+      any = any || free[at];
+    }
+    if (!any) return false;
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      if (!free[static_cast<std::size_t>(graph_.op[task].kind)]) continue;
+      duration_[task] = lag_[graph_.path_of[task]] = Time{};
+    }
+    return true;
+  }
+
+  // Every stage takes as long as the mean of all for each kind of op, as much longer as it has
+  // replicas to share the work; false when all did before.
+  bool make_equal() {
+    add_up();
+    bool changed = false;
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      const Op op = graph_.op[task];
+      if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
+      const Time equal = equal_duration(task);
+      changed = changed || duration_[task] != equal;
+      duration_[task] = equal;
+    }
+    return changed;
+  }
+
+ private:
+  struct Sum {
+    Wide time = 0;
+    std::int64_t count = 0;
+    Time equal{};
+  };
+  static constexpr std::size_t compute_kinds = 6;  // the first of OpKind
+
+  // By stage: tasks of the same kind, or pairs of the same two.
+  std::vector<Sum>& sums_of(std::uint32_t task) {
+    const bool pair = graph_.op[task].overlapped && !graph_.partner.empty();
+    const auto second = pair ? static_cast<std::size_t>(graph_.partner[task].kind) : compute_kinds;
+    const auto first = static_cast<std::size_t>(graph_.op[task].kind);
+    return sums_[first * (compute_kinds + 1) + std::min(second, compute_kinds)];
+  }
+
+  void add_up() {
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      const Op op = graph_.op[task];
+      if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
+      std::vector<Sum>& sums = sums_of(task);
+      if (sums.empty()) sums.resize(program_.placement.stage.size());
+      sums[op.stage].time += duration_[task].count();
+      // The parts of an I are one.
+      if (op.overlapped || op.kind != OpKind::input_grad || op.part == 0) ++sums[op.stage].count;
+    }
+    for (std::vector<Sum>& sums : sums_) {
+      const auto replicas = [&](std::size_t stage) {
+        return static_cast<std::int64_t>(program_.placement.stage[stage].replicas.size());
+      };
+      Wide time = 0;
+      Wide devices = 0;
+      for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+        if (sums[stage].count == 0) continue;
+        time += sums[stage].time / sums[stage].count;
+        devices += replicas(stage);
+      }
+      for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+        if (sums[stage].count == 0) continue;
+        const Wide share = (time * replicas(stage) + devices / 2) / devices;
+        sums[stage].equal = Time{static_cast<std::int64_t>(share)};
+      }
+    }
+  }
+
+  Time equal_duration(std::uint32_t task) {
+    const Op op = graph_.op[task];
+    const Sum& sum = sums_of(task)[op.stage];
+    if (sum.count == 0) return duration_[task];
+    const StagePlace& place = program_.placement.stage[op.stage];
+    if (op.overlapped || op.kind != OpKind::input_grad || place.share.empty()) return sum.equal;
+    return Time{part_of(sum.equal.count(), place, static_cast<int>(op.part))};
+  }
+
+  const Program& program_;
+  const TaskGraph& graph_;
+  std::vector<Time> duration_;  // by task
+  std::vector<Time> lag_{};     // by path
+  std::array<bool, op_kinds> takes_time_{};
+  std::array<std::vector<Sum>, compute_kinds*(compute_kinds + 1)> sums_{};
+};
+
+// ---- where a lane waits -------------------------------------------------------------------------
+
+constexpr std::uint32_t no_task = 0xffffffff;
+
+// The time between two ops of a compute lane, before its first, or behind its last. Where a step
+// begins it is two: until any device begins the step, and from then on.
+struct Wait {
+  std::uint32_t task = no_task;  // whose start ends it; none: the end of all
+  std::uint32_t phase = 0;       // that the task belongs to
+  IdleKind kind = IdleKind::fill;
+  bool opens = false;         // the first of its region
+  bool until_begins = false;  // ends where any device begins the task's phase
+};
+
+struct LaneWaits {
+  int device = 0;
+  std::size_t begin = 0;  // into the waits
+  std::size_t end = 0;
+};
+
+class Waits {
+ public:
+  Waits(const Program& program, const TaskGraph& graph) : program_(program), graph_(graph) {
+    for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
+      if (graph.lanes[lane].kind != LaneKind::compute) continue;
+      if (graph.lane_begin[lane] == graph.lane_begin[lane + 1]) continue;  // messages alone
+      find_phases(lane);
+      add_lane(lane);
+    }
+  }
+
+  const std::vector<Wait>& all() const { return waits_; }
+  const std::vector<LaneWaits>& lanes() const { return lanes_; }
+
+  // How long each is. A compute task has no lag: its result is there when it ends.
+  std::vector<Time> lengths(const TaskTimes& times, const std::vector<Time>& duration) const {
+    const Time all = makespan(times);
+    const std::vector<Time> begins = phase_begins(times, duration);
+    std::vector<Time> lengths(waits_.size());
+    for (const LaneWaits& lane : lanes_) {
+      Time free{};
+      for (std::size_t w = lane.begin; w != lane.end; ++w) {
+        const Wait& wait = waits_[w];
+        if (wait.task == no_task) {
+          lengths[w] = std::max(Time{}, all - free);
+          continue;
+        }
+        const Time start = std::max(free, times.available[wait.task] - duration[wait.task]);
+        const Time until = wait.until_begins ? std::clamp(begins[wait.phase], free, start) : start;
+        lengths[w] = until - free;
+        free = wait.until_begins ? until : start + duration[wait.task];
+      }
+    }
+    return lengths;
+  }
+
+ private:
+  // Positions in the lane. Fill lasts up to the first backward, or the first forward that waits for
+  // one; drain begins behind the last forward. A device that does either alone fills up to its
+  // first op and drains behind its last.
+  struct Phase {
+    static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
+    std::uint32_t fill_ends = never;
+    std::uint32_t last_forward = never;
+    std::uint32_t first = never;
+    bool backward = false;
+  };
+
+  void note(Op op, std::uint32_t task, std::uint32_t i) {
+    const std::uint32_t at = phase_of(program_, op);
+    if (at >= phases_.size()) phases_.resize(at + std::size_t{1});
+    Phase& phase = phases_[at];
+    phase.first = std::min(phase.first, i);
+    const bool backward = is_backward(op.kind);
+    phase.backward = phase.backward || backward;
+    if (op.kind == OpKind::forward) phase.last_forward = i;
+    if (phase.fill_ends != Phase::never) return;
+    if (backward || (op.kind == OpKind::forward && waits_for_backward(task, at))) {
+      phase.fill_ends = i;
+    }
+  }
+
+  bool waits_for_backward(std::uint32_t task, std::uint32_t phase) const {
+    for (std::uint32_t n = graph_.need_begin[task]; n != graph_.need_begin[task + 1]; ++n) {
+      const Op need = graph_.op[graph_.need[n]];
+      if (comes_of_backward(need.kind) && phase_of(program_, need) == phase) return true;
+    }
+    return false;
+  }
+
+  void find_phases(std::uint32_t lane) {
+    phases_.clear();
+    for (std::uint32_t i = graph_.lane_begin[lane]; i != graph_.lane_begin[lane + 1]; ++i) {
+      const std::uint32_t task = graph_.lane_task[i];
+      note(graph_.op[task], task, i);
+      if (graph_.op[task].overlapped) note(graph_.partner[task], task, i);
+    }
+    for (Phase& phase : phases_) {
+      if (phase.fill_ends == Phase::never) phase.fill_ends = phase.first;
+      if (!phase.backward) phase.last_forward = Phase::never;
+    }
+  }
+
+  void add_lane(std::uint32_t lane) {
+    const std::size_t begin = waits_.size();
+    std::optional<std::uint32_t> before;  // the phase of the op before
+    for (std::uint32_t i = graph_.lane_begin[lane]; i != graph_.lane_begin[lane + 1]; ++i) {
+      const std::uint32_t task = graph_.lane_task[i];
+      const std::uint32_t at = phase_of(program_, graph_.op[task]);
+      const Phase& phase = phases_[at];
+      if (before && at > *before) {
+        add({task, at, IdleKind::drain, false, true}, *before);
+      }
+      const IdleKind kind = i <= phase.fill_ends     ? IdleKind::fill
+                            : i > phase.last_forward ? IdleKind::drain
+                                                     : IdleKind::dependency;
+      add({task, at, kind, !before, false}, at);
+      before = at;
+    }
+    add({no_task, 0, IdleKind::drain, false, false}, *before);
+    lanes_.push_back({graph_.lanes[lane].device, begin, waits_.size()});
+  }
+
+  // A region is one kind of waiting in one phase.
+  void add(Wait wait, std::uint32_t phase) {
+    wait.opens = wait.opens || wait.kind != waits_.back().kind || phase != region_phase_;
+    region_phase_ = phase;
+    phases_seen_ = std::max(phases_seen_, wait.phase + 1);
+    waits_.push_back(wait);
+  }
+
+  // When any device begins a phase; looked at only where there are several.
+  std::vector<Time> phase_begins(const TaskTimes& times, const std::vector<Time>& duration) const {
+    std::vector<Time> begins(phases_seen_, Time::max());
+    if (phases_seen_ == 1) return begins;
+    for (const Wait& wait : waits_) {
+      if (wait.task == no_task) continue;
+      Time& begin = begins[wait.phase];
+      begin = std::min(begin, times.available[wait.task] - duration[wait.task]);
+    }
+    return begins;
+  }
+
+  const Program& program_;
+  const TaskGraph& graph_;
+  std::vector<Wait> waits_{};  // lane after lane, in order
+  std::vector<LaneWaits> lanes_{};
+  std::vector<Phase> phases_{};
+  std::uint32_t region_phase_ = 0;
+  std::uint32_t phases_seen_ = 1;
+};
+
+// ---- whose each wait is -------------------------------------------------------------------------
+
+class Shares {
+ public:
+  Shares(const Waits& waits, std::vector<Time> lengths)
+      : waits_(waits), left_(std::move(lengths)) {}
+
+  // Of what is left of the waits, what is more than `without` the cause is the cause's.
+  void take(IdleKind cause, const std::vector<Time>& without) {
+    std::vector<Time> taken(left_.size());
+    const std::vector<Wait>& all = waits_.all();
+    for (std::size_t begin = 0; begin != all.size();) {
+      std::size_t end = begin;
+      Time more{};
+      do {
+        more += left_[end] - without[end];
+        taken[end] = more;
+        ++end;
+      } while (end != all.size() && !all[end].opens);
+      Time lowest = Time::max();
+      for (std::size_t w = end; w-- > begin;) {
+        lowest = std::min(lowest, taken[w]);
+        taken[w] = std::max(Time{}, lowest);
+      }
+      for (std::size_t w = end; --w > begin;) taken[w] -= taken[w - 1];
+      for (std::size_t w = begin; w != end; ++w) left_[w] -= taken[w];
+      begin = end;
+    }
+    taken_.push_back({cause, std::move(taken)});
+  }
+
+  // Calls put(length, kind) for the pieces of a wait, in the order in which they stand: what the
+  // order costs in any case comes first.
+  template <class Put>
+  void pieces(std::size_t wait, Put&& put) const {
+    put(left_[wait], waits_.all()[wait].kind);
+    for (auto by = taken_.rbegin(); by != taken_.rend(); ++by) put(by->lengths[wait], by->cause);
+  }
+
+ private:
+  struct Taken {
+    IdleKind cause = IdleKind::fill;
+    std::vector<Time> lengths;
+  };
+  const Waits& waits_;
+  std::vector<Time> left_;
+  std::vector<Taken> taken_{};
+};
+
+// The compute lane's times of the devices that work, and what they wait for.
+void read_lanes(const TaskGraph& graph, const TaskTimes& times, const Waits& waits,
+                const Shares& shares, Metrics& out) {
+  const std::vector<Time> lengths = waits.lengths(times, graph.duration);
+  for (const LaneWaits& lane : waits.lanes()) {
+    DeviceMetrics& device = out.device[static_cast<std::size_t>(lane.device)];
+    Time at{};
+    std::optional<Time> first_start;
+    Time last_end{};
+    for (std::size_t w = lane.begin; w != lane.end; ++w) {
+      const Wait& wait = waits.all()[w];
+      const Op before = wait.task == no_task ? Op{} : graph.op[wait.task];
+      shares.pieces(w, [&](Time length, IdleKind kind) {
+        if (length <= Time{}) return;
+        device.idle_by[static_cast<std::size_t>(kind)] += length;
+        out.idle.push_back({lane.device, at, at + length, kind, before});
+        at += length;
+      });
+      if (wait.task == no_task || wait.until_begins) continue;
+      if (!first_start) first_start = at;
+      at += graph.duration[wait.task];
+      device.busy += graph.duration[wait.task];
+      last_end = at;
+    }
+    device.span_idle = last_end - *first_start - device.busy;
+  }
+}
+
+}  // namespace
+
+std::string_view name(IdleKind kind) {
+  switch (kind) {
+    case IdleKind::fill:
+      return "fill";
+    case IdleKind::drain:
+      return "drain";
+    case IdleKind::dependency:
+      return "dependency";
+    case IdleKind::imbalance:
+      return "imbalance";
+    case IdleKind::link:
+      return "link";
+    case IdleKind::collectives:
+      return "collectives";
+    case IdleKind::optimizer:
+      return "optimizer";
+    case IdleKind::copies:
+      return "copies";
+    case IdleKind::unused:
+      return "unused";
+  }
+  return "";
+}
+
+Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
+  Metrics metrics;
+  metrics.makespan = makespan(times);
+  metrics.device.resize(graph.devices.size());
+
+  const Waits waits(program, graph);
+  Shares shares(waits, waits.lengths(times, graph.duration));
+  WhatIf what_if(program, graph);
+  Time shortest = metrics.makespan;
+  const auto ask = [&](IdleKind cause) {
+    const TaskTimes without = what_if.times();
+    // Unequal stages that are no slower than equal ones are not what devices wait for.
+    if (cause == IdleKind::imbalance && makespan(without) >= shortest) return;
+    shares.take(cause, waits.lengths(without, what_if.duration()));
+    shortest = makespan(without);
+  };
+  what_if.make_free([](OpKind kind) { return cargo_of(kind).has_value(); });
+  ask(IdleKind::link);
+  if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
+    ask(IdleKind::collectives);
+  }
+  metrics.makespan_free_links = shortest;
+  if (what_if.make_free(is_copy)) ask(IdleKind::copies);
+  if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
+    ask(IdleKind::optimizer);
+  }
+  if (what_if.make_equal()) ask(IdleKind::imbalance);
+
+  read_lanes(graph, times, waits, shares, metrics);
+  std::vector<bool> works(graph.devices.size(), false);
+  for (const LaneWaits& lane : waits.lanes()) works[static_cast<std::size_t>(lane.device)] = true;
+  for (std::size_t device = 0; device < works.size(); ++device) {
+    DeviceMetrics& here = metrics.device[device];
+    here.idle = metrics.makespan - here.busy;
+    if (works[device]) continue;
+    here.idle_by[static_cast<std::size_t>(IdleKind::unused)] = here.idle;
+    metrics.idle.push_back(
+        {static_cast<int>(device), Time{}, metrics.makespan, IdleKind::unused, Op{}});
+  }
+  std::stable_sort(metrics.idle.begin(), metrics.idle.end(),
+                   [](const IdleInterval& a, const IdleInterval& b) {
+                     return a.device != b.device ? a.device < b.device : a.start < b.start;
+                   });
+  return metrics;
+}
+
+}  // namespace stageline
