@@ -292,16 +292,31 @@ struct Executor::Crew {
         remote->done(task, end);
         remote->poll(end);
       }
-      const bool computes = graph.lanes[worker.lane].kind == LaneKind::compute;
-      if (counted && computes) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
     }
+  }
+
+  static bool makes_stash(Op op) {
+    return op.kind == OpKind::forward || op.kind == OpKind::recompute;
+  }
+
+  void compute(std::size_t device, Op op, std::uint32_t& version_read) {
+    version_read = tensors[device]->compute(op);
+    if (!counted) return;
+    held[device].stash = std::max(held[device].stash, tensors[device]->stash_bytes());
   }
 
   void run_task(StageTensors& on, std::uint32_t task) {
     const Op op = graph.op[task];
     if (lane_of(op.kind) == LaneKind::compute) {
-      version[task] = on.compute(op);
-      if (op.overlapped && !graph.partner.empty()) on.compute(graph.partner[task]);
+      const auto d = static_cast<std::size_t>(graph.lanes[graph.lane[task]].device);
+      const bool pair = op.overlapped && !graph.partner.empty();
+      // The halves of a pair run one after the other, the forward first: then they hold what two
+      // that run at once would, the forward's stash beside the backward's.
+      std::uint32_t of_partner = 0;
+      const bool partner_first = pair && !makes_stash(op) && makes_stash(graph.partner[task]);
+      if (partner_first) compute(d, graph.partner[task], of_partner);
+      compute(d, op, version[task]);
+      if (pair && !partner_first) compute(d, graph.partner[task], of_partner);
       return;
     }
     op.kind == OpKind::offload ? on.offload(op) : on.prefetch(op);

@@ -192,6 +192,10 @@ std::int64_t StageTensors::stash_bytes() const {
           held.push_back(op.gradient);
         }
       }
+      // A layer that reads the data has no I: the gradient at its output waits for its W.
+      for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+        if (model_.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
+      }
       sum += storage_bytes(held);
     }
   }
