@@ -80,6 +80,7 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
   struct Gradient {
     std::size_t maker;
     std::size_t last_reader;
+    bool leaves;  // a later stage reads the tensor
     Bytes bytes;
   };
   std::vector<std::map<std::size_t, Gradient>> gradients(stages.size());  // by maker
@@ -87,17 +88,38 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     const auto from = static_cast<std::size_t>(edge.from);
     const auto to = static_cast<std::size_t>(edge.to);
     for (const std::size_t stage : {stage_of(from), stage_of(to)}) {
-      Gradient& one = gradients[stage].try_emplace(from, Gradient{from, 0, {}}).first->second;
+      Gradient& one =
+          gradients[stage].try_emplace(from, Gradient{from, 0, false, {}}).first->second;
       one.bytes = model.layers[from].output;
       one.last_reader = std::max(one.last_reader, to);
+      one.leaves = one.leaves || stage_of(from) != stage_of(to);
     }
   }
   const auto reads_data = data_readers(model);
   std::vector<Bytes> below(stages.size());  // stash of the stage's layers so far
   std::vector<Bytes> left(stages.size());   // of them, when I has ended
   std::vector<Bytes> backward(stages.size());
-  std::vector<Bytes> input_grad(stages.size());   // less `left` of all
-  std::vector<Bytes> weight_grad(stages.size());  //
+  std::vector<Bytes> input_grad(stages.size());    // less `left` of all
+  std::vector<Bytes> weight_grad(stages.size());   //
+  std::vector<Bytes> lone_forward(stages.size());  // one that keeps nothing
+  // Of a layer's stash, what it makes itself: all but its input, which it keeps unless the model
+  // says that it does not.
+  const bool says = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    return layer.input_kept > Bytes{} || layer.output_kept > Bytes{};
+  });
+  std::vector<Bytes> kept_input(model.layers.size());
+  std::vector<bool> is_read(model.layers.size());
+  for (const LayerEdge& edge : edges_of(model)) {  // ascending: the first reader comes first
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    if (is_read[from]) continue;
+    is_read[from] = true;
+    kept_input[to] += says ? model.layers[to].input_kept : model.layers[from].output;
+  }
+  const auto inside = [&](std::size_t l) {
+    const Bytes stash = model.layers[l].stash_input_grad + model.layers[l].stash_weight_grad;
+    return stash - std::min(stash, reads_data[l] ? model.input : kept_input[l]);
+  };
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const std::size_t s = stage_of(l);
     const Layer& layer = model.layers[l];
@@ -108,6 +130,16 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     add(forward, layer.forward_workspace, s, "stash and workspace");
     add(forward, layer.output, s, "stash, workspace and output");
     stages[s].workspace = std::max(stages[s].workspace, forward);
+    Bytes lone = inside(l);
+    add(lone, layer.forward_workspace, s, "stash and workspace");
+    add(lone, layer.output, s, "stash, workspace and output");
+    for (const auto& [maker, gradient] : gradients[s]) {  // as large as the output
+      const bool here = stage_of(maker) == s && maker < l;
+      if (here && (gradient.last_reader >= l || gradient.leaves)) {
+        add(lone, gradient.bytes, s, "workspace and outputs");
+      }
+    }
+    lone_forward[s] = std::max(lone_forward[s], lone);
     Bytes most = below[s];
     add(most, layer.backward_workspace, s, "stash and workspace");
     add(most, layer.output_kept, s, "stash, workspace and output");
@@ -126,6 +158,7 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     const auto beyond = [&](Bytes most) { return std::max(most, stash) - stash; };
     stages[s].workspace = beyond(stages[s].workspace);
     stages[s].backward_workspace = beyond(backward[s]);
+    stages[s].recomputed_workspace = lone_forward[s];
     stages[s].input_grad_workspace = beyond(input_grad[s] + left[s]);
     const Bytes kept = stages[s].stash_after_input_grad();
     stages[s].weight_grad_workspace = std::max(weight_grad[s], kept) - kept;

@@ -39,7 +39,8 @@ Costs chunk_costs(Costs costs, int chunks) {
       *bytes = Bytes{piece(bytes->count)};
     }
     for (std::optional<Bytes>* const bytes :
-         {&stage.backward_workspace, &stage.input_grad_workspace, &stage.weight_grad_workspace}) {
+         {&stage.backward_workspace, &stage.input_grad_workspace, &stage.recomputed_workspace,
+          &stage.weight_grad_workspace}) {
       if (*bytes) *bytes = Bytes{piece((*bytes)->count)};
     }
   }

@@ -32,6 +32,8 @@ struct StageCosts {
   /// While I runs whose W comes later: the gradients that it keeps, too. Nothing: as
   /// backward_workspace.
   std::optional<Bytes> input_grad_workspace;
+  /// While F runs whose stash R makes again, beside the boundary. Nothing: as workspace.
+  std::optional<Bytes> recomputed_workspace;
   /// While W runs that comes after I. Nothing: as workspace.
   std::optional<Bytes> weight_grad_workspace;
 

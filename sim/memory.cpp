@@ -269,6 +269,9 @@ class DeviceAccount {
     if (op.kind == OpKind::weight_grad) {
       return costs.weight_grad_workspace.value_or(costs.workspace);
     }
+    if (op.kind == OpKind::forward && tables_.is_recomputed(op)) {
+      return costs.recomputed_workspace.value_or(costs.workspace);
+    }
     return costs.workspace;
   }
 

@@ -85,6 +85,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     expected.workspace = {};
     expected.backward_workspace.reset();
     expected.input_grad_workspace.reset();
+    expected.recomputed_workspace.reset();
     expected.weight_grad_workspace.reset();
     for (int round = 0; round < 50; ++round) {
       std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);

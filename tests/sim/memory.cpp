@@ -88,6 +88,14 @@ TEST_CASE("I and W each have their workspace") {
   CHECK(workspaces(straight_text(1, 1, "gpu0: 0F0 0W0\n")) == "0:7 1:8 2:0");
 }
 
+TEST_CASE("an F that keeps nothing has a workspace of its own, and its R that of F") {
+  Costs costs = coded_costs(1);
+  costs.stage[0].workspace = Bytes{7};
+  costs.stage[0].recomputed_workspace = Bytes{900};
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0F1 0R0 0B0 0B1\n"), costs, MemoryKind::workspace) ==
+        "0:900 1:7 7:0");
+}
+
 TEST_CASE("a first stage without I frees all with its W") {
   CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), coded_costs(1), MemoryKind::stash) ==
         "0:1100 2:0");
@@ -246,6 +254,8 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
         workspace = stage.input_grad_workspace;
       } else if (op.kind == OpKind::weight_grad && !takes_gradient) {
         workspace = stage.weight_grad_workspace;
+      } else if (op.kind == OpKind::forward && has(OpKind::recompute, op.stage, op.microbatch)) {
+        workspace = stage.recomputed_workspace;
       }
       if (takes_gradient && !workspace) workspace = stage.backward_workspace;
       all.push_back({device[op], MemoryKind::workspace, workspace.value_or(stage.workspace),
@@ -288,6 +298,7 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
     costs.stage[0].stash_gradient = Bytes{i % 13};
     if (i % 3 == 0) costs.stage[0].input_grad_workspace = Bytes{i % 7};
     if (i % 5 == 0) costs.stage[0].weight_grad_workspace = Bytes{i % 17};
+    if (i % 2 == 0) costs.stage[0].recomputed_workspace = Bytes{i % 19};
     const test::Simulated ran = test::simulated(complete(made.program, costs), costs);
     CAPTURE(print(ran.program));
     const std::vector<Held> held = intervals(ran, costs);

@@ -234,10 +234,18 @@ struct Executor::Crew {
             // A receiver has room for a message from when it begins to arrive.
             [this, d](Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes) {
               const auto found = message.find({cargo, wire, number});
-              if (found == message.end()) return;
-              const Time began = board.at(found->second) - graph.duration[found->second];
-              logs[d].note(origin + std::chrono::duration_cast<Now::duration>(began), bytes);
+              if (found == message.end()) return Now::now();
+              const std::uint32_t task = found->second;
+              const auto moment = [&](Time at) {
+                return origin + std::chrono::duration_cast<Now::duration>(at);
+              };
+              logs[d].note(moment(board.at(task) - graph.duration[task]), bytes);
               logs[d].note(Now::now(), -bytes);
+              return moment(board.at(task) - graph.paths[graph.path_of[task]].lag);
+            },
+            [this, d](Now::time_point through, std::int64_t bytes) {
+              logs[d].note(through, -bytes);
+              logs[d].note(Now::now(), bytes);
             },
             [this] {
               stop_if_asked();
@@ -282,7 +290,7 @@ struct Executor::Crew {
     for (std::uint32_t at = first; at != last; ++at) {
       const std::uint32_t task = graph.lane_task[at];
       wait_for(task);
-      if (counted) tensors[d]->drop_returned();
+      if (counted) tensors[d]->drop_returned(true);
       start[task] = now();
       run_task(*tensors[d], task);
       synchronize(devices[d].where);
@@ -463,6 +471,11 @@ Execution Executor::run(const std::atomic<bool>* stop) {
   crew.job.separate = false;
   crew.counted = false;
   crew.play(stop);
+  return last_run();
+}
+
+Execution Executor::last_run() const {
+  const Crew& crew = *crew_;
   Execution result{crew.graph, {}, crew.version, {}};
   for (std::uint32_t task = 0; task < crew.graph.tasks(); ++task) {
     const Time end = crew.board.at(task);
