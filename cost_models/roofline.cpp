@@ -127,6 +127,7 @@ Layer priced(const LayerShape& shape, const Price& price) {
   layer.output = tensor_bytes(output_elements(shape));
   layer.stash_input_grad = tensor_bytes(shape.stash_input_grad);
   layer.stash_weight_grad = tensor_bytes(shape.stash_weight_grad);
+  layer.stash_gradient = tensor_bytes(shape.stash_gradient);
   layer.parameters = shape.parameters;
   return layer;
 }

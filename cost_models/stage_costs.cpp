@@ -40,11 +40,36 @@ void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
   add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
   add(sum.stash_input_grad, layer.stash_input_grad, stage, "stash");
   add(sum.stash_weight_grad, layer.stash_weight_grad, stage, "stash");
+  add(sum.stash_gradient, layer.stash_gradient, stage, "stash");
+}
+
+// Of a tensor in the stage's stash that only I reads, so far. What I frees makes room for output
+// gradients that it keeps: where it frees less, these show in `stash_gradient`.
+void keep_until_weight_grad(StageCosts& stage, Bytes tensor) {
+  const Bytes had_room = std::min(tensor, stage.stash_input_grad);
+  stage.stash_input_grad = stage.stash_input_grad - had_room;
+  stage.stash_weight_grad += had_room;
+  stage.stash_gradient += tensor - had_room;
+}
+void take_out(StageCosts& stage, Bytes tensor) {
+  const Bytes had_room = std::min(tensor, stage.stash_input_grad);
+  stage.stash_input_grad = stage.stash_input_grad - had_room;
+  stage.stash_weight_grad = stage.stash_weight_grad - (tensor - had_room);
+  stage.stash_gradient += tensor - had_room;
+}
+
+// By layer: whether it reads no other layer's output, and so has no I.
+std::vector<bool> data_readers(const Model& model) {
+  std::vector<bool> reads_data(model.layers.size(), true);
+  for (const LayerEdge& edge : edges_of(model))
+    reads_data[static_cast<std::size_t>(edge.to)] = false;
+  return reads_data;
 }
 
 // Beyond the whole stash, which is counted as long as the pass runs: the most of what one layer
 // needs beside the stash of those below it. Backward, also the gradients that are there: of each
-// tensor that some layer above has read.
+// tensor that some layer above has read. I alone leaves behind what W reads of the layers above; W
+// finds that, of the layer and those below it.
 void add_workspace(std::vector<StageCosts>& stages, const Model& model,
                    const Partition& partition) {
   const auto stage_of = [&](std::size_t layer) {
@@ -55,6 +80,7 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
   struct Gradient {
     std::size_t maker;
     std::size_t last_reader;
+    bool leaves;  // a later stage reads the tensor
     Bytes bytes;
   };
   std::vector<std::map<std::size_t, Gradient>> gradients(stages.size());  // by maker
@@ -62,21 +88,58 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
     const auto from = static_cast<std::size_t>(edge.from);
     const auto to = static_cast<std::size_t>(edge.to);
     for (const std::size_t stage : {stage_of(from), stage_of(to)}) {
-      Gradient& one = gradients[stage].try_emplace(from, Gradient{from, 0, {}}).first->second;
+      Gradient& one =
+          gradients[stage].try_emplace(from, Gradient{from, 0, false, {}}).first->second;
       one.bytes = model.layers[from].output;
       one.last_reader = std::max(one.last_reader, to);
+      one.leaves = one.leaves || stage_of(from) != stage_of(to);
     }
   }
+  const auto reads_data = data_readers(model);
   std::vector<Bytes> below(stages.size());  // stash of the stage's layers so far
+  std::vector<Bytes> left(stages.size());   // of them, when I has ended
   std::vector<Bytes> backward(stages.size());
+  std::vector<Bytes> input_grad(stages.size());    // less `left` of all
+  std::vector<Bytes> weight_grad(stages.size());   //
+  std::vector<Bytes> lone_forward(stages.size());  // one that keeps nothing
+  // Of a layer's stash, what it makes itself: all but its input, which it keeps unless the model
+  // says that it does not.
+  const bool says = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+    return layer.input_kept > Bytes{} || layer.output_kept > Bytes{};
+  });
+  std::vector<Bytes> kept_input(model.layers.size());
+  std::vector<bool> is_read(model.layers.size());
+  for (const LayerEdge& edge : edges_of(model)) {  // ascending: the first reader comes first
+    const auto from = static_cast<std::size_t>(edge.from);
+    const auto to = static_cast<std::size_t>(edge.to);
+    if (is_read[from]) continue;
+    is_read[from] = true;
+    kept_input[to] += says ? model.layers[to].input_kept : model.layers[from].output;
+  }
+  const auto inside = [&](std::size_t l) {
+    const Bytes stash = model.layers[l].stash_input_grad + model.layers[l].stash_weight_grad;
+    return stash - std::min(stash, reads_data[l] ? model.input : kept_input[l]);
+  };
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const std::size_t s = stage_of(l);
     const Layer& layer = model.layers[l];
     below[s] += layer.stash_input_grad + layer.stash_weight_grad;
+    add(left[s], layer.stash_weight_grad, s, "stash");
+    add(left[s], layer.stash_gradient, s, "stash");
     Bytes forward = below[s];
     add(forward, layer.forward_workspace, s, "stash and workspace");
     add(forward, layer.output, s, "stash, workspace and output");
     stages[s].workspace = std::max(stages[s].workspace, forward);
+    Bytes lone = inside(l);
+    add(lone, layer.forward_workspace, s, "stash and workspace");
+    add(lone, layer.output, s, "stash, workspace and output");
+    for (const auto& [maker, gradient] : gradients[s]) {  // as large as the output
+      const bool here = stage_of(maker) == s && maker < l;
+      if (here && (gradient.last_reader >= l || gradient.leaves)) {
+        add(lone, gradient.bytes, s, "workspace and outputs");
+      }
+    }
+    lone_forward[s] = std::max(lone_forward[s], lone);
     Bytes most = below[s];
     add(most, layer.backward_workspace, s, "stash and workspace");
     add(most, layer.output_kept, s, "stash, workspace and output");
@@ -85,17 +148,26 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
       add(most, gradient.bytes, s, "stash, workspace and gradients");
     }
     backward[s] = std::max(backward[s], most);
+    if (!reads_data[l]) input_grad[s] = std::max(input_grad[s], most - left[s]);
+    Bytes apart = left[s];
+    add(apart, layer.backward_workspace, s, "stash and workspace");
+    weight_grad[s] = std::max(weight_grad[s], apart);
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const Bytes stash = stages[s].stash();
     const auto beyond = [&](Bytes most) { return std::max(most, stash) - stash; };
     stages[s].workspace = beyond(stages[s].workspace);
     stages[s].backward_workspace = beyond(backward[s]);
+    stages[s].recomputed_workspace = lone_forward[s];
+    stages[s].input_grad_workspace = beyond(input_grad[s] + left[s]);
+    const Bytes kept = stages[s].stash_after_input_grad();
+    stages[s].weight_grad_workspace = std::max(weight_grad[s], kept) - kept;
   }
 }
 
 // A tensor is in the stash of the first layer that reads it. Where a cut parts that one from others
 // that keep it, their stages hold it too; and where only its maker keeps it, the reader's does not.
+// A maker that reads the data does all its backward in W, and keeps it until then.
 void add_parted(std::vector<StageCosts>& stages, const Model& model, const Partition& partition) {
   std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending
   std::vector<std::size_t> input(model.layers.size());                 // the last of those it reads
@@ -104,14 +176,27 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
     last = std::max(last, static_cast<std::size_t>(edge.from));
     readers[static_cast<std::size_t>(edge.from)].push_back(static_cast<std::size_t>(edge.to));
   }
+  const std::vector<bool> reads_data = data_readers(model);
+  const auto stage_of = [&](std::size_t layer) {
+    return static_cast<std::size_t>(partition.stage_of[layer]);
+  };
   for (std::size_t maker = 0; maker < readers.size(); ++maker) {
     if (readers[maker].empty()) continue;
     std::sort(readers[maker].begin(), readers[maker].end());
-    const auto stage_of = [&](std::size_t layer) {
-      return static_cast<std::size_t>(partition.stage_of[layer]);
+    const Bytes kept = model.layers[maker].output_kept;
+    const std::size_t at_maker = stage_of(maker);
+    const std::size_t at_first = stage_of(readers[maker].front());
+    const auto keeps = [&](std::size_t reader) {
+      return input[reader] == maker && model.layers[reader].input_kept > Bytes{};
     };
-    const std::size_t first = readers[maker].front();
-    std::vector<std::size_t> holding{stage_of(first)};
+    bool read_by_weight_grad = false;  // of some layer
+    bool kept_at_first = kept == Bytes{} || at_first == at_maker;
+    for (const std::size_t reader : readers[maker]) {
+      if (!keeps(reader)) continue;
+      if (model.layers[reader].weight_grad > Time{}) read_by_weight_grad = true;
+      if (stage_of(reader) == at_first) kept_at_first = true;
+    }
+    std::vector<std::size_t> holding{at_first};
     const auto hold = [&](std::size_t stage, Bytes StageCosts::*stash, Bytes bytes) {
       if (bytes == Bytes{}) return;
       if (std::find(holding.begin(), holding.end(), stage) != holding.end()) return;
@@ -119,16 +204,15 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
       add(stages[stage].*stash, bytes, stage, "stash");
     };
     for (const std::size_t reader : readers[maker]) {
-      if (input[reader] != maker) continue;
+      if (!keeps(reader)) continue;
       hold(stage_of(reader), &StageCosts::stash_weight_grad, model.layers[reader].input_kept);
     }
-    const Bytes kept = model.layers[maker].output_kept;
-    hold(stage_of(maker), &StageCosts::stash_input_grad, kept);
-    Bytes& at_first = stages[stage_of(first)].stash_input_grad;
-    const bool only_maker = kept > Bytes{} && stage_of(maker) != stage_of(first) &&
-                            (input[first] != maker || model.layers[first].input_kept == Bytes{}) &&
-                            at_first >= kept;
-    if (only_maker) at_first = at_first - kept;
+    hold(at_maker,
+         reads_data[maker] ? &StageCosts::stash_weight_grad : &StageCosts::stash_input_grad, kept);
+    if (reads_data[maker] && at_maker == at_first && !read_by_weight_grad) {
+      keep_until_weight_grad(stages[at_maker], kept);
+    }
+    if (!kept_at_first && stages[at_first].stash() >= kept) take_out(stages[at_first], kept);
   }
 }
 

@@ -9,13 +9,14 @@
 namespace stageline {
 namespace {
 
-std::int64_t held_by(const StageCosts& stage, StashLimit::Unit unit) {
-  return unit == StashLimit::Unit::stashes ? 1 : stage.stash().count;
+std::int64_t held_by(const StageCosts& stage, StashLimit::Unit unit, bool split) {
+  if (unit == StashLimit::Unit::stashes) return 1;
+  return (split ? stage.stash_split() : stage.stash()).count;
 }
 
-void check_limit(const Problem& problem, const StashLimit& limit, int device) {
+void check_limit(const Problem& problem, const StashLimit& limit, bool split, int device) {
   const std::int64_t most = limit.most[static_cast<std::size_t>(device)];
-  const std::int64_t least = smallest_limit(problem, limit.unit, device);
+  const std::int64_t least = smallest_limit(problem, limit.unit, split, device);
   if (most >= least) return;
   const std::string& name = problem.devices[static_cast<std::size_t>(device)];
   if (limit.unit == StashLimit::Unit::stashes) {
@@ -36,11 +37,11 @@ StashLimit stash_limit(const Problem& problem, std::int64_t stashes) {
   return {StashLimit::Unit::stashes, std::vector<std::int64_t>(problem.devices.size(), stashes)};
 }
 
-std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, int device) {
+std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, bool split, int device) {
   std::int64_t sum = 0;
   for (std::size_t s = 0; s < problem.placement.stage.size(); ++s) {
     if (problem.placement.stage[s].replicas[0] != device) continue;
-    sum += held_by(problem.costs.stage[s], unit);
+    sum += held_by(problem.costs.stage[s], unit, split);
   }
   return sum;
 }
@@ -51,9 +52,10 @@ StashBank::StashBank(const Problem& problem, const StashLimit& limit, bool split
   for (std::size_t s = 0; s < problem.placement.stage.size(); ++s) {
     Stage stage;
     stage.device = problem.placement.stage[s].replicas[0];
-    stage.holds = held_by(problem.costs.stage[s], limit.unit);
+    const StageCosts& costs = problem.costs.stage[s];
+    stage.holds = held_by(costs, limit.unit, split);
     stage.backward_frees = !split  ? stage.holds
-                           : parts ? problem.costs.stage[s].stash_input_grad.count
+                           : parts ? stage.holds - costs.stash_after_input_grad().count
                                    : 0;
     stage.weight_frees = stage.holds - stage.backward_frees;
     devices_[static_cast<std::size_t>(stage.device)].stages.push_back(static_cast<int>(s));
@@ -61,7 +63,7 @@ StashBank::StashBank(const Problem& problem, const StashLimit& limit, bool split
   }
   for (std::size_t d = 0; d < std::min(devices_.size(), limit.most.size()); ++d) {
     if (limit.most[d] < 0) continue;
-    check_limit(problem, limit, static_cast<int>(d));
+    check_limit(problem, limit, split, static_cast<int>(d));
     devices_[d].limited = true;
     devices_[d].limit = limit.most[d];
     devices_[d].held.assign(count_, 0);

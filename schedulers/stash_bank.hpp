@@ -21,7 +21,8 @@ namespace stageline {
 struct StashLimit {
   enum class Unit : std::uint8_t {
     stashes,  // of one stage and micro-batch; whole until I and W (or B) have ended
-    bytes,    // of stash: I frees what only it reads, W the rest
+    bytes,    // of stash: I frees what only it reads, W the rest. Where I adds more than it frees,
+              // the room for that is taken by F
   };
   Unit unit = Unit::stashes;
   std::vector<std::int64_t> most;
@@ -30,8 +31,9 @@ struct StashLimit {
 /// The same number of stashes on every device.
 StashLimit stash_limit(const Problem& problem, std::int64_t stashes);
 
-/// The smallest limit that works for a device: one micro-batch through all its stages.
-std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, int device);
+/// The smallest limit that works for a device: one micro-batch through all its stages, with I and W
+/// apart if `split`.
+std::int64_t smallest_limit(const Problem& problem, StashLimit::Unit unit, bool split, int device);
 
 /// Stages have one device each.
 class StashBank {

@@ -23,14 +23,16 @@ Bytes standing(const Problem& problem, int device) {
     if (problem.placement.stage[s].replicas[0] != device) continue;
     const StageCosts& costs = problem.costs.stage[s];
     sum += costs.weights + costs.gradients + costs.optimizer_state;
-    workspace = std::max({workspace, costs.workspace, costs.backward_workspace.value_or(Bytes{})});
+    workspace = std::max({workspace, costs.workspace, costs.backward_workspace.value_or(Bytes{}),
+                          costs.input_grad_workspace.value_or(Bytes{}),
+                          costs.weight_grad_workspace.value_or(Bytes{})});
   }
   return sum + workspace;
 }
 
-void check_room(const Problem& problem, const StashLimit& limit, int device) {
+void check_room(const Problem& problem, const StashLimit& limit, bool split, int device) {
   const auto d = static_cast<std::size_t>(device);
-  const std::int64_t lacks = smallest_limit(problem, limit.unit, device) - limit.most[d];
+  const std::int64_t lacks = smallest_limit(problem, limit.unit, split, device) - limit.most[d];
   if (lacks <= 0) return;
   const Bytes memory = problem.memory[d].value_or(Bytes{});
   throw UsageError(fmt::format(
@@ -39,7 +41,8 @@ void check_room(const Problem& problem, const StashLimit& limit, int device) {
       problem.devices[d], print(memory), print(memory + Bytes{lacks})));
 }
 
-Program by_memory(const Problem& problem, const std::function<Program(const StashLimit&)>& make) {
+Program by_memory(const Problem& problem, bool split,
+                  const std::function<Program(const StashLimit&)>& make) {
   StashLimit limit{StashLimit::Unit::bytes, {}};
   const auto known = [&](std::size_t d) {
     return d < problem.memory.size() && problem.memory[d].has_value();
@@ -48,14 +51,14 @@ Program by_memory(const Problem& problem, const std::function<Program(const Stas
     limit.most.push_back(-1);
     if (!known(d)) continue;
     limit.most[d] = (*problem.memory[d] - standing(problem, static_cast<int>(d))).count;
-    if (limit.most[d] < 0) check_room(problem, limit, static_cast<int>(d));
+    if (limit.most[d] < 0) check_room(problem, limit, split, static_cast<int>(d));
   }
   if (std::all_of(limit.most.begin(), limit.most.end(), [](auto most) { return most < 0; })) {
     return make({});
   }
   for (int i = 0; i < most_tries; ++i) {
     for (std::size_t d = 0; d < limit.most.size(); ++d) {
-      if (known(d)) check_room(problem, limit, static_cast<int>(d));
+      if (known(d)) check_room(problem, limit, split, static_cast<int>(d));
     }
     Program program = make(limit);
     const Program whole = complete(program, problem.costs);
@@ -68,7 +71,7 @@ Program by_memory(const Problem& problem, const std::function<Program(const Stas
       fits = false;
       const Bytes over = memory.device[d].peak - *problem.memory[d];
       limit.most[d] -= over.count;
-      if (limit.most[d] < 0) check_room(problem, limit, static_cast<int>(d));
+      if (limit.most[d] < 0) check_room(problem, limit, split, static_cast<int>(d));
     }
     if (fits) return program;
   }
@@ -98,7 +101,7 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
       schedule, text));
 }
 
-Program under_limit(const Problem& problem, const LimitChoice& choice,
+Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
                     const std::function<Program(const StashLimit&)>& make) {
   switch (choice.kind) {
     case LimitChoice::Kind::none:
@@ -106,7 +109,7 @@ Program under_limit(const Problem& problem, const LimitChoice& choice,
     case LimitChoice::Kind::stashes:
       return make(stash_limit(problem, choice.stashes));
     case LimitChoice::Kind::memory:
-      return by_memory(problem, make);
+      return by_memory(problem, split, make);
   }
   return {};
 }

@@ -19,11 +19,11 @@ struct LimitChoice {
 /// Throws UsageError for what is none of limit_values.
 LimitChoice read_limit(const std::string& schedule, const std::string& text, int devices);
 
-/// Runs `make` under the chosen limit. For `memory` that is what each device has beside weights,
-/// gradients, optimizer state and workspace; where messages take more than is left, less, until the
-/// simulated peak fits (devices of unknown memory have no limit). Throws UsageError when it cannot
-/// be made to fit, with what is missing.
-Program under_limit(const Problem& problem, const LimitChoice& choice,
+/// Runs `make`, which keeps I and W apart if `split`, under the chosen limit. For `memory` that is
+/// what each device has beside weights, gradients, optimizer state and workspace; where messages
+/// take more than is left, less, until the simulated peak fits (devices of unknown memory have no
+/// limit). Throws UsageError when it cannot be made to fit, with what is missing.
+Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
                     const std::function<Program(const StashLimit&)>& make);
 
 }  // namespace stageline

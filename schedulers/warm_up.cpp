@@ -17,9 +17,10 @@ Op op_of(OpKind kind, std::size_t stage, int m) {
 int room(const Problem& problem, const StashLimit& limit, std::size_t s) {
   const std::int64_t all = problem.microbatches;
   if (s >= limit.most.size() || limit.most[s] < 0) return static_cast<int>(all);
-  const std::int64_t one = limit.unit == StashLimit::Unit::stashes
-                               ? 1
-                               : std::max<std::int64_t>(problem.costs.stage[s].stash().count, 1);
+  const std::int64_t one =
+      limit.unit == StashLimit::Unit::stashes
+          ? 1
+          : std::max<std::int64_t>(problem.costs.stage[s].stash_split().count, 1);
   return static_cast<int>(std::clamp<std::int64_t>(limit.most[s] / one, 1, all));
 }
 

@@ -129,11 +129,11 @@ class Search {
       for (const Op op : lists[d]) {
         const StageCosts& costs = problem_.costs.stage[op.stage];
         const std::int64_t all = bytes ? costs.stash().count : 1;
-        const std::int64_t by_input = bytes ? costs.stash_input_grad.count : 0;
+        const std::int64_t after_input = bytes ? costs.stash_after_input_grad().count : 1;
         held += op.kind == OpKind::forward      ? all
-                : op.kind == OpKind::input_grad ? -by_input
+                : op.kind == OpKind::input_grad ? after_input - all
                 : op.kind == OpKind::backward   ? -all
-                                                : by_input - all;
+                                                : -after_input;
         if (held > limit_.most[d]) return false;
       }
     }
@@ -232,7 +232,7 @@ Program schedule(const Problem& problem) {
   const LimitChoice choice =
       read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
-  return under_limit(problem, choice, [&](const StashLimit& limit) {
+  return under_limit(problem, choice, true, [&](const StashLimit& limit) {
     return freeze(blank, Search(problem, limit).best());
   });
 }

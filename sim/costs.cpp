@@ -34,12 +34,14 @@ Costs chunk_costs(Costs costs, int chunks) {
                              &stage.recompute}) {
       *time = Time{piece(time->count())};
     }
-    for (Bytes* const bytes :
-         {&stage.stash_input_grad, &stage.stash_weight_grad, &stage.boundary, &stage.workspace}) {
+    for (Bytes* const bytes : {&stage.stash_input_grad, &stage.stash_weight_grad,
+                               &stage.stash_gradient, &stage.boundary, &stage.workspace}) {
       *bytes = Bytes{piece(bytes->count)};
     }
-    if (stage.backward_workspace) {
-      stage.backward_workspace = Bytes{piece(stage.backward_workspace->count)};
+    for (std::optional<Bytes>* const bytes :
+         {&stage.backward_workspace, &stage.input_grad_workspace, &stage.recomputed_workspace,
+          &stage.weight_grad_workspace}) {
+      if (*bytes) *bytes = Bytes{piece((*bytes)->count)};
     }
   }
   for (EdgeCosts& edge : costs.edges) {

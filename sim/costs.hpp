@@ -23,13 +23,27 @@ struct StageCosts {
   Bytes optimizer_state{};
   Bytes stash_input_grad{};   // part of the stash that only I reads
   Bytes stash_weight_grad{};  // the rest of the stash
+  Bytes stash_gradient{};     // from I to W: output gradients, beyond what stash_weight_grad counts
   Bytes boundary{};   // the stage's input: what a recomputed stage keeps instead of its stash
   Bytes workspace{};  // while one of its ops runs
-  /// While I runs, or B, or a W that takes the output gradient: that gradient, too. Nothing: as
+  /// While B runs, or a W that takes the output gradient: that gradient, too. Nothing: as
   /// workspace.
   std::optional<Bytes> backward_workspace;
+  /// While I runs whose W comes later: the gradients that it keeps, too. Nothing: as
+  /// backward_workspace.
+  std::optional<Bytes> input_grad_workspace;
+  /// While F runs whose stash R makes again, beside the boundary. Nothing: as workspace.
+  std::optional<Bytes> recomputed_workspace;
+  /// While W runs that comes after I. Nothing: as workspace.
+  std::optional<Bytes> weight_grad_workspace;
 
   Bytes stash() const { return stash_input_grad + stash_weight_grad; }
+  /// What is left of it, and what has been added, when I has ended.
+  Bytes stash_after_input_grad() const { return stash_weight_grad + stash_gradient; }
+  /// The most that the stash takes where I and W are apart.
+  Bytes stash_split() const {
+    return stash() < stash_after_input_grad() ? stash_after_input_grad() : stash();
+  }
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
 

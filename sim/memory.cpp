@@ -263,8 +263,16 @@ class DeviceAccount {
 
   Bytes workspace_of(Op op) const {
     const StageCosts& costs = tables_.costs.stage[op.stage];
-    if (!tables_.input_grads.takes_output_gradient(op)) return costs.workspace;
-    return costs.backward_workspace.value_or(costs.workspace);
+    const Bytes backward = costs.backward_workspace.value_or(costs.workspace);
+    if (op.kind == OpKind::input_grad) return costs.input_grad_workspace.value_or(backward);
+    if (tables_.input_grads.takes_output_gradient(op)) return backward;
+    if (op.kind == OpKind::weight_grad) {
+      return costs.weight_grad_workspace.value_or(costs.workspace);
+    }
+    if (op.kind == OpKind::forward && tables_.is_recomputed(op)) {
+      return costs.recomputed_workspace.value_or(costs.workspace);
+    }
+    return costs.workspace;
   }
 
   void started(Op op) {
@@ -304,7 +312,14 @@ class DeviceAccount {
     } else if (is_backward(op.kind) && place_of(op).apart()) {
       Kept& here = kept_[{op.stage, op.microbatch}];
       if (op.kind != OpKind::weight_grad) --here.input_grad_readers;
-      if (op.kind != OpKind::input_grad) --here.weight_grad_readers;
+      if (op.kind != OpKind::input_grad) {
+        --here.weight_grad_readers;
+      } else if (here.there && here.weight_grad_readers > 0 && !here.gradient_kept) {
+        // The first part of I here has made it. W may be elsewhere: then it makes its own.
+        here.gradient_kept = true;
+        add(MemoryKind::stash, costs.stash_gradient);
+        here.for_weight_grad += costs.stash_gradient;
+      }
       release(op);
     } else if (op.kind == OpKind::backward) {
       drop(MemoryKind::stash, costs.stash());
@@ -315,10 +330,10 @@ class DeviceAccount {
       hold(op.stage, -1);
     } else if (op.kind == OpKind::weight_grad) {
       drop(MemoryKind::stash, costs.stash_weight_grad);
-      release_half(op);
+      if (release_half(op)) drop(MemoryKind::stash, costs.stash_gradient);
     } else if (op.kind == OpKind::input_grad) {
       drop(MemoryKind::stash, costs.stash_input_grad);
-      release_half(op);
+      if (!release_half(op)) add(MemoryKind::stash, costs.stash_gradient);
     }
     if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
       add(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, true, device_));
@@ -334,6 +349,7 @@ class DeviceAccount {
     int input_grad_readers = 0;   // ops here and messages that still read it
     int weight_grad_readers = 0;  //
     bool gradient_read = false;   // the output gradient has been taken over
+    bool gradient_kept = false;   // what I adds for W is in for_weight_grad
     bool there = false;
   };
 
@@ -423,12 +439,14 @@ class DeviceAccount {
     if (place_of(op).apart()) keep(op, {costs.stash_input_grad, costs.stash_weight_grad}, 0);
   }
 
-  // The stash is gone when both I and W have ended.
-  void release_half(Op op) {
+  // The stash is gone when both I and W have ended. Whether the other one had ended before.
+  bool release_half(Op op) {
     auto& half = tables_.half_done[op.stage];
     half.resize(tables_.program.total_microbatches());
-    if (half[op.microbatch]) hold(op.stage, -1);
+    const bool both = half[op.microbatch];
+    if (both) hold(op.stage, -1);
     half[op.microbatch] = true;
+    return both;
   }
 
   // A moment is over: what is held now is held until the next.

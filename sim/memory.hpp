@@ -55,7 +55,8 @@ struct MemoryProfile {
 enum class Curves : std::uint8_t { none, all };
 
 /// At one moment frees come before allocations. A stash is held from the start of F until its last
-/// reader ends: I frees what only I reads, W the rest, B both. A recomputed micro-batch keeps the
+/// reader ends: I frees what only I reads, W the rest, B both; what I adds for W is there from
+/// I's end to W's. A recomputed micro-batch keeps the
 /// stage's input instead, and the stash from the start of R. Messages: a sent tensor from its
 /// producer's end to the end of the send, a received one from the start of the receive until the
 /// op that reads it starts. Where F, I and W are on several devices, each holds what its own ops

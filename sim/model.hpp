@@ -32,6 +32,7 @@ struct Layer {
   Bytes output{};               // what the next layers read; the gradient sent back is as large
   Bytes stash_input_grad{};     // held from F for I alone, freed when I ends
   Bytes stash_weight_grad{};    // held from F for W (or for both), freed when W ends
+  Bytes stash_gradient{};       // what I adds to that for W, beyond what I frees: output gradients
   Bytes input_kept{};           // what of its input (of several, the last) its backward reads, and
   Bytes output_kept{};          // of its output: counted above with the first layer that reads the
                                 // tensor, and once more where a cut parts them; 0: not known

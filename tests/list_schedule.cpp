@@ -102,7 +102,7 @@ TEST_CASE("without shared links a list schedule's times are the simulator's") {
     if (random() % 2 == 0) {
       limit.unit = random() % 2 == 0 ? StashLimit::Unit::bytes : StashLimit::Unit::stashes;
       for (int d = 0; d < asked.devices; ++d) {
-        limit.most.push_back(smallest_limit(problem, limit.unit, d) +
+        limit.most.push_back(smallest_limit(problem, limit.unit, true, d) +
                              static_cast<std::int64_t>(random() % 20));
       }
     }
@@ -137,7 +137,7 @@ TEST_CASE("a list schedule finishes under the smallest limit that works, and kee
     };
     StashLimit bytes{StashLimit::Unit::bytes, {}};
     for (int d = 0; d < asked.devices; ++d) {
-      bytes.most.push_back(smallest_limit(problem, bytes.unit, d) +
+      bytes.most.push_back(smallest_limit(problem, bytes.unit, true, d) +
                            static_cast<std::int64_t>(random() % 30));
     }
     const Ran tight = test::run_program(freeze(blank_program(problem, "list", WeightRule::flush),

@@ -33,6 +33,7 @@ void check_magnitudes(const Case& asked) {
              static_cast<double>(layer.optimizer_state.count);
     stash += static_cast<double>(layer.stash_input_grad.count) +
              static_cast<double>(layer.stash_weight_grad.count) +
+             static_cast<double>(layer.stash_gradient.count) +
              2 * static_cast<double>(layer.output.count);
   }
   time /= slowest;

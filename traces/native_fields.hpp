@@ -40,13 +40,14 @@ struct ByteField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<ByteField, 11> byte_fields{
+inline constexpr std::array<ByteField, 12> byte_fields{
     {{"weights_bytes", &Layer::weights, true, PerBatch::never},
      {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
      {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
      {"output_bytes", &Layer::output, true, PerBatch::may},
      {"stash_input_grad_bytes", &Layer::stash_input_grad, true, PerBatch::may},
      {"stash_weight_grad_bytes", &Layer::stash_weight_grad, true, PerBatch::may},
+     {"stash_gradient_bytes", &Layer::stash_gradient, false, PerBatch::may},
      {"input_kept_bytes", &Layer::input_kept, false, PerBatch::may},
      {"output_kept_bytes", &Layer::output_kept, false, PerBatch::may},
      {"workspace_bytes", &Layer::workspace, false, PerBatch::may},

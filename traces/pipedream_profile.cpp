@@ -73,6 +73,7 @@ void apply(Split split, Bytes activation, Layer& layer) {
   }
   layer.weight_grad = layer.backward - layer.input_grad;
   layer.stash_weight_grad = activation;
+  layer.stash_gradient = activation;
 }
 
 // ".../vgg16/graph.txt" → "vgg16"; "vgg16.graph.txt" → "vgg16".
@@ -98,7 +99,8 @@ Provenance provenance_of(const std::string& file, bool has_stages, bool has_batc
       "gradient is estimated: without weights and in normalizations all input gradient, in the "
       "first layer with weights and in embeddings all weight gradient, else half and half.",
       "The stash of a layer is its activation size; what a layer with a weight gradient keeps is "
-      "held for that, everything else for the input gradient.",
+      "held for that, everything else for the input gradient, which leaves a gradient as large for "
+      "the weight gradient.",
       "Nodes whose description begins with Input cost nothing; their activation sizes are the "
       "model's input.",
       "The profile does not say what the optimizer costs: its time and its state are 0, and the "

@@ -171,6 +171,7 @@ LayerShape layer(std::string name, std::string kind, std::vector<Primitive> ops,
   shape.parameters = shape.weights;
   shape.stash_weight_grad = std::min(kept, kept_for_weight_grad);
   shape.stash_input_grad = kept - shape.stash_weight_grad;
+  shape.stash_gradient = kept_for_weight_grad - shape.stash_weight_grad;
   return shape;
 }
 
@@ -212,6 +213,7 @@ LayerShape first_layer(LayerShape layer) {
     op.input_grad = {};
   }
   layer.stash_weight_grad += std::exchange(layer.stash_input_grad, 0);
+  layer.stash_gradient = output_elements(layer);
   return layer;
 }
 

@@ -56,7 +56,8 @@ LayerShape average_pool_layer(std::string name, Image in);
 enum class After : std::uint8_t { relu, loss };
 LayerShape linear_layer(std::string name, std::int64_t in, std::int64_t out, After after);
 
-/// A layer of these ops; `kept` is the whole stash, `kept_for_weight_grad` what W needs of it.
+/// A layer of these ops; `kept` is the whole stash, `kept_for_weight_grad` what W needs, which may
+/// be more: gradients that I leaves.
 LayerShape layer(std::string name, std::string kind, std::vector<Primitive> ops,
                  std::vector<std::int64_t> output, std::int64_t kept,
                  std::int64_t kept_for_weight_grad);

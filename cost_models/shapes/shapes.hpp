@@ -18,9 +18,10 @@
 //   * an input that several layers read belongs to the first of them.
 //   * W still needs what its ops read (their inputs) and the gradients at their outputs, which I
 //     writes where the tensors that only I reads stood: stash_weight_grad is the smaller of that
-//     sum and the whole stash; stash_input_grad the rest. (Where W's needs are larger, as for a
-//     convolution without batch norm, the gradient kept from I to W is not counted.) With a
-//     transformer layer this gives 32·s·b·h bytes for W, as in Zero Bubble (arXiv 2401.10241).
+//     sum and the whole stash; stash_input_grad the rest. Where W's needs are larger, as for a
+//     convolution without batch norm, I adds what is lacking: stash_gradient. With a transformer
+//     layer this gives 32·s·b·h bytes for W, as in Zero Bubble (arXiv 2401.10241).
+//   * a layer without input gradient does nothing in I, so the gradient at its output waits for W.
 //   * batch norm's statistics, two numbers a channel and micro-batch, are not counted.
 // The gradients of a norm's own weights are part of I. A layer without input gradient (images and
 // token ids need none) does all its backward work in W.
@@ -99,6 +100,7 @@ struct LayerShape {
   std::int64_t parameters = 0;       // elements that count: 0 where the weights are another layer's
   std::int64_t stash_input_grad = 0;   // elements per sample; see above
   std::int64_t stash_weight_grad = 0;  // elements per sample
+  std::int64_t stash_gradient = 0;     // elements per sample
 
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };

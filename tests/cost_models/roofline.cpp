@@ -57,6 +57,7 @@ ModelShape paper_model() {
   layer.output = {20};
   layer.weights = layer.parameters = 200;
   layer.stash_weight_grad = 10;
+  layer.stash_gradient = 20;
   ModelShape model;
   model.name = "paper";
   model.sample = "image";
@@ -96,6 +97,7 @@ TEST_CASE("a layer on paper costs what a pencil says, to the picosecond") {
   CHECK(layer.output == Bytes{320});
   CHECK(layer.stash_input_grad == Bytes{0});
   CHECK(layer.stash_weight_grad == Bytes{160});
+  CHECK(layer.stash_gradient == Bytes{320});
   CHECK(layer.workspace == Bytes{0});
   CHECK(model.input == Bytes{160});
   CHECK(model.batch == 4);

@@ -229,6 +229,27 @@ TEST_CASE("every tensor is stashed once, by the first layer that reads it") {
   CHECK(vgg.stash_input_grad == 0);
 }
 
+TEST_CASE("I leaves a gradient for W where nothing that it frees makes room for one") {
+  const ModelShape vgg = model_shape("vgg16");
+  CHECK(layer_called(vgg, "conv1_2").stash_gradient == 64 * 224 * 224);
+  CHECK(layer_called(vgg, "pool1").stash_gradient == 0);  // it has no W
+  CHECK(layer_called(vgg, "fc2").stash_gradient == 4096);
+  CHECK(layer_called(vgg, "fc3").stash_gradient == 0);  // where the loss kept the logits
+  // Where a batch norm kept its input.
+  const ModelShape resnet = model_shape("resnet50");
+  CHECK(layer_called(resnet, "layer1.1.conv1").stash_gradient == 0);
+  CHECK(layer_called(resnet, "layer2.0.downsample").stash_gradient == 0);
+  // The first layer has no I: the gradient at its output waits.
+  for (const std::string& name : model_names()) {
+    CAPTURE(name);
+    const LayerShape first = model_shape(name).layers.front();
+    CHECK(first.stash_gradient == output_elements(first));
+  }
+  const ModelShape gpt = model_shape("gpt");
+  CHECK(layer_called(gpt, "h.3.attention").stash_gradient == 0);
+  CHECK(layer_called(gpt, "h.3.mlp").stash_gradient == 0);
+}
+
 TEST_CASE("W holds 32·s·h bytes of a transformer block in two-byte numbers, as in Zero Bubble") {
   const std::int64_t s = 512, h = 1024, heads = 16;
   const ModelShape model = model_shape("gpt", {{"seq", s}, {"hidden", h}, {"heads", heads}});

@@ -2,6 +2,7 @@
 #include "cost_models/stage_costs.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -63,6 +64,7 @@ StageCosts summed(const std::vector<StageCosts>& stages) {
     sum.optimizer_state += s.optimizer_state;
     sum.stash_input_grad += s.stash_input_grad;
     sum.stash_weight_grad += s.stash_weight_grad;
+    sum.stash_gradient += s.stash_gradient;
   }
   return sum;
 }
@@ -82,6 +84,9 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     expected.boundary = {};
     expected.workspace = {};
     expected.backward_workspace.reset();
+    expected.input_grad_workspace.reset();
+    expected.recomputed_workspace.reset();
+    expected.weight_grad_workspace.reset();
     for (int round = 0; round < 50; ++round) {
       std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);
       std::iota(cuts.begin(), cuts.end(), 0);
@@ -167,6 +172,66 @@ TEST_CASE("a tensor that layers on both sides of a cut keep is in the stash of b
   // Where c does not keep it, b alone does.
   model.layers[2].input_kept = Bytes{};
   CHECK(stashes(apart) == std::vector<std::int64_t>{1000, 1200, 1000, 1000});
+}
+
+TEST_CASE("what the layers keep from I to W adds up, however a cut changes what only I reads") {
+  Model model = branching_model();
+  model.edges.clear();  // a chain
+  const auto stages = [&](const Partition& partition) {
+    std::string text;
+    for (const StageCosts& stage :
+         stage_costs(model, partition, straight_placement(partition.stages), cluster_of(4)).stage) {
+      text += fmt::format("{}/{} ", stage.stash().count, stage.stash_after_input_grad().count);
+    }
+    return text;
+  };
+  for (Layer& layer : model.layers) {
+    layer.stash_input_grad = Bytes{30};
+    layer.stash_weight_grad = Bytes{1000};
+  }
+  model.layers[2].stash_gradient = Bytes{500};
+  CHECK(stages({{0, 0, 1, 1}, 2}) == "2060/2000 2060/2500 ");
+  // a has no I, and its ReLU reads its own output. So that waits for a's W: where b, which frees it
+  // after its I, is in the same stage, it stays; and a stage that has a alone keeps it as long.
+  model.layers[0].output_kept = Bytes{20};
+  model.layers[1].input_kept = Bytes{20};
+  model.layers[1].weight_grad = Time{};
+  CHECK(stages({{0, 0, 1, 1}, 2}) == "2060/2020 2060/2500 ");
+  CHECK(stages({{0, 1, 1, 1}, 2}) == "1050/1020 3090/3500 ");
+  // Where b's W reads it too, it is counted for W already.
+  model.layers[1].weight_grad = Time{60};
+  CHECK(stages({{0, 0, 1, 1}, 2}) == "2060/2000 2060/2500 ");
+  // b's ReLU alone reads its output, behind a cut: c, which counts it, does not hold it. What I
+  // leaves for W is the same, though some of that stood in its place.
+  model.layers[0].output_kept = model.layers[1].input_kept = Bytes{};
+  model.layers[1].output_kept = Bytes{90};
+  CHECK(stages({{0, 0, 1, 2}, 3}) == "2150/2000 940/1500 1030/1000 ");
+}
+
+TEST_CASE("I and W have workspaces of their own") {
+  Model model = branching_model();
+  model.edges.clear();
+  for (Layer& layer : model.layers) {
+    layer.stash_input_grad = Bytes{10};
+    layer.stash_weight_grad = Bytes{1000};
+    layer.stash_gradient = Bytes{200};
+    layer.output = Bytes{100};
+    layer.backward_workspace = Bytes{5};
+  }
+  const auto of = [&](const Partition& partition) {
+    return stage_costs(model, partition, straight_placement(partition.stages), cluster_of(2))
+        .stage.front();
+  };
+  const StageCosts all = of({{0, 0, 0, 0}, 1});
+  // I runs down to b: the stashes of a and b, what is left of c's and d's, and the gradient
+  // between.
+  CHECK(all.stash() == Bytes{4040});
+  CHECK(all.input_grad_workspace == Bytes{2 * 1010 + 2 * 1200 + 5 + 100 - 4040});
+  // W begins with all that I has left.
+  CHECK(all.stash_after_input_grad() == Bytes{4800});
+  CHECK(all.weight_grad_workspace == Bytes{5});
+  // a has no I, in which the gradient that it waits with only arrives.
+  CHECK(of({{0, 1, 1, 1}, 2}).input_grad_workspace == Bytes{1200 - 1010});
 }
 
 TEST_CASE("a device's overhead is part of each of its ops") {

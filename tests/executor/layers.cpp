@@ -205,6 +205,7 @@ TEST_CASE("layers keep what the table of shapes says, and a little that it leave
       CHECK(bytes[i].stash_input_grad.count <= for_input + slack);
       CHECK(bytes[i].stash_weight_grad.count >= for_weight);
       CHECK(bytes[i].stash_weight_grad.count <= for_weight + slack);
+      CHECK(bytes[i].stash_gradient.count == 4 * batch * shape.stash_gradient);
     }
   }
 }

@@ -58,6 +58,44 @@ TEST_CASE("I frees what only I reads, W the rest, in either order") {
   CHECK(second("1F0 1W0 1I0", "independent_w: 1\n") == "0:0 1:1100 3:100 4:0");
 }
 
+TEST_CASE("what I adds for W is there from I's end to W's") {
+  Costs costs = coded_costs(2);
+  costs.stage[1].stash_gradient = Bytes{7};
+  const auto second = [&](const std::string& ops, const std::string& header) {
+    return curve(straight_text(2, 1, "gpu0: 0F0 0B0\ngpu1: " + ops + "\n", header), costs,
+                 MemoryKind::stash, 1);
+  };
+  CHECK(second("1F0 1I0 1W0", "") == "0:0 1:1100 3:1007 4:0");
+  CHECK(second("1F0 1B0", "") == "0:0 1:1100 4:0");
+  CHECK(second("1F0 1W0 1I0", "independent_w: 1\n") == "0:0 1:1100 3:100 4:0");
+  // A first stage without I has no room of that kind.
+  costs.stage[0].stash_gradient = Bytes{7};
+  CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), costs, MemoryKind::stash) == "0:1100 2:0");
+}
+
+TEST_CASE("I and W each have their workspace") {
+  Costs costs = coded_costs(1);
+  costs.stage[0].workspace = Bytes{7};
+  costs.stage[0].backward_workspace = Bytes{8};
+  const std::string apart = straight_text(1, 2, "gpu0: 0F0 0I0 0W0 0F1 0B1\n");
+  const auto workspaces = [&](const std::string& text) {
+    return curve(text, costs, MemoryKind::workspace);
+  };
+  CHECK(workspaces(apart) == "0:7 1:8 2:7 4:8 6:0");
+  costs.stage[0].input_grad_workspace = Bytes{9};
+  costs.stage[0].weight_grad_workspace = Bytes{5};
+  CHECK(workspaces(apart) == "0:7 1:9 2:5 3:7 4:8 6:0");
+  CHECK(workspaces(straight_text(1, 1, "gpu0: 0F0 0W0\n")) == "0:7 1:8 2:0");
+}
+
+TEST_CASE("an F that keeps nothing has a workspace of its own, and its R that of F") {
+  Costs costs = coded_costs(1);
+  costs.stage[0].workspace = Bytes{7};
+  costs.stage[0].recomputed_workspace = Bytes{900};
+  CHECK(curve(straight_text(1, 2, "gpu0: 0F0 0F1 0R0 0B0 0B1\n"), costs, MemoryKind::workspace) ==
+        "0:900 1:7 7:0");
+}
+
 TEST_CASE("a first stage without I frees all with its W") {
   CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), coded_costs(1), MemoryKind::stash) ==
         "0:1100 2:0");
@@ -201,6 +239,7 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       }
       all.push_back({here, MemoryKind::stash, stage.stash_input_grad, from, i_end});
       all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, from, w_end});
+      all.push_back({here, MemoryKind::stash, stage.stash_gradient, i_end, w_end});
     }
   }
   const std::vector<test::EdgeWire> wires = test::wires_of(program);
@@ -210,9 +249,17 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       const bool takes_gradient =
           op.kind == OpKind::backward || op.kind == OpKind::input_grad ||
           (op.kind == OpKind::weight_grad && !has(OpKind::input_grad, op.stage, op.microbatch));
-      const bool more = takes_gradient && stage.backward_workspace;
-      all.push_back({device[op], MemoryKind::workspace,
-                     more ? *stage.backward_workspace : stage.workspace, when.start, when.end});
+      std::optional<Bytes> workspace;
+      if (op.kind == OpKind::input_grad) {
+        workspace = stage.input_grad_workspace;
+      } else if (op.kind == OpKind::weight_grad && !takes_gradient) {
+        workspace = stage.weight_grad_workspace;
+      } else if (op.kind == OpKind::forward && has(OpKind::recompute, op.stage, op.microbatch)) {
+        workspace = stage.recomputed_workspace;
+      }
+      if (takes_gradient && !workspace) workspace = stage.backward_workspace;
+      all.push_back({device[op], MemoryKind::workspace, workspace.value_or(stage.workspace),
+                     when.start, when.end});
     }
     const int s = op.stage;
     const std::uint32_t m = op.microbatch;
@@ -248,6 +295,10 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
     const test::RandomProgram made = random.make(i % 2 == 0);
     Costs costs = made.costs;
     costs.stage[0].backward_workspace = Bytes{i % 11};
+    costs.stage[0].stash_gradient = Bytes{i % 13};
+    if (i % 3 == 0) costs.stage[0].input_grad_workspace = Bytes{i % 7};
+    if (i % 5 == 0) costs.stage[0].weight_grad_workspace = Bytes{i % 17};
+    if (i % 2 == 0) costs.stage[0].recomputed_workspace = Bytes{i % 19};
     const test::Simulated ran = test::simulated(complete(made.program, costs), costs);
     CAPTURE(print(ran.program));
     const std::vector<Held> held = intervals(ran, costs);

@@ -87,6 +87,7 @@ std::vector<Model> random_models(std::mt19937_64& random) {
       layer.output = bytes();
       layer.stash_input_grad = bytes();
       layer.stash_weight_grad = bytes();
+      layer.stash_gradient = bytes();
       layer.workspace = bytes();
     }
   }

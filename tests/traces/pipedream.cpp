@@ -70,20 +70,24 @@ TEST_CASE("the backward time and the stash fall to I and W by the stated rule") 
   CHECK(first.input_grad == Time{});
   CHECK(first.weight_grad == ms(2.001));
   CHECK(first.stash_weight_grad == Bytes{64});
+  CHECK(first.stash_gradient == Bytes{64});
   CHECK(first.gradients == Bytes{896});
   const Layer& conv = model.layers[2];  // half and half
   CHECK(conv.input_grad == ms(1.5005));
   CHECK(conv.weight_grad == ms(1.5005));
   CHECK(conv.stash_weight_grad == Bytes{64});
+  CHECK(conv.stash_gradient == Bytes{64});
   CHECK(conv.output == Bytes{64});
   const Layer& norm = model.layers[3];  // weights, but all I
   CHECK(norm.input_grad == ms(0.25));
   CHECK(norm.weight_grad == Time{});
   CHECK(norm.stash_input_grad == Bytes{64});
+  CHECK(norm.stash_gradient == Bytes{0});
   CHECK(norm.weights == Bytes{32});
   const Layer& relu = model.layers[5];  // no weights: all I
   CHECK(relu.input_grad == ms(0.25));
   CHECK(relu.stash_input_grad == Bytes{64});
+  CHECK(relu.stash_gradient == Bytes{0});
   for (const Layer& layer : model.layers) {
     CHECK(layer.backward == layer.input_grad + layer.weight_grad);
     CHECK(layer.optimizer_state == Bytes{});

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -96,9 +97,13 @@ struct Exchange {
   }
 
   /// Tensors whose receivers have copied them, by the device that sent them and frees them.
+  struct Sent {
+    at::Tensor tensor;
+    std::chrono::steady_clock::time_point through;  // when the message had left the sender
+  };
   struct Returned {
     std::mutex mutex;
-    Tensors tensors;
+    std::vector<Sent> tensors;
   };
 
   Parcels parcels;

@@ -234,10 +234,18 @@ struct Executor::Crew {
             // A receiver has room for a message from when it begins to arrive.
             [this, d](Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes) {
               const auto found = message.find({cargo, wire, number});
-              if (found == message.end()) return;
-              const Time began = board.at(found->second) - graph.duration[found->second];
-              logs[d].note(origin + std::chrono::duration_cast<Now::duration>(began), bytes);
+              if (found == message.end()) return Now::now();
+              const std::uint32_t task = found->second;
+              const auto moment = [&](Time at) {
+                return origin + std::chrono::duration_cast<Now::duration>(at);
+              };
+              logs[d].note(moment(board.at(task) - graph.duration[task]), bytes);
               logs[d].note(Now::now(), -bytes);
+              return moment(board.at(task) - graph.paths[graph.path_of[task]].lag);
+            },
+            [this, d](Now::time_point through, std::int64_t bytes) {
+              logs[d].note(through, -bytes);
+              logs[d].note(Now::now(), bytes);
             },
             [this] {
               stop_if_asked();
@@ -282,7 +290,7 @@ struct Executor::Crew {
     for (std::uint32_t at = first; at != last; ++at) {
       const std::uint32_t task = graph.lane_task[at];
       wait_for(task);
-      if (counted) tensors[d]->drop_returned();
+      if (counted) tensors[d]->drop_returned(true);
       start[task] = now();
       run_task(*tensors[d], task);
       synchronize(devices[d].where);
@@ -292,16 +300,31 @@ struct Executor::Crew {
         remote->done(task, end);
         remote->poll(end);
       }
-      const bool computes = graph.lanes[worker.lane].kind == LaneKind::compute;
-      if (counted && computes) held[d].stash = std::max(held[d].stash, tensors[d]->stash_bytes());
     }
+  }
+
+  static bool makes_stash(Op op) {
+    return op.kind == OpKind::forward || op.kind == OpKind::recompute;
+  }
+
+  void compute(std::size_t device, Op op, std::uint32_t& version_read) {
+    version_read = tensors[device]->compute(op);
+    if (!counted) return;
+    held[device].stash = std::max(held[device].stash, tensors[device]->stash_bytes());
   }
 
   void run_task(StageTensors& on, std::uint32_t task) {
     const Op op = graph.op[task];
     if (lane_of(op.kind) == LaneKind::compute) {
-      version[task] = on.compute(op);
-      if (op.overlapped && !graph.partner.empty()) on.compute(graph.partner[task]);
+      const auto d = static_cast<std::size_t>(graph.lanes[graph.lane[task]].device);
+      const bool pair = op.overlapped && !graph.partner.empty();
+      // The halves of a pair run one after the other, the forward first: then they hold what two
+      // that run at once would, the forward's stash beside the backward's.
+      std::uint32_t of_partner = 0;
+      const bool partner_first = pair && !makes_stash(op) && makes_stash(graph.partner[task]);
+      if (partner_first) compute(d, graph.partner[task], of_partner);
+      compute(d, op, version[task]);
+      if (pair && !partner_first) compute(d, graph.partner[task], of_partner);
       return;
     }
     op.kind == OpKind::offload ? on.offload(op) : on.prefetch(op);
@@ -448,6 +471,11 @@ Execution Executor::run(const std::atomic<bool>* stop) {
   crew.job.separate = false;
   crew.counted = false;
   crew.play(stop);
+  return last_run();
+}
+
+Execution Executor::last_run() const {
+  const Crew& crew = *crew_;
   Execution result{crew.graph, {}, crew.version, {}};
   for (std::uint32_t task = 0; task < crew.graph.tasks(); ++task) {
     const Time end = crew.board.at(task);

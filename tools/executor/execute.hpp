@@ -53,6 +53,9 @@ class Executor {
   Execution run(const std::atomic<bool>* stop = nullptr);
   /// The same with every message copied and every allocation counted; times are not worth much.
   std::vector<HeldBytes> run_counted(const std::atomic<bool>* stop = nullptr);
+  /// When each op of the last run began and ended, a counted one's too: how much a device holds of
+  /// what others send it depends on that.
+  Execution last_run() const;
 
   const TaskGraph& graph() const;
   /// The weights of a layer, those of the stage's first replica; and its gradients' sums, which are

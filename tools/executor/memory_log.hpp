@@ -18,6 +18,9 @@ class MemoryLog {
   explicit MemoryLog(at::Device device);
   /// While it lives, what this thread allocates and frees counts.
   std::unique_ptr<c10::DebugInfoGuard> listen() const;
+  /// While it lives, what this thread allocates does not count, nor when it is freed: the memory of
+  /// a host, where the device is a CPU too.
+  static std::unique_ptr<c10::DebugInfoGuard> look_away();
   /// Bytes more or less from some moment on, which may have passed.
   void note(std::chrono::steady_clock::time_point at, std::int64_t bytes);
   void restart();

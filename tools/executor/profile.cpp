@@ -143,6 +143,7 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   layer.output = bytes.output_bytes;
   layer.stash_input_grad = bytes.stash_input_grad;
   layer.stash_weight_grad = bytes.stash_weight_grad;
+  layer.stash_gradient = bytes.stash_gradient;
   layer.input_kept = bytes.input_kept;
   layer.output_kept = bytes.output_kept;
   layer.workspace = workspace.all;

@@ -9,6 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/executor/device.hpp"
+#include "tools/executor/memory_log.hpp"
 #include "tools/executor/stash_parcel.hpp"
 
 namespace stageline {
@@ -160,7 +161,7 @@ bool StageTensors::has_role(int stage, OpKind kind) const {
 }
 
 void StageTensors::restart() {
-  drop_returned();
+  drop_returned(false);
   for (std::size_t s = 0; s < in_flight_.size(); ++s) {
     for (auto& flight : in_flight_[s]) flight.reset();
     newest_[s] = base_[s];
@@ -191,6 +192,10 @@ std::int64_t StageTensors::stash_bytes() const {
           for (const Kept& kept : op.kept) held.push_back(kept.tensor);
           held.push_back(op.gradient);
         }
+      }
+      // A layer that reads the data has no I: the gradient at its output waits for its W.
+      for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+        if (model_.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
       }
       sum += storage_bytes(held);
     }
@@ -290,11 +295,11 @@ Tensors StageTensors::take(Cargo cargo, int wire_number, std::uint32_t number) {
     const Tensor here = for_use_here(tensor);
     return here.is_alias_of(tensor) ? here.clone() : here;
   });
-  mail_.took(cargo, wire_number, number, storage_bytes(mine));
+  const Mail::Moment through = mail_.took(cargo, wire_number, number, storage_bytes(mine));
   const Ends ends = ends_of(job_.program.placement, wire(job_.graph, cargo, wire_number), number);
   Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(ends.from)];
   const std::lock_guard lock(back.mutex);
-  for (Tensor& tensor : taken) back.tensors.push_back(std::move(tensor));
+  for (Tensor& tensor : taken) back.tensors.push_back({std::move(tensor), through});
   return mine;
 }
 
@@ -311,11 +316,21 @@ Tensor StageTensors::for_use_here(const Tensor& made_elsewhere) const {
   return mine;
 }
 
-void StageTensors::drop_returned() {
+void StageTensors::drop_returned(bool counted) {
   Exchange::Returned& back = *exchange_.returned[static_cast<std::size_t>(device_)];
-  Tensors dropped;
-  const std::lock_guard lock(back.mutex);
-  std::swap(dropped, back.tensors);
+  std::vector<Exchange::Sent> dropped;
+  {
+    const std::lock_guard lock(back.mutex);
+    std::swap(dropped, back.tensors);
+  }
+  for (Exchange::Sent& one : dropped) {
+    // What a stash holds too is freed with that: its backward comes later than the receiver's op.
+    const bool last = one.tensor.defined() && one.tensor.use_count() == 1 &&
+                      one.tensor.storage().use_count() == 1;
+    const auto bytes = last ? static_cast<std::int64_t>(one.tensor.storage().nbytes()) : 0;
+    one.tensor.reset();
+    if (counted && last) mail_.freed(one.through, bytes);
+  }
 }
 
 // ---- messages
@@ -699,6 +714,7 @@ void StageTensors::forward(Op op) {
     const Reading reading(*this, op.stage, std::move(read));
     for (const std::size_t layer : cut_.layers[s]) {
       stageline::forward(model_, layer, flight.tensors);
+      if (recomputed_[s][op.microbatch]) flight.tensors.stash[layer].clear();
     }
   }
   send_outputs(op, flight);
@@ -707,9 +723,6 @@ void StageTensors::forward(Op op) {
     if (job_.course) job_.course->lost(microbatch_of(op), loss.item<double>());
   }
   for (Tensor& output : flight.tensors.outputs) output.reset();
-  if (recomputed_[s][op.microbatch]) {
-    for (auto& layer : flight.tensors.stash) layer.clear();
-  }
   if (job_.course && !gathers_at_update()) show_statistics(op);
 }
 
@@ -826,12 +839,15 @@ void StageTensors::offload(Op op) {
   }();
   const auto& layers = cut_.layers[op.stage];
   const bool pinned = !where_.is_cpu();
-  exchange_.host[op.stage][op.microbatch] =
-      copied(pack_stash(flight.tensors, layers, flight.version), [&](const Tensor& tensor) {
-        Tensor there =
-            at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(pinned));
-        return there.copy_(tensor, pinned);
-      });
+  {
+    const auto of_host = MemoryLog::look_away();
+    exchange_.host[op.stage][op.microbatch] =
+        copied(pack_stash(flight.tensors, layers, flight.version), [&](const Tensor& tensor) {
+          Tensor there =
+              at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(pinned));
+          return there.copy_(tensor, pinned);
+        });
+  }
   synchronize(where_);
   const std::lock_guard lock(copies_);
   for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();

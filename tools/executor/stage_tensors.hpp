@@ -80,8 +80,13 @@ class StageTensors {
   struct Mail {
     /// Whether those weights have come over that wire.
     std::function<bool(int wire, std::uint32_t number)> arrived;
-    /// With Job::separate: these bytes have been copied out of a message.
-    std::function<void(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+    using Moment = std::chrono::steady_clock::time_point;
+    /// With Job::separate: these bytes have been copied out of a message. Returns when it had left
+    /// its sender.
+    std::function<Moment(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+    /// Of a message sent: a receiver takes it when it wants to, but a sender of its own memory
+    /// would have freed these bytes then.
+    std::function<void(Moment through, std::int64_t bytes)> freed;
     /// Lets messages go on, for who must wait for one; throws Stopped when the run is to end.
     std::function<void()> pause;
   };
@@ -103,7 +108,8 @@ class StageTensors {
   /// Of weights, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
   /// Of tensors sent: what their receivers have taken; frees them in the caller's thread.
-  void drop_returned();
+  /// `counted`: says so to Mail::freed.
+  void drop_returned(bool counted);
 
  private:
   InFlight& in_flight(int stage, std::uint32_t microbatch);

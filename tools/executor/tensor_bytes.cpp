@@ -79,10 +79,13 @@ std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
     for (const OpStash& op : batch.stash[i]) {
       if (op.gradient.defined()) for_weight_grad[i] += bytes_of(op.gradient);
     }
-    // All that a layer keeps that reads the data is kept for W.
-    const bool has_input_grad = model.layers[i].input >= 0;
-    result[i].stash_weight_grad = has_input_grad ? std::min(kept[i], for_weight_grad[i]) : kept[i];
+    // All that a layer keeps that reads the data is kept for W, as is the gradient at its output.
+    if (model.layers[i].input < 0) {
+      for_weight_grad[i] = kept[i] + bytes_of(batch.gradients[i]);
+    }
+    result[i].stash_weight_grad = std::min(kept[i], for_weight_grad[i]);
     result[i].stash_input_grad = kept[i] - result[i].stash_weight_grad;
+    result[i].stash_gradient = for_weight_grad[i] - result[i].stash_weight_grad;
   }
   return result;
 }

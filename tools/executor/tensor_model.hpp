@@ -106,6 +106,7 @@ struct LayerBytes {
   Bytes output_bytes{};
   Bytes stash_input_grad{};
   Bytes stash_weight_grad{};
+  Bytes stash_gradient{};
   Bytes input_kept{};   // see Layer
   Bytes output_kept{};  //
 };

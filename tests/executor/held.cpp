@@ -1,0 +1,152 @@
+// Does each device hold what the simulator says? Every schedule with all its knobs on two lanes:
+// stashes to the byte, and peaks.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tests/specs.hpp"
+#include "tools/executor/execute.hpp"
+#include "tools/executor/profile.hpp"
+#include "tools/inputs.hpp"
+#include "tools/study.hpp"
+
+namespace stageline {
+namespace {
+
+struct Subject {
+  std::string shape;
+  int batch = 1;
+};
+
+// Bytes as the tensors have them, times as the roofline prices them: the same cuts on every
+// machine.
+Model model_of(const Subject& subject) {
+  ProfileRequest profile;
+  profile.shape = parse_shape(subject.shape);
+  profile.batch = subject.batch;
+  profile.optimizer = optimizer_called(profile.shape.usual_optimizer);
+  ProfileSession session(profile);
+  session.round();
+  Model model = session.result().model;
+  const std::size_t comma = std::min(subject.shape.find(','), subject.shape.size());
+  TraceRequest priced;
+  priced.text = fmt::format("model:{}@h100,batch={},dtype=fp32{}", subject.shape.substr(0, comma),
+                            subject.batch, subject.shape.substr(comma));
+  const Model times = open_trace(priced);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    for (Time Layer::*const time : {&Layer::forward, &Layer::input_grad, &Layer::weight_grad,
+                                    &Layer::backward, &Layer::update}) {
+      model.layers[i].*time = times.layers[i].*time;
+    }
+  }
+  return model;
+}
+
+Bytes most_stash(const DeviceMemory& device) {
+  Bytes most{};
+  for (const MemoryPoint& point : device.curve) {
+    most = std::max(most, point.use[static_cast<std::size_t>(MemoryKind::stash)]);
+  }
+  return most;
+}
+
+struct Comparison {
+  std::vector<HeldBytes> held;
+  MemoryProfile said;  // on the clock of the run: what a device holds of messages depends on that
+};
+
+Comparison compare(const Subject& subject, const Outcome& outcome) {
+  Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
+  job.training.shape = parse_shape(subject.shape);
+  job.training.batch = subject.batch;
+  job.training.optimizer = optimizer_called(job.training.shape.usual_optimizer);
+  job.training.recipe.rate = 0;
+  job.training.distinct = 2;
+  Executor executor(std::move(job), outcome.costs, std::vector<Accelerator>(2));
+  Comparison result;
+  result.held = executor.run_counted();
+  const Execution run = executor.last_run();
+  result.said = memory_of(outcome.program, outcome.costs,
+                          timeline_of(outcome.program, run.graph, run.times), Curves::all);
+  return result;
+}
+
+// Stashes that travel between devices or to the host are sampled when ops end, and miss what is
+// there only while they run.
+bool stays(const Program& program) {
+  for (const StagePlace& place : program.placement.stage) {
+    if (place.apart()) return false;
+  }
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind == OpKind::offload) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every device holds what the simulator says: stashes to the byte, and peaks") {
+  const char* const show = std::getenv("STAGELINE_SHOW_HELD");
+  std::set<std::string> names;
+  int tried = 0;
+  double worst = 0;
+  for (const Subject& subject : {Subject{"lenet5", 8}, Subject{"resnet20,width=4", 2},
+                                 Subject{"gpt,layers=2,hidden=32,heads=2,seq=16,vocab=50", 2},
+                                 Subject{"alexnet_cifar,width=8", 2}}) {
+    const Model model = model_of(subject);
+    std::set<std::string> seen;
+    for (const ScheduleSpec& spec : test::all_specs(2)) {
+      Case asked;
+      asked.model = model;
+      asked.cluster = uniform_cluster(2, std::nullopt, std::nullopt);
+      asked.spec = spec;
+      asked.microbatches = 6;
+      if (spec.scheduler->synchrony == Synchrony::asynchronous) asked.steps = 2;
+      const std::string name = spelled(spec);
+      CAPTURE(subject.shape);
+      CAPTURE(name);
+      try {
+        const Outcome outcome = study(asked);
+        if (!stays(outcome.program)) continue;
+        if (!seen.insert(print(outcome.program)).second) continue;  // another knob's
+        const Comparison is = compare(subject, outcome);
+        ++tried;
+        names.insert(std::string(spec.scheduler->name));
+        for (std::size_t d = 0; d < 2; ++d) {
+          CAPTURE(d);
+          const DeviceMemory& said = is.said.device[d];
+          CHECK(most_stash(said).count == is.held[d].stash);
+          if (is.held[d].peak == 0) continue;
+          const double peak = static_cast<double>(is.held[d].peak);
+          const double off = (static_cast<double>(said.peak.count) - peak) / peak;
+          worst = std::max(worst, std::abs(off));
+          if (show != nullptr && std::abs(off) >= std::atof(show)) {
+            std::string kinds;
+            for (int k = 0; k < memory_kinds; ++k) {
+              const Bytes use = said.at_peak[static_cast<std::size_t>(k)];
+              if (use.count > 0)
+                kinds +=
+                    fmt::format(" {} {}", stageline::name(static_cast<MemoryKind>(k)), use.count);
+            }
+            fmt::print("{} {} dev{} off {:+.2f} % held {} said {}:{}\n", subject.shape, name, d,
+                       off * 100, is.held[d].peak, said.peak.count, kinds);
+          }
+        }
+      } catch (const UsageError&) {  // it does not go on two devices
+      }
+    }
+  }
+  MESSAGE(tried << " programs of " << names.size() << " schedules; peaks at most " << worst * 100
+                << " % off");
+}
+
+}  // namespace stageline
