@@ -334,12 +334,12 @@ TEST_CASE("what the CSV has no words for is refused") {
 
 TEST_CASE("what the CSV is silent on is said") {
   Program program = parsed(1, 1, "gpu0: 0F0 0B0\n");
-  CHECK(lost_in_pytorch(program).empty());
+  CHECK(lost_in_pytorch(program, comms).empty());
   program.weights = WeightRule::stash;
   program.correction = "prediction";
   program.devices[0] = "left";
   program.independent_w[0] = true;
-  CHECK(lost_in_pytorch(program) ==
+  CHECK(lost_in_pytorch(program, only) ==
         std::vector<std::string>{
             "the CSV does not say \"weights: stash\"; whoever reads it updates once, at the end of "
             "the step",

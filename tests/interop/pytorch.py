@@ -7,7 +7,8 @@ SPECS prints a schedule and a number of devices a line. Each is written in both 
 the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
 loader, validation, lowering and dry run (torch.distributed.pipelining), and the other way round its
 own schedules, read by us and written again; exit code 77 where no torch can be imported.
-STAGELINE_TORCH_PYTHON names another interpreter that has it.
+STAGELINE_TORCH_PYTHON names another interpreter that has it, STAGELINE_TORCH_PACKAGES a folder of
+packages where it is looked for last.
 """
 import collections
 import csv
@@ -176,14 +177,28 @@ def torch_is_missing() -> str:
     return ""
 
 
+def without_torch() -> str:
+    """Goes over to an interpreter that has torch if one is named; why there is none, or nothing."""
+    other = os.environ.pop("STAGELINE_TORCH_PYTHON", "")
+    if other:
+        os.execvp(other, [other, *sys.argv])
+    why_not = torch_is_missing()
+    packages = os.environ.pop("STAGELINE_TORCH_PACKAGES", "")
+    if not why_not or not packages:
+        return why_not
+    # A folder of packages is often of an environment, which has torch's dependencies too.
+    own = pathlib.Path(packages).parents[2] / "bin" / "python3"
+    if own.exists():
+        os.execv(own, [str(own), *sys.argv])
+    sys.path.append(packages)
+    return torch_is_missing()
+
+
 def main() -> int:
     stageline, specs = sys.argv[1:3]
     with_torch = "--torch" in sys.argv[3:]
     if with_torch:
-        other = os.environ.pop("STAGELINE_TORCH_PYTHON", "")
-        if other:
-            os.execvp(other, [other, *sys.argv])
-        why_not = torch_is_missing()
+        why_not = without_torch()
         if why_not:
             print(why_not)
             return 77

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Does PyTorch's runtime train rightly by the schedule CSVs that `stageline program` writes?
+
+usage: pytorch_runtime.py STAGELINE SPECS [--all] [WORD...]
+
+SPECS prints a schedule and a number of devices a line. Each is written in both forms, from the
+trace, from a program text with messages and from one without, and run by PyTorch's
+_PipelineScheduleRuntime: a process a rank, Gloo over the loopback, a Linear and a tanh a stage, in
+double precision. The gradients must be those of plain autograd on the whole batch. Files that are
+the same to the letter run once. Without --all: 2 and 4 ranks, one number of micro-batches each; a
+WORD keeps the cases that contain it. Exit code 77 where no torch can be imported, see pytorch.py.
+"""
+import csv
+import datetime
+import multiprocessing
+import multiprocessing.connection
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytorch
+
+WIDTH = 4  # features of every stage
+ROWS = 2  # samples of a micro-batch
+MOST_ERROR = 1e-5  # of a gradient, by the largest of its tensor
+TIMEOUT = 20  # seconds that one schedule may take; most take a hundredth
+
+# Cases that the runtime does not run, by what they contain, and the reason.
+CANNOT_RUN = {}
+
+
+class Case:
+    """A CSV and what it is of."""
+
+    def __init__(self, path, form, ranks, microbatches):
+        self.path, self.form, self.ranks, self.microbatches = str(path), form, ranks, microbatches
+        with open(path, newline="", encoding="utf-8") as file:
+            rows = [[action for cell in row for action in pytorch.actions_of(cell)]
+                    for row in csv.reader(file)]
+        self.stages_of = [sorted({action[0] for action in row}) for row in rows]
+        self.stages = 1 + max(max(stages) for stages in self.stages_of)
+
+
+def problem_of(case):
+    """Stages, input and target, the same in every process."""
+    import torch
+
+    torch.manual_seed(case.stages * 100 + case.microbatches)
+    stages = [torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh()).double()
+              for _ in range(case.stages)]
+    batch = case.microbatches * ROWS
+    return stages, *(torch.randn(batch, WIDTH, dtype=torch.double) for _ in range(2))
+
+
+def worst_error(rank, case):
+    """Of the gradients of this rank's stages, relative."""
+    import torch
+    from torch.distributed.pipelining import PipelineStage, schedules
+
+    modules, given, target = problem_of(case)
+    loss = torch.nn.functional.mse_loss
+    loss(torch.nn.Sequential(*modules)(given), target).backward()
+    mine = case.stages_of[rank]
+    right = {s: [one.grad.clone() for one in modules[s].parameters()] for s in mine}
+    for module in modules:
+        module.zero_grad(set_to_none=True)
+    schedule = schedules._PipelineScheduleRuntime(
+        [PipelineStage(modules[s], s, case.stages, torch.device("cpu")) for s in mine],
+        case.microbatches, loss_fn=loss)
+    schedule._load_csv(case.path, format=case.form)
+    # Its own lowering leaves the reductions, which scale the gradients, where they belong.
+    schedule.step(*([given] if mine[0] == 0 else []),
+                  target=target if mine[-1] == case.stages - 1 else None)
+    worst = 0.0
+    for s in mine:
+        for one, expected in zip(modules[s].parameters(), right[s]):
+            if one.grad is None:
+                return float("inf")
+            worst = max(worst, ((one.grad - expected).abs().max() / expected.abs().max()).item())
+    return worst
+
+
+def serve(rank, ranks, store, pipe):
+    """One rank: runs what comes through the pipe, and answers with an error or a sentence."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks,
+                            timeout=datetime.timedelta(seconds=TIMEOUT))
+    while (case := pipe.recv()) is not None:
+        try:
+            pipe.send(worst_error(rank, case))
+        except Exception as error:  # whatever it is, the case has failed
+            pipe.send(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    dist.destroy_process_group()
+
+
+class World:
+    """Processes that run schedules one after another, until one fails."""
+
+    def __init__(self, ranks, folder):
+        context = multiprocessing.get_context("fork")  # importing torch takes seconds
+        store = tempfile.mktemp(dir=folder)
+        self.pipes, self.processes = [], []
+        for rank in range(ranks):
+            here, there = context.Pipe()
+            process = context.Process(target=serve, args=(rank, ranks, store, there), daemon=True)
+            process.start()
+            there.close()
+            self.pipes.append(here)
+            self.processes.append(process)
+
+    def run(self, case):
+        """The worst error of all ranks, or why there is none."""
+        for pipe in self.pipes:
+            pipe.send(case)
+        end = time.monotonic() + TIMEOUT
+        waiting, worst = list(self.pipes), 0.0
+        while waiting:
+            ready = multiprocessing.connection.wait(waiting, max(0.0, end - time.monotonic()))
+            if not ready:
+                stuck = [str(self.pipes.index(pipe)) for pipe in waiting]
+                return f"rank {' and '.join(stuck)} is not done after {TIMEOUT} s"
+            for pipe in ready:
+                waiting.remove(pipe)
+                try:
+                    answer = pipe.recv()
+                except EOFError:
+                    answer = "the process has ended"
+                if isinstance(answer, str):
+                    return f"rank {self.pipes.index(pipe)}: {answer}"
+                worst = max(worst, answer)
+        return worst
+
+    def end(self, kindly):
+        for pipe, process in zip(self.pipes, self.processes):
+            if kindly:
+                pipe.send(None)
+                process.join(TIMEOUT)
+            process.kill()
+            process.join()
+            pipe.close()
+
+
+def written(stageline, folder, spec, ranks, microbatches):
+    """(source, form, CSV) of one schedule; nothing where so many micro-batches do not suit it."""
+    trace = ["uniform:layers=24", "--schedule", spec, "--devices", str(ranks), "--microbatches",
+             str(microbatches)]
+
+    def program(*arguments):
+        run = subprocess.run([stageline, "program", *arguments, "--quiet"], check=False, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return run.returncode, run.stdout, run.stderr
+
+    texts = {"trace": trace}
+    for name, link in (("text with messages", ["--link", "12GB/s,5us"]),
+                       ("text without messages", [])):
+        path = folder / f"{name.split()[1]}.slp"
+        code, _, said = program(*trace, *link, "--out", str(path))
+        if code == 2 and "micro-batches" in said:
+            return
+        pytorch.expect(code == 0, said)
+        texts[name] = [str(path)]
+    for source, arguments in texts.items():
+        for form, option in (("compute_only", "pytorch"), ("compute_comms", "pytorch-comms")):
+            code, text, said = program(*arguments, "--format", option)
+            pytorch.expect(code == 0, f"{source}, {option}: {said}")
+            yield source, form, text
+
+
+def main():
+    stageline, specs = sys.argv[1:3]
+    everything = "--all" in sys.argv[3:]
+    words = [word for word in sys.argv[3:] if not word.startswith("--")]
+    why_not = pytorch.without_torch()
+    if why_not:
+        print(why_not)
+        return 77
+    began = time.monotonic()
+    lines = subprocess.run([specs], check=True, text=True, stdout=subprocess.PIPE).stdout
+    wanted = {}  # by ranks: numbers of micro-batches
+    wanted = {2: (2, 5, 8), 4: (4, 6, 8), 5: (10,)} if everything else {2: (8,), 4: (8,)}
+    schedules, files, tried, faults, worst = set(), {}, 0, 0, 0.0
+    world = None
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for ranks, numbers in wanted.items():
+            world = None
+            for line in lines.splitlines():
+                spec, devices = line.split()
+                if int(devices) != ranks or not all(word in spec for word in words):
+                    continue
+                for microbatches in numbers:
+                    for source, form, text in written(stageline, folder, spec, ranks,
+                                                      microbatches):
+                        what = f"{spec}, {ranks} ranks, {microbatches} micro-batches, {source}, {form}"
+                        if any(re.search(pattern, what) for pattern in CANNOT_RUN):
+                            continue
+                        tried += 1
+                        schedules.add(spec.split(":")[0])
+                        key = (form, microbatches, text)
+                        if key not in files:
+                            path = folder / "schedule.csv"
+                            path.write_text(text, encoding="utf-8")
+                            world = world or World(ranks, folder)
+                            files[key] = world.run(Case(path, form, ranks, microbatches))
+                            if isinstance(files[key], str):  # messages may be left over
+                                world.end(kindly=False)
+                                world = None
+                        result = files[key]
+                        if isinstance(result, str) or result > MOST_ERROR:
+                            faults += 1
+                            print(f"{what}: " + (result if isinstance(result, str) else
+                                                 f"gradients are off by {result:.2g}"))
+                        else:
+                            worst = max(worst, result)
+            if world:
+                world.end(kindly=True)
+    for pattern, why in CANNOT_RUN.items():
+        print(f"not run: {pattern}: {why}")
+    print(f"{tried} exports of {len(schedules)} schedules, {len(files)} different files, in "
+          f"{time.monotonic() - began:.1f} s: {tried - faults} train as autograd does (worst error "
+          f"{worst:.2g}), {faults} do not")
+    return 1 if faults or (tried < 50 and not words) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
