@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sim/lint.hpp"
 #include "tests/interop/csv.hpp"
@@ -42,19 +43,25 @@ std::string work_of(Program program) {
   return test::lists(program);
 }
 
-// The first thing that is said against it; notes alone do not count.
+// The first thing that is said against it. Notes do not count, nor what a message costs where it
+// stands: where messages block, some orders that finish receive sooner than is good.
 std::string said_against(const Program& program) {
   for (const LintFinding& finding : lint(program).findings) {
-    if (finding.severity != Severity::note) return with_place(program, finding);
+    if (finding.severity == Severity::note || finding.rule == LintRule::early_receive ||
+        finding.rule == LintRule::late_send) {
+      continue;
+    }
+    return with_place(program, finding);
   }
   return "";
 }
 
 template <class Check>
 void each_program(Check&& check) {
+  std::set<std::string> tried;  // many knobs change nothing here
   for (int devices = 2; devices <= 4; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
-      for (const int microbatches : {devices, 2 * devices + 2}) {
+      for (const int microbatches : {devices, 2 * devices + 1}) {
         Program program;
         try {
           const int stages = test::stages_for(spec, devices);
@@ -63,6 +70,9 @@ void each_program(Check&& check) {
         } catch (const UsageError&) {
           continue;  // so many devices or micro-batches do not suit the schedule
         }
+        Program nameless = program;
+        nameless.schedule.clear();
+        if (!tried.insert(print(nameless)).second) continue;
         for (const Source& source : sources(program)) {
           const std::string schedule = spelled(spec);
           CAPTURE(schedule);
