@@ -98,6 +98,7 @@ TEST_CASE("PyTorch's schedule CSV is written without a fault or refused, for eve
   int written = 0;
   int refused = 0;
   int reordered = 0;
+  std::set<std::string> checked;  // one file for several sources, mostly
   each_program([&](const Source& source) {
     for (const PytorchForm form : {PytorchForm::compute_only, PytorchForm::compute_comms}) {
       std::string csv;
@@ -111,15 +112,16 @@ TEST_CASE("PyTorch's schedule CSV is written without a fault or refused, for eve
       ++written;
       const Program again = read_pytorch_schedule(csv).program;
       CHECK(work_of(again) == work_of(source.program));
-      CHECK(said_against(again) == "");
+      if (checked.insert(csv).second) {
+        CHECK(said_against(again) == "");
+        CHECK(misread_by_pytorch(again) == "");
+        CHECK(write_pytorch_schedule(again, form) == csv);
+      }
       if (form == PytorchForm::compute_only) continue;
-      CHECK(misread_by_pytorch(again) == "");
-      // The messages of a text stay as they are where its reader gets them right; else it is said.
       const std::vector<std::string> notes = lost_in_pytorch(source.program, form);
       const bool moved = std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
         return test::contains(note, "the messages are put in the order of PyTorch's own lowering");
       });
-      CHECK(write_pytorch_schedule(again, form) == csv);
       reordered += moved ? 1 : 0;
     }
   });
