@@ -85,6 +85,7 @@ void check_settings(const Program& program) {
 }
 
 void check_ops(const Program& program) {
+  std::uint32_t losses = 0;
   for (std::size_t d = 0; d < program.ops.size(); ++d) {
     bool works = false;
     std::set<std::pair<int, std::uint32_t>> input_grads;
@@ -93,6 +94,17 @@ void check_ops(const Program& program) {
       if (op.kind == OpKind::update || is_neighbour_message(op.kind)) continue;
       if (!is_compute(op.kind)) {
         refuse(fmt::format("it has no word for {} ({})", print(op), program.devices[d]));
+      }
+      // A backward takes the loss that stands at its micro-batch in their order
+      // (_PipelineSchedule._maybe_get_loss).
+      if (op.kind == OpKind::forward && op.stage + 1 == program.stages() &&
+          op.microbatch != losses++) {
+        Op due = op;
+        due.microbatch = losses - 1;
+        refuse(
+            fmt::format("its runtime numbers the losses as the last stage makes them, and {} on "
+                        "{} stands where {} has to",
+                        print(op), program.devices[d], print(due)));
       }
       if (op.kind == OpKind::input_grad) input_grads.insert({op.stage, op.microbatch});
       if (op.kind == OpKind::weight_grad && input_grads.count({op.stage, op.microbatch}) == 0) {

@@ -363,6 +363,11 @@ TEST_CASE("what the CSV has no words for is refused") {
         begin + "it has no word for 0R0 (gpu0)" + end);
   CHECK(refusal(parsed(1, 1, "gpu0: 0F0 0W0\n")) ==
         begin + "it wants an I before every W, and 0W0 on gpu0 has none" + end);
+  CHECK(refusal(parsed(2, 2, "gpu0: 0F1 0F0 0B1 0B0\ngpu1: 1F1 1B1 1F0 1B0\n")) ==
+        begin +
+            "its runtime numbers the losses as the last stage makes them, and 1F1 on gpu1 stands "
+            "where 1F0 has to" +
+            end);
   CHECK(refusal(parsed(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2:\n")) ==
         begin + "every rank has a stage there, and gpu2 does nothing" + end);
   CHECK(refusal(parsed(2, 2, lists, "windows: 2 1\n")) ==
@@ -390,7 +395,7 @@ TEST_CASE("what the CSV is silent on is said") {
 }
 
 TEST_CASE("a program that cannot finish is not written") {
-  const Program program = parsed(2, 2, "gpu0: 0F0 0B0 0F1 0B1\ngpu1: 1F1 1F0 1B0 1B1\n");
+  const Program program = parsed(2, 2, "gpu0: 0F0 0B0 0F1 0B1\ngpu1: 1F0 1F1 1B0 1B1\n");
   CHECK_THROWS_AS(write_pytorch_schedule(program, only), Deadlock);
   CHECK_THROWS_AS(write_pytorch_schedule(program, comms), Deadlock);
 }

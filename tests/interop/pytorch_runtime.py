@@ -191,7 +191,7 @@ def wanted(specs, words, everything):
         if not all(word in spec for word in words):
             continue
         schedule, ranks = spec.split(":")[0], int(devices)
-        numbers = {2: (2, 5, 8), 4: (4, 6, 8), 5: (10,)} if everything else {2: (8,), 4: (8,)}
+        numbers = {1: (4,), 2: (2, 5, 8), 4: (4, 6, 8), 5: (10,)} if everything else {2: (8,), 4: (8,)}
         if ranks == 4 and not everything:  # the first of a schedule has its own knobs
             if schedule in seen:
                 continue
