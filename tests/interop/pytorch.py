@@ -45,6 +45,31 @@ def actions_of(cell: str) -> list[tuple[int, str, int | None]]:
     return actions
 
 
+def check_order(text: str, home: dict[int, int]) -> None:
+    """Messages carry no name there: all come through when every rank takes one at a time."""
+    queues = []
+    for row in csv.reader(io.StringIO(text)):
+        queue = collections.deque()
+        for stage, word, number in (action for cell in row for action in actions_of(cell)):
+            if word.startswith(("SEND", "RECV")):
+                step = 1 if word.endswith("F") else -1
+                sender = stage if word.startswith("SEND") else stage - step
+                queue.append((sender, sender + step, number))
+        queues.append(queue)
+    while any(queues):
+        moved = False
+        for queue in queues:
+            if not queue:
+                continue
+            ends = [queues[home[stage]] for stage in queue[0][:2]]
+            if all(end and end[0] == queue[0] for end in ends):
+                for end in ends:
+                    end.popleft()
+                moved = True
+        heads = [queue[0] for queue in queues if queue]
+        expect(moved, f"ranks wait for each other with (from, to, micro-batch) {heads}")
+
+
 def check_rules(text: str, microbatches: int, messages: bool) -> None:
     """Every rule that is documented for the format."""
     home = {}
@@ -58,6 +83,8 @@ def check_rules(text: str, microbatches: int, messages: bool) -> None:
                 expect(word not in done[stage, number], f"{cell} twice")
                 expect(messages or word in "FIWB", f"{cell} in a file without messages")
                 done[stage, number][word] = (rank, at)
+    if messages:
+        check_order(text, home)
     stages = len(home)
     expect(sorted(home) == list(range(stages)), "a stage is missing")
     for stage in range(stages):
