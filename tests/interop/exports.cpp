@@ -14,6 +14,11 @@
 namespace stageline {
 namespace {
 
+struct Size {
+  int microbatches = 0;  // a step
+  int steps = 1;
+};
+
 struct Source {
   std::string name;
   Program program;
@@ -61,12 +66,13 @@ void each_program(Check&& check) {
   std::set<std::string> tried;  // many knobs change nothing here
   for (int devices = 2; devices <= 4; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
-      for (const int microbatches : {devices, 2 * devices + 1}) {
+      for (const Size size : {Size{devices, 1}, Size{2 * devices + 1, 1}, Size{devices, 2}}) {
         Program program;
         try {
           const int stages = test::stages_for(spec, devices);
           const Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
-          program = spec.scheduler->schedule(test::problem_for(spec, devices, costs, microbatches));
+          program = spec.scheduler->schedule(
+              test::problem_for(spec, devices, costs, size.microbatches, size.steps));
         } catch (const UsageError&) {
           continue;  // so many devices or micro-batches do not suit the schedule
         }
@@ -77,7 +83,8 @@ void each_program(Check&& check) {
           const std::string schedule = spelled(spec);
           CAPTURE(schedule);
           CAPTURE(devices);
-          CAPTURE(microbatches);
+          CAPTURE(size.microbatches);
+          CAPTURE(size.steps);
           CAPTURE(source.name);
           check(source);
         }

@@ -163,7 +163,7 @@ class Exports:
 
     def of(self, spec, ranks, microbatches, known):
         """(source, form, CSV); but the first where its order of computing is known."""
-        trace = ["uniform:layers=24", "--schedule", spec, "--devices", str(ranks),
+        trace = ["uniform:layers=36", "--schedule", spec, "--devices", str(ranks),
                  "--microbatches", str(microbatches)]
         forms = (("compute_only", "pytorch"), ("compute_comms", "pytorch-comms"))
         text = self.program(*trace, "--format", "pytorch")
