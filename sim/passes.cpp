@@ -249,6 +249,48 @@ Program in_usual_order(Program program) {
   return program;
 }
 
+// What one device sends to another is received in that order: a RECV that stands behind the RECV of
+// a later message goes ahead of that one. Nobody waits for a RECV that is posted ahead, so where
+// messages are async this changes no time; and a channel that matches them by their order alone
+// delivers each where it belongs.
+Program received_as_sent(Program program) {
+  const StageGraph graph = stage_graph(program);
+  const auto ends = [&](Op message) {
+    const Wire& way = wire(graph, *cargo_of(message.kind), wire_of(graph, message));
+    return ends_of(program.placement, way, message.microbatch);
+  };
+  struct Channel {
+    std::vector<Op> receives;  // in the order of their SENDs
+    std::size_t next = 0;
+    std::set<Op> ahead;  // that have been placed before their turn in the list came
+  };
+  std::vector<std::map<int, Channel>> channels(program.ops.size());  // by receiver and sender
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      if (!is_message(op) || !is_send(op.kind)) continue;
+      const Ends way = ends(op);
+      channels[static_cast<std::size_t>(way.to)][way.from].receives.push_back(other_end(graph, op));
+    }
+  }
+  for (std::size_t d = 0; d < program.ops.size(); ++d) {
+    program.ops[d] =
+        rebuilt(program.ops[d], [&](const Op* first, const Op* last, std::vector<Op>& out) {
+          if (!is_message(*first) || is_send(first->kind)) {
+            out.insert(out.end(), first, last);
+            return;
+          }
+          Channel& channel = channels[d].at(ends(*first).from);
+          if (channel.ahead.erase(*first) > 0) return;
+          while (channel.receives[channel.next] != *first) {
+            channel.ahead.insert(channel.receives[channel.next]);
+            out.push_back(channel.receives[channel.next++]);
+          }
+          out.push_back(channel.receives[channel.next++]);
+        });
+  }
+  return program;
+}
+
 // Where every backward has its update, a RECV behind one that stands behind messages goes ahead of
 // it, to them: what PipeDream does between two ops is one exchange, too.
 void gather(Program& program) {
@@ -355,7 +397,7 @@ Costs unit_costs(const Program& program) {
 Transferred with_transfers(Program program) {
   if (has_messages(program)) return {std::move(program), ""};
   program = in_usual_order(std::move(program));
-  if (program.messages == Messages::async) return {std::move(program), ""};
+  if (program.messages == Messages::async) return {received_as_sent(std::move(program)), ""};
   std::optional<Clockwork> clock;
   try {
     clock.emplace(program);

@@ -18,7 +18,8 @@ Program add_reductions(Program program);
 
 /// SEND behind the producer and RECV before the reader, wherever an edge joins two devices; where
 /// the roles of a stage are apart, also of its stash (unless it is offloaded) and of new weights
-/// (unless weights_transfer is off).
+/// (unless weights_transfer is off). Where messages are async, a RECV stands
+/// ahead of those of messages that the same device sends here later.
 ///
 /// Where messages block, those that stand together are put in one order for all devices, that of an
 /// asynchronous run on unit costs. With Megatron's schedules this makes Megatron's pairs (send

@@ -141,10 +141,10 @@ std::vector<std::string> write_program(ProgramFormat format, const std::string& 
       return {};
     case ProgramFormat::pytorch:
       write_file(out, write_pytorch_schedule(program, PytorchForm::compute_only));
-      return lost_in_pytorch(program);
+      return lost_in_pytorch(program, PytorchForm::compute_only);
     case ProgramFormat::pytorch_comms:
       write_file(out, write_pytorch_schedule(program, PytorchForm::compute_comms));
-      return lost_in_pytorch(program);
+      return lost_in_pytorch(program, PytorchForm::compute_comms);
     case ProgramFormat::megatron:
       write_file(out, write_megatron(outcome->plan.partition, program.placement, *model));
       return {};

@@ -32,14 +32,16 @@ ReadProgram read_pytorch_schedule(std::string_view text);
 /// where the rank idles. compute_comms: no empty cells, with SEND, RECV and REDUCE_GRAD.
 enum class PytorchForm : std::uint8_t { compute_only, compute_comms };
 
-/// The program as such a CSV. With messages: those of the program as they stand, or where it has
-/// none, as PyTorch's own lowering places them (each RECV as soon as its SEND is issued, so that
-/// any two ranks see their messages in one order); an update becomes the stage's REDUCE_GRAD.
+/// The program as such a CSV. With messages: those of the program as they stand; where it has none,
+/// or in an order that PyTorch's runtime gets wrong (traces/schedule_lowering.hpp), as PyTorch's
+/// own lowering places them (each RECV as soon as its SEND is issued, so that any two ranks see
+/// their messages in one order). An update becomes the stage's REDUCE_GRAD.
 /// Throws UsageError for what the CSV cannot say, ProgramError and Deadlock for what cannot run.
 std::string write_pytorch_schedule(const Program& program, PytorchForm form);
 
-/// What of the program the CSV is silent on and a reader will take otherwise; one sentence each.
-std::vector<std::string> lost_in_pytorch(const Program& program);
+/// What of the program the CSV is silent on and a reader will take otherwise, and whether its
+/// messages are in another order; one sentence each. Of a program that can be written.
+std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm form);
 
 /// PipeDream's runtime configuration as JSON: module_to_stage_map (a module a stage, and the loss
 /// as one more in the last stage), stage_to_rank_map, stage_to_depth_map (forwards before the first

@@ -9,6 +9,7 @@
 #include "sim/errors.hpp"
 #include "sim/passes.hpp"
 #include "traces/programs.hpp"
+#include "traces/schedule_lowering.hpp"
 
 namespace stageline {
 namespace {
@@ -84,6 +85,7 @@ void check_settings(const Program& program) {
 }
 
 void check_ops(const Program& program) {
+  std::uint32_t losses = 0;
   for (std::size_t d = 0; d < program.ops.size(); ++d) {
     bool works = false;
     std::set<std::pair<int, std::uint32_t>> input_grads;
@@ -92,6 +94,17 @@ void check_ops(const Program& program) {
       if (op.kind == OpKind::update || is_neighbour_message(op.kind)) continue;
       if (!is_compute(op.kind)) {
         refuse(fmt::format("it has no word for {} ({})", print(op), program.devices[d]));
+      }
+      // A backward takes the loss that stands at its micro-batch in their order
+      // (_PipelineSchedule._maybe_get_loss).
+      if (op.kind == OpKind::forward && op.stage + 1 == program.stages() &&
+          op.microbatch != losses++) {
+        Op due = op;
+        due.microbatch = losses - 1;
+        refuse(
+            fmt::format("its runtime numbers the losses as the last stage makes them, and {} on "
+                        "{} stands where {} has to",
+                        print(op), program.devices[d], print(due)));
       }
       if (op.kind == OpKind::input_grad) input_grads.insert({op.stage, op.microbatch});
       if (op.kind == OpKind::weight_grad && input_grads.count({op.stage, op.microbatch}) == 0) {
@@ -152,80 +165,6 @@ std::string grid(const Program& program) {
   return text;
 }
 
-// Messages as PyTorch's lowering puts them: the ranks take turns, one action each; what an action
-// sends is issued behind it and received, on the other rank, at once. So any two ranks see their
-// messages in one order, without which NCCL may hang.
-class Lowering {
- public:
-  explicit Lowering(const Program& program) : program_(program), out_(program) {
-    for (auto& list : out_.ops) list.clear();
-    at_.resize(program.ops.size());
-  }
-
-  Program lower() {
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (std::size_t d = 0; d < program_.ops.size(); ++d) progress = turn(d) || progress;
-    }
-    return std::move(out_);
-  }
-
- private:
-  bool turn(std::size_t device) {
-    const std::vector<Op>& list = program_.ops[device];
-    const std::size_t first = at_[device];
-    if (first == list.size()) return false;
-    const std::size_t last = first + (list[first].overlapped ? 2 : 1);
-    for (std::size_t i = first; i < last; ++i) {
-      if (!ready(list[i])) return false;
-    }
-    std::vector<Op>& out = out_.ops[device];
-    out.insert(out.end(), list.begin() + static_cast<std::ptrdiff_t>(first),
-               list.begin() + static_cast<std::ptrdiff_t>(last));
-    for (std::size_t i = first; i < last; ++i) {
-      made_.insert({list[i].kind == OpKind::forward, list[i].stage, list[i].microbatch});
-      send(list[i], device);
-    }
-    at_[device] = last;
-    return true;
-  }
-
-  // A rank goes on when what it reads is made: then, over a wire, it is here too.
-  bool ready(Op op) const {
-    if (op.kind == OpKind::forward) {
-      return op.stage == 0 || made_.count({true, op.stage - 1, op.microbatch}) > 0;
-    }
-    if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
-      return op.stage + 1 == program_.stages() ||
-             made_.count({false, op.stage + 1, op.microbatch}) > 0;
-    }
-    return true;
-  }
-
-  void send(Op op, std::size_t device) {
-    const bool forward = op.kind == OpKind::forward;
-    if (!forward && op.kind != OpKind::backward && op.kind != OpKind::input_grad) return;
-    const int other = op.stage + (forward ? 1 : -1);
-    if (other < 0 || other >= program_.stages()) return;
-    const auto to = static_cast<std::size_t>(
-        program_.placement.stage[static_cast<std::size_t>(other)].replicas.front());
-    if (to == device) return;
-    const Cargo cargo = forward ? Cargo::activation : Cargo::gradient;
-    Op message = op;
-    message.overlapped = 0;
-    message.kind = send_of(cargo);
-    out_.ops[device].push_back(message);
-    message.kind = receive_of(cargo);
-    message.stage = static_cast<std::uint16_t>(other);
-    out_.ops[to].push_back(message);
-  }
-
-  const Program& program_;
-  Program out_;
-  std::vector<std::size_t> at_;                          // by device: the next op
-  std::set<std::tuple<bool, int, std::uint32_t>> made_;  // forward or backward, stage, micro-batch
-};
-
 // Behind the last gradient of each stage, where PyTorch's lowering reduces; ours waits for the last
 // of the device.
 Program reduced_by_stage(Program program) {
@@ -252,16 +191,22 @@ Program reduced_by_stage(Program program) {
   return program;
 }
 
-std::string with_messages(const Program& program) {
-  Program full = program;
+// One step, flushed, with a reduction a stage.
+Program reduced_once(Program program) {
   if (program.weights != WeightRule::flush) {
     // Their updates follow every backward, and the CSV has one reduction a step.
-    full = without(std::move(full), false);
-    full.weights = WeightRule::flush;
+    program = without(std::move(program), false);
+    program.weights = WeightRule::flush;
   }
-  full = reduced_by_stage(std::move(full));
+  return reduced_by_stage(std::move(program));
+}
+
+std::string with_messages(const Program& program) {
+  Program full = reduced_once(program);
   unit_graph(full);  // cannot finish: says why
-  if (!has_messages(full)) full = Lowering(full).lower();
+  if (!has_messages(full) || !misread_by_pytorch(full).empty()) {
+    full = lowered_as_pytorch(std::move(full));
+  }
   std::string text;
   for (const auto& list : full.ops) {
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -290,8 +235,17 @@ std::string write_pytorch_schedule(const Program& program, PytorchForm form) {
   return form == PytorchForm::compute_comms ? with_messages(program) : grid(without(program, true));
 }
 
-std::vector<std::string> lost_in_pytorch(const Program& program) {
+std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm form) {
   std::vector<std::string> lost;
+  if (form == PytorchForm::compute_comms) {
+    const std::string why = misread_by_pytorch(reduced_once(program));
+    if (!why.empty()) {
+      lost.push_back(fmt::format(
+          "the messages are put in the order of PyTorch's own lowering: its ranks match "
+          "them by the order in which they post them, and {}",
+          why));
+    }
+  }
   if (program.weights != WeightRule::flush) {
     lost.push_back(
         fmt::format("the CSV does not say \"weights: {}\"; whoever reads it updates once, "

@@ -20,6 +20,11 @@ try program uniform:layers=9 --devices 4 --format torchgpipe
 try program model:gpt@a100,layers=12 --devices 4 --partition 'Et*2|(t*3|)*2t*4L' --format megatron
 echo 'Et|t*5|t*5|t,L' > layout.txt
 try program model:gpt@a100,layers=12 --devices 4 --partition layout.txt --format torchgpipe
+# A text whose messages are right by their names, but not by their order.
+try program uniform:layers=24 --schedule zb_v --devices 2 --microbatches 8 --link 12GB/s,5us --out a.slp
+try program --check a.slp --quiet
+try program a.slp --format pytorch-comms --out a.csv
+try program --check a.csv --quiet
 # The spellings of older files, and actions that mean nothing here.
 printf '0F0,0F1,0BW0,0B1,0W1\n' > old.csv
 try program old.csv

@@ -21,6 +21,8 @@ try program uniform:layers=4 --schedule pipedream:replicas=3-1 --format pytorch
 try program uniform:layers=4 --schedule gpipe:recompute=always --format pytorch
 try program uniform:layers=4 --schedule stale_weights --devices 3 --format pytorch
 try program uniform:layers=4 --steps 2 --format pytorch-comms
+printf 'stageline-program 1\nmicrobatches: 2\nstage 0: gpu0\ngpu0: 0F1 0F0 0B1 0B0\n' > last_first.slp
+try program last_first.slp --format pytorch
 try program uniform:layers=4 --schedule pipefb --format pipedream
 try program uniform:layers=4 --schedule gpipe:reverse=yes --format pipedream
 try program uniform:layers=4 --schedule pipedream:replicas=3-1 --format torchgpipe

@@ -1,6 +1,8 @@
 // Chakra execution traces: do two independent readers find in them what the simulator ran?
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "tests/interop/chakra_readers.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
+#include "traces/schedule_lowering.hpp"
 
 namespace stageline {
 namespace {
@@ -252,6 +255,40 @@ TEST_CASE("a replay of the traces takes as long as the simulation, for every sch
   // stashes that one device takes to the host and another brings back.
   CHECK(misfits.count("pipefb") == 1);
   CHECK(misfits.count("stale_weights") == 1);
+}
+
+TEST_CASE("messages find their ends by their tags, in whatever order a text has them") {
+  std::mt19937 random(11);
+  int tried = 0;
+  for (const char* const name : {"1f1b", "zb_v", "hanayo", "list:placement=v", "interleaved_1f1b",
+                                 "chimera", "dualpipe", "pipedream:replicas=3-1"}) {
+    const Program program = test::written(test::spec(name), 4, 8);
+    const Costs costs = private_links(test::random_costs(random, program.stages(), 4, true), 4);
+    Program text = add_transfers(add_reductions(add_updates(program)));
+    // All RECVs ahead of all else, the last first.
+    for (auto& list : text.ops) {
+      std::vector<Op> receives;
+      const auto is_receive = [](Op op) { return cargo_of(op.kind) && !is_send(op.kind); };
+      std::copy_if(list.rbegin(), list.rend(), std::back_inserter(receives), is_receive);
+      std::erase_if(list, is_receive);
+      list.insert(list.begin(), receives.begin(), receives.end());
+    }
+    std::vector<Program> texts{text};
+    if (test::fits_pytorch(program)) {
+      texts.push_back(lowered_as_pytorch(add_updates(test::as_read(program))));
+    }
+    for (const Program& one : texts) {
+      CAPTURE(name);
+      const Program again = parse_program(print(one));
+      const Job job = read(write_chakra(again, costs));
+      const std::optional<std::int64_t> time = replayed(job);
+      REQUIRE_MESSAGE(time, "the traces wait for each other in a circle");
+      if (!reduces_twice(job)) CHECK(done_one_by_one(job));
+      if (job.group.empty()) CHECK(*time == makespan(sweep(compile(again, costs))).count());
+      ++tried;
+    }
+  }
+  CHECK(tried > 10);
 }
 
 TEST_CASE("nodes say what they are, how long and how much") {

@@ -6,6 +6,7 @@
 #include "sim/passes.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
+#include "traces/schedule_lowering.hpp"
 
 namespace stageline {
 namespace {
@@ -107,11 +108,14 @@ TEST_CASE("what is written is read as the same program, for every schedule that 
         ++fitting;
         CHECK(read_pytorch_schedule(write_pytorch_schedule(program, only)).program ==
               test::as_read(program));
-        // With messages and updates: as they stand, wherever ours or PyTorch's lowering put them.
-        for (const Program& full :
-             {add_transfers(add_updates(test::as_read(program))),
-              read_pytorch_schedule(write_pytorch_schedule(program, comms)).program}) {
-          CHECK(read_pytorch_schedule(write_pytorch_schedule(full, comms)).program == full);
+        // With messages and updates: as they stand where ranks that post them one after another get
+        // them right, as with PyTorch's lowering; else as that would put them.
+        const Program theirs =
+            read_pytorch_schedule(write_pytorch_schedule(program, comms)).program;
+        CHECK(misread_by_pytorch(theirs) == "");
+        for (const Program& full : {add_transfers(add_updates(test::as_read(program))), theirs}) {
+          const Program kept = misread_by_pytorch(full).empty() ? full : lowered_as_pytorch(full);
+          CHECK(read_pytorch_schedule(write_pytorch_schedule(full, comms)).program == kept);
           validate(full);
         }
       }
@@ -119,6 +123,43 @@ TEST_CASE("what is written is read as the same program, for every schedule that 
   }
   CHECK(fitting > 60);
   CHECK(others > 100);
+}
+
+TEST_CASE(
+    "messages that ranks would match wrongly are put in PyTorch's own order, and it is said") {
+  const auto note = [](const std::string& why) {
+    return std::vector<std::string>{
+        "the messages are put in the order of PyTorch's own lowering: its ranks match them by the "
+        "order in which they post them, and " +
+        why};
+  };
+  const char* const head = "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1 0U0\n";
+  const char* const in_order = "gpu1: 1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1U0\n";
+  const std::string csv =
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD\n"
+      "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1REDUCE_GRAD\n";
+  Program program = parsed(2, 2, std::string(head) + in_order);
+  CHECK(write_pytorch_schedule(program, comms) == csv);
+  CHECK(lost_in_pytorch(program, comms).empty());
+  // Each with the reason; the second is right on Gloo, but NCCL has one queue for both ways.
+  const std::vector<std::pair<std::string, std::string>> others{
+      {"gpu1: 1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1U0\n",
+       "gpu0 has 0SEND_F0 ahead of 0SEND_F1, but gpu1 has 1RECV_F1 ahead of 1RECV_F0"},
+      {"gpu1: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1 1U0\n",
+       "gpu0 has 0SEND_F1 ahead of 0RECV_B0, but gpu1 has 1SEND_B0 ahead of 1RECV_F1"},
+      // A RECV behind its reader, which async lets pass.
+      {"gpu1: 1F0 1RECV_F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1U0\n",
+       "the program cannot finish: 1F0 needs 1RECV_F0, which stands behind 1F0"}};
+  for (const auto& [list, why] : others) {
+    program = parsed(2, 2, head + list);
+    validate(program);
+    CHECK(write_pytorch_schedule(program, comms) == csv);
+    CHECK(lost_in_pytorch(program, comms) == note(why));
+    CHECK(lost_in_pytorch(program, only).empty());
+    // Whatever the text says of its own messages.
+    program.messages = Messages::batched;
+    CHECK(misread_by_pytorch(program) == why);
+  }
 }
 
 TEST_CASE("PyTorch's place for a message changes no time") {
@@ -343,6 +384,11 @@ TEST_CASE("what the CSV has no words for is refused") {
         begin + "it has no word for 0R0 (gpu0)" + end);
   CHECK(refusal(parsed(1, 1, "gpu0: 0F0 0W0\n")) ==
         begin + "it wants an I before every W, and 0W0 on gpu0 has none" + end);
+  CHECK(refusal(parsed(2, 2, "gpu0: 0F1 0F0 0B1 0B0\ngpu1: 1F1 1B1 1F0 1B0\n")) ==
+        begin +
+            "its runtime numbers the losses as the last stage makes them, and 1F1 on gpu1 stands "
+            "where 1F0 has to" +
+            end);
   CHECK(refusal(parsed(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2:\n")) ==
         begin + "every rank has a stage there, and gpu2 does nothing" + end);
   CHECK(refusal(parsed(2, 2, lists, "windows: 2 1\n")) ==
@@ -355,12 +401,12 @@ TEST_CASE("what the CSV has no words for is refused") {
 
 TEST_CASE("what the CSV is silent on is said") {
   Program program = parsed(1, 1, "gpu0: 0F0 0B0\n");
-  CHECK(lost_in_pytorch(program).empty());
+  CHECK(lost_in_pytorch(program, comms).empty());
   program.weights = WeightRule::stash;
   program.correction = "prediction";
   program.devices[0] = "left";
   program.independent_w[0] = true;
-  CHECK(lost_in_pytorch(program) ==
+  CHECK(lost_in_pytorch(program, only) ==
         std::vector<std::string>{
             "the CSV does not say \"weights: stash\"; whoever reads it updates once, at the end of "
             "the step",
@@ -370,7 +416,7 @@ TEST_CASE("what the CSV is silent on is said") {
 }
 
 TEST_CASE("a program that cannot finish is not written") {
-  const Program program = parsed(2, 2, "gpu0: 0F0 0B0 0F1 0B1\ngpu1: 1F1 1F0 1B0 1B1\n");
+  const Program program = parsed(2, 2, "gpu0: 0F0 0B0 0F1 0B1\ngpu1: 1F0 1F1 1B0 1B1\n");
   CHECK_THROWS_AS(write_pytorch_schedule(program, only), Deadlock);
   CHECK_THROWS_AS(write_pytorch_schedule(program, comms), Deadlock);
 }

@@ -7,7 +7,8 @@ SPECS prints a schedule and a number of devices a line. Each is written in both 
 the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
 loader, validation, lowering and dry run (torch.distributed.pipelining), and the other way round its
 own schedules, read by us and written again; exit code 77 where no torch can be imported.
-STAGELINE_TORCH_PYTHON names another interpreter that has it.
+STAGELINE_TORCH_PYTHON names another interpreter that has it, STAGELINE_TORCH_PACKAGES a folder of
+packages where it is looked for last.
 """
 import collections
 import csv
@@ -44,6 +45,31 @@ def actions_of(cell: str) -> list[tuple[int, str, int | None]]:
     return actions
 
 
+def check_order(text: str, home: dict[int, int]) -> None:
+    """Messages carry no name there: all come through when every rank takes one at a time."""
+    queues = []
+    for row in csv.reader(io.StringIO(text)):
+        queue = collections.deque()
+        for stage, word, number in (action for cell in row for action in actions_of(cell)):
+            if word.startswith(("SEND", "RECV")):
+                step = 1 if word.endswith("F") else -1
+                sender = stage if word.startswith("SEND") else stage - step
+                queue.append((sender, sender + step, number))
+        queues.append(queue)
+    while any(queues):
+        moved = False
+        for queue in queues:
+            if not queue:
+                continue
+            ends = [queues[home[stage]] for stage in queue[0][:2]]
+            if all(end and end[0] == queue[0] for end in ends):
+                for end in ends:
+                    end.popleft()
+                moved = True
+        heads = [queue[0] for queue in queues if queue]
+        expect(moved, f"ranks wait for each other with (from, to, micro-batch) {heads}")
+
+
 def check_rules(text: str, microbatches: int, messages: bool) -> None:
     """Every rule that is documented for the format."""
     home = {}
@@ -57,6 +83,8 @@ def check_rules(text: str, microbatches: int, messages: bool) -> None:
                 expect(word not in done[stage, number], f"{cell} twice")
                 expect(messages or word in "FIWB", f"{cell} in a file without messages")
                 done[stage, number][word] = (rank, at)
+    if messages:
+        check_order(text, home)
     stages = len(home)
     expect(sorted(home) == list(range(stages)), "a stage is missing")
     for stage in range(stages):
@@ -176,14 +204,28 @@ def torch_is_missing() -> str:
     return ""
 
 
+def without_torch() -> str:
+    """Goes over to an interpreter that has torch if one is named; why there is none, or nothing."""
+    other = os.environ.pop("STAGELINE_TORCH_PYTHON", "")
+    if other:
+        os.execvp(other, [other, *sys.argv])
+    why_not = torch_is_missing()
+    packages = os.environ.pop("STAGELINE_TORCH_PACKAGES", "")
+    if not why_not or not packages:
+        return why_not
+    # A folder of packages is often of an environment, which has torch's dependencies too.
+    own = pathlib.Path(packages).parents[2] / "bin" / "python3"
+    if own.exists():
+        os.execv(own, [str(own), *sys.argv])
+    sys.path.append(packages)
+    return torch_is_missing()
+
+
 def main() -> int:
     stageline, specs = sys.argv[1:3]
     with_torch = "--torch" in sys.argv[3:]
     if with_torch:
-        other = os.environ.pop("STAGELINE_TORCH_PYTHON", "")
-        if other:
-            os.execvp(other, [other, *sys.argv])
-        why_not = torch_is_missing()
+        why_not = without_torch()
         if why_not:
             print(why_not)
             return 77

@@ -92,6 +92,19 @@ TEST_CASE("stages on one device send each other nothing, replicas to the one in 
         "b: 0F1 1RECV_F0 1F0 1F1 1B0 1SEND_B0 1B1 0B1\n");
 }
 
+TEST_CASE("what a device sends to another is received in that order") {
+  // gpu1 reads the gradient of stage 3 first, but gpu0 has sent the activation before it.
+  const Program program = parse_program(
+      "stageline-program 1\nmicrobatches: 2\nstage 0: gpu0\nstage 1: gpu1\nstage 2: gpu1\n"
+      "stage 3: gpu0\ngpu0: 0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1\n"
+      "gpu1: 1F0 2F0 2B0 1F1 1B0 2F1 2B1 1B1\n");
+  CHECK(lists(add_transfers(program)) ==
+        "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 3RECV_F0 3F0 3B0 3SEND_B0 0RECV_B0 3RECV_F1 3F1 3B1 "
+        "3SEND_B1 0B0 0RECV_B1 0B1\n"
+        "gpu1: 1RECV_F0 1F0 2F0 2SEND_F0 1RECV_F1 2RECV_B0 2B0 1F1 1B0 1SEND_B0 2F1 2SEND_F1 "
+        "2RECV_B1 2B1 1B1 1SEND_B1\n");
+}
+
 TEST_CASE("messages count the edges of their own stage") {
   const Program program = parse_program(
       straight_text(3, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2: 2F0 2B0\n", "edges: 0>1 0>2 1>2\n"));
