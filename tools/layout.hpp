@@ -30,7 +30,8 @@ Layout checked_layout(const Case& asked);
 /// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 
-/// As the scheduler writes it, before any pass; the given program where there is one.
+/// As the scheduler writes it, before any pass; the given program where there is one. Throws
+/// UsageError where its times or bytes may leave 64 bits (sim/sums.hpp).
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
 }  // namespace stageline
