@@ -72,11 +72,10 @@ void check_time(const Costs& costs, const Placement& placement, std::int64_t mic
   const Wide longest = (compute + messages) * microbatches + updates;
   if (longest <= longest_run.count()) return;
   throw UsageError(fmt::format(
-      "{} micro-batches in {} step{} may take {:.3g} s one after the other ({:.3g} s of forward "
-      "and "
-      "backward and {:.3g} s of messages each, {:.3g} s of updates; the pace of a step shows in a "
-      "run of several), and at most {:.3g} s (53 days) can be added up; check the units of times "
-      "and links",
+      "{} micro-batches in {} step{} may take {:.3g} s one after the other ({:.3g} s of forward, "
+      "recompute and backward and {:.3g} s of messages each, {:.3g} s of updates; the pace of a "
+      "step shows in a run of several), and at most {:.3g} s (53 days) can be added up; check the "
+      "units of times and links",
       microbatches, steps, steps == 1 ? "" : "s", seconds(longest), seconds(compute),
       seconds(messages), seconds(updates), to_seconds(longest_run)));
 }
