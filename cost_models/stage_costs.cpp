@@ -310,6 +310,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   }
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
+  costs.bytes_known = model.bytes_known;
   return costs;
 }
 

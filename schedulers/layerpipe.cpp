@@ -38,6 +38,8 @@ constexpr Knob knobs[] = {
      "old weights are kept, or rebuilt from a moving average of gradients (LayerPipe2)"},
 };
 
+constexpr std::int64_t most_cycles = 1 << 16;  // that a message is under way
+
 bool is_fed(const std::vector<EdgeCosts>& edges, int stage) {
   return std::any_of(edges.begin(), edges.end(),
                      [&](const EdgeCosts& edge) { return edge.edge.to == stage; });
@@ -131,9 +133,8 @@ class Retiming {
       // F of cycle n+1 reads what the update of cycle n sends.
       const Time sent =
           transfer(problem_.costs.stage[static_cast<std::size_t>(s)].weights, from, to);
-      while (f.from + period_ * (delay + 1 + f.lag - w.lag) < w.to + sent && period_ > Time{}) {
-        ++delay;
-      }
+      // The fewest updates after which it has arrived.
+      delay = std::max(delay, cycles_until(w.to + sent - f.from) - 1 - f.lag + w.lag);
     }
     return static_cast<int>(delay);
   }
@@ -172,6 +173,19 @@ class Retiming {
     return transfer_time(bytes, route.bandwidth) + route.latency;
   }
 
+  // The least number of cycles that take so long; where a cycle takes no time, 0.
+  std::int64_t cycles_until(Time time) const {
+    if (period_ == Time{} || time <= Time{}) return 0;
+    const std::int64_t cycles = (time - Time{1}) / period_ + 1;
+    if (cycles > most_cycles) {
+      throw UsageError(fmt::format(
+          "layerpipe: a message arrives {} after its cycle of {} began, {} cycles later, and at "
+          "most {} can be planned for; check the units of times and links",
+          print(time), print(period_), cycles, most_cycles));
+    }
+    return cycles;
+  }
+
   void add(Op op) {
     const auto device = static_cast<std::size_t>(device_of(program_.placement, op));
     const Time begin = cycle_[device].empty() ? Time{} : cycle_[device].back().to;
@@ -196,10 +210,9 @@ class Retiming {
       later.lag = std::max(later.lag, first.lag);
       return;
     }
-    std::int64_t lag = first.lag + 1;
     const Time there = first.to + transfer(bytes, from, to);
-    while (period_ > Time{} && later.from + period_ * (lag - first.lag) < there) ++lag;
-    later.lag = std::max(later.lag, lag);
+    const std::int64_t cycles = std::max<std::int64_t>(1, cycles_until(there - later.from));
+    later.lag = std::max(later.lag, first.lag + cycles);
   }
 
   void retime_forward(int s) {

@@ -17,11 +17,21 @@
 
 namespace stageline {
 
+/// Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients. Throws UsageError where that
+/// takes longer than `longest_run`.
 inline Time ring_time(Bytes bytes, int replicas, const Route& route) {
-  // Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients.
+  __extension__ using Wide = __int128;
   const std::int64_t rounds = 2 * (static_cast<std::int64_t>(replicas) - 1);
-  const Bytes moved{rounds * bytes.count / replicas};
-  return transfer_time(moved, route.bandwidth) + rounds * route.latency;
+  const Wide moved = Wide{rounds} * bytes.count / replicas;
+  const Wide latency = Wide{rounds} * route.latency.count();
+  if (moved > most_bytes_held.count || latency > longest_run.count()) {
+    throw UsageError(
+        fmt::format("{} rounds of an all-reduce of {} among {} replicas, each {} late, are more "
+                    "than can be added up; check the units of sizes and links",
+                    rounds, print(bytes), replicas, print(route.latency)));
+  }
+  return transfer_time(Bytes{static_cast<std::int64_t>(moved)}, route.bandwidth) +
+         Time{static_cast<std::int64_t>(latency)};
 }
 
 struct Charge {
@@ -67,13 +77,8 @@ class Charges {
       case OpKind::update:
         return stage.update;
       case OpKind::offload:
-        return transfer_time(stage.stash(), route_of(op).bandwidth);
       case OpKind::prefetch:
-        return transfer_time(stage.stash(), route_of(op).bandwidth);
-      case OpKind::reduce_grad: {
-        const auto& replicas = program_.placement.stage[op.stage].replicas;
-        return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
-      }
+      case OpKind::reduce_grad:
       case OpKind::send_forward:
       case OpKind::receive_forward:
       case OpKind::send_backward:
@@ -82,7 +87,7 @@ class Charges {
       case OpKind::receive_stash:
       case OpKind::send_weights:
       case OpKind::receive_weights:
-        return transfer_time(message_bytes(program_, costs_, stages_, op), route_of(op).bandwidth);
+        return on_the_wire(op);
     }
     return Time{};
   }
@@ -140,6 +145,21 @@ class Charges {
   }
 
  private:
+  Time on_the_wire(Op op) const {
+    const StageCosts& stage = costs_.stage[op.stage];
+    try {
+      if (op.kind == OpKind::reduce_grad) {
+        const auto& replicas = program_.placement.stage[op.stage].replicas;
+        return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
+      }
+      const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
+      return transfer_time(copy ? stage.stash() : message_bytes(program_, costs_, stages_, op),
+                           route_of(op).bandwidth);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{} of stage {}: {}", print(op), op.stage, error.what()));
+    }
+  }
+
   // Devices that a task's bytes travel between; `to` is -1 for the host and `from` is -1 from it.
   Ends ends_of_task(Op op) const {
     const auto home = [&] { return device_of(program_.placement, op); };

@@ -140,6 +140,17 @@ Network network_of(const Cluster& cluster) {
   for (const Device& device : cluster.devices) network.host.push_back(std::max(device.host, 0));
   if (cluster.links.empty()) return network;
 
+  Time slowest{};
+  for (const Link& link : cluster.links) slowest = std::max(slowest, link.latency);
+  const std::size_t most_links = cluster.hosts.size() + cluster.switches.size() + 1;  // of a route
+  if (static_cast<double>(slowest.count()) * static_cast<double>(most_links) >=
+      static_cast<double>(unreachable.latency)) {
+    throw UsageError(fmt::format(
+        "cluster \"{}\": a route of up to {} links with latencies up to {} may add up to more than "
+        "{:.3g} s, the most that is looked for; check the unit of the latencies",
+        cluster.name, most_links, print(slowest), static_cast<double>(unreachable.latency) / 1e12));
+  }
+
   Graph graph(devices + cluster.hosts.size() + cluster.switches.size());
   for (std::size_t i = 0; i < cluster.links.size(); ++i) {
     const Link& link = cluster.links[i];

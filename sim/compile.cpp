@@ -44,6 +44,7 @@ class Lowering {
     }
     finish_lanes();
     charges_.give_paths(graph_);
+    check_length();
     graph_.devices = program_.devices;
     return std::move(graph_);
   }
@@ -431,6 +432,24 @@ class Lowering {
     for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
       graph_.lane_task[fill[graph_.lane[task]]++] = task;
     }
+  }
+
+  // A run is never longer than all its tasks one after another.
+  void check_length() const {
+    __extension__ using Wide = __int128;
+    Wide busy = 0;
+    Wide late = 0;
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      busy += graph_.duration[task].count();
+      late += graph_.paths[graph_.path_of[task]].lag.count();
+    }
+    if (busy + late <= longest_run.count()) return;
+    throw UsageError(fmt::format(
+        "the program may last {:.3g} s, the sum of all that its devices and links do ({:.3g} s of "
+        "it latency), and at most {:.3g} s (53 days) can be added up; check the units of times and "
+        "links, or ask for fewer micro-batches or steps",
+        static_cast<double>(busy + late) / 1e12, static_cast<double>(late) / 1e12,
+        to_seconds(longest_run)));
   }
 
   Standstill standstill() const {

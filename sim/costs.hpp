@@ -70,6 +70,8 @@ struct Costs {
   Network network;
   /// Of the shorter op of an overlapped pair, how much the longer hides: 0 nothing, 1 all of it.
   double pair_overlap = 0;
+  /// false: all bytes are 0 because none were measured; messages take their latency alone.
+  bool bytes_known = true;
 
   int stages() const { return static_cast<int>(stage.size()); }
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/rules.hpp"
+#include "sim/sums.hpp"
 #include "sim/task_graph.hpp"
 #include "sim/versions.hpp"
 
@@ -526,6 +527,7 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
 
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves) {
+  check_sums(costs, program.placement, program.total_microbatches(), program.steps);
   MemoryProfile profile;
   profile.device.resize(timeline.devices.size());
   profile.stage.resize(costs.stage.size());

@@ -61,7 +61,7 @@ enum class Curves : std::uint8_t { none, all };
 /// producer's end to the end of the send, a received one from the start of the receive until the
 /// op that reads it starts. Where F, I and W are on several devices, each holds what its own ops
 /// and messages still read, and its copy of the weights (with room for the next beside it).
-/// O(spans).
+/// O(spans). Throws UsageError where bytes or times may leave 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);
 

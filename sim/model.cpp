@@ -72,9 +72,18 @@ Model in_topological_order(Model model, const std::string& file) {
 }
 
 Time forward_backward(const Model& model) {
-  Time sum{};
-  for (const Layer& layer : model.layers) sum += layer.forward + layer.backward;
-  return sum;
+  __extension__ using Wide = __int128;
+  Wide sum = 0;
+  for (const Layer& layer : model.layers) {
+    sum += Wide{layer.forward.count()} + layer.backward.count();
+  }
+  if (sum > longest_run.count()) {
+    throw UsageError(fmt::format(
+        "the layers of \"{}\" take {:.3g} s together, and at most {:.3g} s (53 days) can be added "
+        "up; check the unit of its times",
+        model.name, static_cast<double>(sum) / 1e12, to_seconds(longest_run)));
+  }
+  return Time{static_cast<std::int64_t>(sum)};
 }
 
 }  // namespace stageline

@@ -90,7 +90,8 @@ struct Model {
   std::string sample = "";  // what a sample is: "image", "sequence"; empty: "sample"
   std::vector<Layer> layers;
   std::vector<LayerEdge> edges;
-  Bytes input{};  // of one micro-batch, held by the first layer for its backward
+  Bytes input{};            // of one micro-batch, held by the first layer for its backward
+  bool bytes_known = true;  // false: all bytes are 0 because none were measured
   WholeRun whole;
   Provenance provenance;
 
@@ -105,7 +106,8 @@ std::vector<LayerEdge> edges_of(const Model& model);
 /// edge whose ends are not layers. `file` is for the message only.
 Model in_topological_order(Model model, const std::string& file);
 
-/// One micro-batch through every layer on one device: forward + backward, without updates.
+/// One micro-batch through every layer on one device: forward + backward, without updates. Throws
+/// UsageError where that is longer than `longest_run`.
 Time forward_backward(const Model& model);
 
 }  // namespace stageline

@@ -55,7 +55,8 @@ struct TaskGraph {
 
 /// Lowers a valid program. Every op gets its duration from the tables; a message its route. Throws
 /// Deadlock when the program cannot finish, ProgramError when an op needs what no op makes, or when
-/// program and costs speak of different stages, edges or devices. O(ops).
+/// program and costs speak of different stages, edges or devices; UsageError when a transfer, or
+/// the sum of all that is done, takes longer than `longest_run`. O(ops).
 TaskGraph compile(const Program& program, const Costs& costs);
 
 /// All the deadlocks that compile() would find one after another, were each undone in turn, `most`

@@ -8,6 +8,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "sim/errors.hpp"
+
 namespace stageline {
 namespace {
 
@@ -155,7 +157,14 @@ Time transfer_time(Bytes bytes, Bandwidth bandwidth) {
   const Wide scaled_bytes = static_cast<Wide>(bytes.count) * 1'000'000'000'000;
   const Wide rate = bandwidth.bytes_per_second;
   const Wide time = (scaled_bytes + rate / 2) / rate;
-  return time < longest_input.count() ? Time{static_cast<std::int64_t>(time)} : longest_input;
+  if (time > longest_run.count()) {
+    throw UsageError(fmt::format(
+        "{} at {} take {:.3g} s, and at most {:.3g} s (53 days) can be simulated; check the unit "
+        "of "
+        "the bandwidth",
+        print(bytes), print(bandwidth), static_cast<double>(time) / 1e12, to_seconds(longest_run)));
+  }
+  return Time{static_cast<std::int64_t>(time)};
 }
 
 Time from_seconds(double seconds) {

@@ -35,8 +35,13 @@ struct Bandwidth {
   constexpr bool is_unlimited() const { return *this == unlimited(); }
 };
 
-/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond, and at
-/// most `longest_input`.
+/// The longest run, and the longest transfer, that is simulated: half of what Time holds (53 days),
+/// so that the sum of two moments still fits. The most bytes that are added up, likewise.
+inline constexpr Time longest_run{std::int64_t{1} << 62};
+inline constexpr Bytes most_bytes_held{std::int64_t{1} << 62};
+
+/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond. Throws
+/// UsageError where that is longer than `longest_run`.
 Time transfer_time(Bytes bytes, Bandwidth bandwidth);
 
 /// Seconds, rounded once to the nearest picosecond. Throws std::invalid_argument when the value is

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-CostRow row_of(const Layer& layer) {
+CostRow row_of(const Layer& layer, bool bytes_known) {
   CostRow row;
   row.name = layer.name;
   row.kind = layer.kind;
@@ -30,6 +30,7 @@ CostRow row_of(const Layer& layer) {
   row.output = layer.output;
   row.stash = layer.stash_input_grad + layer.stash_weight_grad;
   row.weights = layer.weights;
+  row.bytes_known = bytes_known;
   return row;
 }
 
@@ -44,6 +45,7 @@ void add(CostRow& sum, const CostRow& row) {
   sum.output += row.output;
   sum.stash += row.stash;
   sum.weights += row.weights;
+  sum.bytes_known = sum.bytes_known && row.bytes_known;
 }
 
 // The largest sums that are made, in floating point, which cannot overflow.
@@ -106,7 +108,7 @@ void name_by_kind(CostRow& row, const std::string& kind) {
 std::vector<CostRow> cost_rows(const Model& model, CostsBy by) {
   check_sums(model);
   std::vector<CostRow> rows;
-  for (const Layer& layer : model.layers) rows.push_back(row_of(layer));
+  for (const Layer& layer : model.layers) rows.push_back(row_of(layer, model.bytes_known));
   if (by == CostsBy::layer) return rows;
   rows = grouped(
       rows, [](const CostRow& row) { return row.kind; }, add,

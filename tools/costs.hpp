@@ -27,6 +27,7 @@ struct CostRow {
   Bytes output{};      //
   Bytes stash{};       // for I and for W
   Bytes weights{};     //
+  bool bytes_known = true;  // false: all three are 0 because none were measured
 
   Time step() const { return forward + backward + update; }
   friend bool operator==(const CostRow&, const CostRow&) = default;

@@ -20,9 +20,12 @@ Json costs_of(const CostRow& row) {
   put_time(object, "backward", row.backward);
   put_time(object, "update", row.update);
   put_time(object, "total", row.step());
-  object["output_bytes"] = row.output.count;
-  object["stash_bytes"] = row.stash.count;
-  object["weights_bytes"] = row.weights.count;
+  const auto bytes = [&](Bytes value) {
+    return row.bytes_known ? Json(value.count) : Json(nullptr);
+  };
+  object["output_bytes"] = bytes(row.output);
+  object["stash_bytes"] = bytes(row.stash);
+  object["weights_bytes"] = bytes(row.weights);
   return object;
 }
 

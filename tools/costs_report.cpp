@@ -143,7 +143,9 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
     if (any_spread) {
       cell.push_back(row.spread > Time{} ? plain_percent(ratio(row.spread, row.step())) : "");
     }
-    for (const Bytes bytes : {row.output, row.stash, row.weights}) cell.push_back(print(bytes));
+    for (const Bytes bytes : {row.output, row.stash, row.weights}) {
+      cell.push_back(bytes_text(bytes, row.bytes_known));
+    }
     cells.push_back(std::move(cell));
   };
   const Shown split = shown(steps, options);

@@ -111,7 +111,7 @@ struct Lengths {
          from *= 2) {
       for (const std::int64_t cycles : {1, 2, 3, 4, 6}) {
         const std::int64_t more = cycles * cycle;
-        const Time growth = period.time * cycles;
+        const Time growth = repeated(period.time, cycles);
         if (minibatches <= from + 2 * more) return Extended{of(minibatches), minibatches};
         const std::int64_t start = from + (minibatches - from) % more;
         if (of(start + more) - of(start) != growth) continue;

@@ -53,6 +53,7 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
   Model model;
   model.name = name;
   model.batch = batch;
+  model.bytes_known = false;
   std::vector<int> halved;
   std::vector<int> shared;
   for (int stage = 0; stage < run.program.stages(); ++stage) {
@@ -107,8 +108,9 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
                     stages_text(shared, run.program.stages())));
   }
   from.notes.emplace_back(
-      "a profile does not say bytes: messages, weights and stashes are 0, so links and memory cost "
-      "nothing; a layer is a stage, which cannot be cut further");
+      "a profile does not say bytes, so memory and messages' sizes are unknown; a layer is a "
+      "stage, "
+      "which cannot be cut further");
   return model;
 }
 

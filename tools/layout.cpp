@@ -8,6 +8,7 @@
 #include "cost_models/stage_costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/problem.hpp"
+#include "sim/sums.hpp"
 #include "tools/magnitudes.hpp"
 
 namespace stageline {
@@ -61,6 +62,7 @@ Layout assigned(const Case& asked) {
     device.rate = 1;
   }
   const Costs units = stage_costs(asked.model, partition_from_cuts(each, layers), on_one, alike);
+  check_sums(units, on_one, 1, 1);
   Layout layout;
   layout.knobs = asked.spec.knobs;
   const Placement placement = scheduler.assign({units, rates, layout.knobs});
@@ -191,6 +193,7 @@ Costs costs_of(const Case& asked, const Layout& layout) {
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   if (asked.program) {
     Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
+    check_sums(costs, program.placement, program.total_microbatches(), program.steps);
     if (asked.messages) program.messages = *asked.messages;
     return program;
   }
@@ -200,10 +203,19 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   problem.microbatches = asked.microbatches;
   problem.steps = steps;
   problem.devices = device_names(asked.cluster);
-  for (const Device& device : asked.cluster.devices) problem.memory.push_back(device.memory);
-  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(host.memory);
+  // A limit says nothing about what needs an unknown number of bytes.
+  const auto limit = [&](std::optional<Bytes> memory) {
+    return asked.model.bytes_known ? memory : std::nullopt;
+  };
+  for (const Device& device : asked.cluster.devices) {
+    problem.memory.push_back(limit(device.memory));
+  }
+  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(limit(host.memory));
   problem.one_layer = layout.one_layer;
   problem.knobs = layout.knobs;
+  // Before the scheduler adds anything up.
+  const std::int64_t chunks = std::int64_t{asked.microbatches} * layout.sequence_chunks;
+  check_sums(costs, layout.placement, chunks * steps, steps);
   Program program = asked.spec.scheduler->schedule(problem);
   if (asked.weights) program.weights = *asked.weights;
   if (asked.messages) program.messages = *asked.messages;

@@ -34,7 +34,7 @@ Costs costs_of(const Case& asked, const Layout& layout);
 bool repeats(const Case& asked);
 
 /// As the scheduler writes it, before any pass; the given program where there is one, `steps` times
-/// where it repeats.
+/// where it repeats. Throws UsageError where its times or bytes may leave 64 bits (sim/sums.hpp).
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
 }  // namespace stageline

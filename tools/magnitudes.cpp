@@ -5,17 +5,40 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "sim/problem.hpp"
 
 namespace stageline {
+namespace {
+
+void check_counts(const Case& asked) {
+  if (asked.program) return;  // its text says, and its reader checks
+  if (asked.microbatches < 1) {
+    throw UsageError(
+        fmt::format("--microbatches must be at least 1 (it is {})", asked.microbatches));
+  }
+  if (asked.steps < 0) {
+    throw UsageError(fmt::format("--steps must be at least 1 (it is {})", asked.steps));
+  }
+  const std::int64_t all = std::int64_t{asked.microbatches} * std::max(asked.steps, 1);
+  if (all <= most_forwards) return;
+  throw UsageError(fmt::format(
+      "{} micro-batches × {} steps are more than the {} forwards that are simulated at a time; ask "
+      "for fewer micro-batches or steps",
+      asked.microbatches, std::max(asked.steps, 1), most_forwards));
+}
+
+}  // namespace
 
 // In floating point, which cannot overflow.
 void check_magnitudes(const Case& asked) {
-  constexpr double most_seconds = 9.2e6;  // of 2^63 ps
-  constexpr double most_bytes = 9.2e18;   // of 2^63
+  check_counts(asked);
+  const double most_seconds = to_seconds(longest_run);
+  const auto most_bytes = static_cast<double>(most_bytes_held.count);
   const auto devices = static_cast<double>(asked.cluster.devices.size());
   const auto per_step = static_cast<double>(std::max(asked.microbatches, 1));
   // Enough for the steady state: some steps, or a stream through the pipe and back several times.
-  const double microbatches = std::max(4 * per_step, 16 * devices + 48);
+  const double microbatches =
+      std::max({4 * per_step, per_step * std::max(asked.steps, 1), 16 * devices + 48});
   double slowest = 1;
   for (const Device& device : asked.cluster.devices) {
     if (device.rate > 0) slowest = std::min(slowest, device.rate);
@@ -40,7 +63,7 @@ void check_magnitudes(const Case& asked) {
   if (time * microbatches > most_seconds) {
     throw UsageError(fmt::format(
         "the layers of \"{}\" take {:.3g} s together, and a run of {:g} micro-batches shows their "
-        "steady state; at most {:.3g} s (106 days) can be added up: check the unit of its times",
+        "steady state; at most {:.3g} s (53 days) can be added up: check the unit of its times",
         asked.model.name, time, microbatches, most_seconds));
   }
   // All stages on one device at worst: two versions of the weights a device that they cross on

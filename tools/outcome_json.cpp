@@ -25,6 +25,8 @@ std::string_view name(Fit fit) {
   return "";
 }
 
+Json bytes_or_null(Bytes bytes, bool known) { return known ? Json(bytes.count) : Json(nullptr); }
+
 Json device_json(const Outcome& outcome, std::size_t d) {
   const DeviceMetrics& metrics = outcome.metrics.device[d];
   const DeviceMemory& memory = outcome.memory.device[d];
@@ -40,15 +42,16 @@ Json device_json(const Outcome& outcome, std::size_t d) {
   }
   put_time(idle_by, "other", Time{});  // what it was has names of its own now
   device["idle_by"] = idle_by;
-  device["peak_bytes"] = memory.peak.count;
-  device["peak_at"] = to_seconds(memory.peak_at);
-  device["peak_at_ps"] = memory.peak_at.count();
+  const bool known = outcome.bytes_known();
+  device["peak_bytes"] = bytes_or_null(memory.peak, known);
+  device["peak_at"] = known ? Json(to_seconds(memory.peak_at)) : Json(nullptr);
+  device["peak_at_ps"] = known ? Json(memory.peak_at.count()) : Json(nullptr);
   Json at_peak;
   for (int kind = 0; kind < memory_kinds; ++kind) {
     at_peak[std::string(stageline::name(static_cast<MemoryKind>(kind)))] =
         memory.at_peak[static_cast<std::size_t>(kind)].count;
   }
-  device["at_peak_bytes"] = at_peak;
+  device["at_peak_bytes"] = known ? std::move(at_peak) : Json(nullptr);
   const auto& limit = outcome.memory_limit[d];
   device["memory_bytes"] = limit ? Json(limit->count) : Json(nullptr);
   int versions = 0;
@@ -121,8 +124,8 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   put_time(stage, "weight_grad", outcome.costs.stage[s].weight_grad);
   put_time(stage, "backward", outcome.costs.stage[s].backward);
   put_time(stage, "update", outcome.costs.stage[s].update);
-  stage["weights_bytes"] = outcome.costs.stage[s].weights.count;
-  stage["stash_bytes"] = outcome.costs.stage[s].stash().count;
+  stage["weights_bytes"] = bytes_or_null(outcome.costs.stage[s].weights, outcome.bytes_known());
+  stage["stash_bytes"] = bytes_or_null(outcome.costs.stage[s].stash(), outcome.bytes_known());
   stage["stash_peak"] = outcome.memory.stage[s].stash_peak;
   stage["weight_versions"] = versions.held_peak;
   stage["staleness_updates"] = {{"min", versions.staleness_min},
@@ -158,10 +161,13 @@ Json timeline_json(const Timeline& timeline) {
 Json stream_json(const Outcome& outcome) {
   const StreamFacts facts = stream_facts(outcome);
   Json stream;
-  stream["stale_weights_fraction"] = facts.stale_share;
+  const auto of_bytes = [&](double value) {
+    return outcome.bytes_known() ? Json(value) : Json(nullptr);
+  };
+  stream["stale_weights_fraction"] = of_bytes(facts.stale_share);
   stream["staleness_degree_updates"] = facts.degree;
   stream["live_microbatches"] = facts.live;
-  stream["memory_increase_fraction"] = facts.memory_increase;
+  stream["memory_increase_fraction"] = of_bytes(facts.memory_increase);
   if (facts.cycles > 0) stream["cycles"] = facts.cycles;
   return stream;
 }
@@ -190,9 +196,13 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
                         {"rounds", outcome.period->rounds},
                         {"round", outcome.round}};
   }
-  result["throughput"] = outcome.throughput;
+  // Of what takes no time there is no throughput.
+  const auto of_time = [&](double value) {
+    return outcome.step_time > Time{} ? Json(value) : Json(nullptr);
+  };
+  result["throughput"] = of_time(outcome.throughput);
   result["throughput_unit"] = outcome.throughput_unit;
-  result["speedup"] = outcome.speedup;
+  result["speedup"] = of_time(outcome.speedup);
   result["bubble_fraction"] = outcome.bubble_fraction;
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   result["fits"] = name(outcome.fit);

@@ -177,11 +177,13 @@ Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool s
   const LongRun run = run_for(asked, layout, costs, steps);
   if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
   // A stream may repeat by steps: an order written for a flush, with other weights.
-  const int round = std::lcm(rhythm.round, m);
+  const std::int64_t round = std::lcm(std::int64_t{rhythm.round}, std::int64_t{m});
   const std::int64_t in_a_step = run.graph.tasks() / run.program.steps + 1;
   if (in_a_step * (round / m) * streamed_steps < most_tasks) {
-    const LongRun whole = run_for(asked, layout, costs, round / m * streamed_steps);
-    if (auto found = derive(whole, round, round)) return of_derived(*std::move(found), m);
+    const LongRun whole =
+        run_for(asked, layout, costs, static_cast<int>(round / m) * streamed_steps);
+    const int in_it = static_cast<int>(round);
+    if (auto found = derive(whole, in_it, in_it)) return of_derived(*std::move(found), m);
   }
   return measured(run, rhythm, m);
 }

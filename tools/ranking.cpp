@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "tools/study.hpp"
 
@@ -33,7 +35,13 @@ Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>
   };
   // Time for one sample, so that a sweep over devices ranks too; what differs by a hair is the
   // same, and then the smaller memory is better.
-  const auto pace = [&](std::size_t i) { return outcomes[i].throughput; };
+  const auto pace = [&](std::size_t i) {
+    return outcomes[i].step_time == Time{} ? std::numeric_limits<double>::infinity()
+                                           : outcomes[i].throughput;
+  };
+  const auto times_as_fast = [&](std::size_t a, std::size_t b) {
+    return pace(a) == pace(b) ? 1 : pace(a) / pace(b);
+  };
   std::sort(ranked.order.begin(), ranked.order.end(), [&](std::size_t a, std::size_t b) {
     const bool fits_a = outcomes[a].fit != Fit::no;
     const bool fits_b = outcomes[b].fit != Fit::no;
@@ -64,16 +72,22 @@ Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>
   std::string reason;
   const bool rival = ranked.order.size() > 1 && outcomes[ranked.order[1]].fit != Fit::no;
   if (!rival) {
-    reason = fmt::format("{}{:.2f}× one device",
-                         ranked.order.size() > 1 ? "the only one that fits, " : "",
-                         outcomes[best].speedup);
+    reason = fmt::format("{}{}", ranked.order.size() > 1 ? "the only one that fits, " : "",
+                         outcomes[best].step_time == Time{}
+                             ? std::string("takes no time")
+                             : fmt::format("{:.2f}× one device", outcomes[best].speedup));
   } else {
     const std::size_t next = ranked.order[1];
-    const double faster = pace(best) / std::max(pace(next), 1e-15);
-    const double memory = static_cast<double>(peak(next).count) /
-                          std::max(static_cast<double>(peak(best).count), 1.0);
+    const double faster = times_as_fast(best, next);
+    // Of bytes that are unknown, or none, there is no ratio.
+    const bool measurable = outcomes[best].bytes_known() && outcomes[next].bytes_known() &&
+                            peak(best) > Bytes{} && peak(next) > Bytes{};
+    const double memory =
+        measurable ? static_cast<double>(peak(next).count) / static_cast<double>(peak(best).count)
+                   : 1;
     const std::string against = named(outcomes[next], sweep);
-    reason = faster < 1 + same ? fmt::format("same time as {}", against)
+    reason = std::isinf(faster)  ? fmt::format("takes no time, unlike {}", against)
+             : faster < 1 + same ? fmt::format("same time as {}", against)
              : faster < 2
                  ? fmt::format("{:.1f} % more throughput than {}", (faster - 1) * 100, against)
                  : fmt::format("{:.1f}× the throughput of {}", faster, against);
@@ -82,8 +96,8 @@ Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>
   }
   // A faster one that does not fit is worth knowing.
   for (const std::size_t i : ranked.order) {
-    if (outcomes[i].fit != Fit::no || pace(i) < pace(best) * (1 + same)) continue;
-    const double faster = pace(i) / pace(best);
+    const double faster = times_as_fast(i, best);
+    if (outcomes[i].fit != Fit::no || faster < 1 + same || std::isinf(faster)) continue;
     reason += fmt::format("; {} would be {} but needs {}", named(outcomes[i], sweep),
                           faster < 2 ? fmt::format("{:.1f} % faster", (faster - 1) * 100)
                                      : fmt::format("{:.1f}× as fast", faster),

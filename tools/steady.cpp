@@ -1,7 +1,11 @@
 #include "tools/steady.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -18,7 +22,14 @@ Time per_step(std::int64_t time, std::int64_t rounds, int round, int microbatche
   __extension__ using Wide = __int128;
   const Wide whole = static_cast<Wide>(time) * microbatches;
   const Wide parts = static_cast<Wide>(rounds) * round;
-  return Time{static_cast<std::int64_t>((whole + parts / 2) / parts)};
+  const Wide step = (whole + parts / 2) / parts;
+  if (step > longest_run.count()) {
+    throw UsageError(fmt::format(
+        "a step of {} micro-batches takes {:.3g} s, and at most {:.3g} s (53 days) can be added "
+        "up; ask for fewer",
+        microbatches, static_cast<double>(step) / 1e12, to_seconds(longest_run)));
+  }
+  return Time{static_cast<std::int64_t>(step)};
 }
 
 }  // namespace

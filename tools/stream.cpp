@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/op.hpp"
 #include "sim/program_words.hpp"
@@ -127,13 +128,15 @@ std::string stream_report(const Outcome& outcome) {
   if (outcome.synchrony == Synchrony::asynchronous) {
     const StreamFacts facts = stream_facts(outcome);
     text += fmt::format(
-        "stale weights {:.2f} % of all; by stage: degree of staleness {} updates, live "
-        "mini-batches "
-        "{}\n",
-        facts.stale_share * 100, spaced(facts.degree), spaced(facts.live));
+        "stale weights {}; by stage: degree of staleness {} updates, live mini-batches {}\n",
+        outcome.bytes_known() ? fmt::format("{:.2f} % of all", facts.stale_share * 100) : "unknown",
+        spaced(facts.degree), spaced(facts.live));
     text += fmt::format(
-        "utilization {:.1f} %; memory of all devices {:+.0f} % over no pipeline{}\n",
-        (1 - outcome.bubble_fraction) * 100, facts.memory_increase * 100,
+        "utilization {:.1f} %; memory of all devices {}{}\n", (1 - outcome.bubble_fraction) * 100,
+        outcome.bytes_known()
+            ? fmt::format("{:+.0f} % over no pipeline",
+                          std::round(facts.memory_increase * 100) + 0.0)  // no "-0"
+            : "unknown",
         facts.cycles > 0 ? fmt::format("; {} mini-batches in {} cycles",
                                        outcome.program.total_microbatches(), facts.cycles)
                          : "");

@@ -47,7 +47,8 @@ Busy busy_in_a_step(const Outcome& outcome) {
 }
 
 void judge_fit(Outcome& outcome) {
-  outcome.fit = Fit::yes;
+  outcome.fit = outcome.bytes_known() ? Fit::yes : Fit::unknown;
+  if (!outcome.bytes_known()) return;
   for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
     const auto& limit = outcome.memory_limit[d];
     if (!limit) {
@@ -86,8 +87,10 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.speedup = to_seconds(alone) / step;
   // Differences as integers: what is nothing is 0, and not 1e-16. A step that was rounded down does
   // not make them negative.
-  const Time idle = std::max(Time{}, outcome.step_time * outcome.devices - busy.all);
-  outcome.bubble_fraction = to_seconds(idle) / (outcome.devices * step);
+  __extension__ using Wide = __int128;
+  const Wide idle =
+      std::max<Wide>(0, Wide{outcome.step_time.count()} * outcome.devices - busy.all.count());
+  outcome.bubble_fraction = static_cast<double>(idle) / 1e12 / (outcome.devices * step);
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }
 

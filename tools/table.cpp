@@ -51,6 +51,8 @@ std::string percent(double fraction) {
   return fmt::format("{:.1f} %", value < 0 && value > -0.05 ? 0.0 : value);
 }
 
+std::string bytes_text(Bytes bytes, bool known) { return known ? print(bytes) : "unknown"; }
+
 std::string long_time(Time time) {
   const double seconds = to_seconds(time);
   if (seconds < 7200) return print(time);

@@ -20,6 +20,9 @@ std::string table(const std::vector<Column>& columns,
 /// "42.1 %", "0.0 %".
 std::string percent(double fraction);
 
+/// "4.190 MB", or "unknown" for bytes that nobody measured.
+std::string bytes_text(Bytes bytes, bool known);
+
 /// What a training takes: as print(Time), or from two hours on "3.25 h", from two days on "2.50
 /// days".
 std::string long_time(Time time);

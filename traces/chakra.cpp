@@ -51,6 +51,11 @@ class Traces {
           "network decides",
           name(program_.messages)));
     }
+    if (!costs_.bytes_known) {
+      throw UsageError(
+          "Chakra's messages have sizes, but the trace does not say bytes; fill in its input_bytes "
+          "and those of its layers");
+    }
     graph_ = compile(program_, costs_);
     nodes_.resize(program_.ops.size());
     number_ops();

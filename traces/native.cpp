@@ -71,11 +71,18 @@ auto by_batch(const JsonNode& node, const Batches& batches, PerBatch per_batch, 
 }
 
 // The layer at every batch size.
-std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches) {
+std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches, bool bytes_known) {
   std::vector<std::string> required{"name", "kind"};
   std::vector<std::string> optional{"parameters"};
   for (const auto& field : time_fields) (field.required ? required : optional).push_back(field.key);
-  for (const auto& field : byte_fields) (field.required ? required : optional).push_back(field.key);
+  for (const auto& field : byte_fields) {
+    if (!bytes_known && node.kind() == JsonKind::object && node.find(field.key)) {
+      node.at(field.key).refuse(
+          "the trace has no input_bytes, so its bytes are unknown, but here are some; give "
+          "input_bytes too, or leave out all bytes");
+    }
+    (field.required && bytes_known ? required : optional).push_back(field.key);
+  }
   node.check_keys(required, optional);
 
   Layer common;
@@ -216,20 +223,22 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
 
 std::vector<Model> read_trace(const JsonNode& root) {
   check_format(root);
-  root.check_keys({"format", "name", "provenance", "input_bytes", "layers"},
-                  {"sample", "batch", "whole", "edges"});
+  root.check_keys({"format", "name", "provenance", "layers"},
+                  {"sample", "batch", "whole", "edges", "input_bytes"});
   const Batches batches = read_batches(root);
   Model common;
   common.name = root.at("name").text();
   common.sample = root.text_or_empty("sample");
   common.provenance = read_provenance(root.at("provenance"));
+  const std::optional<JsonNode> input = root.find("input_bytes");
+  common.bytes_known = input.has_value();
   std::vector<Model> models(batches.sizes.size(), common);
 
-  const std::vector<Bytes> inputs = by_batch(root.at("input_bytes"), batches, PerBatch::may,
-                                             [](const JsonNode& value) { return value.bytes(); });
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    models[i].batch = batches.sizes[i];
-    models[i].input = inputs[i];
+  for (std::size_t i = 0; i < models.size(); ++i) models[i].batch = batches.sizes[i];
+  if (input) {
+    const std::vector<Bytes> inputs = by_batch(*input, batches, PerBatch::may,
+                                               [](const JsonNode& value) { return value.bytes(); });
+    for (std::size_t i = 0; i < models.size(); ++i) models[i].input = inputs[i];
   }
   if (const auto node = root.find("whole")) {
     const std::vector<WholeRun> runs = read_whole(*node, batches);
@@ -239,7 +248,7 @@ std::vector<Model> read_trace(const JsonNode& root) {
   const std::vector<JsonNode> layers = root.at("layers").items();
   if (layers.empty()) root.at("layers").refuse("a model must have at least one layer");
   for (const JsonNode& node : layers) {
-    std::vector<Layer> sizes = read_layer(node, batches);
+    std::vector<Layer> sizes = read_layer(node, batches, common.bytes_known);
     const auto [earlier, is_new] = number.emplace(sizes[0].name, static_cast<int>(number.size()));
     if (!is_new) {
       node.at("name").refuse(fmt::format("the name {} stands twice; the first is /layers/{}",

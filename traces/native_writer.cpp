@@ -63,6 +63,7 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
   }
   std::vector<std::string> bytes;
   for (const ByteField& field : byte_fields) {
+    if (!models[0].bytes_known) break;
     std::string written = field_text(models, index, field);
     if (!written.empty()) bytes.push_back(std::move(written));
   }
@@ -71,7 +72,7 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
   }
   return fmt::format("{{{}, {}{}{}}}", member("name", json_text(layer.name)),
                      member("kind", json_text(layer.kind)), json_lines(times, indent),
-                     json_lines(bytes, indent));
+                     bytes.empty() ? std::string() : json_lines(bytes, indent));
 }
 
 std::string provenance_text(const Provenance& provenance) {
@@ -139,7 +140,8 @@ void check_writable(const std::vector<Model>& models) {
     }
     bool same = model.name == first.name && model.sample == first.sample &&
                 model.provenance == first.provenance && model.edges == first.edges &&
-                model.layers.size() == first.layers.size();
+                model.layers.size() == first.layers.size() &&
+                model.bytes_known == first.bytes_known;
     for (std::size_t l = 0; same && l < model.layers.size(); ++l) {
       same = constant_part(model.layers[l]) == constant_part(first.layers[l]);
     }
@@ -165,8 +167,10 @@ std::string write_trace(const std::vector<Model>& models) {
     lines.push_back(member("batch", values(models, true, [](const Model& m) { return m.batch; })));
   }
   lines.push_back(member("provenance", provenance_text(model.provenance)));
-  lines.push_back(
-      member("input_bytes", values(models, false, [](const Model& m) { return m.input; })));
+  if (model.bytes_known) {
+    lines.push_back(
+        member("input_bytes", values(models, false, [](const Model& m) { return m.input; })));
+  }
   if (model.whole.samples > 0) lines.push_back(member("whole", whole_text(models)));
   std::string list;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {

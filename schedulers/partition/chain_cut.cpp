@@ -63,7 +63,10 @@ struct Chain {
 // The most work whose time on a device of that rate is within the limit.
 std::int64_t room_of(double rate, std::int64_t limit) {
   if (rate == 1) return limit;
-  auto work = static_cast<std::int64_t>((static_cast<double>(limit) + 0.5) * rate);
+  const double most = (static_cast<double>(limit) + 0.5) * rate;
+  // No chain that a run is made of is longer.
+  if (most >= static_cast<double>(longest_run.count())) return longest_run.count();
+  auto work = static_cast<std::int64_t>(most);
   while (work > 0 && on_device(Time{work}, rate).count() > limit) --work;
   while (on_device(Time{work + 1}, rate).count() <= limit) ++work;
   return work;
@@ -250,6 +253,13 @@ Side cut_side(const std::vector<SideBySide>& layers, int pieces) {
   SideBySide all{};
   for (const SideBySide& layer : layers) {
     low = std::max(low, slowest(layer));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] <= longest_run - layer[i]) continue;
+      throw UsageError(fmt::format(
+          "{} layers take over {:.3g} s to compute or to move, and at most {:.3g} s (53 days) can "
+          "be added up; check the units of times and links",
+          layers.size(), to_seconds(all[i]), to_seconds(longest_run)));
+    }
     all = plus(all, layer);
   }
   Time high = slowest(all);

@@ -120,6 +120,8 @@ std::string balance_of(const PartitionRequest& request, const Partition& partiti
   }
   Bytes moved;
   for (const StageFlow& flow : stage_flows(partition, request.model)) moved += flow.bytes;
+  const std::string moves =
+      request.model.bytes_known ? print(moved) : std::string("an unknown number of bytes");
   if (holds_several(request)) {
     const std::vector<double> loads = device_loads(request, last_layers_of(partition));
     const double busiest = *std::max_element(loads.begin(), loads.end());
@@ -128,13 +130,12 @@ std::string balance_of(const PartitionRequest& request, const Partition& partiti
     return fmt::format(
         "busiest device {} in {} stages, {:.1f} % over the mean; {} a micro-batch between stages",
         print(Time{std::llround(busiest)}), partition.stages,
-        mean == 0 ? 0 : 100 * (busiest / mean - 1), print(moved));
+        mean == 0 ? 0 : 100 * (busiest / mean - 1), moves);
   }
   const double over =
       sum == 0 ? 0 : 100 * (static_cast<double>(largest.count()) * partition.stages / sum - 1);
   return fmt::format("largest stage {}{}, {:.1f} % over the mean; {} a micro-batch between stages",
-                     print(largest), request.replicas.empty() ? "" : " a micro-batch", over,
-                     print(moved));
+                     print(largest), request.replicas.empty() ? "" : " a micro-batch", over, moves);
 }
 
 std::vector<std::string> split_at_commas(const std::string& text) {

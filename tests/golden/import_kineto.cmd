@@ -9,6 +9,11 @@ try() {
 try import kineto rank0.json.gz rank1.json.gz --batch 128 --out mine.json --program mine.slp
 cat mine.json mine.slp
 try simulate mine.json --program mine.slp --quiet
+# Bytes that no profile says are unknown: in every table, and whether it fits.
+try compare mine.json --devices 2 --schedule gpipe,1f1b,pipedream --memory 8GB --link 1GB/s,5us
+try costs mine.json --quiet
+try draw mine.json --devices 2 --svg drawn.svg --quiet
+grep -c 'memory by device' drawn.svg
 try import kineto rank0.json.gz --program - --quiet
 try import kineto rank0.json.gz rank0.json.gz
 head -c 3000 rank1.json.gz > cut.json.gz

@@ -13,3 +13,10 @@ grep -a -c -o 'SEND_F' straight.0.et straight.1.et
 try program uniform:layers=3 --devices 3 --format chakra
 try program uniform:layers=3 --devices 3 --format chakra --out no_such_folder/a
 try program uniform:layers=3 --devices 3 --schedule stale_weights --format chakra --out stale
+# Messages have sizes; a trace that does not say bytes has none to give.
+cat > unknown.json <<'JSON'
+{"format": "stageline-trace 1", "name": "timed", "provenance": {"origin": "measured"}, "layers": [
+  {"name": "a", "kind": "stage", "forward_us": 1, "input_grad_us": 1, "weight_grad_us": 1},
+  {"name": "b", "kind": "stage", "forward_us": 1, "input_grad_us": 1, "weight_grad_us": 1}]}
+JSON
+try program unknown.json --devices 2 --schedule gpipe --format chakra --out unknown

@@ -174,10 +174,14 @@ TEST_CASE("more bandwidth never takes more time, and k times the bytes about k t
   }
 }
 
-TEST_CASE("a transfer takes at most as long as the longest input") {
-  CHECK(transfer_time(Bytes{std::int64_t{1} << 62}, Bandwidth{1}) == longest_input);
-  CHECK(transfer_time(Bytes{100'001}, Bandwidth{1}) == longest_input);
-  CHECK(transfer_time(Bytes{99'999}, Bandwidth{1}) == Time{99'999'000'000'000'000});
+TEST_CASE("a transfer longer than the longest run is refused, not clipped") {
+  CHECK(transfer_time(Bytes{100'001}, Bandwidth{1}) == Time{100'001'000'000'000'000});
+  CHECK(transfer_time(Bytes{4'611'686}, Bandwidth{1}) == Time{4'611'686'000'000'000'000});
+  CHECK(
+      test::complaint<UsageError>([] { transfer_time(Bytes{4'611'687}, Bandwidth{1}); }) ==
+      "4.612 MB at 1 B/s take 4.61e+06 s, and at most 4.61e+06 s (53 days) can be simulated; check "
+      "the unit of the bandwidth");
+  CHECK_THROWS_AS(transfer_time(Bytes{std::int64_t{1} << 62}, Bandwidth{1}), UsageError);
 }
 
 TEST_CASE("values print for people") {

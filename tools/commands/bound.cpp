@@ -39,7 +39,9 @@ Json exact_step(const Bound& bound) {
     time /= rest;
     parts /= rest;
   }
-  return {{"numerator_ps", time * times}, {"denominator", parts}};
+  std::int64_t numerator = 0;
+  if (__builtin_mul_overflow(time, times, &numerator)) return nullptr;  // not in 64 bits
+  return {{"numerator_ps", numerator}, {"denominator", parts}};
 }
 
 Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {

@@ -12,6 +12,7 @@
 #include "sim/errors.hpp"
 #include "tools/programs.hpp"
 #include "tools/stream.hpp"
+#include "tools/table.hpp"
 
 namespace stageline {
 namespace {
@@ -246,6 +247,11 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
 std::vector<std::string> notes(const Setting& setting) {
   std::vector<std::string> all = setting.model.provenance.notes;
   if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
+  if (!setting.model.bytes_known) {
+    all.emplace_back(
+        "the trace does not say bytes: what memory it takes is unknown, and so is whether it fits; "
+        "messages take the latency of their links alone");
+  }
   return all;
 }
 
@@ -284,10 +290,10 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
                                              outcome.microbatch_size == 1 ? "" : "s")
                                : "";
   drawing.subtitle = fmt::format(
-      "{}{} · {} micro-batches{}{} · step {} · bubble {:.1f} %", outcome.devices,
+      "{}{} · {} micro-batches{}{} · step {} · bubble {}", outcome.devices,
       outcome.devices == 1 ? " device" : " devices", outcome.microbatches, size,
       outcome.program.steps > 1 ? fmt::format(", {} steps shown", outcome.program.steps) : "",
-      print(outcome.step_time), outcome.bubble_fraction * 100);
+      print(outcome.step_time), percent(outcome.bubble_fraction));
   drawing.footnotes.push_back(fmt::format(
       "Costs {}.{}", described(setting.model.provenance),
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
@@ -298,7 +304,7 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   }
   drawing.program = outcome.program;
   drawing.timeline = outcome.timeline;
-  drawing.memory = outcome.memory;
+  if (outcome.bytes_known()) drawing.memory = outcome.memory;
   drawing.memory_limit = outcome.memory_limit;
   drawing.hosts = outcome.costs.network.hosts;
   drawing.host_limit = outcome.host_limit;

@@ -75,12 +75,14 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
     std::vector<std::string> row{outcome.schedule};
     if (sweep) row.push_back(fmt::format("{}", outcome.devices));
     row.push_back(print(outcome.step_time));
-    row.push_back(fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit));
-    row.push_back(fmt::format("{:.2f}×", outcome.speedup));
+    const bool takes_time = outcome.step_time > Time{};
+    row.push_back(takes_time ? fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit)
+                             : "–");
+    row.push_back(takes_time ? fmt::format("{:.2f}×", outcome.speedup) : "–");
     row.push_back(percent(outcome.bubble_fraction));
     row.push_back(percent(outcome.exposed_communication));
-    row.push_back(print(outcome.memory.device[device].peak));
-    row.push_back(outcome.program.devices[device]);
+    row.push_back(bytes_text(outcome.memory.device[device].peak, outcome.bytes_known()));
+    row.push_back(outcome.bytes_known() ? outcome.program.devices[device] : "–");
     row.push_back(fmt::format("{}", outcome.versions_peak()));
     row.push_back(staleness_text(outcome));
     row.push_back(fit_text(outcome));

@@ -52,9 +52,9 @@ std::string device_table(const Outcome& outcome) {
       row.push_back(percent(part(metrics.idle_by[static_cast<std::size_t>(kind)], all)));
     }
     const auto& limit = outcome.memory_limit[d];
-    row.push_back(print(memory.peak));
+    row.push_back(bytes_text(memory.peak, outcome.bytes_known()));
     row.push_back(limit ? print(*limit) : "unknown");
-    row.push_back(print(memory.peak_at));
+    row.push_back(outcome.bytes_known() ? print(memory.peak_at) : "–");
     row.push_back(fmt::format("{}", outcome.memory.device_stash_peak[d]));
     rows.push_back(std::move(row));
   }
@@ -91,8 +91,10 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
     }
     rows.push_back(
         {fmt::format("{}", s), placed(outcome.program, s), layers_of(outcome, model, s),
-         print(costs.forward), print(costs.backward), print(costs.weights), print(costs.stash()),
-         print(sent), fmt::format("{}", outcome.memory.stage[at].stash_peak),
+         print(costs.forward), print(costs.backward),
+         bytes_text(costs.weights, outcome.bytes_known()),
+         bytes_text(costs.stash(), outcome.bytes_known()), bytes_text(sent, outcome.bytes_known()),
+         fmt::format("{}", outcome.memory.stage[at].stash_peak),
          fmt::format("{}", versions.held_peak),
          staleness_range(versions) + (versions.staleness.size() > 1
                                           ? fmt::format(" ({:.3g})", versions.staleness_mean)
@@ -114,25 +116,31 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
                rows);
 }
 
+std::string peak_text(const Outcome& outcome) {
+  if (!outcome.bytes_known()) return "peak memory unknown: the trace does not say bytes";
+  const auto device = static_cast<std::size_t>(outcome.peak_device());
+  const auto& limit = outcome.memory_limit[device];
+  return fmt::format("peak memory {} on {}{}", print(outcome.memory.device[device].peak),
+                     outcome.program.devices[device],
+                     !limit                   ? " (memory unknown: give --memory or --cluster)"
+                     : outcome.fit == Fit::no ? fmt::format(": does NOT fit in {}", print(*limit))
+                                              : fmt::format(" of {}: fits", print(*limit)));
+}
+
 std::string summary(const Outcome& outcome) {
-  std::string text =
-      fmt::format("{}: step {} · {:.5g} {} · {:.2f}× one device · bubble {}\n", outcome.schedule,
-                  print(outcome.step_time), outcome.throughput, outcome.throughput_unit,
-                  outcome.speedup, percent(outcome.bubble_fraction));
+  std::string text = fmt::format("{}: step {}", outcome.schedule, print(outcome.step_time));
+  if (outcome.step_time > Time{}) {
+    text += fmt::format(" · {:.5g} {} · {:.2f}× one device · bubble {}", outcome.throughput,
+                        outcome.throughput_unit, outcome.speedup, percent(outcome.bubble_fraction));
+  }
+  text += "\n";
   // A flushed step's cycle is its critical path.
   if (outcome.period && outcome.synchrony == Synchrony::asynchronous) {
     text += fmt::format("decided by: {}\n",
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
   }
-  const auto device = static_cast<std::size_t>(outcome.peak_device());
-  const auto& limit = outcome.memory_limit[device];
-  text += fmt::format("peak memory {} on {}{}; makespan of {} step{} {}\n",
-                      print(outcome.memory.device[device].peak), outcome.program.devices[device],
-                      !limit                   ? " (memory unknown: give --memory or --cluster)"
-                      : outcome.fit == Fit::no ? fmt::format(": does NOT fit in {}", print(*limit))
-                                               : fmt::format(" of {}: fits", print(*limit)),
-                      outcome.program.steps, outcome.program.steps == 1 ? "" : "s",
-                      print(outcome.metrics.makespan));
+  text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
+                      outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));
   return text;
 }
 

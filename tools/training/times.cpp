@@ -84,20 +84,6 @@ Case stream_of(const Case& asked, std::int64_t steps, WeightRule weights) {
   return stream;
 }
 
-// A run is never longer than all its tasks one after another.
-void check_duration(const TaskGraph& graph) {
-  Wide sum = 0;
-  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-    sum += graph.duration[task].count();
-    sum += graph.paths[graph.path_of[task]].lag.count();
-  }
-  if (sum <= std::numeric_limits<std::int64_t>::max()) return;
-  throw UsageError(
-      fmt::format("the training may last {:.3g} s, the sum of all that its devices do, and at most "
-                  "{:.3g} s (106 days) can be added up; train fewer steps",
-                  static_cast<double>(sum) / 1e12, 9.2e6));
-}
-
 TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared prepared) {
   const int microbatches = updates_by_step(prepared.weights) ? asked.microbatches : 1;
   check_length(steps, microbatches, prepared, asked.cluster.devices.size());
@@ -118,7 +104,6 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   }
   validate(made.program);
   made.graph = compile(made.program, made.costs);
-  check_duration(made.graph);
   made.times = simulate(made.graph);
   made.timeline = timeline_of(made.program, made.graph, made.times);
   if (updates_by_step(prepared.weights)) {

@@ -24,7 +24,7 @@ struct TrainingProgram {
 /// An order that is written for a flush, under a rule that updates after every mini-batch, goes on
 /// by its own steps: `steps` is then a multiple of asked.microbatches. Throws what study() throws,
 /// and UsageError for a given program, above a million ops a device (messages not counted), and
-/// where all that is done together is more than 106 days.
+/// where all that is done together is more than 53 days.
 TrainingProgram training_program(const Case& asked, std::int64_t steps);
 
 /// Whether the rule updates once a step, and not after every mini-batch.
