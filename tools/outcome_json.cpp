@@ -239,11 +239,19 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   return result;
 }
 
+Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
+  return {{"schedule", schedule}, {"devices", asked.cluster.devices.size()}, {"error", reason}};
+}
+
 }  // namespace
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline) {
   return json_of(setting, asked, outcome, timeline).dump(2) + "\n";
+}
+
+std::string unanswered_json(const Case& asked, const std::string& reason) {
+  return unanswered(asked, spelled(asked.spec), reason).dump(2) + "\n";
 }
 
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
@@ -252,9 +260,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
     if (row.outcome) {
       all.push_back(json_of(setting, row.asked, *row.outcome, false));
     } else {
-      all.push_back({{"schedule", row.schedule},
-                     {"devices", row.asked.cluster.devices.size()},
-                     {"error", row.why_not}});
+      all.push_back(unanswered(row.asked, row.schedule, row.why_not));
     }
   }
   return all.dump(2) + "\n";

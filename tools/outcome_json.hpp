@@ -22,6 +22,9 @@ struct Row {
   std::string why_not;
 };
 
+/// What is said of a case that has no answer: `schedule`, `devices` and the reason as `error`.
+std::string unanswered_json(const Case& asked, const std::string& reason);
+
 /// An array of the same objects; rows that could not be made have "schedule", "devices" and
 /// "error".
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows);

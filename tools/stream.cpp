@@ -52,6 +52,13 @@ std::string unsettled_note(const Case& asked, const Outcome& outcome) {
       outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
 }
 
+// "+71 % over no pipeline", "6 % under no pipeline".
+std::string beside_no_pipeline(double increase) {
+  const double percent = std::round(increase * 100) + 0.0;  // no "-0"
+  return percent < 0 ? fmt::format("{:.0f} % under no pipeline", -percent)
+                     : fmt::format("{:+.0f} % over no pipeline", percent);
+}
+
 }  // namespace
 
 std::vector<int> live_microbatches(const Program& program, const Timeline& timeline) {
@@ -133,10 +140,7 @@ std::string stream_report(const Outcome& outcome) {
         spaced(facts.degree), spaced(facts.live));
     text += fmt::format(
         "utilization {:.1f} %; memory of all devices {}{}\n", (1 - outcome.bubble_fraction) * 100,
-        outcome.bytes_known()
-            ? fmt::format("{:+.0f} % over no pipeline",
-                          std::round(facts.memory_increase * 100) + 0.0)  // no "-0"
-            : "unknown",
+        outcome.bytes_known() ? beside_no_pipeline(facts.memory_increase) : "unknown",
         facts.cycles > 0 ? fmt::format("; {} mini-batches in {} cycles",
                                        outcome.program.total_microbatches(), facts.cycles)
                          : "");

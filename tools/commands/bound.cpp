@@ -11,6 +11,7 @@
 #include "tools/commands/common.hpp"
 #include "tools/files.hpp"
 #include "tools/json_time.hpp"
+#include "tools/outcome_json.hpp"
 #include "tools/stream.hpp"
 #include "tools/table.hpp"
 
@@ -90,14 +91,15 @@ int bound_command(const CommonFlags& flags) {
   if (setting.device_counts.size() > 1) throw UsageError("bound takes one number of devices");
   const Case asked = make_case(flags, setting, one_schedule(flags), setting.device_counts.front());
   const std::optional<Bound> bound = bound_of(asked);
-  if (bound && !flags.json.empty()) {
-    write_file(flags.json, json_of(setting, asked, *bound).dump(2) + "\n");
-    if (flags.json == "-") return 0;
+  const std::string reason = "no order of rounds repeats exactly, so nothing can be derived";
+  if (!flags.json.empty()) {
+    write_file(flags.json, bound ? json_of(setting, asked, *bound).dump(2) + "\n"
+                                 : unanswered_json(asked, reason));
+    if (flags.json == "-") return bound ? 0 : 1;
   }
   if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
   if (!bound) {
-    fmt::print("{}: no order of rounds repeats exactly, so nothing can be derived\n",
-               spelled(asked.spec));
+    fmt::print("{}: {}\n", spelled(asked.spec), reason);
     return 1;
   }
   fmt::print("{}: step {}, exactly {} every {} of {} micro-batch{}\n", spelled(asked.spec),

@@ -11,6 +11,7 @@
 #include "tools/files.hpp"
 #include "tools/hybrid.hpp"
 #include "tools/hybrid_report.hpp"
+#include "tools/outcome_json.hpp"
 
 namespace stageline {
 namespace {
@@ -120,8 +121,11 @@ int hybrid_command(HybridFlags flags) {
       make_case(flags.common, setting, one_schedule(flags.common), setting.device_counts.front());
   const std::optional<HybridStudy> study = hybrid_study(asked, share, 20);
   if (!study) {
-    fmt::print("{}: no order of rounds repeats exactly, so no long run can be derived\n",
-               spelled(asked.spec));
+    const std::string reason = "no order of rounds repeats exactly, so no long run can be derived";
+    if (!flags.common.json.empty()) {
+      write_file(flags.common.json, unanswered_json(asked, reason));
+    }
+    if (flags.common.json != "-") fmt::print("{}: {}\n", spelled(asked.spec), reason);
     return 1;
   }
   if (!flags.common.json.empty()) write_file(flags.common.json, hybrid_json(asked, *study));
