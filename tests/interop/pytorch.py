@@ -213,9 +213,10 @@ def without_torch() -> str:
     packages = os.environ.pop("STAGELINE_TORCH_PACKAGES", "")
     if not why_not or not packages:
         return why_not
-    # A folder of packages is often of an environment, which has torch's dependencies too.
-    own = pathlib.Path(packages).parents[2] / "bin" / "python3"
-    if own.exists():
+    # That of an interpreter goes with it, which has torch's dependencies too.
+    folder = pathlib.Path(packages)
+    own = folder.parents[2] / "bin" / "python3"
+    if folder.name in ("site-packages", "dist-packages") and own.exists():
         os.execv(own, [str(own), *sys.argv])
     sys.path.append(packages)
     return torch_is_missing()
