@@ -115,6 +115,7 @@ TEST_CASE("no schedule and no program text is faster than its busiest lane, or t
   int longer = 0;
   for (int devices = 1; devices <= 4; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      if (devices == 4 && random() % 3 != 0) continue;
       for (int turn = 0; turn < 3; ++turn) {
         const bool link = turn == 1;
         Case asked = random_case(random, spec, devices, link);
@@ -141,7 +142,8 @@ TEST_CASE("no schedule and no program text is faster than its busiest lane, or t
           CHECK(breach(whole) == "");
           ++longer;
           if (whole.step_time == outcome.step_time) ++alike;
-          if (whole.settled && !link) CHECK(whole.step_time == outcome.step_time);
+          const bool free_order = !link && *asked.messages == Messages::async;
+          if (whole.settled && free_order) CHECK(whole.step_time == outcome.step_time);
         } catch (const UsageError&) {
           continue;  // a size that this schedule does not do
         } catch (const ProgramError&) {
@@ -155,7 +157,8 @@ TEST_CASE("no schedule and no program text is faster than its busiest lane, or t
   for (const Scheduler* const scheduler : schedulers()) {
     CHECK_MESSAGE(held[std::string(scheduler->name)] > 0, scheduler->name);
   }
-  // Not where messages queue in another order in a longer run, nor where a list's steps differ.
+  // Not where messages stand or queue in another order in a longer run, nor where a list's steps
+  // differ.
   CHECK(100 * alike >= 97 * longer);
 }
 
@@ -180,7 +183,8 @@ TEST_CASE("no schedule beats its bound, from one micro-batch on") {
   int held = 0;
   for (int devices = 1; devices <= 4; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
-      for (const int microbatches : {1, 1, 2, 5, 8}) {
+      if (devices == 4 && random() % 3 != 0) continue;
+      for (const int microbatches : {1, 2, 5, 8}) {
         Case asked = random_case(random, spec, devices, random() % 2 == 0);
         asked.microbatches = microbatches;
         CAPTURE(spelled(spec));
