@@ -159,11 +159,11 @@ TEST_CASE("1F1B and GPipe on equal stages wait to fill and to drain, with recomp
   }
 }
 
-TEST_CASE("one slow stage is imbalance on all other devices") {
-  for (const char* const schedule : {"1f1b", "gpipe", "eager_1f1b", "naive", "pipedream"}) {
+TEST_CASE("one slow stage is imbalance on all other devices, if equal stages are faster") {
+  for (const char* const schedule : {"1f1b", "gpipe", "eager_1f1b", "pipedream", "naive"}) {
     for (int devices = 2; devices <= 5; ++devices) {
       for (int slow = 0; slow < devices; ++slow) {
-        for (const int microbatches : {1, 4, 11}) {
+        for (const int microbatches : {1, 2, 4, 11}) {
           CAPTURE(schedule);
           CAPTURE(slow);
           CAPTURE(microbatches);
@@ -172,10 +172,12 @@ TEST_CASE("one slow stage is imbalance on all other devices") {
           for (Time* const time : {&stage.forward, &stage.backward}) *time *= 2;
           const Ran ran = test::run_schedule(schedule, devices, costs, microbatches);
           const Metrics metrics = metrics_of(ran);
+          // Where stages work one after another, equal ones take as long.
+          const bool in_turn = microbatches == 1 || std::string(schedule) == "naive";
           for (int d = 0; d < devices; ++d) {
             const Time more =
                 idle(metrics.device[static_cast<std::size_t>(d)], IdleKind::imbalance);
-            CHECK((more > Time{}) == (d != slow));
+            CHECK((more > Time{}) == (d != slow && !in_turn));
           }
         }
       }
