@@ -1,14 +1,14 @@
-// Why devices stand still. What a cause costs is asked of the same order without it: messages,
-// reductions, copies and updates take no time, one after another, and then all stages are equal.
-// What waiting goes away with a cause is the cause's. The rest is fill, drain or dependency by
-// where it stands among the device's ops of a step:
+// Why devices stand still. The same order is run without one cause after another: messages,
+// reductions, copies and updates take no time, and then all stages are equal, if that is faster.
+// Waiting that goes away with a cause belongs to it. The rest is fill, drain or dependency by where
+// it stands among the device's ops of a step:
 //
 //      gpu0  F F F . . . . B F . B F . B B . B . .      . waits
 //            └─── fill ───┘└─ dep. ─┘└── drain ───┘
 //
 // Waiting moves: what a slow link makes a device wait for now, it need not wait for two ops later.
-// So the two runs are compared by the time waited since the region (fill, between, drain) began,
-// and of what the run waits more, that counts which it does not make up for within the region:
+// So two runs are compared by the time waited since the region (fill, between, drain) began, and
+// only that counts which the slower run does not make up for within the region:
 //
 //      waited more   0 2 2 5 3 3 4
 //      of the cause  0 2 2 3 3 3 4     the lowest of what follows: never falls, ends where it ends
