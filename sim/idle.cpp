@@ -1,5 +1,5 @@
 // Why devices stand still. The same order is run without one cause after another: messages,
-// reductions, copies and updates take no time, and then all stages are equal, if that is faster.
+// reductions, copies and updates take no time, and then all stages are equal, if that is better.
 // Waiting that goes away with a cause belongs to it. The rest is fill, drain or dependency by where
 // it stands among the device's ops of a step:
 //
@@ -59,6 +59,19 @@ class WhatIf {
 
   const std::vector<Time>& duration() const { return duration_; }
   TaskTimes times() const { return sweep(graph_, duration_, lag_); }
+
+  // The work of the busiest device.
+  Time most_work() const {
+    std::vector<Time> work(graph_.lanes.size());
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      work[graph_.lane[task]] += duration_[task];
+    }
+    Time most{};
+    for (std::size_t lane = 0; lane < work.size(); ++lane) {
+      if (graph_.lanes[lane].kind == LaneKind::compute) most = std::max(most, work[lane]);
+    }
+    return most;
+  }
 
   // Tasks of these kinds take no time from now on; false when they took none before. A path is used
   // by one lane only and not by messages and reductions both, so its lag goes with its tasks.
@@ -451,25 +464,30 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   const Waits waits(program, graph);
   Shares shares(waits, times, graph.duration);
   WhatIf what_if(program, graph);
-  Time shortest = metrics.makespan;
   const auto ask = [&](IdleKind cause) {
     const TaskTimes without = what_if.times();
-    // Unequal stages that are no slower than equal ones are not what devices wait for.
-    if (cause == IdleKind::imbalance && makespan(without) >= shortest) return;
     shares.take(cause, without, what_if.duration());
-    shortest = makespan(without);
+    return makespan(without);
   };
   what_if.make_free([](OpKind kind) { return cargo_of(kind).has_value(); });
-  ask(IdleKind::link);
+  Time shortest = ask(IdleKind::link);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
-    ask(IdleKind::collectives);
+    shortest = ask(IdleKind::collectives);
   }
   metrics.makespan_free_links = shortest;
-  if (what_if.make_free(is_copy)) ask(IdleKind::copies);
+  if (what_if.make_free(is_copy)) shortest = ask(IdleKind::copies);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
-    ask(IdleKind::optimizer);
+    shortest = ask(IdleKind::optimizer);
   }
-  if (what_if.make_equal()) ask(IdleKind::imbalance);
+  // Devices do not wait for unequal stages where equal ones are no better: where a device does more
+  // than the others in any case, as with roles apart, a cut that makes up for it is uneven.
+  const Time most_work = what_if.most_work();
+  if (what_if.make_equal()) {
+    const TaskTimes equal = what_if.times();
+    if (makespan(equal) < shortest || what_if.most_work() < most_work) {
+      shares.take(IdleKind::imbalance, equal, what_if.duration());
+    }
+  }
 
   read_lanes(graph, times, waits, shares, metrics);
   return metrics;
