@@ -1,23 +1,21 @@
-// Why devices stand still. What a cause costs is asked of the same order without it: messages,
-// reductions, copies and updates take no time, one after another, and then all stages are equal.
-// What waiting goes away with a cause is the cause's. The rest is fill, drain or dependency by
-// where it stands among the device's ops of a step:
+// Why devices stand still. The same order is run without one cause after another: messages,
+// reductions, copies and updates take no time, and then all stages are equal, if that is better.
+// Waiting that goes away with a cause belongs to it. The rest is fill, drain or dependency by where
+// it stands among the device's ops of a step:
 //
 //      gpu0  F F F . . . . B F . B F . B B . B . .      . waits
 //            └─── fill ───┘└─ dep. ─┘└── drain ───┘
 //
 // Waiting moves: what a slow link makes a device wait for now, it need not wait for two ops later.
-// So the two runs are compared by the time waited since the region (fill, between, drain) began,
-// and of what the run waits more, that counts which it does not make up for within the region:
+// So two runs are compared by the time waited since the region (fill, between, drain) began, and
+// only that counts which the slower run does not make up for within the region:
 //
 //      waited more   0 2 2 5 3 3 4
 //      of the cause  0 2 2 3 3 3 4     the lowest of what follows: never falls, ends where it ends
 //
-// Each of fill, drain and dependency is thus never longer than with equal stages and free links.
+// Each of fill, drain and dependency is thus never longer than in the last of these runs.
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <optional>
 
 #include "sim/metrics.hpp"
 
@@ -61,6 +59,19 @@ class WhatIf {
 
   const std::vector<Time>& duration() const { return duration_; }
   TaskTimes times() const { return sweep(graph_, duration_, lag_); }
+
+  // The work of the busiest device.
+  Time most_work() const {
+    std::vector<Time> work(graph_.lanes.size());
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      work[graph_.lane[task]] += duration_[task];
+    }
+    Time most{};
+    for (std::size_t lane = 0; lane < work.size(); ++lane) {
+      if (graph_.lanes[lane].kind == LaneKind::compute) most = std::max(most, work[lane]);
+    }
+    return most;
+  }
 
   // Tasks of these kinds take no time from now on; false when they took none before. A path is used
   // by one lane only and not by messages and reductions both, so its lag goes with its tasks.
@@ -158,7 +169,7 @@ class WhatIf {
   std::array<std::vector<Sum>, compute_kinds*(compute_kinds + 1)> sums_{};
 };
 
-// ---- where a lane waits -------------------------------------------------------------------------
+// ---- where lanes wait ---------------------------------------------------------------------------
 
 constexpr std::uint32_t no_task = 0xffffffff;
 
@@ -167,76 +178,72 @@ constexpr std::uint32_t no_task = 0xffffffff;
 struct Wait {
   std::uint32_t task = no_task;  // whose start ends it; none: the end of all
   std::uint32_t phase = 0;       // that the task belongs to
+  std::uint16_t lane = 0;
   IdleKind kind = IdleKind::fill;
-  bool opens = false;         // the first of its region
+  bool opens = false;         // the first of its region: one kind of waiting in one phase
   bool until_begins = false;  // ends where any device begins the task's phase
 };
 
-struct LaneWaits {
-  int device = 0;
-  std::size_t begin = 0;  // into the waits
-  std::size_t end = 0;
-};
-
+// All waits, in the order of their tasks, so that passes over them go through memory in order; then
+// one a lane until the end. What a pass knows of a lane is kept by lane.
 class Waits {
  public:
-  Waits(const Program& program, const TaskGraph& graph) : program_(program), graph_(graph) {
-    for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
-      if (graph.lanes[lane].kind != LaneKind::compute) continue;
-      if (graph.lane_begin[lane] == graph.lane_begin[lane + 1]) continue;  // messages alone
-      find_phases(lane);
-      add_lane(lane);
-    }
+  Waits(const Program& program, const TaskGraph& graph)
+      : program_(program), graph_(graph), phases_(graph.lanes.size()) {
+    for (const Lane& lane : graph.lanes) computes_.push_back(lane.kind == LaneKind::compute);
+    find_phases();
+    add_all();
   }
 
   const std::vector<Wait>& all() const { return waits_; }
-  const std::vector<LaneWaits>& lanes() const { return lanes_; }
+  std::size_t lanes() const { return computes_.size(); }
 
-  // How long each is. A compute task has no lag: its result is there when it ends.
-  std::vector<Time> lengths(const TaskTimes& times, const std::vector<Time>& duration) const {
-    const Time all = makespan(times);
+  // Calls visit(number, wait, from, to) for every wait in order. A compute task has no lag: its
+  // result is there when it ends.
+  template <class Visit>
+  void walk(const TaskTimes& times, const std::vector<Time>& duration, Visit&& visit) const {
+    const Time end = makespan(times);
     const std::vector<Time> begins = phase_begins(times, duration);
-    std::vector<Time> lengths(waits_.size());
-    for (const LaneWaits& lane : lanes_) {
-      Time free{};
-      for (std::size_t w = lane.begin; w != lane.end; ++w) {
-        const Wait& wait = waits_[w];
-        if (wait.task == no_task) {
-          lengths[w] = std::max(Time{}, all - free);
-          continue;
-        }
-        const Time start = std::max(free, times.available[wait.task] - duration[wait.task]);
-        const Time until = wait.until_begins ? std::clamp(begins[wait.phase], free, start) : start;
-        lengths[w] = until - free;
-        free = wait.until_begins ? until : start + duration[wait.task];
+    std::vector<Time> free(lanes());
+    for (std::size_t w = 0; w != waits_.size(); ++w) {
+      const Wait& wait = waits_[w];
+      const Time from = free[wait.lane];
+      if (wait.task == no_task) {
+        visit(w, wait, from, std::max(from, end));
+        continue;
       }
+      const Time length = duration[wait.task];
+      const Time start = std::max(from, times.available[wait.task] - length);
+      const Time to = wait.until_begins ? std::clamp(begins[wait.phase], from, start) : start;
+      visit(w, wait, from, to);
+      free[wait.lane] = wait.until_begins ? to : start + length;
     }
-    return lengths;
   }
 
  private:
-  // Positions in the lane. Fill lasts up to the first backward, or the first forward that waits for
-  // one; drain begins behind the last forward. A device that does either alone fills up to its
-  // first op and drains behind its last.
+  // Tasks of a lane in a phase; their numbers grow along the lane. Fill lasts up to the first
+  // backward, or the first forward that waits for one; drain begins behind the last forward. A
+  // device that does either alone fills up to its first op and drains behind its last.
   struct Phase {
-    static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
-    std::uint32_t fill_ends = never;
-    std::uint32_t last_forward = never;
-    std::uint32_t first = never;
+    std::uint32_t first = no_task;
+    std::uint32_t fill_ends = no_task;
+    std::uint32_t last_forward = no_task;
     bool backward = false;
   };
 
-  void note(Op op, std::uint32_t task, std::uint32_t i) {
+  void note(Op op, std::uint32_t task) {
     const std::uint32_t at = phase_of(program_, op);
-    if (at >= phases_.size()) phases_.resize(at + std::size_t{1});
-    Phase& phase = phases_[at];
-    phase.first = std::min(phase.first, i);
+    std::vector<Phase>& phases = phases_[graph_.lane[task]];
+    if (at >= phases.size()) phases.resize(at + std::size_t{1});
+    phases_seen_ = std::max(phases_seen_, at + 1);
+    Phase& phase = phases[at];
+    phase.first = std::min(phase.first, task);
     const bool backward = is_backward(op.kind);
     phase.backward = phase.backward || backward;
-    if (op.kind == OpKind::forward) phase.last_forward = i;
-    if (phase.fill_ends != Phase::never) return;
+    if (op.kind == OpKind::forward) phase.last_forward = task;
+    if (phase.fill_ends != no_task) return;
     if (backward || (op.kind == OpKind::forward && waits_for_backward(task, at))) {
-      phase.fill_ends = i;
+      phase.fill_ends = task;
     }
   }
 
@@ -248,51 +255,59 @@ class Waits {
     return false;
   }
 
-  void find_phases(std::uint32_t lane) {
-    phases_.clear();
-    for (std::uint32_t i = graph_.lane_begin[lane]; i != graph_.lane_begin[lane + 1]; ++i) {
-      const std::uint32_t task = graph_.lane_task[i];
-      note(graph_.op[task], task, i);
-      if (graph_.op[task].overlapped) note(graph_.partner[task], task, i);
+  void find_phases() {
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      if (!computes_[graph_.lane[task]]) continue;
+      note(graph_.op[task], task);
+      if (graph_.op[task].overlapped) note(graph_.partner[task], task);
     }
-    for (Phase& phase : phases_) {
-      if (phase.fill_ends == Phase::never) phase.fill_ends = phase.first;
-      if (!phase.backward) phase.last_forward = Phase::never;
-    }
-  }
-
-  void add_lane(std::uint32_t lane) {
-    const std::size_t begin = waits_.size();
-    std::optional<std::uint32_t> before;  // the phase of the op before
-    for (std::uint32_t i = graph_.lane_begin[lane]; i != graph_.lane_begin[lane + 1]; ++i) {
-      const std::uint32_t task = graph_.lane_task[i];
-      const std::uint32_t at = phase_of(program_, graph_.op[task]);
-      const Phase& phase = phases_[at];
-      if (before && at > *before) {
-        add({task, at, IdleKind::drain, false, true}, *before);
+    for (std::vector<Phase>& phases : phases_) {
+      for (Phase& phase : phases) {
+        if (phase.fill_ends == no_task) phase.fill_ends = phase.first;
+        if (!phase.backward) phase.last_forward = no_task;
       }
-      const IdleKind kind = i <= phase.fill_ends     ? IdleKind::fill
-                            : i > phase.last_forward ? IdleKind::drain
-                                                     : IdleKind::dependency;
-      add({task, at, kind, !before, false}, at);
-      before = at;
     }
-    add({no_task, 0, IdleKind::drain, false, false}, *before);
-    lanes_.push_back({graph_.lanes[lane].device, begin, waits_.size()});
   }
 
-  // A region is one kind of waiting in one phase.
-  void add(Wait wait, std::uint32_t phase) {
-    wait.opens = wait.opens || wait.kind != waits_.back().kind || phase != region_phase_;
-    region_phase_ = phase;
-    phases_seen_ = std::max(phases_seen_, wait.phase + 1);
-    waits_.push_back(wait);
+  struct Region {
+    std::uint32_t phase = 0;
+    IdleKind kind = IdleKind::fill;
+    bool any = false;
+  };
+
+  void add_all() {
+    waits_.reserve(graph_.tasks() / 2 + lanes());
+    std::vector<Region> before(lanes());
+    const auto add = [&](Wait wait, std::uint32_t phase) {
+      Region& region = before[wait.lane];
+      wait.opens = !region.any || wait.kind != region.kind || phase != region.phase;
+      region = {phase, wait.kind, true};
+      waits_.push_back(wait);
+    };
+    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
+      const std::uint16_t lane = graph_.lane[task];
+      if (!computes_[lane]) continue;
+      const std::uint32_t at = phase_of(program_, graph_.op[task]);
+      const Phase& phase = phases_[lane][at];
+      if (before[lane].any && at > before[lane].phase) {
+        add({task, at, lane, IdleKind::drain, false, true}, before[lane].phase);
+      }
+      const IdleKind kind = task <= phase.fill_ends     ? IdleKind::fill
+                            : task > phase.last_forward ? IdleKind::drain
+                                                        : IdleKind::dependency;
+      add({task, at, lane, kind, false, false}, at);
+    }
+    for (std::size_t lane = 0; lane < lanes(); ++lane) {
+      if (!before[lane].any) continue;  // messages alone
+      add({no_task, 0, static_cast<std::uint16_t>(lane), IdleKind::drain, false, false},
+          before[lane].phase);
+    }
   }
 
   // When any device begins a phase; looked at only where there are several.
   std::vector<Time> phase_begins(const TaskTimes& times, const std::vector<Time>& duration) const {
     std::vector<Time> begins(phases_seen_, Time::max());
-    if (phases_seen_ == 1) return begins;
+    if (phases_seen_ <= 1) return begins;
     for (const Wait& wait : waits_) {
       if (wait.task == no_task) continue;
       Time& begin = begins[wait.phase];
@@ -303,40 +318,46 @@ class Waits {
 
   const Program& program_;
   const TaskGraph& graph_;
-  std::vector<Wait> waits_{};  // lane after lane, in order
-  std::vector<LaneWaits> lanes_{};
-  std::vector<Phase> phases_{};
-  std::uint32_t region_phase_ = 0;
-  std::uint32_t phases_seen_ = 1;
+  std::vector<bool> computes_{};  // by lane
+  std::vector<std::vector<Phase>> phases_;
+  std::uint32_t phases_seen_ = 0;
+  std::vector<Wait> waits_{};
 };
 
-// ---- whose each wait is -------------------------------------------------------------------------
+// ---- the causes of each wait --------------------------------------------------------------------
 
 class Shares {
  public:
-  Shares(const Waits& waits, std::vector<Time> lengths)
-      : waits_(waits), left_(std::move(lengths)) {}
+  Shares(const Waits& waits, const TaskTimes& times, const std::vector<Time>& duration)
+      : waits_(waits), left_(waits.all().size()) {
+    waits.walk(times, duration,
+               [&](std::size_t w, const Wait&, Time from, Time to) { left_[w] = to - from; });
+  }
 
-  // Of what is left of the waits, what is more than `without` the cause is the cause's.
-  void take(IdleKind cause, const std::vector<Time>& without) {
-    std::vector<Time> taken(left_.size());
+  // Of what is left of the waits, what is more than without the cause is the cause's.
+  void take(IdleKind cause, const TaskTimes& without, const std::vector<Time>& duration) {
     const std::vector<Wait>& all = waits_.all();
-    for (std::size_t begin = 0; begin != all.size();) {
-      std::size_t end = begin;
-      Time more{};
-      do {
-        more += left_[end] - without[end];
-        taken[end] = more;
-        ++end;
-      } while (end != all.size() && !all[end].opens);
-      Time lowest = Time::max();
-      for (std::size_t w = end; w-- > begin;) {
-        lowest = std::min(lowest, taken[w]);
-        taken[w] = std::max(Time{}, lowest);
-      }
-      for (std::size_t w = end; --w > begin;) taken[w] -= taken[w - 1];
-      for (std::size_t w = begin; w != end; ++w) left_[w] -= taken[w];
-      begin = end;
+    std::vector<Time> taken(left_.size());
+    std::vector<Time> sum(waits_.lanes());
+    waits_.walk(without, duration, [&](std::size_t w, const Wait& wait, Time from, Time to) {
+      Time& more = sum[wait.lane];
+      if (wait.opens) more = Time{};
+      taken[w] = more += left_[w] - (to - from);
+    });
+    std::vector<Time> lowest(waits_.lanes(), Time::max());
+    for (std::size_t w = all.size(); w-- > 0;) {
+      Time& low = lowest[all[w].lane];
+      low = std::min(low, taken[w]);
+      taken[w] = std::max(Time{}, low);
+      if (all[w].opens) low = Time::max();
+    }
+    for (std::size_t w = 0; w != all.size(); ++w) {
+      Time& before = sum[all[w].lane];
+      if (all[w].opens) before = Time{};
+      const Time here = taken[w] - before;
+      before = taken[w];
+      taken[w] = here;
+      left_[w] -= here;
     }
     taken_.push_back({cause, std::move(taken)});
   }
@@ -345,8 +366,10 @@ class Shares {
   // order costs in any case comes first.
   template <class Put>
   void pieces(std::size_t wait, Put&& put) const {
-    put(left_[wait], waits_.all()[wait].kind);
-    for (auto by = taken_.rbegin(); by != taken_.rend(); ++by) put(by->lengths[wait], by->cause);
+    if (left_[wait] > Time{}) put(left_[wait], waits_.all()[wait].kind);
+    for (auto by = taken_.rbegin(); by != taken_.rend(); ++by) {
+      if (by->lengths[wait] > Time{}) put(by->lengths[wait], by->cause);
+    }
   }
 
  private:
@@ -359,31 +382,51 @@ class Shares {
   std::vector<Taken> taken_{};
 };
 
-// The compute lane's times of the devices that work, and what they wait for.
+// The compute lanes' times of the devices that work; the intervals of each device behind those of
+// the one before, a place being kept for each that does not work.
 void read_lanes(const TaskGraph& graph, const TaskTimes& times, const Waits& waits,
                 const Shares& shares, Metrics& out) {
-  const std::vector<Time> lengths = waits.lengths(times, graph.duration);
-  for (const LaneWaits& lane : waits.lanes()) {
-    DeviceMetrics& device = out.device[static_cast<std::size_t>(lane.device)];
-    Time at{};
-    std::optional<Time> first_start;
-    Time last_end{};
-    for (std::size_t w = lane.begin; w != lane.end; ++w) {
-      const Wait& wait = waits.all()[w];
-      const Op before = wait.task == no_task ? Op{} : graph.op[wait.task];
-      shares.pieces(w, [&](Time length, IdleKind kind) {
-        if (length <= Time{}) return;
-        device.idle_by[static_cast<std::size_t>(kind)] += length;
-        out.idle.push_back({lane.device, at, at + length, kind, before});
-        at += length;
-      });
-      if (wait.task == no_task || wait.until_begins) continue;
-      if (!first_start) first_start = at;
-      at += graph.duration[wait.task];
-      device.busy += graph.duration[wait.task];
-      last_end = at;
+  const auto device_of_lane = [&](std::uint16_t lane) {
+    return static_cast<std::size_t>(graph.lanes[lane].device);
+  };
+  std::vector<std::size_t> next(graph.devices.size() + 1);
+  std::vector<bool> works(graph.devices.size(), false);
+  for (std::size_t w = 0; w != waits.all().size(); ++w) {
+    const std::size_t device = device_of_lane(waits.all()[w].lane);
+    works[device] = true;
+    shares.pieces(w, [&](Time, IdleKind) { ++next[device + 1]; });
+  }
+  for (std::size_t device = 0; device < works.size(); ++device) {
+    if (!works[device]) next[device + 1] = 1;
+    next[device + 1] += next[device];
+  }
+  out.idle.resize(next.back());
+  std::vector<Time> first_start(works.size(), Time{-1});
+  std::vector<Time> last_end(works.size());
+  waits.walk(times, graph.duration, [&](std::size_t w, const Wait& wait, Time from, Time to) {
+    const std::size_t at = device_of_lane(wait.lane);
+    DeviceMetrics& device = out.device[at];
+    const Op before = wait.task == no_task ? Op{} : graph.op[wait.task];
+    shares.pieces(w, [&](Time length, IdleKind kind) {
+      device.idle_by[static_cast<std::size_t>(kind)] += length;
+      out.idle[next[at]++] = {static_cast<int>(at), from, from + length, kind, before};
+      from += length;
+    });
+    if (wait.task == no_task || wait.until_begins) return;
+    if (first_start[at] < Time{}) first_start[at] = to;
+    device.busy += graph.duration[wait.task];
+    last_end[at] = to + graph.duration[wait.task];
+  });
+  for (std::size_t device = 0; device < works.size(); ++device) {
+    DeviceMetrics& here = out.device[device];
+    here.idle = out.makespan - here.busy;
+    if (works[device]) {
+      here.span_idle = last_end[device] - first_start[device] - here.busy;
+      continue;
     }
-    device.span_idle = last_end - *first_start - device.busy;
+    here.idle_by[static_cast<std::size_t>(IdleKind::unused)] = here.idle;
+    out.idle[next[device]] = {static_cast<int>(device), Time{}, out.makespan, IdleKind::unused,
+                              Op{}};
   }
 }
 
@@ -419,43 +462,34 @@ Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTim
   metrics.device.resize(graph.devices.size());
 
   const Waits waits(program, graph);
-  Shares shares(waits, waits.lengths(times, graph.duration));
+  Shares shares(waits, times, graph.duration);
   WhatIf what_if(program, graph);
-  Time shortest = metrics.makespan;
   const auto ask = [&](IdleKind cause) {
     const TaskTimes without = what_if.times();
-    // Unequal stages that are no slower than equal ones are not what devices wait for.
-    if (cause == IdleKind::imbalance && makespan(without) >= shortest) return;
-    shares.take(cause, waits.lengths(without, what_if.duration()));
-    shortest = makespan(without);
+    shares.take(cause, without, what_if.duration());
+    return makespan(without);
   };
   what_if.make_free([](OpKind kind) { return cargo_of(kind).has_value(); });
-  ask(IdleKind::link);
+  Time shortest = ask(IdleKind::link);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
-    ask(IdleKind::collectives);
+    shortest = ask(IdleKind::collectives);
   }
   metrics.makespan_free_links = shortest;
-  if (what_if.make_free(is_copy)) ask(IdleKind::copies);
+  if (what_if.make_free(is_copy)) shortest = ask(IdleKind::copies);
   if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
-    ask(IdleKind::optimizer);
+    shortest = ask(IdleKind::optimizer);
   }
-  if (what_if.make_equal()) ask(IdleKind::imbalance);
+  // Devices do not wait for unequal stages where equal ones are no better: where a device does more
+  // than the others in any case, as with roles apart, a cut that makes up for it is uneven.
+  const Time most_work = what_if.most_work();
+  if (what_if.make_equal()) {
+    const TaskTimes equal = what_if.times();
+    if (makespan(equal) < shortest || what_if.most_work() < most_work) {
+      shares.take(IdleKind::imbalance, equal, what_if.duration());
+    }
+  }
 
   read_lanes(graph, times, waits, shares, metrics);
-  std::vector<bool> works(graph.devices.size(), false);
-  for (const LaneWaits& lane : waits.lanes()) works[static_cast<std::size_t>(lane.device)] = true;
-  for (std::size_t device = 0; device < works.size(); ++device) {
-    DeviceMetrics& here = metrics.device[device];
-    here.idle = metrics.makespan - here.busy;
-    if (works[device]) continue;
-    here.idle_by[static_cast<std::size_t>(IdleKind::unused)] = here.idle;
-    metrics.idle.push_back(
-        {static_cast<int>(device), Time{}, metrics.makespan, IdleKind::unused, Op{}});
-  }
-  std::stable_sort(metrics.idle.begin(), metrics.idle.end(),
-                   [](const IdleInterval& a, const IdleInterval& b) {
-                     return a.device != b.device ? a.device < b.device : a.start < b.start;
-                   });
   return metrics;
 }
 

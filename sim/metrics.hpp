@@ -43,15 +43,15 @@ struct DeviceMetrics {
 };
 
 /// Idle intervals in time order by device. Why: by running the same order without messages, then
-/// without reductions, copies and updates too, then with equal stages. What a device waits less for
-/// it is the cause's, where later waiting of the same part of the step (fill, between, drain) does
-/// not make up for it. The rest is fill, drain or dependency, never more of each than with equal
-/// stages and free links. An interval of several causes is split: first what the order costs in any
-/// case, links last. A device that does forwards alone, or backwards alone, fills up to its first
-/// op, or the first that waits for a backward, and drains behind its last. Programs without a flush
-/// have one fill and one drain. Stages are equal when every kind of op takes equally long on all, r
-/// times as long on r replicas; where that is no faster, there is no imbalance. O(tasks + needs),
-/// one sweep and one more for each cause that takes time.
+/// without reductions, copies and updates too, then with equal stages, if that is faster or leaves
+/// the busiest device less work. What a device waits less for it is the cause's, where later
+/// waiting of the same part of the step (fill, between, drain) does not make up for it. The rest is
+/// fill, drain or dependency, never more than in the last of these runs. An interval of several
+/// causes is split: first what the order costs in any case, links last. A device that does forwards
+/// alone, or backwards alone, fills up to its first op, or the first that waits for a backward, and
+/// drains behind its last. Programs without a flush have one fill and one drain. Stages are equal
+/// when every kind of op takes equally long on all, r times as long on r replicas. O(tasks +
+/// needs), one sweep and one more for each cause that takes time.
 struct Metrics {
   Time makespan{};
   Time makespan_free_links{};  // of the same order if links took no time

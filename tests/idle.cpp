@@ -144,7 +144,7 @@ TEST_CASE("1F1B and GPipe on equal stages wait to fill and to drain, with recomp
     for (int devices = 1; devices <= 6; ++devices) {
       for (const int microbatches : {1, 2, 4, 9, 16}) {
         for (const int steps : {1, 3}) {
-          CAPTURE(schedule);
+          CAPTURE(std::string(schedule));
           CAPTURE(devices);
           CAPTURE(microbatches);
           const Ran ran = test::run_schedule(
@@ -160,11 +160,12 @@ TEST_CASE("1F1B and GPipe on equal stages wait to fill and to drain, with recomp
 }
 
 TEST_CASE("one slow stage is imbalance on all other devices") {
-  for (const char* const schedule : {"1f1b", "gpipe", "eager_1f1b", "naive", "pipedream"}) {
+  for (const char* const schedule : {"1f1b", "gpipe", "eager_1f1b", "pipedream", "naive"}) {
     for (int devices = 2; devices <= 5; ++devices) {
       for (int slow = 0; slow < devices; ++slow) {
-        for (const int microbatches : {1, 4, 11}) {
-          CAPTURE(schedule);
+        for (const int microbatches : {1, 2, 4, 11}) {
+          CAPTURE(std::string(schedule));
+          CAPTURE(devices);
           CAPTURE(slow);
           CAPTURE(microbatches);
           Costs costs = uniform_costs(devices, devices, Time{20}, Time{20}, Time{20});
@@ -197,7 +198,7 @@ TEST_CASE("an order that makes equal stages wait in between is a dependency") {
     const Costs costs =
         uniform_costs(test::stages_for(test::spec(schedule), 4), 4, Time{2}, Time{2}, Time{2});
     const Metrics metrics = metrics_of(test::run_schedule(schedule, 4, costs, 8));
-    CAPTURE(schedule);
+    CAPTURE(std::string(schedule));
     CHECK(idle(metrics, IdleKind::dependency) > Time{});
   }
 }
