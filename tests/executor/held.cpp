@@ -107,7 +107,8 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
     for (const ScheduleSpec& spec : test::all_specs(2)) {
       Case asked;
       asked.model = model;
-      asked.cluster = uniform_cluster(2, std::nullopt, std::nullopt);
+      // Messages are counted where a link carries them.
+      asked.cluster = uniform_cluster(2, parse_link("4GB/s,20us"), std::nullopt);
       asked.spec = spec;
       asked.microbatches = 6;
       if (spec.scheduler->synchrony == Synchrony::asynchronous) asked.steps = 2;
