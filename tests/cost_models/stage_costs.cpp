@@ -214,7 +214,7 @@ TEST_CASE("I and W have workspaces of their own") {
   for (Layer& layer : model.layers) {
     layer.stash_input_grad = Bytes{10};
     layer.stash_weight_grad = Bytes{1000};
-    layer.stash_gradient = Bytes{200};
+    layer.stash_gradient = Bytes{20};
     layer.output = Bytes{100};
     layer.backward_workspace = Bytes{5};
   }
@@ -226,12 +226,12 @@ TEST_CASE("I and W have workspaces of their own") {
   // I runs down to b: the stashes of a and b, what is left of c's and d's, and the gradient
   // between.
   CHECK(all.stash() == Bytes{4040});
-  CHECK(all.input_grad_workspace == Bytes{2 * 1010 + 2 * 1200 + 5 + 100 - 4040});
+  CHECK(all.input_grad_workspace == Bytes{2 * 1010 + 2 * 1020 + 5 + 100 - 4040});
   // W begins with all that I has left.
-  CHECK(all.stash_after_input_grad() == Bytes{4800});
+  CHECK(all.stash_after_input_grad() == Bytes{4080});
   CHECK(all.weight_grad_workspace == Bytes{5});
   // a has no I, in which the gradient that it waits with only arrives.
-  CHECK(of({{0, 1, 1, 1}, 2}).input_grad_workspace == Bytes{1200 - 1010});
+  CHECK(of({{0, 1, 1, 1}, 2}).input_grad_workspace == Bytes{1020 - 1010});
 }
 
 TEST_CASE("a device's overhead is part of each of its ops") {

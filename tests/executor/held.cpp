@@ -92,6 +92,19 @@ bool stays(const Program& program) {
   return true;
 }
 
+// Not modelled: replicas that update without waiting for one another keep a second set of gradients
+// until all have read it, and weights that are read elsewhere without a message are held there.
+bool peak_is_modelled(const Program& program) {
+  if (!program.weights_transfer) return false;
+  if (program.weights == WeightRule::flush) return true;
+  return std::none_of(program.placement.stage.begin(), program.placement.stage.end(),
+                      [](const StagePlace& place) { return place.replicas.size() > 1; });
+}
+
+// As a share of the peak. A message that arrives while an op runs counts beside all of the op's
+// workspace; a pair's ops take turns, and so do their workspaces.
+constexpr double peak_tolerance = 0.15;
+
 }  // namespace
 
 TEST_CASE("every device holds what the simulator says: stashes to the byte, and peaks") {
@@ -107,7 +120,8 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
     for (const ScheduleSpec& spec : test::all_specs(2)) {
       Case asked;
       asked.model = model;
-      asked.cluster = uniform_cluster(2, std::nullopt, std::nullopt);
+      // Messages are counted where a link carries them.
+      asked.cluster = uniform_cluster(2, parse_link("4GB/s,20us"), std::nullopt);
       asked.spec = spec;
       asked.microbatches = 6;
       if (spec.scheduler->synchrony == Synchrony::asynchronous) asked.steps = 2;
@@ -128,7 +142,10 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
           if (is.held[d].peak == 0) continue;
           const double peak = static_cast<double>(is.held[d].peak);
           const double off = (static_cast<double>(said.peak.count) - peak) / peak;
-          worst = std::max(worst, std::abs(off));
+          if (peak_is_modelled(outcome.program)) {
+            CHECK(std::abs(off) <= peak_tolerance);
+            worst = std::max(worst, std::abs(off));
+          }
           if (show != nullptr && std::abs(off) >= std::atof(show)) {
             std::string kinds;
             for (int k = 0; k < memory_kinds; ++k) {

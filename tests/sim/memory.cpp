@@ -69,8 +69,9 @@ TEST_CASE("what I adds for W is there from I's end to W's") {
   CHECK(second("1F0 1B0", "") == "0:0 1:1100 4:0");
   CHECK(second("1F0 1W0 1I0", "independent_w: 1\n") == "0:0 1:1100 3:100 4:0");
   // A first stage without I has no room of that kind.
-  costs.stage[0].stash_gradient = Bytes{7};
-  CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), costs, MemoryKind::stash) == "0:1100 2:0");
+  Costs one = coded_costs(1);
+  one.stage[0].stash_gradient = Bytes{7};
+  CHECK(curve(straight_text(1, 1, "gpu0: 0F0 0W0\n"), one, MemoryKind::stash) == "0:1100 2:0");
 }
 
 TEST_CASE("I and W each have their workspace") {
