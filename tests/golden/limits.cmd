@@ -13,12 +13,11 @@ try simulate uniform:layers=4 --schedule gpipe --devices 4 --link unlimited,1000
 try bound uniform:layers=4,output=1TB --schedule pipedream --devices 4 --link 1kB/s
 try hybrid uniform:layers=4,output=1TB --schedule pipedream --devices 4 --link 1kB/s
 try draw uniform:layers=4,output=1TB --schedule gpipe --devices 4 --link 1kB/s
-try compare uniform:layers=4,weights=4PB --devices 4
 try compare uniform:layers=4,weights=4000TB --devices 4 --link 1MB/s --schedule pipedream:replicas=2-1-1
 try compare uniform:layers=4,weights=1TB --devices 2 --link 1B/s --schedule pipedream:replicas=2
 try compare uniform:layers=8,stash=1TB --schedule pipefb --devices 2 --host-link 1B/s
 try compare uniform:layers=8,output=1GB --schedule layerpipe --devices 2 --link 1B/s
-try compare uniform:layers=4,forward=1e9h
+try compare uniform:layers=4,forward=1e9s
 try compare uniform:layers=4,forward=inf
 try compare uniform:layers=4,forward=1e400ms
 try compare uniform:layers=4 --link 1e999GB/s
@@ -28,7 +27,7 @@ try compare uniform:layers=4 --steps 2000000000
 try compare uniform:layers=4 --microbatches 1000000 --steps 1000000
 try compare uniform:layers=4 --devices 100000
 try compare uniform:layers=4 --microbatch-size 67108864 --schedule 1f1b
-try compare uniform:layers=4,output=1GB,weights=1GB --microbatch-size 67108864 --schedule 1f1b
+try compare uniform:layers=4,output=1000TB,forward=0,input_grad=0,weight_grad=0 --microbatch-size 67108864 --schedule 1f1b
 try compare model:gpt@h100,batch=2147483647 --devices 4
 # No ratio of nothing, and no throughput without time.
 try compare uniform:layers=4,weights=0B,output=0B --devices 4 --schedule gpipe,1f1b
