@@ -87,10 +87,16 @@ Placement assign(const Assignment& request) {
   const Bandwidth between = narrowest(costs.network.routes);
   std::vector<SideBySide> forward;
   std::vector<SideBySide> backward;
-  for (const StageCosts& layer : costs.stage) {
-    forward.push_back({layer.forward, transfer_time(layer.stash(), out), Time{}});
-    backward.push_back({layer.backward + layer.update, transfer_time(layer.stash(), in),
-                        transfer_time(layer.weights, between)});
+  for (std::size_t l = 0; l < costs.stage.size(); ++l) {
+    const StageCosts& layer = costs.stage[l];
+    try {
+      forward.push_back({layer.forward, transfer_time(layer.stash(), out), Time{}});
+      backward.push_back({layer.backward + layer.update, transfer_time(layer.stash(), in),
+                          transfer_time(layer.weights, between)});
+    } catch (const UsageError& error) {
+      throw UsageError(
+          fmt::format("pipefb: the stash or the weights of layer {}: {}", l, error.what()));
+    }
   }
   const std::optional<Nodes> nodes = nodes_of(request.knobs.at("nodes"), devices);
   const SplitCut cut = nodes ? split_cut(forward, backward, nodes->forward, nodes->backward)

@@ -22,9 +22,10 @@ void check_counts(const Case& asked) {
   const std::int64_t all = std::int64_t{asked.microbatches} * std::max(asked.steps, 1);
   if (all <= most_forwards) return;
   throw UsageError(fmt::format(
-      "{} micro-batches × {} steps are more than the {} forwards that are simulated at a time; ask "
+      "{} micro-batches × {} step{} are more than the {} forwards that are simulated at a time; "
+      "ask "
       "for fewer micro-batches or steps",
-      asked.microbatches, std::max(asked.steps, 1), most_forwards));
+      asked.microbatches, std::max(asked.steps, 1), asked.steps > 1 ? "s" : "", most_forwards));
 }
 
 }  // namespace
