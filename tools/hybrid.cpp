@@ -142,15 +142,8 @@ void check_schedule(const Case& asked) {
 
 // Without a pipeline, and without what the schedule leaves out (the gradient of the model's input).
 Time iteration_on_one_device(const Stream& stream) {
-  const Run one = run(stream, 1);
-  std::vector<Time> busy(one.program.devices.size());
-  for (std::uint32_t task = 0; task < one.graph.tasks(); ++task) {
-    if (lane_of(one.graph.op[task].kind) != LaneKind::compute) continue;
-    busy[static_cast<std::size_t>(one.graph.lanes[one.graph.lane[task]].device)] +=
-        one.graph.duration[task];
-  }
-  return std::min(time_on_one_device(stream.asked, stream.minibatch, 1),
-                  on_fastest_device(busy, stream.asked.cluster));
+  return time_on_one_device(stream.asked, run(stream, 1).program, stream.layout.plan.partition,
+                            stream.minibatch, 1);
 }
 
 // Until the first mini-batch is done, and from the last forward of the first stage to the end.
@@ -232,8 +225,8 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
   const Extended first = *pipelined(share.pipelined);
   measure_ends(study, stream, first.alike);
   const Wide steady = static_cast<Wide>(study.period.time.count()) * share.pipelined;
-  study.fill_and_drain =
-      first.time - narrowed((steady + study.period.rounds / 2) / study.period.rounds);
+  study.fill_and_drain = std::max(
+      Time{}, first.time - narrowed((steady + study.period.rounds / 2) / study.period.rounds));
   return study;
 }
 

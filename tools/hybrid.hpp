@@ -49,7 +49,9 @@ struct HybridStudy {
   Period period;        // of the pipeline: period.time for every period.rounds iterations, exactly
   Time fill{};          // until the first mini-batch is done, its last update included
   Time drain{};  // at the switch: from the last forward of the first stage to the last update
-  Time fill_and_drain{};  // makespan of N mini-batches - N · period, rounded: what both cost
+  /// Makespan of N mini-batches - N · period, rounded: what both cost. 0 where they cost nothing: a
+  /// last round that is not whole, or whose updates nothing waits for, is shorter than the period.
+  Time fill_and_drain{};
   HybridPoint asked;
   std::vector<HybridPoint> curve;  // from nothing pipelined to everything, in equal steps
 };

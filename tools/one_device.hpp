@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "tools/study.hpp"
 
@@ -14,7 +13,11 @@ namespace stageline {
 /// picoseconds can say.
 Time time_on_one_device(const Case& asked, std::int64_t microbatches, std::int64_t updates);
 
-/// What devices do together, done by the fastest of them. `by_device`: as long as each takes.
-Time on_fastest_device(const std::vector<Time>& by_device, const Cluster& cluster);
+/// The same, or what the program's own passes add up to where that is less: a program that leaves
+/// out the gradient of the model's input, or takes I and W apart where that is shorter, is measured
+/// against a device that does so, too. `partition`: the program's cut. No pipeline of p equal
+/// devices is then more than p times as fast.
+Time time_on_one_device(const Case& asked, const Program& program, const Partition& partition,
+                        std::int64_t microbatches, std::int64_t updates);
 
 }  // namespace stageline

@@ -17,31 +17,21 @@ namespace {
 
 constexpr int buffered_steps = 3;  // of two buffers, until both are in use
 
-// Compute time in one step, and the part of it that passes take.
-struct Busy {
-  Time all{};                 // of all devices
-  std::vector<Time> passing;  // by device
-};
-
-// Updates by their rate: a round of replicas need not end where the program does.
-Busy busy_in_a_step(const Outcome& outcome) {
-  Busy busy;
-  busy.passing.resize(static_cast<std::size_t>(outcome.devices));
+// Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
+// where the program does.
+Time busy_in_a_step(const Outcome& outcome) {
+  Time busy{};
   for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
     const Op op = outcome.graph.op[task];
     if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
-    const Time time = outcome.graph.duration[task];
-    busy.all += time;
-    busy.passing[static_cast<std::size_t>(outcome.graph.lanes[outcome.graph.lane[task]].device)] +=
-        time;
+    busy += outcome.graph.duration[task];
   }
-  busy.all /= outcome.program.steps;
-  for (Time& time : busy.passing) time /= outcome.program.steps;
+  busy /= outcome.program.steps;
   for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
     const auto replicas =
         static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
-    busy.all += outcome.costs.stage[s].update *
-                (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
+    busy += outcome.costs.stage[s].update *
+            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
   }
   return busy;
 }
@@ -78,18 +68,15 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
   const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
-  const Busy busy = busy_in_a_step(outcome);
-  // One device does as well what the schedule does to save time: it leaves out the gradient of the
-  // model's input, or takes I and W apart.
-  const Time alone = std::min(
-      time_on_one_device(asked, outcome.microbatches, updates),
-      on_fastest_device(busy.passing, asked.cluster) + time_on_one_device(asked, 0, updates));
+  // One device leaves out, and takes apart, what the schedule does.
+  const Time alone = time_on_one_device(asked, outcome.program, outcome.plan.partition,
+                                        outcome.microbatches, updates);
   outcome.speedup = to_seconds(alone) / step;
   // Differences as integers: what is nothing is 0, and not 1e-16. A step that was rounded down does
   // not make them negative.
   __extension__ using Wide = __int128;
-  const Wide idle =
-      std::max<Wide>(0, Wide{outcome.step_time.count()} * outcome.devices - busy.all.count());
+  const Wide idle = std::max<Wide>(
+      0, Wide{outcome.step_time.count()} * outcome.devices - busy_in_a_step(outcome).count());
   outcome.bubble_fraction = static_cast<double>(idle) / 1e12 / (outcome.devices * step);
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }

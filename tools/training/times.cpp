@@ -113,6 +113,12 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   return made;
 }
 
+// One step without the pipeline, and without what the schedule leaves out.
+Time alone(const Case& asked, const Prepared& prepared, int microbatches) {
+  const Program program = program_of(asked, prepared.layout, prepared.costs, 1);
+  return time_on_one_device(asked, program, prepared.layout.plan.partition, microbatches, 1);
+}
+
 void check_steps(std::int64_t steps) {
   if (steps < 1) {
     throw UsageError(fmt::format("a training has at least 1 step (this one has {})", steps));
@@ -161,7 +167,7 @@ std::vector<Time> step_ends_of(const TrainingProgram& training) {
 }
 
 Time one_device_step(const Case& asked, int microbatches) {
-  return time_on_one_device(asked, microbatches, 1);
+  return alone(asked, prepare(asked), microbatches);
 }
 
 std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined) {
@@ -172,7 +178,7 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
   }
   Prepared prepared = prepare(asked);
   const Time plain =
-      one_device_step(asked, updates_by_step(prepared.weights) ? asked.microbatches : 1);
+      alone(asked, prepared, updates_by_step(prepared.weights) ? asked.microbatches : 1);
   std::vector<Time> ends;
   Time now{};
   if (pipelined > 0) {
@@ -180,16 +186,16 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
     ends = step_ends_of(training);
     now = makespan(training.times);  // what follows waits until the pipeline is empty
   }
-  const std::int64_t alone = steps - pipelined;
+  const std::int64_t others = steps - pipelined;
   constexpr Wide most = std::numeric_limits<std::int64_t>::max();
-  if (static_cast<Wide>(plain.count()) * alone + now.count() > most) {
+  if (static_cast<Wide>(plain.count()) * others + now.count() > most) {
     throw UsageError(
         fmt::format("{} steps of {} on one device would last longer than 106 days, the most that "
                     "picoseconds in 64 bits can say; train fewer",
-                    alone, print(plain)));
+                    others, print(plain)));
   }
   ends.reserve(static_cast<std::size_t>(steps));
-  for (std::int64_t step = 0; step < alone; ++step) ends.push_back(now += plain);
+  for (std::int64_t step = 0; step < others; ++step) ends.push_back(now += plain);
   return ends;
 }
 

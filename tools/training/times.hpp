@@ -38,7 +38,8 @@ int microbatches_of_step(const Case& asked);
 /// replicas, an update gathers one from each, and its micro-batches' steps end with it.)
 std::vector<Time> step_ends_of(const TrainingProgram& training);
 
-/// One step on the fastest device alone: every layer's F, B and U, `microbatches` of F and B.
+/// One step on the fastest device alone: every layer's F, B and U, `microbatches` of F and B,
+/// without what the schedule leaves out (the gradient of the model's input).
 Time one_device_step(const Case& asked, int microbatches);
 
 /// The same for hybrid training: `pipelined` steps through the pipeline, which then drains, and the
