@@ -87,14 +87,27 @@ std::string nonsense(const std::string& text, bool differences) {
 // The first number of the answer that is negative though it is no difference, or missing though it
 // is always known; "": none.
 std::string wrong_number(const Json& value, const std::string& where) {
-  static const std::vector<std::string> may_be_null{
-      "memory_bytes", "microbatch_size", "microbatch_in_round", "first_difference", "position",
-      "check",        "first",           "microbatch_sizes"};
-  static const std::vector<std::string> may_be_negative{
-      "memory_increase_fraction", "difference", "backward_difference", "forward_difference"};
+  static const std::vector<std::string> may_be_null{"memory_bytes",
+                                                    "microbatch_size",
+                                                    "microbatch_sizes",
+                                                    "microbatch_in_round",
+                                                    "first_difference",
+                                                    "position",
+                                                    "check",
+                                                    "first",
+                                                    "second",
+                                                    "split_over_fused",
+                                                    "step_exact",
+                                                    "delay_updates",
+                                                    "window"};
+  static const std::vector<std::string> may_be_negative{"memory_increase_fraction", "difference",
+                                                        "forward_difference", "backward_difference",
+                                                        "update_difference"};
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) {
-      const std::vector<std::string>& allowed = inner.is_null() ? may_be_null : may_be_negative;
+      const bool missing =
+          inner.is_null() || (inner.is_array() && !inner.empty() && inner.front().is_null());
+      const std::vector<std::string>& allowed = missing ? may_be_null : may_be_negative;
       if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
       if (std::string found = wrong_number(inner, where + "/" + key); !found.empty()) return found;
     }

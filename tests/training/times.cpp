@@ -156,7 +156,9 @@ TEST_CASE("a training that is pipelined at first lasts as long as `stageline hyb
 
 TEST_CASE("one device: every layer's F and B by micro-batch, its U once, on the fastest") {
   Case asked = uneven_case(parse_schedules("1f1b").front(), 2);
-  asked.model.layers.resize(1);
+  asked.model.layers.resize(2);
+  asked.model.layers[1] = Layer{};  // a stage for the second device that takes no time
+  asked.model.layers[1].name = "nothing";
   asked.model.layers[0].forward = Time{10};
   asked.model.layers[0].backward = Time{20};
   asked.model.layers[0].input_grad = Time{10};
