@@ -206,7 +206,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["bubble_fraction"] = outcome.bubble_fraction;
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   result["fits"] = name(outcome.fit);
-  Json path;
+  Json path = Json::object();  // empty where nothing takes time
   for (const PathShare& share : shares(outcome.critical_path))
     put_time(path, share.kind, share.time);
   result["critical_path"] = path;
