@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -216,6 +217,9 @@ void Transfer::abort() const {
 
 GlooGroup::GlooGroup(const Place& place, std::chrono::seconds timeout)
     : state_(std::make_unique<State>()) {
+  // A peer that has ended closes its sockets. Writing to one is an error to report; by default it
+  // would end this process without a word.
+  std::signal(SIGPIPE, SIG_IGN);
   const Deadline deadline(timeout);
   std::string own;
   try {
