@@ -220,7 +220,7 @@ TEST_CASE("an asynchronous stream fills once and drains once") {
           },
           [&](const ScheduleSpec& spec, const Ran& ran) {
             const std::vector<Time> ends = microbatch_ends(ran.program, ran.graph, ran.times);
-            const Time full = ends[static_cast<std::size_t>(4 * devices)];
+            const Time full = ends[std::size_t{4} * static_cast<std::size_t>(devices)];
             const Time last = ends[ends.size() - static_cast<std::size_t>(5 * devices)];
             for (const IdleInterval& one : metrics_of(ran).idle) {
               if (one.kind == IdleKind::fill) CHECK(one.start <= full);

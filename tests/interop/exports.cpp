@@ -26,7 +26,7 @@ struct Source {
 
 // As the command has it: of a schedule on a trace, and of texts that were written before.
 std::vector<Source> sources(const Program& scheduled) {
-  const auto text = [](Program program) { return parse_program(print(program)); };
+  const auto text = [](const Program& program) { return parse_program(print(program)); };
   const Program updated = add_reductions(add_updates(scheduled));
   std::vector<Source> all{{"trace", scheduled},
                           {"text", text(updated)},

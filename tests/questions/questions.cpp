@@ -284,7 +284,7 @@ void ask_program(Session& session, const Words& problem) {
 }
 
 // Neighbours in a device's list change places, some of them; now and then an op is lost.
-std::string mutated(std::string text, Questions& draw) {
+std::string mutated(const std::string& text, Questions& draw) {
   std::vector<std::string> lines = test::split(text, '\n');
   for (int changes = 1 + draw.number(4); changes > 0; --changes) {
     std::string& line =
@@ -394,8 +394,9 @@ TEST_CASE("no question gets an answer that cannot be") {
     for (const auto& [command, count] : session.counts()) asked += count.first;
   }
   // Questions that are refused try the refusals; most must get an answer.
-  for (const auto& [command, count] : session.counts()) {
-    INFO(command << ": " << count.second << " answers to " << count.first << " questions");
+  for (const auto& one : session.counts()) {
+    const std::pair<int, int> count = one.second;
+    INFO(one.first << ": " << count.second << " answers to " << count.first << " questions");
     CHECK(3 * count.second > count.first);
   }
 }
