@@ -221,7 +221,9 @@ class Run {
   bool fill_now(const Device& here, Op weight, Time now, Time arrives) const {
     if (arrives == never) return true;
     const Time wait = arrives - now;
-    if (wait * 100 >= stages_[weight.stage].weight * rules_.fill) return true;
+    __extension__ using Wide = __int128;  // a hundred times 53 days is more than 64 bits hold
+    const Wide least = Wide{stages_[weight.stage].weight.count()} * rules_.fill;
+    if (Wide{wait.count()} * 100 >= least) return true;
     return rules_.even_idle && here.idle + wait > most_idle_;
   }
 

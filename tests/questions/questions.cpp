@@ -97,6 +97,8 @@ std::string wrong_number(const Json& value, const std::string& where) {
                                                     "first",
                                                     "second",
                                                     "split_over_fused",
+                                                    "throughput",
+                                                    "speedup",
                                                     "step_exact",
                                                     "delay_updates",
                                                     "window"};
