@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -122,7 +123,7 @@ class LineFit {
   explicit LineFit(const std::vector<Model>& measured)
       : x_(static_cast<Eigen::Index>(measured.size())) {
     for (Eigen::Index i = 0; i < x_.size(); ++i) {
-      x_[i] = measured[static_cast<std::size_t>(i)].batch;
+      x_[i] = nth(measured, i).batch;
     }
     // In units of the largest size, the columns of the matrix are of one magnitude.
     scale_ = x_.maxCoeff();
@@ -157,7 +158,7 @@ template <class Get>
 Eigen::VectorXd collect(const std::vector<Model>& measured, Get get) {
   Eigen::VectorXd y(static_cast<Eigen::Index>(measured.size()));
   for (Eigen::Index i = 0; i < y.size(); ++i) {
-    y[i] = static_cast<double>(get(measured[static_cast<std::size_t>(i)]));
+    y[i] = static_cast<double>(get(nth(measured, i)));
   }
   return y;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -61,8 +62,7 @@ void take_out(StageCosts& stage, Bytes tensor) {
 // By layer: whether it reads no other layer's output, and so has no I.
 std::vector<bool> data_readers(const Model& model) {
   std::vector<bool> reads_data(model.layers.size(), true);
-  for (const LayerEdge& edge : edges_of(model))
-    reads_data[static_cast<std::size_t>(edge.to)] = false;
+  for (const LayerEdge& edge : edges_of(model)) nth(reads_data, edge.to) = false;
   return reads_data;
 }
 
@@ -72,9 +72,7 @@ std::vector<bool> data_readers(const Model& model) {
 // finds that, of the layer and those below it.
 void add_workspace(std::vector<StageCosts>& stages, const Model& model,
                    const Partition& partition) {
-  const auto stage_of = [&](std::size_t layer) {
-    return static_cast<std::size_t>(partition.stage_of[layer]);
-  };
+  const auto stage_of = [&](std::size_t layer) { return as_size(partition.stage_of[layer]); };
   // A gradient is there from when its tensor's last reader has run until its maker has; in a stage
   // that only reads the tensor, until it is sent.
   struct Gradient {
@@ -85,8 +83,8 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
   };
   std::vector<std::map<std::size_t, Gradient>> gradients(stages.size());  // by maker
   for (const LayerEdge& edge : edges_of(model)) {
-    const auto from = static_cast<std::size_t>(edge.from);
-    const auto to = static_cast<std::size_t>(edge.to);
+    const auto from = as_size(edge.from);
+    const auto to = as_size(edge.to);
     for (const std::size_t stage : {stage_of(from), stage_of(to)}) {
       Gradient& one =
           gradients[stage].try_emplace(from, Gradient{from, 0, false, {}}).first->second;
@@ -110,8 +108,8 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
   std::vector<Bytes> kept_input(model.layers.size());
   std::vector<bool> is_read(model.layers.size());
   for (const LayerEdge& edge : edges_of(model)) {  // ascending: the first reader comes first
-    const auto from = static_cast<std::size_t>(edge.from);
-    const auto to = static_cast<std::size_t>(edge.to);
+    const auto from = as_size(edge.from);
+    const auto to = as_size(edge.to);
     if (is_read[from]) continue;
     is_read[from] = true;
     kept_input[to] += says ? model.layers[to].input_kept : model.layers[from].output;
@@ -172,14 +170,12 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
   std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending
   std::vector<std::size_t> input(model.layers.size());                 // the last of those it reads
   for (const LayerEdge& edge : edges_of(model)) {
-    std::size_t& last = input[static_cast<std::size_t>(edge.to)];
-    last = std::max(last, static_cast<std::size_t>(edge.from));
-    readers[static_cast<std::size_t>(edge.from)].push_back(static_cast<std::size_t>(edge.to));
+    std::size_t& last = nth(input, edge.to);
+    last = std::max(last, as_size(edge.from));
+    nth(readers, edge.from).push_back(as_size(edge.to));
   }
   const std::vector<bool> reads_data = data_readers(model);
-  const auto stage_of = [&](std::size_t layer) {
-    return static_cast<std::size_t>(partition.stage_of[layer]);
-  };
+  const auto stage_of = [&](std::size_t layer) { return as_size(partition.stage_of[layer]); };
   for (std::size_t maker = 0; maker < readers.size(); ++maker) {
     if (readers[maker].empty()) continue;
     std::sort(readers[maker].begin(), readers[maker].end());
@@ -220,13 +216,13 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
 double rate_of(const std::vector<int>& devices, std::string_view role, std::size_t stage,
                const Cluster& cluster) {
   for (const int device : devices) {
-    if (device < 0 || static_cast<std::size_t>(device) >= cluster.devices.size()) {
+    if (device < 0 || as_size(device) >= cluster.devices.size()) {
       throw UsageError(
           fmt::format("stage {} is placed on device {}, but the cluster has {} devices", stage,
                       device, cluster.devices.size()));
     }
-    const Device& first = cluster.devices[static_cast<std::size_t>(devices.front())];
-    const Device& other = cluster.devices[static_cast<std::size_t>(device)];
+    const Device& first = nth(cluster.devices, devices.front());
+    const Device& other = nth(cluster.devices, device);
     if (!(other.rate > 0) || !std::isfinite(other.rate)) {
       throw UsageError(fmt::format("device {} has rate {:g}; a rate is a positive number",
                                    other.name, other.rate));
@@ -238,7 +234,7 @@ double rate_of(const std::vector<int>& devices, std::string_view role, std::size
           stage, role, first.name, first.rate, other.name, other.rate));
     }
   }
-  return devices.empty() ? 1 : cluster.devices[static_cast<std::size_t>(devices.front())].rate;
+  return devices.empty() ? 1 : nth(cluster.devices, devices.front()).rate;
 }
 
 // The only rounding. A rate of 1 leaves the sum as it is, however long.
@@ -267,7 +263,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   costs.stage.resize(placement.stage.size());
   Bytes outputs{};  // of all layers: what stage_flows adds up is no more
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const auto stage = static_cast<std::size_t>(partition.stage_of[l]);
+    const auto stage = as_size(partition.stage_of[l]);
     add_layer(costs.stage[stage], model.layers[l], stage);
     add(outputs, model.layers[l].output, stage, "outputs");
   }
@@ -299,7 +295,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     stage.update = at_rate(stage.update, update_rate, s);
     const auto overhead = [&](const std::vector<int>& devices) {
       const std::vector<int>& at = devices.empty() ? place.replicas : devices;
-      return cluster.devices[static_cast<std::size_t>(at.front())].op_overhead;
+      return nth(cluster.devices, at.front()).op_overhead;
     };
     for (Time* const time : {&stage.forward, &stage.recompute})
       add(*time, overhead({}), s, "times");

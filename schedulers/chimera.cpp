@@ -10,8 +10,9 @@
 // that one's last backwards fill up with the next one's forwards; without a gap where F = B.
 // concat=doubling takes two micro-batches' forwards in a slot and one's backward, which are alike
 // where B = 2F: no gap either, for twice the stashes (order rebuilt, as
-// schedulers/backward_first.hpp does it, p/2 pairs each way). The paper's backward halving needs
-// micro-batches of half the size on the way back, which a program cannot say, and is left out.
+// schedulers/parts/backward_first.hpp does it, p/2 pairs each way). The paper's backward halving
+// needs micro-batches of half the size on the way back, which a program cannot say, and is left
+// out.
 //
 // figure: devices 4, microbatches 4, F 1, I 1, W 1
 //   0 |02 1bb3dd aa  cc
@@ -35,10 +36,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedulers/backward_first.hpp"
-#include "schedulers/chunks.hpp"
 #include "schedulers/order.hpp"
+#include "schedulers/parts/backward_first.hpp"
+#include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -61,12 +63,12 @@ using Orders = std::vector<std::vector<FlowTurn>>;  // of one step, by device; f
 
 // Units of p micro-batches. `up_first`: the step's first micro-batch goes up.
 Orders direct(int devices, int microbatches, bool up_first) {
-  std::vector<std::vector<std::pair<int, FlowTurn>>> slots(static_cast<std::size_t>(devices));
+  std::vector<std::vector<std::pair<int, FlowTurn>>> slots(as_size(devices));
   for (int j = 0; j < microbatches; ++j) {
     const int flow = (j % 2 == 1) != up_first ? 1 : 0;
     const int begin = j / devices * 2 * devices + j % devices / 2 * 2;
     for (int s = 0; s < devices; ++s) {
-      auto& here = slots[static_cast<std::size_t>(flow == 0 ? s : devices - 1 - s)];
+      auto& here = nth(slots, flow == 0 ? s : devices - 1 - s);
       here.push_back({begin + s, {OpKind::forward, flow, s, j}});
       here.push_back({begin + 2 * devices - 1 - s, {OpKind::backward, flow, s, j}});
     }

@@ -20,8 +20,9 @@
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
 #include <algorithm>
 
-#include "schedulers/in_turn.hpp"
+#include "schedulers/parts/in_turn.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -34,7 +35,7 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 
 // D of a stage's device.
 int depth(const Problem& problem, int s) {
-  const auto at = static_cast<std::size_t>(s);
+  const auto at = as_size(s);
   const auto& memory = problem.memory[at];
   const StageCosts& stage = problem.costs.stage[at];
   if (!memory || stage.stash() == Bytes{}) return problem.microbatches;

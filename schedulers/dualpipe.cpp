@@ -11,8 +11,8 @@
 //   3 |1350aA27cc 4bbee 6ddggfFhH
 #include <fmt/format.h>
 
-#include "schedulers/chunks.hpp"
-#include "schedulers/dual_lanes.hpp"
+#include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/dual_lanes.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 

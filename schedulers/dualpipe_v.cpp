@@ -9,8 +9,8 @@
 //   2 |  0011223aa3aa4bb4bb5cc5ccdddd eee ffEFF
 #include <fmt/format.h>
 
-#include "schedulers/chunks.hpp"
-#include "schedulers/dual_lanes.hpp"
+#include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/dual_lanes.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 

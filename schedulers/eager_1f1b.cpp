@@ -8,7 +8,7 @@
 //   1 | 01234  aa5bb6cc7dd ee ff gg hh
 //   2 |  012 aa3bb4cc5dd6ee7ff gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
-#include "schedulers/in_turn.hpp"
+#include "schedulers/parts/in_turn.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -9,8 +9,8 @@
 //   1 | 0      aa1    bb2        cc3    dd
 //   2 |  0   aa1        bb2    cc3        dd
 //   3 |   0aa1            bb2cc3            dd
-#include "schedulers/chunks.hpp"
 #include "schedulers/order.hpp"
+#include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

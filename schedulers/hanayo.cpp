@@ -20,9 +20,9 @@
 //   3 |   0011223300112233aabbccddaabbccdd
 #include <limits>
 
-#include "schedulers/backward_first.hpp"
-#include "schedulers/chunks.hpp"
 #include "schedulers/order.hpp"
+#include "schedulers/parts/backward_first.hpp"
+#include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -18,9 +18,10 @@
 
 #include <algorithm>
 
-#include "schedulers/chunks.hpp"
 #include "schedulers/order.hpp"
+#include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -73,7 +74,7 @@ struct FlowTurn {
 
 std::vector<FlowTurn> turns(int microbatches, int group, int chunks) {
   std::vector<FlowTurn> all;
-  all.reserve(static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(chunks));
+  all.reserve(as_size(microbatches) * as_size(chunks));
   for (int first = 0; first < microbatches; first += group) {
     const int end = std::min(first + group, microbatches);
     for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -95,7 +96,7 @@ Program schedule(const Problem& problem) {
       const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
       const std::int64_t ahead =
           2 * std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
-      const std::size_t warm_up = std::min(turn.size(), static_cast<std::size_t>(ahead));
+      const std::size_t warm_up = std::min(turn.size(), as_size(ahead));
       for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
         if (i < turn.size()) {
           order(turn[i].chunk).forward(first + static_cast<std::uint32_t>(turn[i].microbatch));

@@ -25,6 +25,7 @@
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
 
@@ -50,7 +51,7 @@ Placement assign(const Assignment& request) {
   const int devices = static_cast<int>(request.rates.size());
   std::vector<ChainItem> items;
   for (int s = 0; s < costs.stages(); ++s) {
-    const StageCosts& layer = costs.stage[static_cast<std::size_t>(s)];
+    const StageCosts& layer = nth(costs.stage, s);
     if (is_fed(costs.edges, s)) items.push_back({layer.input_grad, true, s, OpKind::input_grad});
     items.push_back({layer.forward, false, s, OpKind::forward});
     items.push_back({layer.weight_grad + layer.update, false, s, OpKind::weight_grad});
@@ -62,7 +63,7 @@ Placement assign(const Assignment& request) {
   Placement placement;
   placement.stage.resize(costs.stage.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    StagePlace& place = placement.stage[static_cast<std::size_t>(items[i].layer)];
+    StagePlace& place = nth(placement.stage, items[i].layer);
     const std::vector<ChainShare>& shares = cut.shares[i];
     if (items[i].kind == OpKind::forward) {
       place.replicas = {shares[0].piece};
@@ -79,7 +80,7 @@ Placement assign(const Assignment& request) {
     }
   }
   for (int s = 0; s < costs.stages(); ++s) {
-    StagePlace& place = placement.stage[static_cast<std::size_t>(s)];
+    StagePlace& place = nth(placement.stage, s);
     // Of a stage that nothing feeds there is no I; only W reads its output gradient.
     if (!is_fed(costs.edges, s)) place.input_grad = place.weight_grad;
     const auto home = [&](const std::vector<int>& role) {
@@ -131,8 +132,7 @@ class Retiming {
     const int to = device_of(program_.placement, f.op);
     if (from != to) {
       // F of cycle n+1 reads what the update of cycle n sends.
-      const Time sent =
-          transfer(problem_.costs.stage[static_cast<std::size_t>(s)].weights, from, to);
+      const Time sent = transfer(nth(problem_.costs.stage, s).weights, from, to);
       // The fewest updates after which it has arrived.
       delay = std::max(delay, cycles_until(w.to + sent - f.from) - 1 - f.lag + w.lag);
     }
@@ -165,9 +165,7 @@ class Retiming {
     op.part = static_cast<std::uint8_t>(part & 0x7f);
     return op;
   }
-  const StagePlace& place_of(int s) const {
-    return program_.placement.stage[static_cast<std::size_t>(s)];
-  }
+  const StagePlace& place_of(int s) const { return nth(program_.placement.stage, s); }
   Time transfer(Bytes bytes, int from, int to) const {
     const Route& route = problem_.costs.network.between(from, to);
     return transfer_time(bytes, route.bandwidth) + route.latency;
@@ -187,7 +185,7 @@ class Retiming {
   }
 
   void add(Op op) {
-    const auto device = static_cast<std::size_t>(device_of(program_.placement, op));
+    const auto device = as_size(device_of(program_.placement, op));
     const Time begin = cycle_[device].empty() ? Time{} : cycle_[device].back().to;
     Time takes = duration_of(program_, problem_.costs, op);
     if (op.kind == OpKind::weight_grad) takes += problem_.costs.stage[op.stage].update;
@@ -195,7 +193,7 @@ class Retiming {
   }
 
   Slot& slot(Op op) {
-    auto& list = cycle_[static_cast<std::size_t>(device_of(program_.placement, op))];
+    auto& list = nth(cycle_, device_of(program_.placement, op));
     return *std::find_if(list.begin(), list.end(), [&](const Slot& one) { return one.op == op; });
   }
 
@@ -216,18 +214,18 @@ class Retiming {
   }
 
   void retime_forward(int s) {
-    for (const int e : graph_.in[static_cast<std::size_t>(s)]) {
-      const EdgeCosts& edge = problem_.costs.edges[static_cast<std::size_t>(e)];
+    for (const int e : graph_.in[as_size(s)]) {
+      const EdgeCosts& edge = nth(problem_.costs.edges, e);
       follow(op_of(OpKind::forward, s), op_of(OpKind::forward, edge.edge.from), edge.activation);
     }
   }
 
   void retime_backward(int s) {
     const StagePlace& place = place_of(s);
-    const StageCosts& costs = problem_.costs.stage[static_cast<std::size_t>(s)];
+    const StageCosts& costs = nth(problem_.costs.stage, s);
     const auto behind_gradient = [&](Op op) {
-      for (const int e : graph_.out[static_cast<std::size_t>(s)]) {
-        const EdgeCosts& edge = problem_.costs.edges[static_cast<std::size_t>(e)];
+      for (const int e : nth(graph_.out, s)) {
+        const EdgeCosts& edge = nth(problem_.costs.edges, e);
         const StagePlace& next = place_of(edge.edge.to);
         for (int part = 0; part < next.parts(); ++part) {
           follow(op, op_of(OpKind::input_grad, edge.edge.to, part),
@@ -242,7 +240,7 @@ class Retiming {
       behind_gradient(op_of(OpKind::input_grad, s, part));
     }
     behind_gradient(op_of(OpKind::weight_grad, s));
-    if (fed && !program_.independent_w[static_cast<std::size_t>(s)]) {
+    if (fed && !nth(program_.independent_w, s)) {
       for (int part = 0; part < place.parts(); ++part) {
         follow(op_of(OpKind::weight_grad, s), op_of(OpKind::input_grad, s, part), Bytes{});
       }

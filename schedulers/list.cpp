@@ -1,6 +1,6 @@
 // List scheduling under a limit of memory: a device that is free does the first op of a priority
-// rule whose inputs have arrived, and W where nothing else is ready (schedulers/list_schedule.hpp).
-// The rules are
+// rule whose inputs have arrived, and W where nothing else is ready
+// (schedulers/parts/list_schedule.hpp). The rules are
 //
 //   backward_first   I before F; the older micro-batch first, then the later stage
 //   forward_first    F before I, as far as the limit lets it
@@ -34,10 +34,10 @@
 
 #include <charconv>
 
-#include "schedulers/list_schedule.hpp"
-#include "schedulers/priorities.hpp"
+#include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/parts/priorities.hpp"
+#include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/scheduler.hpp"
-#include "schedulers/stash_limit.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {

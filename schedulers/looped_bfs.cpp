@@ -10,8 +10,8 @@
 //   1 | 01230123      aabbccddaabbccdd
 //   2 |  01230123   aabbccddaabbccdd
 //   3 |   01230123aabbccddaabbccdd
-#include "schedulers/chunks.hpp"
 #include "schedulers/order.hpp"
+#include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "sim/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {
@@ -31,7 +32,7 @@ class Order {
     op.kind = kind;
     op.stage = static_cast<std::uint16_t>(stage_);
     op.microbatch = m;
-    device_ = static_cast<std::size_t>(device_of(program_.placement, op));
+    device_ = as_size(device_of(program_.placement, op));
     program_.ops[device_].push_back(op);
     return *this;
   }

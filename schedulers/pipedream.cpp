@@ -30,6 +30,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -104,7 +105,7 @@ class Replica {
     op.kind = kind;
     op.stage = static_cast<std::uint16_t>(stage_);
     op.microbatch = first_ + i * step_;
-    program_.ops[static_cast<std::size_t>(device_of(program_.placement, op))].push_back(op);
+    nth(program_.ops, device_of(program_.placement, op)).push_back(op);
   }
 
   Program& program_;
@@ -129,8 +130,8 @@ Program schedule(const Problem& problem) {
     behind += static_cast<std::uint32_t>(place.replicas.size());
   }
   for (int s = 0; s < program.stages(); ++s) {
-    const auto replicas = static_cast<std::uint32_t>(
-        problem.placement.stage[static_cast<std::size_t>(s)].replicas.size());
+    const auto replicas =
+        static_cast<std::uint32_t>(nth(problem.placement.stage, s).replicas.size());
     const std::uint32_t warm_up = (behind - 1) / replicas;
     behind -= replicas;
     for (std::uint32_t replica = 0; replica < replicas; ++replica) {

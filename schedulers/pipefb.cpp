@@ -22,10 +22,11 @@
 
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/analysis/memory.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/passes.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 
 namespace stageline {
 namespace {
@@ -130,7 +131,7 @@ Program stream(const Problem& problem) {
     op.kind = kind;
     op.stage = static_cast<std::uint16_t>(s);
     op.microbatch = m;
-    program.ops[static_cast<std::size_t>(device_of(program.placement, op))].push_back(op);
+    nth(program.ops, device_of(program.placement, op)).push_back(op);
   };
   for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
     for (int s = 0; s < program.stages(); ++s) {
@@ -175,7 +176,7 @@ void fit_hosts(const Problem& problem, const std::vector<Time>& latency, std::ve
       std::size_t best = window.size();
       double least = 0;
       for (std::size_t s = 0; s < window.size(); ++s) {
-        const auto f = static_cast<std::size_t>(problem.placement.stage[s].replicas[0]);
+        const auto f = as_size(problem.placement.stage[s].replicas[0]);
         const bool here = network.host.empty() || network.host[f] == static_cast<int>(h);
         if (!here || window[s] == 1 || problem.costs.stage[s].stash() == Bytes{}) continue;
         const double period = static_cast<double>(latency[s].count()) / (window[s] - 1);

@@ -19,6 +19,9 @@ struct Knob {
   std::string_view values;
   std::string_view fallback;
   std::string_view summary;
+  /// Where the sources do not give the rule that the knob turns on: what was reconstructed. Else
+  /// empty.
+  std::string_view rebuilt = {};
 };
 
 /// When its updates happen, which decides the block of a comparison it stands in.
@@ -41,11 +44,15 @@ struct Scheduler {
   /// Stages on `devices` devices. Throws UsageError when they do not suit, with the nearest that
   /// do. Null for a scheduler that assigns.
   Placement (*place)(int devices, const Knobs& knobs);
-  /// Compute ops only (sim/passes.hpp adds the rest). Throws UsageError on impossible numbers.
+  /// Compute ops only (sim/lower/passes.hpp adds the rest). Throws UsageError on impossible
+  /// numbers.
   Program (*schedule)(const Problem& problem);
   /// Where the devices that suit depend on the costs: one stage a unit; neighbours that come to be
   /// alike may be joined. Null for the others. Throws UsageError as `place` does.
   Placement (*assign)(const Assignment& request) = nullptr;
+  /// Where the sources do not give every rule of the schedule: what was reconstructed, as a phrase
+  /// that follows "rebuilt: ". Else empty.
+  std::string_view rebuilt = {};
 };
 
 /// All schedulers, in the order of --help.

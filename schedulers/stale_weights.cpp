@@ -27,6 +27,7 @@
 //   1 |  00aa11bb22cc33dd44ee
 #include "schedulers/order.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -48,7 +49,7 @@ Placement place(int devices, const Knobs& knobs) {
   const int last = (devices - 1) / 2;
   Placement placement = straight_placement(last + 1);
   for (int s = 0; s < last; ++s) {
-    StagePlace& stage = placement.stage[static_cast<std::size_t>(s)];
+    StagePlace& stage = nth(placement.stage, s);
     stage.input_grad = stage.weight_grad = {2 * last - s};
   }
   return placement;

@@ -11,7 +11,7 @@
 //   3 |   0011  22aaA3A3bbB4B4ccC5C5ddD6D6eeE7E7ffggFFhhGGHH
 #include <utility>
 
-#include "schedulers/building_block.hpp"
+#include "schedulers/parts/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 //   3 |   00    11aaAA22bbBB33ccCC44ddDD55eeEE66ffFF77ggGG  hhHH
 #include <utility>
 
-#include "schedulers/building_block.hpp"
+#include "schedulers/parts/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -27,13 +27,13 @@
 #include <optional>
 #include <tuple>
 
-#include "schedulers/list_schedule.hpp"
-#include "schedulers/priorities.hpp"
+#include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/parts/priorities.hpp"
+#include "schedulers/parts/stash_limit.hpp"
+#include "schedulers/parts/warm_up.hpp"
 #include "schedulers/scheduler.hpp"
-#include "schedulers/stash_limit.hpp"
-#include "schedulers/warm_up.hpp"
 #include "sim/engine.hpp"
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
 
 namespace stageline {
 namespace {

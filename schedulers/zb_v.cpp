@@ -10,7 +10,7 @@
 //   3 |   00112233aaA4A4bbB5B5ccC6C6ddD7D7eeffgghhEEFFGGHH
 #include <utility>
 
-#include "schedulers/building_block.hpp"
+#include "schedulers/parts/building_block.hpp"
 #include "schedulers/scheduler.hpp"
 
 namespace stageline {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -53,7 +54,7 @@ struct FromSourceOrRelay {
 };
 
 std::string node_name(const Cluster& cluster, int node) {
-  auto index = static_cast<std::size_t>(node);
+  auto index = as_size(node);
   if (index < cluster.devices.size()) return cluster.devices[index].name;
   index -= cluster.devices.size();
   if (index < cluster.hosts.size()) return cluster.hosts[index].name;
@@ -166,8 +167,8 @@ Network network_of(const Cluster& cluster) {
     const std::string to = node_name(cluster, link.to);
     network.resources.push_back(from + (half ? "-" : ">") + to);
     if (!half) network.resources.push_back(to + ">" + from);
-    const auto a = static_cast<std::size_t>(link.from);
-    const auto b = static_cast<std::size_t>(link.to);
+    const auto a = as_size(link.from);
+    const auto b = as_size(link.to);
     boost::add_edge(a, b, Wire{length, i, there, back, link.back()}, graph);
     boost::add_edge(b, a, Wire{length_back, i, back, there, link.latency}, graph);
   }
@@ -185,7 +186,7 @@ Network network_of(const Cluster& cluster) {
     }
     const int host = cluster.devices[from].host;
     if (host < 0) continue;
-    const std::size_t node = devices + static_cast<std::size_t>(host);
+    const std::size_t node = devices + as_size(host);
     if (!routes.reaches(node)) continue;
     network.to_host[from] = routes.route_to(node);
     network.from_host[from] = routes.route_back_from(node);
@@ -203,7 +204,7 @@ Cluster first_devices(Cluster cluster, int count) {
         cluster.name, have, have == 1 ? "" : "s", count, have));
   }
   const int dropped = have - count;
-  cluster.devices.resize(static_cast<std::size_t>(count));
+  cluster.devices.resize(as_size(count));
   const auto gone = [&](int node) { return node >= count && node < have; };
   std::erase_if(cluster.links, [&](const Link& link) { return gone(link.from) || gone(link.to); });
   for (Link& link : cluster.links) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "sim/units.hpp"
 
 namespace stageline {
@@ -102,8 +103,7 @@ struct Network {
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
 
   const Route& between(int from, int to) const {
-    return routes[static_cast<std::size_t>(from) * static_cast<std::size_t>(devices) +
-                  static_cast<std::size_t>(to)];
+    return routes[as_size(from) * as_size(devices) + as_size(to)];
   }
 };
 

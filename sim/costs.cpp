@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 
 StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device) {
   const int f = place.replicas.empty() ? -1 : place.replicas[0];
   StashRead read;
   for (int part = 0; part < place.parts(); ++part) {
-    const int there =
-        place.input_grad.empty() ? f : place.input_grad[static_cast<std::size_t>(part)];
+    const int there = place.input_grad.empty() ? f : nth(place.input_grad, part);
     if (there != device) continue;
     read.by_input_grad += Bytes{part_of(stage.stash_input_grad.count, place, part)};
   }
@@ -63,14 +64,14 @@ Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time
   stage.stash_input_grad = Bytes{1};
   stage.stash_weight_grad = Bytes{1};
   stage.weights = stage.gradients = Bytes{1};
-  costs.stage.assign(static_cast<std::size_t>(stages), stage);
+  costs.stage.assign(as_size(stages), stage);
   // A byte a picosecond, over wires of their own between every two devices.
   const Bytes message{transfer.count()};
   for (const StageEdge edge : chain_edges(stages)) costs.edges.push_back({edge, message, message});
   costs.network.devices = devices;
-  costs.network.to_host.resize(static_cast<std::size_t>(devices));
-  costs.network.from_host.resize(static_cast<std::size_t>(devices));
-  costs.network.host.resize(static_cast<std::size_t>(devices));
+  costs.network.to_host.resize(as_size(devices));
+  costs.network.from_host.resize(as_size(devices));
+  costs.network.host.resize(as_size(devices));
   costs.network.hosts.emplace_back("host");
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <queue>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
@@ -43,12 +45,12 @@ std::vector<int> a_cycle(const Graph& graph) {
 }  // namespace
 
 GraphOrder topological_order(int nodes, const std::vector<std::pair<int, int>>& edges) {
-  Graph graph(static_cast<std::size_t>(nodes));
+  Graph graph(as_size(nodes));
   for (const auto& [from, to] : edges) {
-    boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(to), graph);
+    boost::add_edge(as_size(from), as_size(to), graph);
   }
   // boost::topological_sort has no say in ties; smallest first keeps a file's own order.
-  std::vector<std::size_t> waiting(static_cast<std::size_t>(nodes));
+  std::vector<std::size_t> waiting(as_size(nodes));
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t node = 0; node < waiting.size(); ++node) {
     waiting[node] = boost::in_degree(node, graph);
@@ -59,8 +61,7 @@ GraphOrder topological_order(int nodes, const std::vector<std::pair<int, int>>& 
     const int node = ready.top();
     ready.pop();
     result.order.push_back(node);
-    for (auto [edge, end] = boost::out_edges(static_cast<std::size_t>(node), graph); edge != end;
-         ++edge) {
+    for (auto [edge, end] = boost::out_edges(as_size(node), graph); edge != end; ++edge) {
       const std::size_t next = boost::target(*edge, graph);
       if (--waiting[next] == 0) ready.push(static_cast<int>(next));
     }

@@ -6,6 +6,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/graph.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 
@@ -48,10 +49,9 @@ Model in_topological_order(Model model, const std::string& file) {
   if (!order.cycle.empty()) {
     std::string names;
     for (const int layer : order.cycle) {
-      names += fmt::format("\"{}\" → ", model.layers[static_cast<std::size_t>(layer)].name);
+      names += fmt::format("\"{}\" → ", nth(model.layers, layer).name);
     }
-    names +=
-        fmt::format("\"{}\"", model.layers[static_cast<std::size_t>(order.cycle.front())].name);
+    names += fmt::format("\"{}\"", nth(model.layers, order.cycle.front()).name);
     throw TraceError(file, "/edges",
                      fmt::format("the layers feed each other in a circle: {}; a layer graph must "
                                  "have no cycle",
@@ -60,12 +60,12 @@ Model in_topological_order(Model model, const std::string& file) {
   std::vector<int> place(model.layers.size());
   std::vector<Layer> sorted;
   for (const int layer : order.order) {
-    place[static_cast<std::size_t>(layer)] = static_cast<int>(sorted.size());
-    sorted.push_back(std::move(model.layers[static_cast<std::size_t>(layer)]));
+    nth(place, layer) = static_cast<int>(sorted.size());
+    sorted.push_back(std::move(nth(model.layers, layer)));
   }
   model.layers = std::move(sorted);
   for (LayerEdge& edge : model.edges) {
-    edge = {place[static_cast<std::size_t>(edge.from)], place[static_cast<std::size_t>(edge.to)]};
+    edge = {nth(place, edge.from), nth(place, edge.to)};
   }
   std::sort(model.edges.begin(), model.edges.end());
   return model;

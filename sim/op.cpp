@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
@@ -20,13 +22,13 @@ std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t l
   std::uint32_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || value > limit) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  text.remove_prefix(as_size(rest - text.data()));
   return value;
 }
 
 }  // namespace
 
-std::string_view symbol(OpKind kind) { return symbols[static_cast<std::size_t>(kind)]; }
+std::string_view symbol(OpKind kind) { return nth(symbols, kind); }
 
 std::string print(Op op) {
   std::string text = fmt::format("{}{}{}", op.stage, symbol(op.kind), op.microbatch);

@@ -31,10 +31,13 @@ enum class OpKind : std::uint8_t {
 };
 inline constexpr int op_kinds = 17;
 
-/// 8 bytes. `part` says which: part of a divided I; wire of the stage for a message (the
-/// how-manieth of those that leave it for a SEND, that reach it for a RECV; one an edge in a usual
-/// placement, see wires_of in sim/rules.hpp); replica for U and REDUCE_GRAD. `overlapped`: this op
-/// and the next in the list are one indivisible task.
+inline constexpr int max_stages = 65535;
+inline constexpr int max_parts = 127;
+
+/// 8 bytes. `part` is the part of a divided I, the replica of U and REDUCE_GRAD, and for a message
+/// the index of its wire among the stage's outgoing (SEND) or incoming (RECV) wires; usually there
+/// is one wire per stage edge (see wires_of in sim/rules.hpp). `overlapped`: this op and the next
+/// in the list are one indivisible task.
 struct Op {
   OpKind kind = OpKind::forward;
   std::uint8_t part : 7 = 0;
@@ -46,8 +49,15 @@ struct Op {
 };
 static_assert(sizeof(Op) == 8);
 
-inline constexpr int max_stages = 65535;
-inline constexpr int max_parts = 127;
+/// The op of that kind. `number`: a micro-batch, or an update where the kind counts updates.
+constexpr Op op_of(OpKind kind, int stage, std::uint32_t number, int part = 0) {
+  Op op;
+  op.kind = kind;
+  op.part = static_cast<std::uint8_t>(part & max_parts);
+  op.stage = static_cast<std::uint16_t>(stage);
+  op.microbatch = number;
+  return op;
+}
 
 /// The same op without that mark, as one looks it up.
 constexpr Op plain(Op op) {
@@ -108,11 +118,52 @@ constexpr bool counts_microbatches(OpKind kind) {
          kind != OpKind::receive_weights;
 }
 
+/// What an op does, as far as most passes care.
+enum class OpClass : std::uint8_t {
+  forward,
+  backward,  // B, I, W: a whole backward or one of its halves
+  recompute,
+  update,
+  reduction,
+  message,  // SEND or RECV of any cargo
+  copy,     // OFFLOAD, PREFETCH
+};
+
+constexpr OpClass class_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::forward:
+      return OpClass::forward;
+    case OpKind::input_grad:
+    case OpKind::weight_grad:
+    case OpKind::backward:
+      return OpClass::backward;
+    case OpKind::recompute:
+      return OpClass::recompute;
+    case OpKind::update:
+      return OpClass::update;
+    case OpKind::reduce_grad:
+      return OpClass::reduction;
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return OpClass::message;
+    case OpKind::offload:
+    case OpKind::prefetch:
+      return OpClass::copy;
+  }
+  return OpClass::copy;  // unreachable; g++ wants it
+}
+
 /// What a message carries.
 enum class Cargo : std::uint8_t { activation, gradient, stash, weights };
 inline constexpr int cargoes = 4;
 
-/// Nothing for what is no message.
+/// Nothing for an op that is not a message.
 constexpr std::optional<Cargo> cargo_of(OpKind kind) {
   switch (kind) {
     case OpKind::send_forward:

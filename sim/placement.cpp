@@ -7,11 +7,12 @@
 #include <map>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 
 Placement straight_placement(int stages) {
-  return replicated_placement(std::vector<int>(static_cast<std::size_t>(stages), 1));
+  return replicated_placement(std::vector<int>(as_size(stages), 1));
 }
 
 Placement replicated_placement(const std::vector<int>& replicas) {
@@ -65,11 +66,10 @@ std::int64_t part_of(std::int64_t whole, const StagePlace& place, int part) {
   if (place.share.empty()) return part == 0 ? whole : 0;
   // Differences of rounded running sums: no rounding error is left over.
   double before = 0;
-  for (int i = 0; i < part; ++i) before += place.share[static_cast<std::size_t>(i)];
+  for (int i = 0; i < part; ++i) before += nth(place.share, i);
   const auto up_to = [&](double share) { return std::llround(static_cast<double>(whole) * share); };
   const bool last = part + 1 == static_cast<int>(place.share.size());
-  const std::int64_t end =
-      last ? whole : up_to(before + place.share[static_cast<std::size_t>(part)]);
+  const std::int64_t end = last ? whole : up_to(before + nth(place.share, part));
   return end - up_to(before);
 }
 
@@ -97,7 +97,7 @@ void check(const Partition& partition, const Model& model) {
     throw UsageError(fmt::format("the partition speaks of {} layers, but the trace has {}",
                                  partition.stage_of.size(), model.layers.size()));
   }
-  std::vector<int> count(static_cast<std::size_t>(std::max(partition.stages, 0)));
+  std::vector<int> count(as_size(std::max(partition.stages, 0)));
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
     const int stage = partition.stage_of[layer];
     if (stage < 0 || stage >= partition.stages) {
@@ -106,7 +106,7 @@ void check(const Partition& partition, const Model& model) {
                       "{} only",
                       layer, model.layers[layer].name, stage, partition.stages - 1));
     }
-    ++count[static_cast<std::size_t>(stage)];
+    ++nth(count, stage);
   }
   const auto empty = std::find(count.begin(), count.end(), 0);
   if (empty != count.end()) {
@@ -114,8 +114,8 @@ void check(const Partition& partition, const Model& model) {
                                  empty - count.begin(), partition.stages));
   }
   for (const LayerEdge& edge : edges_of(model)) {
-    const auto from = static_cast<std::size_t>(edge.from);
-    const auto to = static_cast<std::size_t>(edge.to);
+    const auto from = as_size(edge.from);
+    const auto to = as_size(edge.to);
     if (partition.stage_of[from] <= partition.stage_of[to]) continue;
     throw UsageError(fmt::format(
         "layer {} (\"{}\", stage {}) feeds layer {} (\"{}\", stage {}); a stage may feed later "
@@ -130,11 +130,11 @@ std::vector<StageFlow> stage_flows(const Partition& partition, const Model& mode
   std::map<std::pair<int, int>, bool> sent;
   std::map<StageEdge, Bytes> bytes;
   for (const LayerEdge& edge : edges_of(model)) {
-    const int from = partition.stage_of[static_cast<std::size_t>(edge.from)];
-    const int to = partition.stage_of[static_cast<std::size_t>(edge.to)];
+    const int from = nth(partition.stage_of, edge.from);
+    const int to = nth(partition.stage_of, edge.to);
     if (from == to || !sent.try_emplace({edge.from, to}, true).second) continue;
     bytes[{static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(to)}] +=
-        model.layers[static_cast<std::size_t>(edge.from)].output;
+        nth(model.layers, edge.from).output;
   }
   std::vector<StageFlow> flows;
   for (const auto& [edge, sum] : bytes) flows.push_back({edge, sum});
@@ -148,9 +148,9 @@ std::string print(const Partition& partition) {
     if (stage > 0) text += " | ";
     bool first = true;
     for (int layer = 0; layer < layers; ++layer) {
-      if (partition.stage_of[static_cast<std::size_t>(layer)] != stage) continue;
+      if (nth(partition.stage_of, layer) != stage) continue;
       int last = layer;
-      while (last + 1 < layers && partition.stage_of[static_cast<std::size_t>(last) + 1] == stage) {
+      while (last + 1 < layers && partition.stage_of[as_size(last) + 1] == stage) {
         ++last;
       }
       if (!first) text += ",";

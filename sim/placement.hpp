@@ -6,14 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "sim/model.hpp"
 #include "sim/op.hpp"
 
 namespace stageline {
 
+/// What of a stage may have a device of its own.
+enum class Role : std::uint8_t {
+  forward,
+  input_grad,   // I, in one or several parts
+  weight_grad,  // W, and with it B, U, PREFETCH and the weights
+};
+
 /// Where one stage's ops run. The usual case is one device: `replicas` of size 1 and nothing else.
 /// Micro-batch m of a replicated stage belongs to replicas[m mod r], forward and backward.
-/// The other tables are for systems that part the roles (stale weights, PipeFB, LayerPipe); empty
+/// The other tables are for systems that split the roles (stale weights, PipeFB, LayerPipe); empty
 /// means "where the forward is".
 struct StagePlace {
   std::vector<int> replicas;
@@ -22,6 +30,24 @@ struct StagePlace {
   std::vector<int> weight_grad;  // one device; it updates the weights
 
   bool apart() const { return !input_grad.empty() || !weight_grad.empty(); }
+  /// Devices of a role, by part or replica: the tables above with their default applied.
+  const std::vector<int>& homes(Role role) const {
+    switch (role) {
+      case Role::forward:
+        break;
+      case Role::input_grad:
+        return input_grad.empty() ? replicas : input_grad;
+      case Role::weight_grad:
+        return weight_grad.empty() ? replicas : weight_grad;
+    }
+    return replicas;
+  }
+  /// The device of part `part` of a role of a stage that is not replicated; of one that is, of that
+  /// replica. A role that is not split has the same device for every part.
+  int device(Role role, int part = 0) const {
+    const std::vector<int>& all = homes(role);
+    return all[as_size(part) % all.size()];
+  }
   int parts() const { return input_grad.empty() ? 1 : static_cast<int>(input_grad.size()); }
   friend bool operator==(const StagePlace&, const StagePlace&) = default;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/problem.hpp"
 #include "sim/rules.hpp"
 
@@ -64,7 +65,7 @@ std::string_view name(Messages messages) {
 
 int microbatches_per_update(const Program& program, int stage) {
   if (updates_by_step(program.weights)) return program.microbatches;
-  const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
+  const StagePlace& place = nth(program.placement.stage, stage);
   return static_cast<int>(place.replicas.size());
 }
 
@@ -92,12 +93,10 @@ std::vector<int> backward_readers(const StagePlace& place) {
 
 void add_wires(StageGraph& graph, const Placement& placement) {
   const auto add = [&](Cargo cargo, const Wire& wire) {
-    auto& wires = graph.wires[static_cast<std::size_t>(cargo)];
+    auto& wires = nth(graph.wires, cargo);
     const int number = static_cast<int>(wires.size());
-    graph.sends[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(wire.sender)].push_back(
-        number);
-    graph.receives[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(wire.receiver)]
-        .push_back(number);
+    nth(nth(graph.sends, cargo), wire.sender).push_back(number);
+    nth(nth(graph.receives, cargo), wire.receiver).push_back(number);
     wires.push_back(wire);
   };
   for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
@@ -114,8 +113,7 @@ void add_wires(StageGraph& graph, const Placement& placement) {
     const int number = static_cast<int>(e);
     add(Cargo::activation, {number, edge.from, edge.to, 0, home(from), home(to)});
     for (int part = 0; part < to.parts(); ++part) {
-      const int maker =
-          to.input_grad.empty() ? home(to) : to.input_grad[static_cast<std::size_t>(part)];
+      const int maker = to.input_grad.empty() ? home(to) : nth(to.input_grad, part);
       for (const int reader : backward_readers(from)) {
         add(Cargo::gradient, {number, edge.to, edge.from, part, maker, reader});
       }
@@ -145,15 +143,15 @@ void add_wires(StageGraph& graph, const Placement& placement) {
 StageGraph stage_graph(const Program& program) {
   StageGraph graph;
   graph.edges = program.edges;
-  graph.in.resize(static_cast<std::size_t>(program.stages()));
-  graph.out.resize(static_cast<std::size_t>(program.stages()));
+  graph.in.resize(as_size(program.stages()));
+  graph.out.resize(as_size(program.stages()));
   for (std::size_t e = 0; e < program.edges.size(); ++e) {
     graph.out[program.edges[e].from].push_back(static_cast<int>(e));
     graph.in[program.edges[e].to].push_back(static_cast<int>(e));
   }
   add_wires(graph, program.placement);
   graph.updates_are_awaited = program.clock == Clock::lockstep || !program.delay.empty() ||
-                              !graph.wires[static_cast<std::size_t>(Cargo::weights)].empty();
+                              !nth(graph.wires, Cargo::weights).empty();
   return graph;
 }
 
@@ -165,8 +163,7 @@ Op other_end(const StageGraph& graph, Op message) {
   Op other = message;
   other.kind = sent ? receive_of(cargo) : send_of(cargo);
   other.stage = static_cast<std::uint16_t>(sent ? way.receiver : way.sender);
-  const auto& ways =
-      (sent ? graph.receives : graph.sends)[static_cast<std::size_t>(cargo)][other.stage];
+  const auto& ways = nth(sent ? graph.receives : graph.sends, cargo)[other.stage];
   other.part = static_cast<std::uint8_t>(
       (std::find(ways.begin(), ways.end(), number) - ways.begin()) & 0x7f);
   return other;
@@ -184,13 +181,13 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     by_update.columns =
         std::max(by_update.columns, static_cast<std::uint32_t>(updates(program, s)));
   }
-  row_[static_cast<std::size_t>(Product::reduced)] = by_update;
-  row_[static_cast<std::size_t>(Product::updated)] = by_update;
+  nth(row_, Product::reduced) = by_update;
+  nth(row_, Product::updated) = by_update;
   bool seen[op_kinds] = {};
-  Row& gradient = row_[static_cast<std::size_t>(Product::gradient)];
+  Row& gradient = nth(row_, Product::gradient);
   for (const auto& list : program.ops) {
     for (const Op op : list) {
-      seen[static_cast<std::size_t>(op.kind)] = true;
+      nth(seen, op.kind) = true;
       if (op.kind == OpKind::input_grad) gradient.parts = std::max(gradient.parts, op.part + 1);
     }
   }
@@ -200,9 +197,7 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     Op op;
     op.kind = static_cast<OpKind>(kind);
     // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
-    makes(graph, op, [&](Product product, int, std::uint32_t, int) {
-      made[static_cast<std::size_t>(product)] = true;
-    });
+    makes(graph, op, [&](Product product, int, std::uint32_t, int) { nth(made, product) = true; });
   }
   std::int64_t base = 0;
   for (std::size_t product = 0; product < products; ++product) {
@@ -212,15 +207,14 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
       continue;
     }
     const auto cargo = cargo_of(static_cast<Product>(product));
-    const std::size_t rows =
-        cargo ? graph.wires[static_cast<std::size_t>(*cargo)].size() : graph.in.size();
+    const std::size_t rows = cargo ? nth(graph.wires, *cargo).size() : graph.in.size();
     row.base = base;
     // An odd number of cache lines (16 numbers of 4 bytes) apart, for stages are walked side by
     // side: micro-batches in powers of two would put them all in one set of the cache.
     row.stride = 16 * ((static_cast<std::int64_t>(row.columns) * row.parts / 16 + 1) | 1);
     base += static_cast<std::int64_t>(rows) * row.stride;
   }
-  size_ = static_cast<std::size_t>(base);
+  size_ = as_size(base);
 }
 
 Program blank_program(const Problem& problem, std::string schedule, WeightRule weights) {

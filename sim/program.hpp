@@ -83,6 +83,12 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
+/// Whether a stage may have to keep more than the newest version of its weights: not under flush
+/// and latest, which have one.
+constexpr bool keeps_versions(WeightRule rule) {
+  return rule != WeightRule::flush && rule != WeightRule::latest;
+}
+
 /// The lane of an op's kind under the program's setting for copies.
 inline LaneKind lane_of(const Program& program, OpKind kind) {
   const bool in_turns = kind == OpKind::prefetch &&
@@ -108,6 +114,11 @@ inline std::uint32_t delayed_version(const Program& program, Op op) {
 /// gradients (LayerPipe2, arXiv 2512.08160), one buffer as large as they are, instead of kept.
 inline constexpr std::string_view moving_average = "moving_average";
 
+/// Whether a backward reads older weights that were kept for it.
+inline bool keeps_versions(const Program& program) {
+  return keeps_versions(program.weights) && program.correction != moving_average;
+}
+
 /// What an overlapped pair ends with: "(7F3;0B2)OVERLAP_F_B".
 inline constexpr std::string_view overlap_mark = "OVERLAP_F_B";
 
@@ -129,9 +140,9 @@ struct TextPlaces {
 /// The same, and where it stood.
 Program parse_program(std::string_view text, TextPlaces& places);
 
-/// The first error of check() in sim/check.hpp, thrown: ProgramError unless every stage does each
-/// micro-batch's work exactly once, each op stands on the device it is placed on, messages match,
-/// and numbers are in range. Says nothing of deadlock: compile() does. O(ops).
+/// The first error of check() in sim/check/check.hpp, thrown: ProgramError unless every stage does
+/// each micro-batch's work exactly once, each op stands on the device it is placed on, messages
+/// match, and numbers are in range. Says nothing of deadlock: compile() does. O(ops).
 void validate(const Program& program);
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -117,7 +118,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::result_out_of_range) {
     // Out of range is too large or too small; the sign of the exponent tells.
-    const std::string_view number(text.data(), static_cast<std::size_t>(rest - text.data()));
+    const std::string_view number(text.data(), as_size(rest - text.data()));
     if (number.find_first_of("eE") != number.find('-') - 1) refuse("is too large");
     value = 0;
   } else if (error != std::errc{}) {
@@ -125,7 +126,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   }
   if (!std::isfinite(value)) refuse("is not a finite number");
   if (value < 0 || (value == 0 && std::signbit(value))) refuse("is negative");
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  std::string_view unit(rest, as_size(end - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   std::int64_t scale = 0;
   if (unit.empty() && (bare || value == 0)) scale = 1;
@@ -139,7 +140,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
                         : fmt::format("has no unit that is known (one of{})", names));
   }
   if (value == 0) return 0;
-  const std::string_view number(text.data(), static_cast<std::size_t>(rest - text.data()));
+  const std::string_view number(text.data(), as_size(rest - text.data()));
   const std::optional<std::int64_t> whole = scaled_to_whole(decimal_of(number), scale, limit);
   if (!whole) refuse("is too large");
   return *whole;
@@ -151,6 +152,13 @@ std::string scaled(double value, std::string_view unit) {
 }
 
 }  // namespace
+
+std::optional<Time> scaled(Time time, std::int64_t numerator, std::int64_t denominator) {
+  const Wide product = static_cast<Wide>(time.count()) * numerator;
+  const Wide result = (product + denominator / 2) / denominator;
+  if (result > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return Time{static_cast<std::int64_t>(result)};
+}
 
 Time transfer_time(Bytes bytes, Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return Time{};

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <ratio>
 #include <string>
 #include <string_view>
@@ -49,6 +50,10 @@ Time transfer_time(Bytes bytes, Bandwidth bandwidth);
 Time from_seconds(double seconds);
 double to_seconds(Time time);
 inline constexpr Time longest_input = Time{100'000'000'000'000'000};  // 10^5 s, a little over a day
+
+/// time · numerator / denominator in 128 bits, rounded to the nearest picosecond, halves up.
+/// numerator >= 0, denominator > 0. Nothing where that is more than 64 bits hold (106 days).
+std::optional<Time> scaled(Time time, std::int64_t numerator, std::int64_t denominator);
 
 /// Text to values: "12ms", "5us", "1.5 s", "0" (ps ns us ms s); "4MB", "16GiB", "1200" (B kB MB GB
 /// TB, KiB MiB GiB TiB); "12GB/s", "100Gbit/s", "unlimited". Throw std::invalid_argument with one

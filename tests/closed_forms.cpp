@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
-#include "sim/versions.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {
@@ -61,7 +62,7 @@ TEST_CASE("naive model parallelism takes m·p·(F+B) and holds one stash") {
     const Ran ran = run("naive", size);
     CHECK(makespan(ran.times) == size.m * size.p * size.FB());
     const MemoryProfile memory = memory_of(ran.program, ran.costs, ran.timeline);
-    CHECK(memory.device_stash_peak == std::vector<int>(static_cast<std::size_t>(size.p), 1));
+    CHECK(memory.device_stash_peak == std::vector<int>(as_size(size.p), 1));
   });
 }
 
@@ -87,13 +88,12 @@ TEST_CASE("GPipe holds m stashes on every device, 1F1B at most p-r on device r")
     const MemoryProfile all = memory_of(gpipe.program, gpipe.costs, gpipe.timeline);
     const MemoryProfile few = memory_of(one_f.program, one_f.costs, one_f.timeline);
     for (int r = 0; r < size.p; ++r) {
-      const auto at = static_cast<std::size_t>(r);
+      const auto at = as_size(r);
       CHECK(all.device_stash_peak[at] == size.m);
       CHECK(few.device_stash_peak[at] == std::min(size.m, size.p - r));
       CHECK(few.stage[at].stash_peak == std::min(size.m, size.p - r));
       // A stash is two bytes here.
-      CHECK(all.device[at].at_peak[static_cast<std::size_t>(MemoryKind::stash)] ==
-            Bytes{2 * size.m});
+      CHECK(nth(all.device[at].at_peak, MemoryKind::stash) == Bytes{2 * size.m});
     }
   });
 }
@@ -129,7 +129,7 @@ TEST_CASE("recomputing everything costs m more forwards, and leaves one stash an
       CHECK(makespan(ran.times) == (size.m + size.p - 1) * size.FB() + size.m * size.F);
       const MemoryProfile memory = memory_of(ran.program, costs, ran.timeline);
       for (int r = 0; r < size.p; ++r) {
-        const auto at = static_cast<std::size_t>(r);
+        const auto at = as_size(r);
         const int inputs = schedule[0] == 'g' ? size.m : std::min(size.m, size.p - r);
         CHECK(memory.device_stash_peak[at] == 1);
         CHECK(memory.device[at].peak == Bytes{10 * (inputs - 1) + 1100});

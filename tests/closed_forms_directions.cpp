@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/index.hpp"
 #include "tests/synchronous.hpp"
 
 namespace stageline {
@@ -27,10 +28,10 @@ TEST_CASE("GEMS: a micro-batch follows the backward of the one before; one stash
       const Ran ran = run("gems", size);
       const Time behind = std::max(size.p * size.B() + size.F, size.B() + size.p * size.F);
       CHECK(makespan(ran.times) == size.p * size.F + (size.m - 1) * behind + size.p * size.B());
-      CHECK(peaks(ran) == std::vector<int>(static_cast<std::size_t>(size.p), 1));
+      CHECK(peaks(ran) == std::vector<int>(as_size(size.p), 1));
       const std::vector<std::int64_t> copies = weights_held(ran);
       for (int r = 0; r < size.p; ++r) {
-        CHECK(copies[static_cast<std::size_t>(r)] == (2 * r == size.p - 1 ? 1 : 2));
+        CHECK(nth(copies, r) == (2 * r == size.p - 1 ? 1 : 2));
       }
     }
   });
@@ -65,9 +66,9 @@ TEST_CASE("Chimera with m = p is idle for (p-2)·max(F, B); concatenated, (p-2)|
       CHECK(*std::min_element(held.begin(), held.end()) == size.p / 2 + 1);
       CHECK(*std::max_element(held.begin(), held.end()) == size.p);
       for (int r = 0; r < size.p; ++r) {
-        CHECK(held[static_cast<std::size_t>(r)] == size.p / 2 + 1 + std::min(r, size.p - 1 - r));
+        CHECK(nth(held, r) == size.p / 2 + 1 + std::min(r, size.p - 1 - r));
       }
-      CHECK(weights_held(ran) == std::vector<std::int64_t>(static_cast<std::size_t>(size.p), 2));
+      CHECK(weights_held(ran) == std::vector<std::int64_t>(as_size(size.p), 2));
     }
   });
 }
@@ -111,7 +112,7 @@ TEST_CASE("Hanayo with m = p is idle for 2(p-1)·max(F, B) of a chunk, and holds
       check_idle(ran, 2 * (size.p - 1) * std::max(size.F, size.B()));
       const std::vector<int> held = peaks(ran);
       for (int r = 0; r < size.p; ++r) {
-        CHECK(held[static_cast<std::size_t>(r)] == 2 * w * size.p - (size.p - 1 - r));
+        CHECK(nth(held, r) == 2 * w * size.p - (size.p - 1 - r));
       }
     }
   });

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/versions.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
-#include "sim/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {
@@ -113,8 +114,7 @@ TEST_CASE("Seq1F1B is 1F1B in chunks: (p-1)(F+B) of a chunk idle, c-1 more chunk
           for (const Time idle : idle_of(ran)) CHECK(idle == Time{(p - 1) * (F + I + W)});
           const MemoryProfile memory = memory_of(ran.program, costs, ran.timeline);
           for (int r = 0; r < p; ++r) {
-            CHECK(memory.device_stash_peak[static_cast<std::size_t>(r)] ==
-                  std::min(m * chunks, p - r + chunks - 1));
+            CHECK(nth(memory.device_stash_peak, r) == std::min(m * chunks, p - r + chunks - 1));
           }
         }
       }
@@ -168,7 +168,7 @@ TEST_CASE("2BW takes m(F+B) a step, holds two versions, and is one step stale") 
       }
       const MemoryProfile memory = memory_of(ran.program, ran.costs, ran.timeline);
       for (int s = 0; s < p; ++s) {
-        CHECK(memory.device_stash_peak[static_cast<std::size_t>(s)] == std::min(p - s, m * steps));
+        CHECK(nth(memory.device_stash_peak, s) == std::min(p - s, m * steps));
       }
     }
   }

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/steady_state.hpp"
+#include "sim/analysis/versions.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/steady_state.hpp"
-#include "sim/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {
@@ -102,7 +103,7 @@ TEST_CASE("stale weights: degree 2(K-i+1), live mini-batches one more, under bot
           const Ran ran = test::run_schedule(text, devices, costs, 6 * k + 6);
           const std::vector<StageVersions> versions = versions_of(ran.program, ran.timeline);
           for (int s = 0; s <= k; ++s) {
-            const StageVersions& stage = versions[static_cast<std::size_t>(s)];
+            const StageVersions& stage = nth(versions, s);
             CHECK(stage.staleness_max == 2 * (k - s));
             CHECK(stage.staleness.back().microbatches == 6 * k + 6 - 2 * (k - s));
             CHECK(live(ran, s) == 2 * (k - s) + 1);
@@ -135,7 +136,7 @@ TEST_CASE("stale weights use 2K+1 accelerators; one that is left over is idle") 
       if (place.apart()) used.push_back(place.weight_grad[0]);
     }
     std::sort(used.begin(), used.end());
-    std::vector<int> all(static_cast<std::size_t>(devices - (devices + 1) % 2));
+    std::vector<int> all(as_size(devices - (devices + 1) % 2));
     std::iota(all.begin(), all.end(), 0);
     CHECK(used == all);
   }
@@ -158,7 +159,7 @@ TEST_CASE("LayerPipe: L equal layers on L processors have the period 3 - 1/L") {
     const Placement placement = test::placement_for(spec, l, costs);
     for (int s = 1; s < l; ++s) {
       // x_l = 1 - (l-1)/L of I_l at the lower neighbour, counting layers from 1
-      const StagePlace& place = placement.stage[static_cast<std::size_t>(s)];
+      const StagePlace& place = nth(placement.stage, s);
       REQUIRE(place.input_grad == std::vector<int>{s - 1, s});
       CHECK(place.share[0] == doctest::Approx(1 - static_cast<double>(s) / l));
     }
@@ -168,9 +169,9 @@ TEST_CASE("LayerPipe: L equal layers on L processors have the period 3 - 1/L") {
     // Every layer is a group of its own: delay 2 S(l).
     const std::vector<StageVersions> versions = versions_of(ran.program, ran.timeline);
     for (int s = 0; s < l; ++s) {
-      CHECK(ran.program.delay[static_cast<std::size_t>(s)] == 2 * (l - 1 - s));
-      CHECK(versions[static_cast<std::size_t>(s)].staleness_max <= 2 * (l - 1 - s));
-      CHECK(versions[static_cast<std::size_t>(s)].consistent);
+      CHECK(nth(ran.program.delay, s) == 2 * (l - 1 - s));
+      CHECK(nth(versions, s).staleness_max <= 2 * (l - 1 - s));
+      CHECK(nth(versions, s).consistent);
     }
   }
 }
@@ -254,7 +255,7 @@ TEST_CASE("PipeFB on twice the nodes: max(F, B, D), and 1.5, 2.0, 2.5 over the b
     for (int s = 0; s < stages; ++s) {
       const int latency = 6 * (stages - s) + 12 * (stages - s) + 2 * d;
       const int period = std::max(12, d);
-      CHECK(ran.program.window[static_cast<std::size_t>(s)] == (latency + period - 1) / period);
+      CHECK(nth(ran.program.window, s) == (latency + period - 1) / period);
     }
   }
 }
@@ -267,7 +268,7 @@ TEST_CASE("PipeFB: activations on devices do not grow with depth, those on the h
     const MemoryProfile memory = memory_of(ran.program, ran.costs, ran.timeline);
     Bytes device{};
     for (const DeviceMemory& one : memory.device) {
-      device = std::max(device, one.at_peak[static_cast<std::size_t>(MemoryKind::stash)]);
+      device = std::max(device, nth(one.at_peak, MemoryKind::stash));
     }
     return std::pair(device, memory.host.at(0).peak);
   };

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/memory.hpp"
-#include "sim/versions.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {
@@ -20,7 +21,7 @@ Costs unit_costs(int stages, int devices) {
 
 // Forwards before the first backward on a device.
 int warm_up(const Program& program, int device) {
-  const auto& list = program.ops[static_cast<std::size_t>(device)];
+  const auto& list = nth(program.ops, device);
   const auto first =
       std::find_if(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::backward; });
   return static_cast<int>(first - list.begin()) - 1;  // one is the forward of its pair
@@ -45,7 +46,7 @@ TEST_CASE("stage s of S holds S-s versions and S-s stashes and is S-1-s updates 
       const MemoryProfile memory = memory_of(ran.program, costs, ran.timeline);
       const std::vector<StageVersions> versions = versions_of(ran.program, ran.timeline);
       for (int s = 0; s < S; ++s) {
-        const auto at = static_cast<std::size_t>(s);
+        const auto at = as_size(s);
         CHECK(warm_up(ran.program, s) == S - 1 - s);
         CHECK(memory.device_stash_peak[at] == S - s);
         CHECK(versions[at].held_peak == S - s);
@@ -53,8 +54,7 @@ TEST_CASE("stage s of S holds S-s versions and S-s stashes and is S-1-s updates 
         CHECK(versions[at].staleness_min == 0);  // the first mini-batch waits for nobody
         CHECK(versions[at].consistent);
         // A version is one byte here, beside the newest.
-        CHECK(memory.device[at].at_peak[static_cast<std::size_t>(MemoryKind::versions)] ==
-              Bytes{S - 1 - s});
+        CHECK(nth(memory.device[at].at_peak, MemoryKind::versions) == Bytes{S - 1 - s});
         // Mini-batches 0..S-1-s read the first version, so the mean is known too.
         const double early = (S - 1 - s) * (S - s) / 2.0;
         CHECK(versions[at].staleness_mean * 3 * S == doctest::Approx((S - 1 - s) * 3 * S - early));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/synchronous.hpp"
 
 namespace stageline {
@@ -33,8 +34,7 @@ TEST_CASE("interleaved 1F1B is idle for (p-1)(F+B) of a chunk, and holds its war
         check_idle(ran, (size.p - 1) * size.FB());
         const std::vector<int> held = peaks(ran);
         for (int r = 0; r < size.p; ++r) {
-          CHECK(held[static_cast<std::size_t>(r)] ==
-                std::min(size.m * v, 2 * (size.p - r - 1) + (v - 1) * size.p + 1));
+          CHECK(nth(held, r) == std::min(size.m * v, 2 * (size.p - r - 1) + (v - 1) * size.p + 1));
         }
       }
     }
@@ -57,7 +57,7 @@ TEST_CASE("groups of more than p, and a last group of p or more, cost memory and
         CHECK(makespan(ran.times) == (3 * size.m + size.p - 1) * size.FB());
         const std::vector<int> held = peaks(ran);
         for (int r = 0; r < size.p; ++r) {
-          CHECK(held[static_cast<std::size_t>(r)] ==
+          CHECK(nth(held, r) ==
                 std::min(3 * size.m, 2 * (size.p - r - 1) + 2 * std::min(group, size.m) + 1));
         }
       }
@@ -77,7 +77,7 @@ TEST_CASE("looped BFS is GPipe by chunk, and holds mv of them") {
         // With fewer micro-batches than devices a device waits for the first to come round.
         const int slots = (v - 1) * std::max(size.m, size.p) + size.m + size.p - 1;
         CHECK(makespan(ran.times) == slots * size.FB());
-        CHECK(peaks(ran) == std::vector<int>(static_cast<std::size_t>(size.p), size.m * v));
+        CHECK(peaks(ran) == std::vector<int>(as_size(size.p), size.m * v));
       }
     }
   });
@@ -94,7 +94,7 @@ TEST_CASE("eager 1F1B takes as long as 1F1B, and holds at most 2(p-r)-1 stashes"
       check_idle(ran, (size.p - 1) * size.FB());
       const std::vector<int> held = peaks(ran);
       for (int r = 0; r < size.p; ++r) {
-        CHECK(held[static_cast<std::size_t>(r)] == std::min(size.m, 2 * (size.p - r) - 1));
+        CHECK(nth(held, r) == std::min(size.m, 2 * (size.p - r) - 1));
       }
     }
   });
@@ -151,7 +151,7 @@ TEST_CASE("DAPPLE does as many forwards ahead as memory holds stashes, K = min(p
             const Ran ran = test::run_program(spec.scheduler->schedule(problem), costs);
             const MemoryProfile memory = memory_of(ran.program, costs, ran.timeline);
             for (int i = 0; i < size.p; ++i) {
-              const auto at = static_cast<std::size_t>(i);
+              const auto at = as_size(i);
               const int behind = size.p - i;
               CHECK(memory.device_stash_peak[at] ==
                     std::min({twice ? 2 * behind - 1 : behind, depth, size.m}));

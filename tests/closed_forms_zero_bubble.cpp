@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 
@@ -99,9 +100,7 @@ TEST_CASE("ZB-H1 holds p stashes on every device, ZB-H2 2p-1") {
            {std::tuple(1, 1, 1), std::tuple(3, 8, 5), std::tuple(7, 2, 9)}) {
         const Size size{p, m, F, I, W};
         CAPTURE(text(size));
-        const auto all = [&](int most) {
-          return std::vector<int>(static_cast<std::size_t>(p), std::min(most, m));
-        };
+        const auto all = [&](int most) { return std::vector<int>(as_size(p), std::min(most, m)); };
         CHECK(peaks(run("zb_h1", size)) == all(p));
         CHECK(peaks(run("zb_h2", size)) == all(2 * p - 1));
       }

@@ -5,6 +5,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/dag_shortest_paths.hpp>
 
+#include "sim/index.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
@@ -49,7 +50,7 @@ TaskTimes longest_paths(const TaskGraph& graph) {
 // sends by construction.
 std::string difference(const Timeline& timeline, std::map<Op, test::When> when) {
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
     for (const Span& span : timeline.lanes[lane]) {
       const auto found = when.find(test::plain(span.op));
       if (found == when.end()) return print(span.op) + " is not in the reference";

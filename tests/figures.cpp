@@ -12,7 +12,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/figure.hpp"
+#include "sim/analysis/figure.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {
@@ -71,7 +72,7 @@ std::vector<Time> by_stage(const std::string& text, int stages) {
   std::istringstream items(text);
   std::string item;
   while (std::getline(items, item, '/')) times.push_back(Time{std::stoi(item)});
-  times.resize(static_cast<std::size_t>(stages), times.back());
+  times.resize(as_size(stages), times.back());
   return times;
 }
 
@@ -99,7 +100,7 @@ std::string draw(Drawn drawn) {
   const int stages = assigns && !units.empty() ? std::stoi(units) : test::stages_for(spec, devices);
   Costs costs = uniform_costs(stages, devices, Time{1}, Time{1}, Time{1});
   for (int s = 0; s < stages; ++s) {
-    const auto at = static_cast<std::size_t>(s);
+    const auto at = as_size(s);
     StageCosts& stage = costs.stage[at];
     stage.forward = stage.recompute = by_stage(forward, stages)[at];
     stage.input_grad = by_stage(input_grad, stages)[at];

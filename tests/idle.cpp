@@ -3,7 +3,8 @@
 
 #include <set>
 
-#include "sim/metrics.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 
@@ -12,9 +13,7 @@ namespace {
 
 using test::Ran;
 
-Time idle(const DeviceMetrics& device, IdleKind kind) {
-  return device.idle_by[static_cast<std::size_t>(kind)];
-}
+Time idle(const DeviceMetrics& device, IdleKind kind) { return nth(device.idle_by, kind); }
 Time idle(const Metrics& metrics, IdleKind kind) {
   Time sum{};
   for (const DeviceMetrics& device : metrics.device) sum += idle(device, kind);
@@ -66,7 +65,7 @@ void check_exact(const Ran& ran, const Metrics& metrics) {
     for (const IdleInterval& one : metrics.idle) {
       if (one.device != static_cast<int>(d)) continue;
       pieces.emplace_back(one.start, one.end);
-      by[static_cast<std::size_t>(one.kind)] += one.end - one.start;
+      nth(by, one.kind) += one.end - one.start;
     }
     bool in_order = std::is_sorted(pieces.begin(), pieces.end());
     for (const Span& span : ran.timeline.lane(static_cast<int>(d), LaneKind::compute)) {
@@ -169,13 +168,12 @@ TEST_CASE("one slow stage is imbalance on all other devices") {
           CAPTURE(slow);
           CAPTURE(microbatches);
           Costs costs = uniform_costs(devices, devices, Time{20}, Time{20}, Time{20});
-          StageCosts& stage = costs.stage[static_cast<std::size_t>(slow)];
+          StageCosts& stage = nth(costs.stage, slow);
           for (Time* const time : {&stage.forward, &stage.backward}) *time *= 2;
           const Ran ran = test::run_schedule(schedule, devices, costs, microbatches);
           const Metrics metrics = metrics_of(ran);
           for (int d = 0; d < devices; ++d) {
-            const Time more =
-                idle(metrics.device[static_cast<std::size_t>(d)], IdleKind::imbalance);
+            const Time more = idle(nth(metrics.device, d), IdleKind::imbalance);
             CHECK((more > Time{}) == (d != slow));
           }
         }
@@ -220,8 +218,8 @@ TEST_CASE("an asynchronous stream fills once and drains once") {
           },
           [&](const ScheduleSpec& spec, const Ran& ran) {
             const std::vector<Time> ends = microbatch_ends(ran.program, ran.graph, ran.times);
-            const Time full = ends[std::size_t{4} * static_cast<std::size_t>(devices)];
-            const Time last = ends[ends.size() - static_cast<std::size_t>(5 * devices)];
+            const Time full = ends[std::size_t{4} * as_size(devices)];
+            const Time last = ends[ends.size() - as_size(5 * devices)];
             for (const IdleInterval& one : metrics_of(ran).idle) {
               if (one.kind == IdleKind::fill) CHECK(one.start <= full);
               if (one.kind == IdleKind::drain) CHECK(one.end >= last);

@@ -2,9 +2,10 @@
 // end of SCHEDULES; a new scheduler is in schedulers() and so here too.
 #include <doctest/doctest.h>
 
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
-#include "sim/versions.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 #include "tests/reference.hpp"
 #include "tests/specs.hpp"
@@ -46,7 +47,7 @@ std::string work_is_done_once(const ScheduleSpec&, const Ran& ran) {
 
 std::string lanes_do_one_thing_at_a_time(const ScheduleSpec&, const Ran& ran) {
   for (std::size_t lane = 0; lane < ran.timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
     const auto& spans = ran.timeline.lanes[lane];
     for (std::size_t i = 1; i < spans.size(); ++i) {
       const bool pair = spans[i - 1].op.overlapped && spans[i].start == spans[i - 1].start &&
@@ -84,7 +85,7 @@ std::string every_byte_is_freed(const ScheduleSpec&, const Ran& ran) {
     const DeviceMemory& device = profile.device[d];
     for (const MemoryKind kind :
          {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace, MemoryKind::versions}) {
-      const auto at = static_cast<std::size_t>(kind);
+      const auto at = as_size(kind);
       if (device.at_end[at] != Bytes{}) return std::string(name(kind)) + " is left";
       for (const MemoryPoint& point : device.curve) {
         if (point.use[at] < Bytes{}) return std::string(name(kind)) + " falls below nothing";
@@ -178,7 +179,7 @@ std::string the_reference_agrees(const ScheduleSpec&, const Ran& ran) {
   const Timeline timeline = timeline_of(ran.program, ran.graph, sweep(ran.graph));
   const std::map<Op, test::When> when = test::reference(ran.program, ran.costs);
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
     for (const Span& span : timeline.lanes[lane]) {
       const auto found = when.find(test::plain(span.op));
       if (found == when.end() || found->second.start != span.start ||

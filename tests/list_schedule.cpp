@@ -1,14 +1,15 @@
 // Is the list scheduler's time the simulator's, does it keep its limits, and does it always finish?
-#include "schedulers/list_schedule.hpp"
+#include "schedulers/parts/list_schedule.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 
@@ -146,7 +147,7 @@ TEST_CASE("a list schedule finishes under the smallest limit that works, and kee
     const MemoryProfile memory = memory_of(tight.program, costs, tight.timeline, Curves::all);
     for (std::size_t d = 0; d < memory.device.size(); ++d) {
       for (const MemoryPoint& point : memory.device[d].curve) {
-        CHECK(point.use[static_cast<std::size_t>(MemoryKind::stash)].count <= bytes.most[d]);
+        CHECK(nth(point.use, MemoryKind::stash).count <= bytes.most[d]);
       }
     }
   }

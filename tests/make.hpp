@@ -6,7 +6,8 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/engine.hpp"
-#include "sim/passes.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/problem.hpp"
 
 namespace stageline::test {
@@ -22,8 +23,7 @@ inline int stages_for(const ScheduleSpec& spec, int devices) {
 
 inline Placement placement_for(const ScheduleSpec& spec, int devices, const Costs& costs) {
   if (spec.scheduler->assign == nullptr) return spec.scheduler->place(devices, spec.knobs);
-  return spec.scheduler->assign(
-      {costs, std::vector<double>(static_cast<std::size_t>(devices), 1), spec.knobs});
+  return spec.scheduler->assign({costs, std::vector<double>(as_size(devices), 1), spec.knobs});
 }
 
 inline Problem problem_for(const ScheduleSpec& spec, int devices, Costs costs, int microbatches,

@@ -1,11 +1,12 @@
 // Does every schedule run when its messages block, and no faster for it?
 #include <doctest/doctest.h>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/steady_state.hpp"
+#include "sim/check/lint.hpp"
 #include "sim/errors.hpp"
-#include "sim/lint.hpp"
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
-#include "sim/steady_state.hpp"
+#include "sim/index.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
@@ -47,7 +48,7 @@ TEST_CASE("every schedule runs with messages that block, and as a slow simulator
         const Timeline timeline = timeline_of(program, graph, swept);
         bool same = true;
         for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-          if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+          if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
           for (const Span& span : timeline.lanes[lane]) {
             const test::When& then = when.at(test::plain(span.op));
             same = same && then.start == span.start && then.end == span.end;
@@ -60,7 +61,7 @@ TEST_CASE("every schedule runs with messages that block, and as a slow simulator
         const Timeline ran = timeline_of(program, graph, times);
         for (const DeviceMemory& device : memory_of(program, costs, ran).device) {
           for (const MemoryKind kind : {MemoryKind::stash, MemoryKind::buffers}) {
-            CHECK(device.at_end[static_cast<std::size_t>(kind)] == Bytes{});
+            CHECK(nth(device.at_end, kind) == Bytes{});
           }
         }
         const Metrics metrics = metrics_of(program, graph, times);

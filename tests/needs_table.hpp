@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "sim/program.hpp"
 
 namespace stageline::test {
@@ -89,8 +90,8 @@ inline std::vector<GradientWay> gradient_ways(const Program& program, int stage)
   std::vector<GradientWay> all;
   for (const EdgeWire& wire : wires_of(program)) {
     if (wire.to != stage) continue;
-    const Roles maker(program.placement.stage[static_cast<std::size_t>(stage)]);
-    const Roles reader(program.placement.stage[static_cast<std::size_t>(wire.from)]);
+    const Roles maker(nth(program.placement.stage, stage));
+    const Roles reader(nth(program.placement.stage, wire.from));
     for (std::size_t part = 0; part < maker.input_grad.size(); ++part) {
       if (!reader.apart) {
         all.push_back({wire.from, static_cast<int>(part), -1});
@@ -207,11 +208,9 @@ class Table {
   }
 
  private:
-  int delay_of(int s) const {
-    return program_.delay.empty() ? -1 : program_.delay[static_cast<std::size_t>(s)];
-  }
+  int delay_of(int s) const { return program_.delay.empty() ? -1 : nth(program_.delay, s); }
   std::int64_t buffers(int s) const {
-    const auto replicas = program_.placement.stage[static_cast<std::size_t>(s)].replicas.size();
+    const auto replicas = nth(program_.placement.stage, s).replicas.size();
     const int each = program_.copies == Copies::free       ? 0
                      : program_.copies == Copies::blocking ? 1
                                                            : 2;
@@ -219,7 +218,7 @@ class Table {
   }
 
   void add_stash(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
-    const Roles roles(program_.placement.stage[static_cast<std::size_t>(s)]);
+    const Roles roles(nth(program_.placement.stage, s));
     if (roles.apart && has(op(OpKind::prefetch, s, m))) {
       return all.push_back(op(OpKind::prefetch, s, m));
     }
@@ -239,8 +238,7 @@ class Table {
     const std::int64_t k = std::int64_t{m} - delay_of(s) - 1;
     if (delay_of(s) < 0 || k < 0) return;
     const auto number = static_cast<std::uint32_t>(k);
-    const std::vector<int> ways =
-        Roles(program_.placement.stage[static_cast<std::size_t>(s)]).weights_go_to();
+    const std::vector<int> ways = Roles(nth(program_.placement.stage, s)).weights_go_to();
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const Op sent = op(OpKind::send_weights, s, number, static_cast<int>(i));
       if (ways[i] == device && has(sent)) return all.push_back(sent);
@@ -270,7 +268,7 @@ class Table {
   }
 
   void add_window(int s, std::uint32_t m, std::vector<Op>& all) const {
-    const int window = program_.window.empty() ? 0 : program_.window[static_cast<std::size_t>(s)];
+    const int window = program_.window.empty() ? 0 : nth(program_.window, s);
     if (window > 0 && m >= static_cast<std::uint32_t>(window)) {
       add_backward(s, m - static_cast<std::uint32_t>(window), all);
     }
@@ -305,7 +303,7 @@ class Table {
   }
 
   void add_output_gradient(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
-    const bool apart = Roles(program_.placement.stage[static_cast<std::size_t>(s)]).apart;
+    const bool apart = Roles(nth(program_.placement.stage, s)).apart;
     for (const EdgeWire& wire : wires_) {
       if (wire.from != s) continue;
       const std::vector<GradientWay> ways = gradient_ways(program_, wire.to);
@@ -324,9 +322,9 @@ class Table {
   void add_weight_gradients(int s, std::uint32_t k, std::vector<Op>& all) const {
     const bool by_step =
         program_.weights == WeightRule::flush || program_.weights == WeightRule::double_buffer;
-    const auto replicas = program_.placement.stage[static_cast<std::size_t>(s)].replicas.size();
-    const std::size_t size = by_step ? static_cast<std::size_t>(program_.microbatches) : replicas;
-    const std::size_t total = static_cast<std::size_t>(program_.microbatches * program_.steps);
+    const auto replicas = nth(program_.placement.stage, s).replicas.size();
+    const std::size_t size = by_step ? as_size(program_.microbatches) : replicas;
+    const std::size_t total = as_size(program_.microbatches * program_.steps);
     for (std::size_t m = k * size; m < std::min((k + 1) * size, total); ++m) {
       const auto number = static_cast<std::uint32_t>(m);
       const bool whole = has(op(OpKind::backward, s, number));

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "sim/index.hpp"
 #include "tests/reference.hpp"
 
 namespace stageline::test {
@@ -123,7 +124,7 @@ class RandomPrograms {
   // What there is to do, in no order yet.
   void all_ops(Program& program) {
     const auto add = [&](Op one) {
-      program.ops[static_cast<std::size_t>(device_of(program.placement, one))].push_back(one);
+      nth(program.ops, device_of(program.placement, one)).push_back(one);
     };
     for (int s = 0; s < program.stages(); ++s) {
       const bool first = std::none_of(program.edges.begin(), program.edges.end(),
@@ -149,7 +150,7 @@ class RandomPrograms {
       }
       // Replicas meet at an update. Drawn here, so that it stands where all can come to it; those
       // of other stages are left to add_updates.
-      const auto replicas = program.placement.stage[static_cast<std::size_t>(s)].replicas.size();
+      const auto replicas = nth(program.placement.stage, s).replicas.size();
       for (int k = 0; replicas > 1 && k < updates(program, s); ++k) {
         for (std::size_t r = 0; r < replicas; ++r) {
           add(op(OpKind::update, s, static_cast<std::uint32_t>(k), static_cast<int>(r)));
@@ -173,7 +174,7 @@ class RandomPrograms {
       return std::all_of(needs.begin(), needs.end(), [&](Op need) { return done.count(need) > 0; });
     };
     while (done.size() < table.ops().size()) {
-      const auto device = static_cast<std::size_t>(below(static_cast<int>(left.size())));
+      const auto device = as_size(below(static_cast<int>(left.size())));
       std::vector<Op> some;
       for (const Op one : left[device]) {
         if (ready(one)) some.push_back(one);

@@ -1,11 +1,12 @@
 // A second opinion on when things run, for tests only: slow and plain, straight from a program and
-// its costs. It shares no code with sim/rules.hpp, sim/compile.cpp and sim/engine.cpp.
+// its costs. It shares no code with sim/rules.hpp, sim/lower/compile.cpp and sim/engine.cpp.
 #pragma once
 
 #include <cmath>
 #include <map>
 
 #include "sim/costs.hpp"
+#include "sim/index.hpp"
 #include "tests/needs_table.hpp"
 
 namespace stageline::test {
@@ -40,9 +41,9 @@ class Prices {
       case OpKind::update:
         return {stage.update, {}};
       case OpKind::offload:
-        return over(costs_.network.to_host[static_cast<std::size_t>(here)], stage.stash());
+        return over(nth(costs_.network.to_host, here), stage.stash());
       case OpKind::prefetch:
-        return over(costs_.network.from_host[static_cast<std::size_t>(there)], stage.stash());
+        return over(nth(costs_.network.from_host, there), stage.stash());
       case OpKind::send_forward:
       case OpKind::send_backward:
         return message(one);
@@ -76,7 +77,7 @@ class Prices {
   }
 
   int home(int stage, std::uint32_t m) const {
-    const auto& replicas = program_.placement.stage[static_cast<std::size_t>(stage)].replicas;
+    const auto& replicas = nth(program_.placement.stage, stage).replicas;
     return replicas[m % replicas.size()];
   }
 
@@ -94,7 +95,7 @@ class Prices {
     double sum = 0;
     std::int64_t before = 0;
     for (int i = 0;; ++i) {
-      sum += place.share[static_cast<std::size_t>(i)];
+      sum += nth(place.share, i);
       const bool last = i + 1 == static_cast<int>(place.share.size());
       const std::int64_t now = last ? whole : std::llround(static_cast<double>(whole) * sum);
       if (i == part) return now - before;
@@ -103,7 +104,7 @@ class Prices {
   }
 
   int device(int stage, std::uint32_t m, int role_device) const {
-    const Roles roles(program_.placement.stage[static_cast<std::size_t>(stage)]);
+    const Roles roles(nth(program_.placement.stage, stage));
     return roles.apart ? role_device : home(stage, m);
   }
 
@@ -112,7 +113,7 @@ class Prices {
     if (one.kind == OpKind::send_forward) {
       for (std::size_t e = 0; e < wires_.size(); ++e) {
         if (wires_[e].from != one.stage || wires_[e].among_outgoing != one.part) continue;
-        const Roles next(program_.placement.stage[static_cast<std::size_t>(wires_[e].to)]);
+        const Roles next(nth(program_.placement.stage, wires_[e].to));
         return over(costs_.network.between(device(one.stage, one.microbatch, here.forward),
                                            device(wires_[e].to, one.microbatch, next.forward)),
                     costs_.edges[e].activation);
@@ -122,8 +123,7 @@ class Prices {
     const GradientWay way = gradient_ways(program_, one.stage).at(one.part);
     for (std::size_t e = 0; e < wires_.size(); ++e) {
       if (wires_[e].from != way.from || wires_[e].to != one.stage) continue;
-      const int maker =
-          device(one.stage, one.microbatch, here.input_grad[static_cast<std::size_t>(way.part)]);
+      const int maker = device(one.stage, one.microbatch, nth(here.input_grad, way.part));
       const int reader = way.reader < 0 ? home(way.from, one.microbatch) : way.reader;
       return over(costs_.network.between(maker, reader),
                   Bytes{share(costs_.edges[e].gradient.count, program_.placement.stage[one.stage],
@@ -192,7 +192,7 @@ inline std::map<Op, When> reference(const Program& program, const Costs& costs) 
       Time start{};
       bool ready = true;
       if (item.before >= 0) {
-        const Item& before = items[static_cast<std::size_t>(item.before)];
+        const Item& before = nth(items, item.before);
         ready = before.known;
         start = before.start + before.duration;
       }

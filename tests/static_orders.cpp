@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/reference.hpp"
 #include "tests/synchronous.hpp"
 
@@ -36,7 +37,7 @@ TEST_CASE("k steps take k times as long, and a step ends with the updates of all
     for (const auto& list : three.program.ops) {
       std::vector<int> last;  // by step, the position of its last B
       for (std::size_t i = 0; i < list.size(); ++i) {
-        const auto step = static_cast<std::size_t>(list[i].microbatch) / 8;
+        const auto step = as_size(list[i].microbatch) / 8;
         if (list[i].kind != OpKind::backward) continue;
         last.resize(step + 1);
         last[step] = static_cast<int>(i);

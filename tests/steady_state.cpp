@@ -1,5 +1,5 @@
 // Is the derived period of a repeating program the one that simulation converges to?
-#include "sim/steady_state.hpp"
+#include "sim/analysis/steady_state.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,9 @@
 // A second opinion on messages that block, for tests only: slow and plain, straight from a
 // program's lists. Of sim/rules.hpp it has only how the two ends of a message are called; it shares
-// no code with sim/compile.cpp and sim/engine.cpp.
+// no code with sim/lower/compile.cpp and sim/engine.cpp.
 #pragma once
 
+#include "sim/index.hpp"
 #include "sim/rules.hpp"
 #include "tests/reference.hpp"
 
@@ -33,14 +34,14 @@ inline std::map<Op, When> stream_reference(const Program& program, const Costs& 
       const bool message = is_message(list[i]);
       const int lane = message ? 0 : static_cast<int>(lane_of(program, list[i].kind));
       const bool joins = message && program.messages == Messages::batched && last.count(0) > 0 &&
-                         items[static_cast<std::size_t>(last[0])].messages;
+                         nth(items, last[0]).messages;
       if (!joins) {
         items.emplace_back();
         items.back().messages = message;
         if (last.count(lane) > 0) items.back().before = last[lane];
         last[lane] = static_cast<int>(items.size()) - 1;
       }
-      Item& item = items[static_cast<std::size_t>(last[lane])];
+      Item& item = nth(items, last[lane]);
       item.ops.push_back(plain(list[i]));
       if (list[i].overlapped) item.ops.push_back(plain(list[++i]));
     }
@@ -77,9 +78,8 @@ inline std::map<Op, When> stream_reference(const Program& program, const Costs& 
     progress = false;
     for (Item& item : items) {
       if (item.come == unknown) {
-        if (item.before >= 0 && items[static_cast<std::size_t>(item.before)].done == unknown)
-          continue;
-        item.come = item.before >= 0 ? items[static_cast<std::size_t>(item.before)].done : Time{};
+        if (item.before >= 0 && nth(items, item.before).done == unknown) continue;
+        item.come = item.before >= 0 ? nth(items, item.before).done : Time{};
         progress = true;
       }
       if (item.done != unknown || item.messages) continue;
@@ -106,8 +106,8 @@ inline std::map<Op, When> stream_reference(const Program& program, const Costs& 
     }
     for (Message& message : messages) {
       if (message.start != unknown || message.from < 0 || message.to < 0) continue;
-      const Time here = items[static_cast<std::size_t>(message.from)].come;
-      const Time other = items[static_cast<std::size_t>(message.to)].come;
+      const Time here = nth(items, message.from).come;
+      const Time other = nth(items, message.to).come;
       Time start = std::max(here, other);
       bool ready = here != unknown && other != unknown;
       for (const Op need : table.needs(message.send)) {

@@ -6,8 +6,9 @@
 
 #include <tuple>
 
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/index.hpp"
 #include "tests/make.hpp"
 
 namespace stageline::test {
@@ -44,7 +45,7 @@ inline std::vector<std::int64_t> weights_held(const Ran& ran) {
   std::vector<std::int64_t> copies;
   const MemoryProfile memory = memory_of(ran.program, ran.costs, ran.timeline);
   for (const DeviceMemory& device : memory.device) {
-    copies.push_back(device.at_peak[static_cast<std::size_t>(MemoryKind::weights)].count);
+    copies.push_back(nth(device.at_peak, MemoryKind::weights).count);
   }
   return copies;
 }

@@ -6,7 +6,7 @@
 
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/program.hpp"
 
 namespace stageline::test {

@@ -33,7 +33,7 @@ ReadProgram read_pytorch_schedule(std::string_view text);
 enum class PytorchForm : std::uint8_t { compute_only, compute_comms };
 
 /// The program as such a CSV. With messages: those of the program as they stand; where it has none,
-/// or in an order that PyTorch's runtime gets wrong (traces/schedule_lowering.hpp), as PyTorch's
+/// or in an order that PyTorch's runtime gets wrong (traces/pytorch/lowering.hpp), as PyTorch's
 /// own lowering places them (each RECV as soon as its SEND is issued, so that any two ranks see
 /// their messages in one order). An update becomes the stage's REDUCE_GRAD.
 /// Throws UsageError for what the CSV cannot say, ProgramError and Deadlock for what cannot run.

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -127,9 +128,9 @@ Model uniform_model(const std::string& options) {
   layer.gradients = uniform.weights;
   layer.output = uniform.output;
   layer.stash_weight_grad = uniform.stash.value_or(uniform.output);
-  model.layers.assign(static_cast<std::size_t>(uniform.layers), layer);
+  model.layers.assign(as_size(uniform.layers), layer);
   for (int i = 0; i < uniform.layers; ++i) {
-    model.layers[static_cast<std::size_t>(i)].name = fmt::format("layer{}", i);
+    nth(model.layers, i).name = fmt::format("layer{}", i);
   }
   return model;
 }

@@ -13,8 +13,8 @@
 
 namespace stageline {
 
-/// A Chrome trace as tools/report/chrome_trace.hpp writes it: the very same timeline, to the
-/// picosecond.
+/// A Chrome trace as tools/report/timeline/chrome_trace.hpp writes it: the very same timeline, to
+/// the picosecond.
 struct ChromeTrace {
   Timeline timeline;
   std::string title;
@@ -67,12 +67,5 @@ struct KinetoRun {
 /// an op of all steps is missing, or where no shift of the clocks sends every message forward in
 /// time.
 KinetoRun read_kineto(const std::vector<NamedText>& profiles);
-
-/// What the first op of an overlapped pair takes of the `whole` time. `first`, `second`: what such
-/// ops take outside of pairs, where that is known. The second has the rest, and where both are
-/// known and take longer together, both have less in proportion. Where neither is known, a forward
-/// (`forward_first`) has a third, another op two.
-Time first_of_pair(Time whole, std::optional<Time> first, std::optional<Time> second,
-                   bool forward_first);
 
 }  // namespace stageline

@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "schedulers/partition/cuts.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -50,7 +51,7 @@ Chain chain_of(const PartitionRequest& request) {
   for (int stage = 0; stage < request.stages; ++stage) {
     const StageSpeed speed = speed_of_stage(request, stage);
     const auto found = std::find(chain.speeds.begin(), chain.speeds.end(), speed);
-    chain.speed_of.push_back(static_cast<std::size_t>(found - chain.speeds.begin()));
+    chain.speed_of.push_back(as_size(found - chain.speeds.begin()));
     if (found == chain.speeds.end()) chain.speeds.push_back(speed);
   }
   return chain;
@@ -140,8 +141,8 @@ Reads reads_of(const Model& model) {
   std::vector<LayerEdge> edges = edges_of(model);        // sorted by (from, to)
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   for (const LayerEdge& edge : edges) {
-    const auto from = static_cast<std::size_t>(edge.from);
-    const auto to = static_cast<std::size_t>(edge.to);
+    const auto from = as_size(edge.from);
+    const auto to = as_size(edge.to);
     reads.of[to].push_back({from, latest[from], model.layers[from].output.count});
     latest[from] = to + 1;
   }

@@ -37,6 +37,7 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -171,7 +172,7 @@ Chain chain_of(const std::vector<ChainItem>& items, int pieces, Division divisio
   if (pieces < 1) {
     throw UsageError(fmt::format("a chain needs at least 1 piece ({} were asked for)", pieces));
   }
-  const auto count = static_cast<std::size_t>(pieces);
+  const auto count = as_size(pieces);
   if (!rates.empty() && rates.size() != count) {
     throw UsageError(fmt::format("{} pieces need as many rates, not {}", pieces, rates.size()));
   }
@@ -248,7 +249,7 @@ struct Side {
 };
 
 Side cut_side(const std::vector<SideBySide>& layers, int pieces) {
-  const auto count = static_cast<std::size_t>(pieces);
+  const auto count = as_size(pieces);
   Time low{};
   SideBySide all{};
   for (const SideBySide& layer : layers) {

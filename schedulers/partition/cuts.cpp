@@ -8,6 +8,7 @@
 
 #include "schedulers/partition/device_loads.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -74,21 +75,20 @@ std::vector<int> last_layers_of(const Partition& partition) {
 double rate_of_stage(const PartitionRequest& request, int stage) {
   const std::vector<Device>& devices = request.cluster.devices;
   if (devices.empty()) return 1;
-  const auto at = static_cast<std::size_t>(stage);
+  const auto at = as_size(stage);
   if (request.replicas.empty()) {
     const bool placed = at < request.placed.size() && !request.placed[at].empty();
-    return devices[(placed ? static_cast<std::size_t>(request.placed[at][0]) : at) % devices.size()]
-        .rate;
+    return devices[(placed ? as_size(request.placed[at][0]) : at) % devices.size()].rate;
   }
   const auto own = request.replicas.begin() + stage;
-  auto device = static_cast<std::size_t>(std::accumulate(request.replicas.begin(), own, 0));
+  auto device = as_size(std::accumulate(request.replicas.begin(), own, 0));
   double rate = 0;
   for (int replica = 0; replica < *own; ++replica) rate += devices[device++].rate;
   return rate;
 }
 
 StageSpeed speed_of_stage(const PartitionRequest& request, int stage) {
-  const auto at = static_cast<std::size_t>(stage);
+  const auto at = as_size(stage);
   return {rate_of_stage(request, stage), at < request.apart.size() && request.apart[at]};
 }
 
@@ -102,18 +102,18 @@ Time on_device(Time time, double rate) {
 }
 
 std::string balance_of(const PartitionRequest& request, const Partition& partition) {
-  std::vector<Time> forward(static_cast<std::size_t>(partition.stages));
+  std::vector<Time> forward(as_size(partition.stages));
   std::vector<Time> backward(forward.size());
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
     const Layer& costs = request.model.layers[layer];
-    const auto stage = static_cast<std::size_t>(partition.stage_of[layer]);
+    const auto stage = as_size(partition.stage_of[layer]);
     forward[stage] += costs.forward;
     backward[stage] += costs.backward;
   }
   Time largest{};
   double sum = 0;
   for (int stage = 0; stage < partition.stages; ++stage) {
-    const auto at = static_cast<std::size_t>(stage);
+    const auto at = as_size(stage);
     const Time here = stage_time(forward[at], backward[at], speed_of_stage(request, stage));
     largest = std::max(largest, here);
     sum += static_cast<double>(here.count());

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "schedulers/partition/cuts.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -19,7 +20,7 @@ class Loads {
                         static_cast<double>((layer.forward + layer.backward).count()));
     }
     begin_.push_back(0);
-    for (const int last : last_layers) begin_.push_back(static_cast<std::size_t>(last) + 1);
+    for (const int last : last_layers) begin_.push_back(as_size(last) + 1);
     begin_.push_back(request.model.layers.size());
     load_.resize(request.cluster.devices.size());
     for (std::size_t stage = 0; stage + 1 < begin_.size(); ++stage) {
@@ -71,7 +72,7 @@ class Loads {
   void add(std::size_t stage, double time) {
     const std::vector<int>& devices = request_.placed[stage];
     for (const int device : devices) {
-      const auto d = static_cast<std::size_t>(device);
+      const auto d = as_size(device);
       load_[d] += time / static_cast<double>(devices.size()) / request_.cluster.devices[d].rate;
     }
   }
@@ -96,13 +97,13 @@ class Loads {
 }  // namespace
 
 bool holds_several(const PartitionRequest& request) {
-  if (request.placed.size() != static_cast<std::size_t>(request.stages)) return false;
+  if (request.placed.size() != as_size(request.stages)) return false;
   if (std::find(request.apart.begin(), request.apart.end(), true) != request.apart.end()) {
     return false;
   }
   std::vector<int> stages(request.cluster.devices.size());
   for (const std::vector<int>& devices : request.placed) {
-    for (const int device : devices) ++stages[static_cast<std::size_t>(device)];
+    for (const int device : devices) ++nth(stages, device);
   }
   return std::any_of(stages.begin(), stages.end(), [](int count) { return count > 1; });
 }

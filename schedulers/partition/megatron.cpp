@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -72,7 +73,7 @@ class Expansion {
       refuse(at_, fmt::format("* is followed by how many times, from 1 to {}",
                               most_letters / unit.size()));
     }
-    at_ = static_cast<std::size_t>(rest - text_.data());
+    at_ = as_size(rest - text_.data());
     std::string repeated;
     for (std::uint32_t i = 0; i < times; ++i) repeated += unit;
     if ((expanded_ += repeated.size()) > most_letters) {
@@ -90,9 +91,7 @@ std::vector<Unit> units_of(const Model& model) {
   const auto& layers = model.layers;
   std::vector<Unit> units;
   const int count = static_cast<int>(layers.size());
-  const auto is = [&](int layer, std::string_view kind) {
-    return layers[static_cast<std::size_t>(layer)].kind == kind;
-  };
+  const auto is = [&](int layer, std::string_view kind) { return nth(layers, layer).kind == kind; };
   const auto begins = [&](int layer) { return is(layer, "attention") || is(layer, "block"); };
   const auto ends = [&](int layer) {
     return is(layer, "mlp") || is(layer, "moe") || is(layer, "block");
@@ -119,7 +118,7 @@ std::vector<Unit> units_of(const Model& model) {
       while (unit.last + 1 < count && !ends(unit.last)) ++unit.last;
       if (!ends(unit.last)) {
         throw UsageError(fmt::format("a block begins with layer {} of {}, but no mlp ends it",
-                                     layers[static_cast<std::size_t>(at)].name, model.name));
+                                     nth(layers, at).name, model.name));
       }
       units.push_back(unit);
       at = unit.last + 1;
@@ -156,9 +155,7 @@ Model with_pass(Model model, int layer, std::string name) {
   Layer pass;
   pass.name = std::move(name);
   pass.kind = pass_kind;
-  const auto at = [&](int index) -> Layer& {
-    return model.layers[static_cast<std::size_t>(index)];
-  };
+  const auto at = [&](int index) -> Layer& { return nth(model.layers, index); };
   std::vector<LayerEdge> edges;
   std::vector<int> makers;  // of what crosses
   const std::vector<LayerEdge> before = edges_of(model);
@@ -319,8 +316,7 @@ std::vector<int> cuts_from_megatron(const std::string& text, const Model& model)
           "Megatron layout \"{}\": {} of {} is a stage by itself, where the layout has none "
           "without "
           "a layer",
-          trimmed(text), model.layers[static_cast<std::size_t>(units[inside].first)].name,
-          model.name));
+          trimmed(text), nth(model.layers, units[inside].first).name, model.name));
     }
     last_layers.push_back(units[unit - 1].last);
   }
@@ -352,14 +348,14 @@ Model with_empty_stages(const std::string& text, Model model) {
 std::string write_megatron(const Partition& partition, const Placement& placement,
                            const Model& model) {
   check_placement(placement);
-  std::vector<std::string> stages(static_cast<std::size_t>(partition.stages));
+  std::vector<std::string> stages(as_size(partition.stages));
   int before = 0;
   for (const Unit& unit : units_of(model)) {
-    const int stage = partition.stage_of[static_cast<std::size_t>(unit.first)];
+    const int stage = nth(partition.stage_of, unit.first);
     for (int layer = unit.first; layer <= unit.last; ++layer) {
-      const int other = partition.stage_of[static_cast<std::size_t>(layer)];
+      const int other = nth(partition.stage_of, layer);
       if (other == stage) continue;
-      const auto name = [&](int of) { return model.layers[static_cast<std::size_t>(of)].name; };
+      const auto name = [&](int of) { return nth(model.layers, of).name; };
       throw UsageError(
           fmt::format("Megatron cuts between its layers only, and {} (layers {} to {}) is cut "
                       "between stages {} "
@@ -371,7 +367,7 @@ std::string write_megatron(const Partition& partition, const Placement& placemen
       throw UsageError("Megatron's stages are runs of layers, and these are not");
     }
     before = stage;
-    if (unit.letter != pass_letter) stages[static_cast<std::size_t>(stage)] += unit.letter;
+    if (unit.letter != pass_letter) nth(stages, stage) += unit.letter;
   }
   std::string text;
   for (std::size_t s = 0; s < stages.size();) {

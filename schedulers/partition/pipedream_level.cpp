@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 
@@ -47,8 +48,8 @@ LevelTimes level_times(const PipedreamQuestion& question, std::size_t number) {
 
 Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last, int replicas) {
   const LevelTimes level = level_times(question, 0);
-  const auto i = static_cast<std::size_t>(first);
-  const auto j = static_cast<std::size_t>(last);
+  const auto i = as_size(first);
+  const auto j = as_size(last);
   return Time{level.stage_time(level.compute[j + 1] - level.compute[i], i, j, replicas)};
 }
 

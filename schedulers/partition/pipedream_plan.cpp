@@ -4,6 +4,7 @@
 
 #include "schedulers/partition/pipedream_level.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -52,7 +53,7 @@ Entry best_end(const LevelTimes& level, const Table& table, const Inner& inner, 
                                        sum.begin() + static_cast<std::ptrdiff_t>(j) + 1,
                                        sum[j + 1] - bound(last));
     std::int64_t before = bound(k - last);
-    for (auto s = static_cast<std::size_t>(from - sum.begin()) - 1; s < j; ++s) {
+    for (auto s = as_size(from - sum.begin()) - 1; s < j; ++s) {
       if (sum[s + 1] - sum[i] >= before) break;
       const std::int64_t move = level.move[s] / static_cast<std::int64_t>(last);
       const std::int64_t first = table.at(i, s, k - last).time;
@@ -74,7 +75,7 @@ Table solve(const PipedreamQuestion& question, std::size_t number, const Inner& 
   const bool outermost = number + 1 == question.levels.size();
   Table table;
   table.layers = question.time.size();
-  table.machines = static_cast<std::size_t>(question.levels[number].machines);
+  table.machines = as_size(question.levels[number].machines);
   const std::size_t pairs = outermost ? table.layers : table.layers * (table.layers + 1) / 2;
   if (pairs > largest_table / table.machines) {
     throw UsageError(fmt::format(
@@ -105,8 +106,8 @@ std::vector<PipedreamStage> stages_of(const PipedreamQuestion& question,
   for (bool more = true; more;) {
     const Entry& entry = table.at(i, j, machines);
     more = entry.split >= 0;
-    const std::size_t first = more ? static_cast<std::size_t>(entry.split) + 1 : i;
-    machines -= static_cast<std::size_t>(entry.machines);
+    const std::size_t first = more ? as_size(entry.split) + 1 : i;
+    machines -= as_size(entry.machines);
     const auto base = static_cast<int>(machines);
     if (number == 0) {
       PipedreamStage stage{static_cast<int>(first), static_cast<int>(j), {}};
@@ -122,7 +123,7 @@ std::vector<PipedreamStage> stages_of(const PipedreamQuestion& question,
         stage.devices = devices;
       }
     }
-    if (more) j = static_cast<std::size_t>(entry.split);
+    if (more) j = as_size(entry.split);
   }
   std::vector<PipedreamStage> stages;
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
@@ -136,7 +137,7 @@ std::vector<PipedreamStage> stages_of(const PipedreamQuestion& question,
 std::vector<Bytes> crossing_bytes(const Model& model) {
   std::vector<int> last_reader(model.layers.size(), -1);
   for (const LayerEdge& edge : edges_of(model)) {
-    int& last = last_reader[static_cast<std::size_t>(edge.from)];
+    int& last = nth(last_reader, edge.from);
     last = std::max(last, edge.to);
   }
   // a tensor is on its way behind the layers maker..last reader - 1
@@ -144,7 +145,7 @@ std::vector<Bytes> crossing_bytes(const Model& model) {
   for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
     if (last_reader[layer] < 0) continue;
     change[layer] += model.layers[layer].output;
-    change[static_cast<std::size_t>(last_reader[layer])] -= model.layers[layer].output;
+    nth(change, last_reader[layer]) -= model.layers[layer].output;
   }
   std::vector<Bytes> crossing;
   Bytes sum;
@@ -158,7 +159,7 @@ PipedreamPlan pipedream_plan(const PipedreamQuestion& question) {
   const std::size_t layers = question.time.size();
   if (layers == 0) throw UsageError("pipedream: there are no layers to plan for");
   if (!question.replicas.empty()) return pipedream_fixed_plan(question);
-  if (!question.replicate && static_cast<std::size_t>(pipedream_devices(question)) > layers) {
+  if (!question.replicate && as_size(pipedream_devices(question)) > layers) {
     throw UsageError(fmt::format(
         "pipedream: a straight pipeline of {} stages needs at least {} layers, but there are {}",
         pipedream_devices(question), pipedream_devices(question), layers));

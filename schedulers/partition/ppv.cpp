@@ -16,6 +16,7 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
@@ -54,7 +55,7 @@ std::vector<int> parse_vector(const PartitionRequest& request, std::size_t count
           "layers with weights to cut behind, like ppv:7 or ppv:7,13",
           request.options, item));
     }
-    if (static_cast<std::size_t>(position) >= counted) {
+    if (as_size(position) >= counted) {
       throw UsageError(fmt::format(
           "partition \"ppv:{}\": position {} is too large: the model \"{}\" has {}, and a cut must "
           "leave at least 1 behind it",
@@ -94,9 +95,8 @@ PartitionPlan plan(const PartitionRequest& request) {
   std::vector<int> last_layers;
   std::string places;
   for (const int position : vector) {
-    last_layers.push_back(counted[static_cast<std::size_t>(position)] - 1);
-    places += (places.empty() ? "" : ", ") +
-              request.model.layers[static_cast<std::size_t>(last_layers.back())].name;
+    last_layers.push_back(nth(counted, position) - 1);
+    places += (places.empty() ? "" : ", ") + nth(request.model.layers, last_layers.back()).name;
   }
   PartitionPlan plan = plan_from_cuts(request, last_layers, "");
   plan.reason = fmt::format("behind {} of {}; {}", places, counted_text(counted.size()),

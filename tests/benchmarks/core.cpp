@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "sim/memory.hpp"
+#include "sim/analysis/memory.hpp"
 #include "tests/benchmarks/pipeline.hpp"
 
 namespace stageline::bench {

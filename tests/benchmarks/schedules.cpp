@@ -8,7 +8,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/make.hpp"
 

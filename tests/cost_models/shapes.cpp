@@ -1,5 +1,6 @@
 // Do the built-in shapes agree with the literature, and with themselves?
 #include "cost_models/shapes/shapes.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -175,8 +176,8 @@ TEST_CASE("every layer reads what its predecessor makes and makes what its shape
       if (i == 0) continue;
       std::size_t source = model.edges.empty() ? i - 1 : model.layers.size();
       for (const LayerEdge& edge : model.edges) {
-        if (static_cast<std::size_t>(edge.to) == i && source == model.layers.size()) {
-          source = static_cast<std::size_t>(edge.from);
+        if (as_size(edge.to) == i && source == model.layers.size()) {
+          source = as_size(edge.from);
         }
       }
       REQUIRE(source < i);

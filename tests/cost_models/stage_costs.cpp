@@ -1,5 +1,6 @@
 // Do stages cost what their layers cost?
 #include "cost_models/stage_costs.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     expected.recomputed_workspace.reset();
     expected.weight_grad_workspace.reset();
     for (int round = 0; round < 50; ++round) {
-      std::vector<int> cuts(static_cast<std::size_t>(layers) - 1);
+      std::vector<int> cuts(as_size(layers) - 1);
       std::iota(cuts.begin(), cuts.end(), 0);
       for (std::size_t i = cuts.size(); i > 1; --i) std::swap(cuts[i - 1], cuts[random() % i]);
       cuts.resize(random() % 9);

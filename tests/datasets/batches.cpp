@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/index.hpp"
 #include "tests/traces/support.hpp"
 #include "tools/datasets/dataset.hpp"
 
@@ -198,8 +199,7 @@ TEST_CASE("a shifted image keeps its frame: what leaves it is 0, also where the 
     for (int y = 0; y < 7; ++y) {
       for (int x = 0; x < 7; ++x) {
         const bool inside = y >= 1 && y <= 5 && x >= 1 && x <= 5;
-        CHECK(wide[static_cast<std::size_t>(7 * y + x)] ==
-              (inside ? tight[static_cast<std::size_t>(5 * (y - 1) + x - 1)] : 0));
+        CHECK(nth(wide, 7 * y + x) == (inside ? nth(tight, 5 * (y - 1) + x - 1) : 0));
       }
     }
   }

@@ -1,6 +1,6 @@
 // Are a program's devices what their names say? Where there is a GPU: do its parts compute, each on
 // SMs of its own, and does a program on them do what it does on cores?
-#include "tools/executor/accelerators.hpp"
+#include "tools/executor/devices/accelerators.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,12 +13,12 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
-#include "tools/executor/device.hpp"
-#include "tools/executor/execute.hpp"
-#include "tools/executor/green_contexts.hpp"
-#include "tools/executor/process.hpp"
-#include "tools/inputs.hpp"
-#include "tools/study.hpp"
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/devices/green_contexts.hpp"
+#include "tools/executor/processes/process.hpp"
+#include "tools/executor/run/execute.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {

@@ -1,4 +1,5 @@
 // Do the corrections follow their papers' formulas? And the rate its schedule?
+#include "sim/index.hpp"
 #include "tools/executor/corrections/correction.hpp"
 
 #include <doctest/doctest.h>
@@ -28,8 +29,7 @@ std::vector<double> path(const std::vector<double>& gradients, int late, double 
   double velocity = 0;
   std::vector<double> weights;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const double gradient =
-        i < static_cast<std::size_t>(late) ? 0 : gradients[i - static_cast<std::size_t>(late)];
+    const double gradient = i < as_size(late) ? 0 : gradients[i - as_size(late)];
     velocity = momentum * velocity + gradient;
     weight -= step.velocity_share * velocity + step.gradient_share * gradient;
     weights.push_back(weight);
@@ -49,11 +49,11 @@ TEST_CASE(
     const std::vector<double> in_time = path(spike, 0, 0.9, none);
     const std::vector<double> made_up = path(spike, late, 0.9, compensated);
     const std::vector<double> left = path(spike, late, 0.9, none);
-    for (std::size_t i = static_cast<std::size_t>(late); i < spike.size(); ++i) {
+    for (std::size_t i = as_size(late); i < spike.size(); ++i) {
       CHECK(made_up[i] == doctest::Approx(in_time[i]));
       CHECK(left[i] > in_time[i] + 1e-3);
     }
-    CHECK(made_up[static_cast<std::size_t>(late) - 1] == 0);
+    CHECK(made_up[as_size(late) - 1] == 0);
   }
 }
 

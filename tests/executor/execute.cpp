@@ -1,6 +1,7 @@
 // Does reality follow the program? A run's weights and losses against sequential training, its
 // order against the program, its messages against what the simulator charges for them.
-#include "tools/executor/execute.hpp"
+#include "tools/executor/run/execute.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,13 +13,13 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/analysis/versions.hpp"
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
-#include "sim/versions.hpp"
+#include "sim/lower/passes.hpp"
 #include "tests/specs.hpp"
-#include "tools/executor/stash_parcel.hpp"
-#include "tools/inputs.hpp"
-#include "tools/study.hpp"
+#include "tools/executor/run/stash_parcel.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -121,7 +122,7 @@ struct StageReads {
 
 std::vector<StageReads> reads_of(const Job& job, const Execution& run) {
   const std::size_t total = job.program.total_microbatches();
-  std::vector<StageReads> reads(static_cast<std::size_t>(job.program.stages()));
+  std::vector<StageReads> reads(as_size(job.program.stages()));
   std::vector<int> input_grad_on(reads.size(), -1);
   std::set<std::pair<int, std::uint32_t>> seen;
   for (StageReads& stage : reads) {

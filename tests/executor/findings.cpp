@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cost_models/roofline.hpp"
-#include "tools/executor/torch_runtime.hpp"
-#include "tools/inputs.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace stageline {
 namespace {

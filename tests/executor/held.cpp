@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/specs.hpp"
-#include "tools/executor/execute.hpp"
-#include "tools/executor/profile.hpp"
-#include "tools/inputs.hpp"
-#include "tools/study.hpp"
+#include "tools/executor/profile/profile.hpp"
+#include "tools/executor/run/execute.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -52,7 +53,7 @@ Model model_of(const Subject& subject) {
 Bytes most_stash(const DeviceMemory& device) {
   Bytes most{};
   for (const MemoryPoint& point : device.curve) {
-    most = std::max(most, point.use[static_cast<std::size_t>(MemoryKind::stash)]);
+    most = std::max(most, nth(point.use, MemoryKind::stash));
   }
   return most;
 }
@@ -149,7 +150,7 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
           if (show != nullptr && std::abs(off) >= std::atof(show)) {
             std::string kinds;
             for (int k = 0; k < memory_kinds; ++k) {
-              const Bytes use = said.at_peak[static_cast<std::size_t>(k)];
+              const Bytes use = nth(said.at_peak, k);
               if (use.count > 0)
                 kinds +=
                     fmt::format(" {} {}", stageline::name(static_cast<MemoryKind>(k)), use.count);

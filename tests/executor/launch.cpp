@@ -1,5 +1,5 @@
 // Does a program that starts itself several times end when, and as, it should?
-#include "tools/executor/launch.hpp"
+#include "tools/executor/processes/launch.hpp"
 
 #include <doctest/doctest.h>
 #include <signal.h>

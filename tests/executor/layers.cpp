@@ -11,8 +11,8 @@
 
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/errors.hpp"
-#include "tools/executor/device.hpp"
-#include "tools/executor/tensor_model.hpp"
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/tensors/tensor_model.hpp"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "tools/executor/process.hpp"
+#include "tools/executor/processes/process.hpp"
 
 int main(int argc, char** argv) {
   for (const std::string& sentence : stageline::prepare_process(argv)) {

@@ -1,6 +1,7 @@
 // Do processes hear from each other what they were told, in order and bit for bit, and of each
 // other's end?
-#include "tools/executor/peers.hpp"
+#include "tools/executor/processes/peers.hpp"
+#include "sim/index.hpp"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -106,7 +107,7 @@ bool same_bits(const at::Tensor& one, const at::Tensor& other) {
   if (one.scalar_type() != other.scalar_type() || one.sizes() != other.sizes()) return false;
   const at::Tensor a = one.resolve_conj().resolve_neg().contiguous();
   const at::Tensor b = other.contiguous();
-  const std::size_t size = static_cast<std::size_t>(a.numel()) * a.element_size();
+  const std::size_t size = as_size(a.numel()) * a.element_size();
   return size == 0 || std::memcmp(a.data_ptr(), b.data_ptr(), size) == 0;
 }
 
@@ -329,7 +330,7 @@ TEST_CASE("processes meet, and rank 0 gathers what they say; their clocks agree 
   const std::int64_t after = peers->now();
   for (int rank = 1; rank < 3; ++rank) {
     std::int64_t offset = 0, error = 0, now = 0;
-    std::istringstream(clocks[static_cast<std::size_t>(rank)]) >> offset >> error >> now;
+    std::istringstream(nth(clocks, rank)) >> offset >> error >> now;
     CAPTURE(offset);
     CAPTURE(error);
     // On one machine all steady clocks are one.

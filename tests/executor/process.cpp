@@ -1,5 +1,5 @@
 // What a measuring process makes of the machine it runs on, as far as that needs no LibTorch.
-#include "tools/executor/process.hpp"
+#include "tools/executor/processes/process.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
 // Does a profile hold what its rounds measured, and is an unfit one refused?
-#include "tools/executor/profile.hpp"
+#include "tools/executor/profile/profile.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/breakdown.hpp"
+#include "sim/analysis/statistics.hpp"
 #include "sim/errors.hpp"
-#include "tools/costs.hpp"
-#include "tools/executor/device.hpp"
-#include "tools/executor/profile_text.hpp"
-#include "tools/samples.hpp"
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/profile/profile_text.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -33,7 +34,7 @@ Profile measured(const ProfileRequest& request) {
 }
 
 std::size_t count(const std::string& text, char wanted) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), wanted));
+  return as_size(std::count(text.begin(), text.end(), wanted));
 }
 
 }  // namespace
@@ -78,9 +79,7 @@ TEST_CASE("medians and spreads in the model are those of the samples kept") {
   CHECK(whole.backward > Time{});
   CHECK(whole.update > Time{});
   for (std::size_t i = 0; i < profile.samples.size(); ++i) {
-    const auto of = [&](Timed timed) {
-      return profile.samples[i][static_cast<std::size_t>(timed)];
-    };
+    const auto of = [&](Timed timed) { return nth(profile.samples[i], timed); };
     CHECK(of(Timed::forward).size() == 10);  // fused and split rounds have one each
     CHECK(of(Timed::backward).size() == 5);
     CHECK(of(Timed::input_grad).size() == 5);

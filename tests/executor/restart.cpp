@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/executor/process.hpp"
+#include "tools/executor/processes/process.hpp"
 
 extern "C" {
 void sgemm_() {}

@@ -1,5 +1,5 @@
 // Is LibTorch in this process as a measurement needs it?
-#include "tools/executor/torch_runtime.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
 
 #include <doctest/doctest.h>
 

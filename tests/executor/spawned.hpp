@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 
 using Variables = std::map<std::string, std::string>;
@@ -79,7 +81,7 @@ class Spawned {
     std::string text;
     std::array<char, 4096> part{};
     for (ssize_t count = 0; (count = ::read(errors_, part.data(), part.size())) > 0;)
-      text.append(part.data(), static_cast<std::size_t>(count));
+      text.append(part.data(), as_size(count));
     return text;
   }
 

@@ -1,6 +1,7 @@
 // Does it learn what the program says? The delayed run against the pipelined one, to the last bit;
 // a training that goes on from a checkpoint against one that was never stopped; hybrid training and
 // plain training against autograd.
+#include "sim/index.hpp"
 #include "tools/executor/train/trainer.hpp"
 
 #include <doctest/doctest.h>
@@ -13,12 +14,12 @@
 
 #include "sim/errors.hpp"
 #include "tests/specs.hpp"
-#include "tools/executor/execute.hpp"
-#include "tools/executor/torch_runtime.hpp"
+#include "tools/base/files.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/run/execute.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/judge.hpp"
-#include "tools/files.hpp"
-#include "tools/inputs.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "tools/training/times.hpp"
 
 namespace stageline {
@@ -58,7 +59,7 @@ TrainingRequest request_of(const std::string& model, const ScheduleSpec& spec, i
   request.recipe.milestones = {steps / 2};
   request.recipe.steps = request.pipelined = steps;
   request.data = model.rfind("lenet5", 0) == 0 ? &digits() : &textures();
-  request.devices.resize(static_cast<std::size_t>(devices));
+  request.devices.resize(as_size(devices));
   request.evaluate_every = steps / 4;
   return request;
 }
@@ -285,7 +286,7 @@ TEST_CASE("hybrid training goes on from what all stages have, and is plain from 
       tensor_model(request.shape, request.optimizer, at::TensorOptions(at::kDouble), request.seed);
   std::vector<std::size_t> next(pipelined.state.stage.size());
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const auto s = static_cast<std::size_t>(pipelined.partition.stage_of[l]);
+    const auto s = as_size(pipelined.partition.stage_of[l]);
     const StageState& stage = pipelined.state.stage[s];
     model.weights[l].values = stage.versions.at(stage.newest).values[next[s]];
     model.weights[l].state = stage.optimizer[next[s]++];
@@ -385,7 +386,7 @@ TEST_CASE("the test set is judged by running statistics, image by image") {
       tensor_model(request.shape, Optimizer::sgd, at::TensorOptions(at::kDouble), 1);
   std::vector<std::vector<std::size_t>> layers(result.state.stage.size());
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    layers[static_cast<std::size_t>(result.partition.stage_of[l])].push_back(l);
+    nth(layers, result.partition.stage_of[l]).push_back(l);
   }
   for (std::size_t s = 0; s < layers.size(); ++s) {
     const StageState& stage = result.state.stage[s];
@@ -412,8 +413,7 @@ TEST_CASE("the log says how stale each stage was, and when each step would end")
   request.asked.partition = "ppv:1,2";
   const TrainingLog log = trained(request).log;
   REQUIRE(log.stages.size() == 3);
-  for (int s = 0; s < 3; ++s)
-    CHECK(log.stages[static_cast<std::size_t>(s)].staleness_max == 2 * (2 - s));
+  for (int s = 0; s < 3; ++s) CHECK(nth(log.stages, s).staleness_max == 2 * (2 - s));
   const std::vector<Time> ends = hybrid_step_ends(request.asked, 30, 30);
   for (std::size_t i = 0; i < ends.size(); ++i) CHECK((log.steps[i].end == ends[i]));
   CHECK(log.evaluations.front().step == 0);

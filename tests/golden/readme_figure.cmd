@@ -1,5 +1,5 @@
 # README's picture is what the command draws. To renew it:
-#   stageline draw … --svg tools/report/example.svg
+#   stageline draw … --svg tools/report/timeline/example.svg
 stageline draw resnet50-h100 --cluster h100x8 --devices 4 --schedule 1f1b --microbatches 8 \
   --svg $OUT/example.svg --quiet
 cmp $OUT/example.svg ../../tools/report/example.svg && echo same

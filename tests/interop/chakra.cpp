@@ -10,10 +10,11 @@
 #include <set>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/interop/chakra_readers.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
-#include "traces/schedule_lowering.hpp"
+#include "traces/pytorch/lowering.hpp"
 
 namespace stageline {
 namespace {
@@ -196,9 +197,7 @@ Costs private_links(Costs costs, int devices) {
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
-      Route& route =
-          costs.network.routes[static_cast<std::size_t>(from) * static_cast<std::size_t>(devices) +
-                               static_cast<std::size_t>(to)];
+      Route& route = costs.network.routes[as_size(from) * as_size(devices) + as_size(to)];
       route.bandwidth = Bandwidth{1'000'000'000'000};
       route.latency = Time{3};
       route.resources.clear();

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/chakra.pb.h"
+#include "traces/chakra/chakra.pb.h"
 
 namespace stageline::test {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/lint.hpp"
+#include "sim/check/lint.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
-#include "traces/schedule_lowering.hpp"
+#include "traces/pytorch/lowering.hpp"
 
 namespace stageline {
 namespace {

@@ -9,6 +9,7 @@
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/text.hpp"
 #include "traces/traces.hpp"
 
@@ -139,9 +140,9 @@ TEST_CASE("an empty stage costs messages and nothing else") {
     for (int block = 0; block <= blocks; ++block) {
       if (block == 1 || random() % 2 == 0) {
         const int more = static_cast<int>(random() % 3);
-        full += "|" + std::string(static_cast<std::size_t>(more), '|');
+        full += "|" + std::string(as_size(more), '|');
         plain += "|";
-        empty.insert(empty.end(), static_cast<std::size_t>(more), true);
+        empty.insert(empty.end(), as_size(more), true);
         empty.push_back(false);
       }
       const char* const letter = block < blocks ? "t" : "L";

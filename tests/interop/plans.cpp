@@ -5,7 +5,8 @@
 #include <numeric>
 
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
 
@@ -50,7 +51,7 @@ TEST_CASE("depths are those that PipeDream's runtime would take by itself") {
       left -= replicas;
       next += replicas;
     }
-    CHECK(json["module_to_stage_map"].size() == static_cast<std::size_t>(program.stages()) + 1);
+    CHECK(json["module_to_stage_map"].size() == as_size(program.stages()) + 1);
     CHECK(json["module_to_stage_map"].back() == program.stages() - 1);
   }
 }

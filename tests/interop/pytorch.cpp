@@ -3,10 +3,11 @@
 
 #include <random>
 
-#include "sim/passes.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 #include "tests/interop/csv.hpp"
 #include "tests/text.hpp"
-#include "traces/schedule_lowering.hpp"
+#include "traces/pytorch/lowering.hpp"
 
 namespace stageline {
 namespace {
@@ -313,7 +314,7 @@ TEST_CASE("messages are checked") {
 
 TEST_CASE("a damaged file is refused or is a valid program") {
   std::mt19937 random(5);
-  const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
+  const auto below = [&](std::size_t limit) { return as_size(random() % limit); };
   int refused = 0;
   int read = 0;
   for (int round = 0; round < 4000; ++round) {

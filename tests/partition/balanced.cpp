@@ -10,6 +10,7 @@
 
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/partition/models.hpp"
 
 using namespace stageline;
@@ -30,10 +31,10 @@ bool better(const Quality& a, const Quality& b) {
 // PartitionRequest.
 Quality quality_of(const Partition& partition, const Model& model, const Cluster& cluster,
                    const std::vector<int>& replicas = {}, const std::vector<bool>& apart = {}) {
-  std::vector<std::int64_t> time(static_cast<std::size_t>(partition.stages));
+  std::vector<std::int64_t> time(as_size(partition.stages));
   std::vector<std::int64_t> forward(time.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const auto stage = static_cast<std::size_t>(partition.stage_of[i]);
+    const auto stage = as_size(partition.stage_of[i]);
     forward[stage] += model.layers[i].forward.count();
     time[stage] += (model.layers[i].forward + model.layers[i].backward).count();
   }
@@ -52,12 +53,12 @@ Quality quality_of(const Partition& partition, const Model& model, const Cluster
   }
   std::set<std::pair<int, int>> received;  // (layer, stage)
   for (const LayerEdge& edge : edges_of(model)) {
-    const int from = partition.stage_of[static_cast<std::size_t>(edge.from)];
-    const int to = partition.stage_of[static_cast<std::size_t>(edge.to)];
+    const int from = nth(partition.stage_of, edge.from);
+    const int to = nth(partition.stage_of, edge.to);
     if (from != to) received.insert({edge.from, to});
   }
   for (const auto& pair : received) {
-    quality.bytes += model.layers[static_cast<std::size_t>(pair.first)].output.count;
+    quality.bytes += nth(model.layers, pair.first).output.count;
   }
   return quality;
 }
@@ -100,8 +101,7 @@ void compare_with_all_cuts(unsigned seed, bool branches, bool equal_devices,
     const PartitionRequest request{model, cluster, stages, false, "", replicas, apart};
     const PartitionPlan plan = partition("balanced", request);
     CHECK_NOTHROW(check(plan.partition, model));
-    CHECK(plan.replicas ==
-          (replicated ? replicas : std::vector<int>(static_cast<std::size_t>(stages), 1)));
+    CHECK(plan.replicas == (replicated ? replicas : std::vector<int>(as_size(stages), 1)));
     const Quality found = quality_of(plan.partition, model, cluster, replicas, apart);
     const Quality best = best_of_all(model, stages, cluster, replicas, apart);
     CHECK(found.slowest == best.slowest);

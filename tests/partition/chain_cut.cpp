@@ -1,5 +1,6 @@
 // Are the cuts of a chain the best ones, and what do they give for LayerPipe?
 #include "schedulers/partition/chain_cut.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -83,7 +84,7 @@ void check_cut(const std::vector<ChainItem>& chain, Division division,
       REQUIRE(share.piece < static_cast<int>(rates.size()));
       piece = share.piece;
       sum += share.time;
-      work[static_cast<std::size_t>(piece)] += share.time.count();
+      nth(work, piece) += share.time.count();
     }
     CHECK(sum == chain[i].time);
     if (shares.size() < 2) continue;
@@ -99,7 +100,7 @@ void compare_with_all_cuts(unsigned seed, bool equal_rates) {
   std::mt19937 random(seed);
   for (int round = 0; round < 600; ++round) {
     const std::vector<ChainItem> chain = random_chain(random, 1 + draw(random, 5));
-    std::vector<double> rates(static_cast<std::size_t>(1 + draw(random, 4)), 1.0);
+    std::vector<double> rates(as_size(1 + draw(random, 4)), 1.0);
     for (double& rate : rates) {
       if (!equal_rates) rate = 0.25 * (1 + draw(random, 8));
     }
@@ -158,7 +159,7 @@ TEST_CASE("equal layers on as many pieces: 3 - 1/L, a share of 1 - (l-1)/L goes 
     CAPTURE(layers);
     const std::int64_t time = 1000 * layers;
     const std::vector<ChainItem> chain =
-        layerpipe_chain(std::vector<std::int64_t>(static_cast<std::size_t>(layers), time));
+        layerpipe_chain(std::vector<std::int64_t>(as_size(layers), time));
     const ChainCut cut = chain_cut(chain, layers, Division::anywhere);
     CHECK(cut.largest.count() == 3 * time - 1000);
     for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -300,7 +301,7 @@ std::int64_t best_side(const std::vector<SideBySide>& layers, int pieces) {
       std::array<std::int64_t, 3> sums{};
       for (; layer <= end; ++layer) {
         for (std::size_t c = 0; c < 3; ++c) {
-          sums[c] += layers[static_cast<std::size_t>(layer)][c].count();
+          sums[c] += nth(layers, layer)[c].count();
         }
       }
       largest = std::max(largest, *std::max_element(sums.begin(), sums.end()));
@@ -318,7 +319,7 @@ std::int64_t largest_of(const std::vector<SideBySide>& layers, std::vector<int> 
     REQUIRE(end >= layer);
     for (std::size_t c = 0; c < 3; ++c) {
       std::int64_t sum = 0;
-      for (int l = layer; l <= end; ++l) sum += layers[static_cast<std::size_t>(l)][c].count();
+      for (int l = layer; l <= end; ++l) sum += nth(layers, l)[c].count();
       largest = std::max(largest, sum);
     }
     layer = end + 1;

@@ -1,5 +1,6 @@
 // Where devices hold several stages: is the cut even over the devices?
 #include "schedulers/partition/device_loads.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -43,12 +44,11 @@ double busiest(const PartitionRequest& request, const std::vector<int>& stage_of
   std::vector<double> load(request.cluster.devices.size());
   for (std::size_t layer = 0; layer < stage_of.size(); ++layer) {
     const Layer& costs = request.model.layers[layer];
-    const auto& devices = request.placed[static_cast<std::size_t>(stage_of[layer])];
+    const auto& devices = nth(request.placed, stage_of[layer]);
     for (const int device : devices) {
-      load[static_cast<std::size_t>(device)] +=
-          static_cast<double>((costs.forward + costs.backward).count()) /
-          static_cast<double>(devices.size()) /
-          request.cluster.devices[static_cast<std::size_t>(device)].rate;
+      nth(load, device) += static_cast<double>((costs.forward + costs.backward).count()) /
+                           static_cast<double>(devices.size()) /
+                           nth(request.cluster.devices, device).rate;
     }
   }
   return *std::max_element(load.begin(), load.end());
@@ -92,7 +92,7 @@ TEST_CASE("equal layers stay in equal stages") {
   for (const Placed& placed : {v_shape(4), loop(4, 2), two_ways(4)}) {
     const PartitionPlan plan = partition("by_device", request_for(model, cluster, placed));
     std::vector<int> sizes(placed.size());
-    for (const int stage : plan.partition.stage_of) ++sizes[static_cast<std::size_t>(stage)];
+    for (const int stage : plan.partition.stage_of) ++nth(sizes, stage);
     CHECK(*std::min_element(sizes.begin(), sizes.end()) ==
           *std::max_element(sizes.begin(), sizes.end()));
   }

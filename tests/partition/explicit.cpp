@@ -3,6 +3,7 @@
 
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/partition/models.hpp"
 
 using namespace stageline;
@@ -23,7 +24,7 @@ std::string cut(const std::string& text, int stages) {
   const Model model = ten_layers();
   const Cluster cluster = devices(stages);
   const PartitionPlan plan = partition(text, {model, cluster, stages, false, ""});
-  CHECK(plan.replicas == std::vector<int>(static_cast<std::size_t>(stages), 1));
+  CHECK(plan.replicas == std::vector<int>(as_size(stages), 1));
   return print(plan.partition);
 }
 

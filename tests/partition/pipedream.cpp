@@ -1,5 +1,6 @@
 // Does PipeDream's dynamic program give PipeDream's numbers?
 #include "schedulers/partition/pipedream.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -71,7 +72,7 @@ Time slowest_of(const PipedreamQuestion& question, const std::vector<PipedreamSt
     const auto replicas = static_cast<int>(stage.devices.size());
     slowest = std::max(slowest, pipedream_stage_time(question, stage.first, stage.last, replicas));
     if (stage.first == 0 || !question.transfers) continue;
-    const Bytes moved = question.crossing[static_cast<std::size_t>(stage.first) - 1] * 2;
+    const Bytes moved = question.crossing[as_size(stage.first) - 1] * 2;
     slowest = std::max(slowest, transfer_time(moved, question.levels[0].bandwidth) / replicas);
   }
   return slowest;
@@ -220,7 +221,7 @@ TEST_CASE("with given replicas the program finds the best of all cuts") {
       std::vector<PipedreamStage> tried;
       for (std::size_t s = 0; s < replicas.size(); ++s) {
         tried.push_back({s == 0 ? 0 : cut[s - 1] + 1, s < cut.size() ? cut[s] : layers - 1,
-                         std::vector<int>(static_cast<std::size_t>(replicas[s]))});
+                         std::vector<int>(as_size(replicas[s]))});
       }
       best = std::min(best, slowest_of(question, tried));
     }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "sim/index.hpp"
 #include "tools/commands/command_line.hpp"
 
 namespace stageline::test {
@@ -29,7 +30,7 @@ class Caught {
   Caught& operator=(const Caught&) = delete;
 
   std::string text() const {
-    std::string all(static_cast<std::size_t>(::lseek(file_, 0, SEEK_END)), '\0');
+    std::string all(as_size(::lseek(file_, 0, SEEK_END)), '\0');
     const ssize_t got = ::pread(file_, all.data(), all.size(), 0);
     if (got != static_cast<ssize_t>(all.size())) throw std::runtime_error("a stream was lost");
     return all;

@@ -1,8 +1,8 @@
 // Is there a question that gets an answer that cannot be?
 //
 // Random problems are put to the commands as a user types them. study() itself refuses an answer
-// that contradicts itself (tools/contradictions.hpp, exit code 3); here two answers must also agree
-// wherever two commands speak of one thing, and no number may be negative, infinite or none.
+// that contradicts itself (tools/study/contradictions.hpp, exit code 3); here two answers must also
+// agree wherever two commands speak of one thing, and no number may be negative, infinite or none.
 //
 //     simulate        = a row of compare = the same order given as a program text
 //     bound           ≤ the step that simulate reports, and its pace is that step
@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 #include "tests/questions/ask.hpp"
 #include "tests/questions/random_question.hpp"
 #include "tests/specs.hpp"
@@ -289,13 +290,12 @@ void ask_program(Session& session, const Words& problem) {
 std::string mutated(const std::string& text, Questions& draw) {
   std::vector<std::string> lines = test::split(text, '\n');
   for (int changes = 1 + draw.number(4); changes > 0; --changes) {
-    std::string& line =
-        lines[static_cast<std::size_t>(draw.number(static_cast<int>(lines.size())))];
+    std::string& line = nth(lines, draw.number(static_cast<int>(lines.size())));
     const std::size_t colon = line.find(": ");
     if (!line.starts_with("gpu") || colon == std::string::npos) continue;
     std::vector<std::string> ops = test::split(line.substr(colon + 2), ' ');
     if (ops.size() < 2) continue;
-    const auto at = static_cast<std::size_t>(draw.number(static_cast<int>(ops.size()) - 1));
+    const auto at = as_size(draw.number(static_cast<int>(ops.size()) - 1));
     if (draw.once_in(12)) {
       ops.erase(ops.begin() + static_cast<std::ptrdiff_t>(at));
     } else {

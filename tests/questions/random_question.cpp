@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 #include "sim/model.hpp"
 #include "tests/specs.hpp"
 #include "traces/traces.hpp"
@@ -131,7 +132,7 @@ std::string Questions::cluster_file(int devices) {
       const Duplex duplex = once_in(3) ? Duplex::half : Duplex::full;
       cluster.links.push_back({fmt::format("port{}", d), d, hub, bandwidth(),
                                std::chrono::microseconds(number(50)), duplex});
-      cluster.devices[static_cast<std::size_t>(d)].host = 0;
+      nth(cluster.devices, d).host = 0;
       cluster.links.push_back({fmt::format("pcie{}", d), d, devices, bandwidth(),
                                std::chrono::microseconds(number(50)), duplex});
     }
@@ -147,7 +148,7 @@ std::string Questions::schedule(int devices, std::optional<Synchrony> only) {
   for (const Scheduler* const one : schedulers()) {
     if (!only || one->synchrony == *only) all.push_back(one);
   }
-  const Scheduler& scheduler = *all[static_cast<std::size_t>(number(static_cast<int>(all.size())))];
+  const Scheduler& scheduler = *nth(all, number(static_cast<int>(all.size())));
   std::string text(scheduler.name);
   char separator = ':';
   for (const Knob& knob : scheduler.knobs) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
 
 namespace stageline::test {
 
@@ -27,7 +28,7 @@ class Questions {
   bool once_in(int times) { return number(times) == 0; }
   template <class Value>
   const Value& one_of(const std::vector<Value>& values) {
-    return values[static_cast<std::size_t>(number(static_cast<int>(values.size())))];
+    return nth(values, number(static_cast<int>(values.size())));
   }
 
   const std::string& folder() const { return folder_; }

@@ -1,5 +1,5 @@
 // Do curves and maps stand where their values say, and is what is drawn an SVG?
-#include "tools/report/chart.hpp"
+#include "tools/report/charts/chart.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 
 #include "sim/errors.hpp"
 #include "tests/text.hpp"
-#include "tools/report/chart_axis.hpp"
-#include "tools/report/svg_text.hpp"
+#include "tools/report/charts/axis.hpp"
+#include "tools/report/svg/text.hpp"
 
 using namespace stageline;
 using test::contains;

@@ -1,5 +1,6 @@
 // Does the trace say exactly what the timeline says?
-#include "tools/report/chrome_trace.hpp"
+#include "tools/report/timeline/chrome_trace.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +10,7 @@
 #include <set>
 
 #include "tests/report/example.hpp"
-#include "tools/report/weights.hpp"
+#include "tools/report/timeline/weights.hpp"
 
 using namespace stageline;
 using examples::drawing_of;
@@ -179,7 +180,7 @@ TEST_CASE("every message is one arrow from the send to the receive of the same m
 TEST_CASE("slices of one tid do not overlap, not even receives") {
   Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
   // A device that receives three messages at once.
-  auto& receives = drawing.timeline.lanes[static_cast<std::size_t>(LaneKind::receive)];
+  auto& receives = nth(drawing.timeline.lanes, LaneKind::receive);
   receives.clear();
   for (std::uint32_t m = 0; m < 3; ++m) {
     Op op;
@@ -199,7 +200,7 @@ TEST_CASE("slices of one tid do not overlap, not even receives") {
 
 TEST_CASE("slices of one tid do not overlap, not even sends of one batch") {
   Drawing drawing = drawing_of(one_f_one_b(4, 6), millisecond, millisecond / 2);
-  auto& sends = drawing.timeline.lanes[static_cast<std::size_t>(LaneKind::send)];
+  auto& sends = nth(drawing.timeline.lanes, LaneKind::send);
   sends.clear();
   for (std::uint32_t m = 0; m < 3; ++m) {
     Op op;
@@ -226,7 +227,7 @@ TEST_CASE("memory counters follow the curve to its last point, in bytes") {
   }
   REQUIRE(counters.size() == 3);
   for (const auto& [device, points] : counters) {
-    const auto& curve = drawing.memory.device[static_cast<std::size_t>(device)].curve;
+    const auto& curve = nth(drawing.memory.device, device).curve;
     REQUIRE(points.size() == curve.size());
     std::int64_t highest = 0;
     for (const json& point : points) {
@@ -234,12 +235,12 @@ TEST_CASE("memory counters follow the curve to its last point, in bytes") {
       for (const auto& amount : point.at("args")) sum += amount.get<std::int64_t>();
       highest = std::max(highest, sum);
     }
-    CHECK(highest == drawing.memory.device[static_cast<std::size_t>(device)].peak.count);
+    CHECK(highest == nth(drawing.memory.device, device).peak.count);
     CHECK(points.back().at("ts").get<double>() * 1e6 ==
           doctest::Approx(static_cast<double>(curve.back().at.count())));
     for (int kind = 0; kind < memory_kinds; ++kind) {
       CHECK(points.back().at("args").at(std::string(name(static_cast<MemoryKind>(kind)))) ==
-            curve.back().use[static_cast<std::size_t>(kind)].count);
+            nth(curve.back().use, kind).count);
     }
   }
 }

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "sim/engine.hpp"
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/program.hpp"
-#include "tools/report/drawing.hpp"
+#include "tools/report/timeline/drawing.hpp"
 
 namespace stageline::examples {
 

@@ -1,5 +1,6 @@
 // Is the picture true, and is it an SVG?
-#include "tools/report/svg.hpp"
+#include "tools/report/timeline/svg.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/report/example.hpp"
-#include "tools/report/weights.hpp"
+#include "tools/report/timeline/weights.hpp"
 
 using namespace stageline;
 using examples::drawing_of;
@@ -76,7 +77,7 @@ Drawing huge(int devices, int spans_each) {
   for (int device = 0; device < devices; ++device) {
     drawing.timeline.devices.push_back(fmt::format("gpu{}", device));
     for (int lane = 0; lane < lane_kinds; ++lane) drawing.timeline.lanes.emplace_back();
-    auto& compute = drawing.timeline.lanes[static_cast<std::size_t>(device) * lane_kinds];
+    auto& compute = drawing.timeline.lanes[as_size(device) * lane_kinds];
     std::uint64_t random = 88172645463325252ull + static_cast<std::uint64_t>(device);
     Time at{};
     for (int i = 0; i < spans_each; ++i) {

@@ -1,8 +1,8 @@
 // Numbers, text, axes and boxes: what the SVG writer is made of.
 #include <doctest/doctest.h>
 
-#include "tools/report/svg_boxes.hpp"
-#include "tools/report/svg_text.hpp"
+#include "tools/report/svg/text.hpp"
+#include "tools/report/timeline/svg_boxes.hpp"
 
 using namespace stageline;
 

@@ -1,5 +1,6 @@
 // Are the versions held, and how stale they are, told as they were counted?
-#include "tools/report/weights.hpp"
+#include "tools/report/timeline/weights.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -71,7 +72,7 @@ TEST_CASE("a curve never names a moment or a number twice in a row") {
       REQUIRE(!curve.points.empty());
       CHECK(curve.points.front() == HeldPoint{Time{}, 1});
       CHECK(curve.points.back().versions == 1);
-      CHECK(curve.peak() == drawing.versions[static_cast<std::size_t>(curve.stage)].held_peak);
+      CHECK(curve.peak() == nth(drawing.versions, curve.stage).held_peak);
       for (std::size_t i = 1; i < curve.points.size(); ++i) {
         CHECK(curve.points[i - 1].at < curve.points[i].at);
         CHECK(curve.points[i - 1].versions != curve.points[i].versions);

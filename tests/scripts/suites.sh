@@ -4,7 +4,7 @@
 # shellcheck source=tests/scripts/claims.sh
 . "$(dirname "$0")/claims.sh"
 
-# tools/quiet.sh, with a Meson that notes its calls and can be interrupted.
+# tools/scripts/quiet.sh, with a Meson that notes its calls and can be interrupted.
 stub_meson() {
   stub meson <<EOS
 [ "\$1" = --version ] && { echo 1.0.1; exit; }
@@ -19,7 +19,7 @@ EOS
 }
 configure() {
   rc=0
-  env -i PATH="$bin" bash -c "set -euo pipefail; cd '$work'; . '$root/tools/quiet.sh'
+  env -i PATH="$bin" bash -c "set -euo pipefail; cd '$work'; . '$root/tools/scripts/quiet.sh'
 configure build $*" >"$work/out" 2>"$work/err" || rc=$?
 }
 
@@ -45,11 +45,11 @@ rm "$work/build/build.ninja"
 configure -Da=c
 claim 'starts anew without build.ninja' count_is calls '^meson setup build' 4
 
-# tools/count_tests.py.
+# tools/scripts/count_tests.py.
 counted() {  # lines of a testlog.json, from stdin
   cat >"$work/testlog.json"
   rc=0
-  python3 tools/count_tests.py unit "$work/testlog.json" >"$work/out" 2>"$work/err" || rc=$?
+  python3 tools/scripts/count_tests.py unit "$work/testlog.json" >"$work/out" 2>"$work/err" || rc=$?
   last=$(tail -n 1 "$work/out")
 }
 summary() { printf '[doctest] test cases: %s | %s passed | %s failed | %s skipped\\n' "$@"; }
@@ -91,7 +91,7 @@ counted </dev/null
 claim 'is a failure' is "$last" '0 passed, 1 failed'
 rm "$work/testlog.json"
 rc=0
-python3 tools/count_tests.py unit "$work/testlog.json" >"$work/out" 2>&1 || rc=$?
+python3 tools/scripts/count_tests.py unit "$work/testlog.json" >"$work/out" 2>&1 || rc=$?
 claim 'as is a log that is not there' is "$rc $(tail -n 1 "$work/out")" '1 0 passed, 1 failed'
 
 finish

@@ -1,8 +1,9 @@
 // What happens where F, I and W of a stage live on different devices, by hand.
 #include <doctest/doctest.h>
 
-#include "sim/memory.hpp"
-#include "sim/versions.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {
@@ -86,8 +87,8 @@ TEST_CASE("each device holds what its own ops and messages read, and its copy of
   const auto stash = [&](int device) {
     std::string text;
     Bytes last{-1};
-    for (const MemoryPoint& point : memory.device[static_cast<std::size_t>(device)].curve) {
-      const Bytes now = point.use[static_cast<std::size_t>(MemoryKind::stash)];
+    for (const MemoryPoint& point : nth(memory.device, device).curve) {
+      const Bytes now = nth(point.use, MemoryKind::stash);
       if (now == last) continue;
       last = now;
       text += (text.empty() ? "" : " ") + std::to_string(point.at.count()) + ":" +
@@ -98,7 +99,7 @@ TEST_CASE("each device holds what its own ops and messages read, and its copy of
   CHECK(stash(0) == "0:3 1:6 4:3 7:0");       // until its message has gone
   CHECK(stash(1) == "0:0 1:3 4:6 9:3 15:0");  // from its arrival until B ends
   const auto held = [&](int device, MemoryKind kind) {
-    return memory.device[static_cast<std::size_t>(device)].at_end[static_cast<std::size_t>(kind)];
+    return nth(nth(memory.device, device).at_end, kind);
   };
   CHECK(held(0, MemoryKind::weights) == Bytes{8});  // new ones beside those in use
   CHECK(held(1, MemoryKind::weights) == Bytes{4});

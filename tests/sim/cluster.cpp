@@ -1,5 +1,6 @@
 // Which way do bytes go, how fast, and what do they share?
 #include "sim/cluster.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -43,7 +44,7 @@ std::string told(const Network& network, const Route& route) {
   std::string text = std::to_string(route.bandwidth.bytes_per_second) + " B/s after " +
                      std::to_string(route.latency.count()) + " ps over";
   for (const int resource : route.resources) {
-    text += " " + network.resources[static_cast<std::size_t>(resource)];
+    text += " " + nth(network.resources, resource);
   }
   return text;
 }
@@ -130,7 +131,7 @@ TEST_CASE("random clusters: no way has less latency, nor is wider at the same") 
     // Best (latency, -bandwidth) from `from` to `to`.
     const auto best = [&](int from, int to) {
       std::pair<std::int64_t, std::int64_t> found{-1, 0};
-      std::vector<bool> seen(static_cast<std::size_t>(count));
+      std::vector<bool> seen(as_size(count));
       const std::function<void(int, std::int64_t, std::int64_t)> go = [&](int node,
                                                                           std::int64_t latency,
                                                                           std::int64_t width) {
@@ -140,14 +141,14 @@ TEST_CASE("random clusters: no way has less latency, nor is wider at the same") 
           return;
         }
         if (node != from && node < nodes.devices) return;
-        seen[static_cast<std::size_t>(node)] = true;
+        nth(seen, node) = true;
         for (const Link& one : links) {
           for (const auto& [a, b] : {std::pair(one.from, one.to), std::pair(one.to, one.from)}) {
-            if (a != node || seen[static_cast<std::size_t>(b)]) continue;
+            if (a != node || nth(seen, b)) continue;
             go(b, latency + one.latency.count(), std::min(width, one.bandwidth.bytes_per_second));
           }
         }
-        seen[static_cast<std::size_t>(node)] = false;
+        nth(seen, node) = false;
       };
       go(from, 0, std::numeric_limits<std::int64_t>::max());
       return found;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
@@ -32,8 +33,7 @@ std::string tasks(const TaskGraph& graph) {
     const Lane lane = graph.lanes[graph.lane[task]];
     text += print(graph.op[task]) + " " + std::to_string(start_of(graph, times, task).count()) +
             "-" + std::to_string(end_of(graph, times, task).count()) + " " +
-            graph.devices[static_cast<std::size_t>(lane.device)] + " " +
-            std::string(name(lane.kind));
+            nth(graph.devices, lane.device) + " " + std::string(name(lane.kind));
     for (std::uint32_t i = graph.need_begin[task]; i < graph.need_begin[task + 1]; ++i) {
       text += " " + print(graph.op[graph.need[i]]);
     }

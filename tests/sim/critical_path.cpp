@@ -1,7 +1,7 @@
 // Which chain of ops set the pace?
 #include <doctest/doctest.h>
 
-#include "sim/metrics.hpp"
+#include "sim/analysis/metrics.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 

@@ -1,5 +1,6 @@
 // Do the drawings show what runs when, and the grids what stands where?
-#include "sim/figure.hpp"
+#include "sim/analysis/figure.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -54,7 +55,7 @@ TEST_CASE("without a tick the drawing fits the columns") {
   CHECK(drawn(text, costs, {Time{}, 3, false}) == "  0 |0aa\n");
   for (int columns = 1; columns < 50; ++columns) {
     CHECK(drawn(text, costs, {Time{}, columns, false}).size() <=
-          std::string("  0 |\n").size() + static_cast<std::size_t>(columns));
+          std::string("  0 |\n").size() + as_size(columns));
   }
 }
 

@@ -1,9 +1,10 @@
 // How many bytes does each device hold, and until when?
-#include "sim/memory.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/versions.hpp"
+#include "sim/analysis/versions.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
@@ -30,8 +31,8 @@ std::string curve(const test::Simulated& ran, const Costs& costs, int device, Me
   const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline, Curves::all);
   std::string text;
   Bytes last{-1};
-  for (const MemoryPoint& point : profile.device[static_cast<std::size_t>(device)].curve) {
-    const Bytes now = point.use[static_cast<std::size_t>(kind)];
+  for (const MemoryPoint& point : nth(profile.device, device).curve) {
+    const Bytes now = nth(point.use, kind);
     if (now == last) continue;
     last = now;
     text += (text.empty() ? "" : " ") + std::to_string(point.at.count()) + ":" +
@@ -173,7 +174,7 @@ TEST_CASE("weights, gradients and optimizer state are there all the time, on eve
   const test::Simulated ran = test::simulated(parse_program(text), costs);
   const MemoryProfile profile = memory_of(ran.program, costs, ran.timeline);
   const auto use = [&](int device, MemoryKind kind) {
-    return profile.device[static_cast<std::size_t>(device)].at_end[static_cast<std::size_t>(kind)];
+    return nth(nth(profile.device, device).at_end, kind);
   };
   CHECK(use(0, MemoryKind::weights) == Bytes{5});
   CHECK(use(1, MemoryKind::weights) == Bytes{6});
@@ -220,7 +221,7 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
   const auto of = [&](OpKind kind, int s, std::uint32_t m) { return span[test::op(kind, s, m)]; };
   std::vector<Held> all;
   for (int s = 0; s < program.stages(); ++s) {
-    const StageCosts& stage = costs.stage[static_cast<std::size_t>(s)];
+    const StageCosts& stage = nth(costs.stage, s);
     for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
       const bool whole = has(OpKind::backward, s, m);
       const bool input_grad = has(OpKind::input_grad, s, m);
@@ -316,7 +317,7 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
         MemoryUse expected{};
         for (const Held& one : held) {
           if (one.device != static_cast<int>(device) || at < one.from || at >= one.to) continue;
-          expected[static_cast<std::size_t>(one.kind)] += one.bytes;
+          nth(expected, one.kind) += one.bytes;
         }
         auto point = std::find_if(curve.begin(), curve.end(),
                                   [&](const MemoryPoint& later) { return later.at > at; });
@@ -324,7 +325,7 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
         --point;
         for (const MemoryKind kind :
              {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace}) {
-          const auto k = static_cast<std::size_t>(kind);
+          const auto k = as_size(kind);
           right = right && expected[k] == point->use[k];
         }
       }
@@ -335,7 +336,7 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
       CHECK(total(profile.device[device].at_peak) == peak);
       for (const MemoryKind kind :
            {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace, MemoryKind::versions}) {
-        CHECK(profile.device[device].at_end[static_cast<std::size_t>(kind)] == Bytes{});
+        CHECK(nth(profile.device[device].at_end, kind) == Bytes{});
       }
     }
   }

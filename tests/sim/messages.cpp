@@ -1,10 +1,11 @@
 // What happens when messages block, one by one or in batches?
 #include <doctest/doctest.h>
 
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/steady_state.hpp"
 #include "sim/cluster.hpp"
-#include "sim/metrics.hpp"
+#include "sim/index.hpp"
 #include "sim/rules.hpp"
-#include "sim/steady_state.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/random_program.hpp"
 #include "tests/stream_reference.hpp"
@@ -223,7 +224,7 @@ void shuffle_messages(Program& program, std::mt19937& random) {
 
 std::string difference(const Timeline& timeline, std::map<Op, test::When> when) {
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
     for (const Span& span : timeline.lanes[lane]) {
       const auto found = when.find(test::plain(span.op));
       if (found == when.end()) return print(span.op) + " is not in the reference";

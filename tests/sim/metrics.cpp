@@ -1,5 +1,6 @@
 // Who was busy, who waited and for what, and when was each step done?
-#include "sim/metrics.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -26,9 +27,9 @@ Measured measured(const std::string& text, const Costs& costs) {
 std::string idle(const Measured& all) {
   std::string text;
   for (const IdleInterval& one : all.metrics.idle) {
-    text += all.ran.graph.devices[static_cast<std::size_t>(one.device)] + ": " +
-            std::to_string(one.start.count()) + "-" + std::to_string(one.end.count()) + " " +
-            std::string(name(one.kind)) + " " + print(one.before) + "\n";
+    text += nth(all.ran.graph.devices, one.device) + ": " + std::to_string(one.start.count()) +
+            "-" + std::to_string(one.end.count()) + " " + std::string(name(one.kind)) + " " +
+            print(one.before) + "\n";
   }
   return text;
 }
@@ -116,8 +117,8 @@ TEST_CASE("equal stages have no imbalance, however slow the links are") {
     const test::Simulated ran = test::simulated(complete(parse_program(one_f_one_b), costs), costs);
     const Metrics metrics = metrics_of(ran.program, ran.graph, ran.times);
     for (const DeviceMetrics& device : metrics.device) {
-      CHECK(device.idle_by[static_cast<std::size_t>(IdleKind::imbalance)] == Time{});
-      CHECK((device.idle_by[static_cast<std::size_t>(IdleKind::link)] > Time{}) == (transfer > 0));
+      CHECK(nth(device.idle_by, IdleKind::imbalance) == Time{});
+      CHECK((nth(device.idle_by, IdleKind::link) > Time{}) == (transfer > 0));
     }
   }
 }

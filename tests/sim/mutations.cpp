@@ -2,10 +2,11 @@
 // or refused with a ProgramError or a Deadlock; and what runs, runs as the second opinions say.
 #include <doctest/doctest.h>
 
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/versions.hpp"
 #include "sim/errors.hpp"
-#include "sim/memory.hpp"
-#include "sim/metrics.hpp"
-#include "sim/versions.hpp"
+#include "sim/index.hpp"
 #include "tests/brute_force.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
@@ -79,7 +80,7 @@ std::string objection(const Program& program, const Costs& costs, const TaskGrap
   const std::map<Op, test::When> when = test::reference(program, costs);
   const Timeline timeline = timeline_of(program, graph, swept);
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == static_cast<std::size_t>(LaneKind::receive)) continue;
+    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
     for (const Span& span : timeline.lanes[lane]) {
       const auto found = when.find(test::plain(span.op));
       if (found == when.end() || found->second.start != span.start) return print(span.op);
@@ -91,7 +92,7 @@ std::string objection(const Program& program, const Costs& costs, const TaskGrap
   const MemoryProfile memory = memory_of(program, costs, ran);
   for (const DeviceMemory& device : memory.device) {
     for (const MemoryKind kind : {MemoryKind::stash, MemoryKind::buffers, MemoryKind::versions}) {
-      if (device.at_end[static_cast<std::size_t>(kind)] != Bytes{}) return "bytes are left";
+      if (nth(device.at_end, kind) != Bytes{}) return "bytes are left";
     }
   }
   versions_of(program, ran);

@@ -1,5 +1,5 @@
 // What do the passes add, and do they leave alone what is there?
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,10 @@
 // Which version of its weights does each op read, how old is it, and how many are kept?
-#include "sim/versions.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
-#include "sim/memory.hpp"
+#include "sim/analysis/memory.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {
@@ -32,7 +33,7 @@ std::vector<StageVersions> versions(const std::string& text) {
   return versions_of(ran.program, ran.timeline);
 }
 std::string stage(const std::string& text, int which = 0) {
-  return words(versions(text).at(static_cast<std::size_t>(which)));
+  return words(versions(text).at(as_size(which)));
 }
 // By stage, a line each: "0:1 1:3" is one micro-batch fresh and three stale by one update.
 std::string histograms(const std::string& text) {
@@ -100,7 +101,7 @@ TEST_CASE("an old version is kept from its successor's coming to its last readin
   std::string bytes;
   for (const MemoryPoint& point : profile.device[0].curve) {
     bytes += std::to_string(point.at.count()) + ":" +
-             std::to_string(point.use[static_cast<std::size_t>(MemoryKind::versions)].count) + " ";
+             std::to_string(nth(point.use, MemoryKind::versions).count) + " ";
   }
   CHECK(bytes == "0:0 1:0 2:0 4:5 5:5 7:5 9:0 ");
 }
@@ -121,7 +122,7 @@ TEST_CASE("under flush and latest no old version costs memory") {
     const test::Simulated ran = test::simulated(program, costs);
     const MemoryProfile profile = memory_of(program, costs, ran.timeline, Curves::all);
     for (const MemoryPoint& point : profile.device[0].curve) {
-      CHECK(point.use[static_cast<std::size_t>(MemoryKind::versions)] == Bytes{});
+      CHECK(nth(point.use, MemoryKind::versions) == Bytes{});
     }
   }
 }

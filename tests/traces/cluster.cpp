@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <random>
 
+#include "sim/index.hpp"
 #include "tests/traces/support.hpp"
 #include "traces/traces.hpp"
 
@@ -101,8 +102,8 @@ TEST_CASE("every bundled cluster has routes between all its devices") {
       for (int to = 0; to < network.devices; ++to) {
         if (from != to) CHECK(!network.between(from, to).is_free());
       }
-      if (cluster.devices[static_cast<std::size_t>(from)].host >= 0) {
-        CHECK(!network.to_host[static_cast<std::size_t>(from)].is_free());
+      if (nth(cluster.devices, from).host >= 0) {
+        CHECK(!nth(network.to_host, from).is_free());
       }
     }
   }

@@ -1,6 +1,7 @@
 // Does a profile of a real run come back as what ran, and when?
 #include <cstdlib>
 
+#include "sim/index.hpp"
 #include "tests/traces/profiles.hpp"
 #include "tests/traces/support.hpp"
 
@@ -121,9 +122,9 @@ TEST_CASE("clocks that disagree are shifted until every message arrives after it
       form.rank = d;
       form.host = d == 1 ? "b" : "a";
       files.push_back(
-          {profiles::file_name(d), profile_text(cpu_ranges(small_run(), static_cast<std::size_t>(d),
-                                                           30'000'000 + (d == 1 ? by : 0)),
-                                                form)});
+          {profiles::file_name(d),
+           profile_text(cpu_ranges(small_run(), as_size(d), 30'000'000 + (d == 1 ? by : 0)),
+                        form)});
     }
     const KinetoRun run = read_kineto(files);
     REQUIRE(run.shifts.size() == 3);
@@ -159,9 +160,8 @@ TEST_CASE("clocks of hosts that disagree by less than a message takes are brough
     form.rank = d;
     form.host = d == 1 ? "b" : "a";
     files.push_back(
-        {profiles::file_name(d), profile_text(cpu_ranges(small_run(), static_cast<std::size_t>(d),
-                                                         d == 1 ? 1'100'000 : 1'000'000),
-                                              form)});
+        {profiles::file_name(d),
+         profile_text(cpu_ranges(small_run(), as_size(d), d == 1 ? 1'100'000 : 1'000'000), form)});
   }
   const KinetoRun run = read_kineto(files);
   REQUIRE(run.shifts.size() == 3);
@@ -202,9 +202,8 @@ TEST_CASE("ranks of one host that never ran together are of two runs") {
     other.rank = d;
     other.host = d == 1 ? "b" : "a";
     files.push_back(
-        {profiles::file_name(d), profile_text(cpu_ranges(small_run(), static_cast<std::size_t>(d),
-                                                         d == 1 ? 3'600'000'000'000 : 0),
-                                              other)});
+        {profiles::file_name(d),
+         profile_text(cpu_ranges(small_run(), as_size(d), d == 1 ? 3'600'000'000'000 : 0), other)});
   }
   CHECK(read_kineto(files).shifts.at(1).shift == -3600 * 1000 * millisecond);
 }
@@ -276,8 +275,8 @@ TEST_CASE("several steps are told apart, with ProfilerStep ranges and without") 
     for (int d = 0; d < 3; ++d) {
       Form form;
       form.rank = d;
-      files.push_back({profiles::file_name(d),
-                       profile_text(repeated(static_cast<std::size_t>(d), gap, named, 3), form)});
+      files.push_back(
+          {profiles::file_name(d), profile_text(repeated(as_size(d), gap, named, 3), form)});
     }
     const KinetoRun run = read_kineto(files);
     CHECK(run.program.steps == 3);
@@ -295,7 +294,7 @@ TEST_CASE("a step that is not whole on every rank is left out, with a note") {
   for (int d = 0; d < 3; ++d) {
     Form form;
     form.rank = d;
-    std::vector<Range> ranges = repeated(static_cast<std::size_t>(d), gap, true, 3);
+    std::vector<Range> ranges = repeated(as_size(d), gap, true, 3);
     if (d == 1) ranges.resize(ranges.size() - 3);  // the end of the last step
     files.push_back({profiles::file_name(d), profile_text(ranges, form)});
   }
@@ -377,8 +376,7 @@ TEST_CASE("ranges on the GPU are preferred, whatever stream they are on") {
         form.rank = d;
         form.device = "NVIDIA H100";
         files.push_back(
-            {profiles::file_name(d),
-             profile_text(gpu_ranges(static_cast<std::size_t>(d), ids, streams), form)});
+            {profiles::file_name(d), profile_text(gpu_ranges(as_size(d), ids, streams), form)});
       }
       const KinetoRun run = read_kineto(files);
       CHECK(run.source == RangeSource::gpu);
@@ -396,7 +394,7 @@ TEST_CASE("without them the CPU shows launches only, which is said") {
   for (int d = 0; d < 3; ++d) {
     Form form;
     form.rank = d;
-    std::vector<Range> ranges = gpu_ranges(static_cast<std::size_t>(d), false, false);
+    std::vector<Range> ranges = gpu_ranges(as_size(d), false, false);
     std::erase_if(ranges, [](const Range& r) { return r.category == "gpu_user_annotation"; });
     files.push_back({profiles::file_name(d), profile_text(ranges, form)});
   }
@@ -470,7 +468,7 @@ std::vector<NamedText> pairs_of_two_ranks(bool operators) {
   const std::vector<std::int64_t> there{1100, 4900, 8100, 12100};
   const std::vector<std::int64_t> backward{2900, 2100, 2000, 2000};
   for (int m = 0; m < 4; ++m) {
-    const auto at = static_cast<std::size_t>(m);
+    const auto at = as_size(m);
     const std::int64_t start = there[at];
     const std::int64_t end = start + 900 + backward[at];
     second.push_back({fmt::format("PP:1RECV_F{}", m), start, start});
@@ -560,7 +558,7 @@ TEST_CASE("one-stage schedules name no stage: it is the place of the rank") {
     Form form;
     form.rank = 2 * d;  // of a group
     std::vector<Range> ranges;
-    for (Range range : cpu_ranges(small_run(), static_cast<std::size_t>(d))) {
+    for (Range range : cpu_ranges(small_run(), as_size(d))) {
       if (contains(range.name, "SEND") || contains(range.name, "RECV") ||
           range.name == "gloo:recv") {
         continue;

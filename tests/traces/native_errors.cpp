@@ -2,7 +2,7 @@
 #include <random>
 
 #include "tests/traces/support.hpp"
-#include "traces/json_tree.hpp"
+#include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
 using namespace stageline;

@@ -1,6 +1,6 @@
 // Does "uniform:" make the layers that were asked for?
 #include "tests/traces/support.hpp"
-#include "traces/json_tree.hpp"
+#include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
 using namespace stageline;

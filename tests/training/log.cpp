@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "sim/errors.hpp"
-#include "traces/json_tree.hpp"
+#include "traces/json/tree.hpp"
 
 namespace stageline {
 namespace {

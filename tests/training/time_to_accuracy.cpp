@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "sim/errors.hpp"
-#include "tools/files.hpp"
+#include "tools/base/files.hpp"
 #include "tools/training/accuracy_report.hpp"
 #include "tools/training/retime.hpp"
 #include "tools/training/times.hpp"

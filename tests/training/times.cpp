@@ -1,5 +1,6 @@
 // When do the steps of a training end?
 #include "tools/training/times.hpp"
+#include "sim/index.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/specs.hpp"
-#include "tools/hybrid.hpp"
+#include "tools/study/hybrid.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -58,7 +59,7 @@ std::vector<Time> ends_in_timeline(const TrainingProgram& training, std::int64_t
       if (span.op.kind == OpKind::update) updates[{span.op.stage, device}].push_back(span.end);
     }
   }
-  std::vector<Time> ends(static_cast<std::size_t>(steps));
+  std::vector<Time> ends(as_size(steps));
   for (const auto& [where, times] : updates) {
     const std::size_t stride = (ends.size() + times.size() - 1) / times.size();
     for (std::size_t k = 0; k < ends.size(); ++k) {

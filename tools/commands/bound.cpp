@@ -6,14 +6,15 @@
 #include <numeric>
 
 #include "sim/errors.hpp"
-#include "tools/bound.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/json.hpp"
+#include "tools/base/table.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
-#include "tools/json_time.hpp"
-#include "tools/outcome_json.hpp"
-#include "tools/stream.hpp"
-#include "tools/table.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/study/bound.hpp"
+#include "tools/study/staleness_facts.hpp"
 
 namespace stageline {
 namespace {
@@ -75,7 +76,7 @@ Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
           counts_microbatches(turn.op.kind)
               ? Json(turn.op.microbatch % static_cast<std::uint32_t>(bound.round))
               : Json(nullptr)},
-         {"device", bound.devices[static_cast<std::size_t>(turn.lane.device)]},
+         {"device", nth(bound.devices, turn.lane.device)},
          {"lane", name(turn.lane.kind)},
          {"next_waits_for", name(turn.wait)},
          {"next_rounds_later", turn.rounds},

@@ -14,7 +14,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/contradictions.hpp"
+#include "tools/study/contradictions.hpp"
 
 namespace stageline {
 namespace {

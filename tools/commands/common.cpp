@@ -10,9 +10,9 @@
 
 #include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
-#include "tools/programs.hpp"
-#include "tools/stream.hpp"
-#include "tools/table.hpp"
+#include "tools/base/table.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/study/staleness_facts.hpp"
 
 namespace stageline {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/inputs.hpp"
-#include "tools/provenance.hpp"
-#include "tools/report/drawing.hpp"
-#include "tools/study.hpp"
+#include "tools/base/provenance.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/report/timeline/drawing.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 

@@ -6,13 +6,15 @@
 #include <memory>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/table.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
-#include "tools/outcome_json.hpp"
-#include "tools/report/chart.hpp"
-#include "tools/stream.hpp"
-#include "tools/table.hpp"
+#include "tools/report/charts/chart.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/study/ranking.hpp"
+#include "tools/study/staleness_facts.hpp"
 
 namespace stageline {
 namespace {
@@ -71,7 +73,7 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
   std::vector<std::vector<std::string>> cells;
   for (const std::size_t i : ranked.order) {
     const Outcome& outcome = outcomes[i];
-    const auto device = static_cast<std::size_t>(outcome.peak_device());
+    const auto device = as_size(outcome.peak_device());
     std::vector<std::string> row{outcome.schedule};
     if (sweep) row.push_back(fmt::format("{}", outcome.devices));
     row.push_back(print(outcome.step_time));
@@ -247,12 +249,12 @@ int compare(const CompareFlags& flags) {
   std::vector<Outcome> outcomes;
   bool any[2] = {false, false};
   for (const Row& row : rows) {
-    any[static_cast<std::size_t>(block_of(row))] = true;
+    nth(any, block_of(row)) = true;
     if (row.outcome) outcomes.push_back(*row.outcome);
   }
   if (!common.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    if (!any[static_cast<std::size_t>(synchrony)]) continue;
+    if (!nth(any, synchrony)) continue;
     fmt::print("\n{}", block(rows, outcomes, synchrony, sweep));
   }
   if (sweep) {

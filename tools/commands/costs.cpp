@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "cost_models/batch.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/costs_report.hpp"
-#include "tools/files.hpp"
+#include "tools/report/text/costs.hpp"
 
 namespace stageline {
 namespace {

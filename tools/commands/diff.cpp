@@ -3,16 +3,17 @@
 
 #include <memory>
 
+#include "sim/analysis/kind_times.hpp"
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/provenance.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/diff_report.hpp"
-#include "tools/files.hpp"
-#include "tools/inputs.hpp"
-#include "tools/overlay.hpp"
-#include "tools/programs.hpp"
-#include "tools/provenance.hpp"
-#include "tools/recordings.hpp"
-#include "tools/study.hpp"
+#include "tools/compare/overlay.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/inputs/recordings.hpp"
+#include "tools/report/text/diff.hpp"
+#include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {

@@ -3,15 +3,15 @@
 
 #include <memory>
 
+#include "sim/analysis/figure.hpp"
 #include "sim/errors.hpp"
-#include "sim/figure.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
-#include "tools/outcome_json.hpp"
-#include "tools/report/chrome_trace.hpp"
-#include "tools/report/svg.hpp"
-#include "tools/report/weights.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/timeline/chrome_trace.hpp"
+#include "tools/report/timeline/svg.hpp"
+#include "tools/report/timeline/weights.hpp"
 
 namespace stageline {
 namespace {

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
-#include "tools/hybrid.hpp"
-#include "tools/hybrid_report.hpp"
-#include "tools/outcome_json.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/text/hybrid.hpp"
+#include "tools/study/hybrid.hpp"
 
 namespace stageline {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/files.hpp"
-#include "tools/kineto_model.hpp"
-#include "tools/recordings.hpp"
+#include "tools/inputs/recordings.hpp"
+#include "traces/kineto/model.hpp"
 #include "traces/timelines.hpp"
 #include "traces/traces.hpp"
 

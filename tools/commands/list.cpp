@@ -4,10 +4,11 @@
 #include "cost_models/shapes/shapes.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
+#include "sim/index.hpp"
+#include "tools/base/table.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/datasets/dataset.hpp"
-#include "tools/table.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -69,10 +70,9 @@ std::string devices_of(const Cluster& cluster) {
   std::string text;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const Device& device = groups[g];
-    text += fmt::format(
-        "{}{} × {}{}", g == 0 ? "" : "; ", counts[g],
-        device.kind < 0 ? "device" : cluster.kinds[static_cast<std::size_t>(device.kind)].title,
-        device.memory ? fmt::format(", {} each", print(*device.memory)) : "");
+    text += fmt::format("{}{} × {}{}", g == 0 ? "" : "; ", counts[g],
+                        device.kind < 0 ? "device" : nth(cluster.kinds, device.kind).title,
+                        device.memory ? fmt::format(", {} each", print(*device.memory)) : "");
   }
   return text;
 }

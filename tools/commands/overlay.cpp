@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/files.hpp"
-#include "tools/overlay_report.hpp"
+#include "tools/report/text/overlay.hpp"
 
 namespace stageline {
 namespace {

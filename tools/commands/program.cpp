@@ -6,15 +6,15 @@
 #include <memory>
 #include <optional>
 
+#include "sim/check/lint.hpp"
 #include "sim/errors.hpp"
-#include "sim/lint.hpp"
-#include "sim/passes.hpp"
+#include "sim/lower/passes.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
-#include "tools/layout.hpp"
-#include "tools/lint_report.hpp"
-#include "tools/programs.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/report/text/lint.hpp"
+#include "tools/study/layout.hpp"
 
 namespace stageline {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/files.hpp"
-#include "tools/validate/kept.hpp"
-#include "tools/validate/report.hpp"
+#include "tools/evidence/kept.hpp"
+#include "tools/evidence/report.hpp"
 
 namespace stageline {
 namespace {

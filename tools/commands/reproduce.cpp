@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/files.hpp"
-#include "tools/reproduce/markdown.hpp"
-#include "tools/reproduce/sections.hpp"
+#include "tools/papers/markdown.hpp"
+#include "tools/papers/sections.hpp"
 
 namespace stageline {
 namespace {

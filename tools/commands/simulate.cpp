@@ -4,16 +4,17 @@
 #include <algorithm>
 #include <memory>
 
+#include "sim/analysis/cycle_words.hpp"
+#include "sim/analysis/figure.hpp"
 #include "sim/errors.hpp"
-#include "sim/figure.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/table.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/cycle_words.hpp"
-#include "tools/files.hpp"
-#include "tools/outcome_json.hpp"
-#include "tools/report/weights.hpp"
-#include "tools/stream.hpp"
-#include "tools/table.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/timeline/weights.hpp"
+#include "tools/study/staleness_facts.hpp"
 
 namespace stageline {
 namespace {
@@ -27,10 +28,9 @@ std::vector<IdleKind> kinds_to_show(const Metrics& metrics) {
   std::vector<IdleKind> kinds;
   for (int i = 0; i < idle_kinds; ++i) {
     const auto kind = static_cast<IdleKind>(i);
-    const bool any =
-        std::any_of(metrics.device.begin(), metrics.device.end(), [&](const DeviceMetrics& device) {
-          return device.idle_by[static_cast<std::size_t>(kind)] > Time{};
-        });
+    const bool any = std::any_of(
+        metrics.device.begin(), metrics.device.end(),
+        [&](const DeviceMetrics& device) { return nth(device.idle_by, kind) > Time{}; });
     if (any || kind <= IdleKind::link) kinds.push_back(kind);
   }
   return kinds;
@@ -49,7 +49,7 @@ std::string device_table(const Outcome& outcome) {
     std::vector<std::string> row{outcome.program.devices[d], print(metrics.busy),
                                  percent(part(metrics.idle, all))};
     for (const IdleKind kind : kinds) {
-      row.push_back(percent(part(metrics.idle_by[static_cast<std::size_t>(kind)], all)));
+      row.push_back(percent(part(nth(metrics.idle_by, kind), all)));
     }
     const auto& limit = outcome.memory_limit[d];
     row.push_back(bytes_text(memory.peak, outcome.bytes_known()));
@@ -67,14 +67,12 @@ std::string layers_of(const Outcome& outcome, const Model& model, int stage) {
   int last = -1;
   int count = 0;
   for (int layer = 0; layer < static_cast<int>(stage_of.size()); ++layer) {
-    if (stage_of[static_cast<std::size_t>(layer)] != stage) continue;
+    if (nth(stage_of, layer) != stage) continue;
     if (first < 0) first = layer;
     last = layer;
     ++count;
   }
-  const auto name_of = [&](int layer) {
-    return model.layers[static_cast<std::size_t>(layer)].name;
-  };
+  const auto name_of = [&](int layer) { return nth(model.layers, layer).name; };
   return count == 1 ? name_of(first)
                     : fmt::format("{} … {} ({})", name_of(first), name_of(last), count);
 }
@@ -82,7 +80,7 @@ std::string layers_of(const Outcome& outcome, const Model& model, int stage) {
 std::string stage_table(const Outcome& outcome, const Model& model) {
   std::vector<std::vector<std::string>> rows;
   for (int s = 0; s < outcome.program.stages(); ++s) {
-    const auto at = static_cast<std::size_t>(s);
+    const auto at = as_size(s);
     const StageCosts& costs = outcome.costs.stage[at];
     const StageVersions& versions = outcome.versions[at];
     Bytes sent{};
@@ -118,7 +116,7 @@ std::string stage_table(const Outcome& outcome, const Model& model) {
 
 std::string peak_text(const Outcome& outcome) {
   if (!outcome.bytes_known()) return "peak memory unknown: the trace does not say bytes";
-  const auto device = static_cast<std::size_t>(outcome.peak_device());
+  const auto device = as_size(outcome.peak_device());
   const auto& limit = outcome.memory_limit[device];
   return fmt::format("peak memory {} on {}{}", print(outcome.memory.device[device].peak),
                      outcome.program.devices[device],

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/files.hpp"
-#include "tools/training/staleness_report.hpp"
+#include "tools/papers/staleness/report.hpp"
 
 namespace stageline {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"
-#include "tools/files.hpp"
 #include "tools/training/accuracy_report.hpp"
 #include "tools/training/retime.hpp"
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tools/datasets/dataset.hpp"
 #include "tools/datasets/random.hpp"
 
@@ -23,9 +24,9 @@ std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std:
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Fisher and Yates from the front: after step i, places 0 to i are final, and later batches need
   // not be dealt.
-  const std::size_t first = static_cast<std::size_t>(number % batches) * batch;
+  const std::size_t first = as_size(number % batches) * batch;
   for (std::size_t i = 0; i < first + batch; ++i) {
-    std::swap(order[i], order[i + static_cast<std::size_t>(random.below(size - i))]);
+    std::swap(order[i], order[i + as_size(random.below(size - i))]);
   }
   const auto begin = order.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(batch)};
@@ -64,8 +65,8 @@ std::vector<float> gather_images(const DataSource& source, const Dataset& part,
                     "choose a model for larger images, or other data",
                     part.width, part.height, side, side));
   }
-  const auto channels = static_cast<std::size_t>(part.channels);
-  const auto wide = static_cast<std::size_t>(side);
+  const auto channels = as_size(part.channels);
+  const auto wide = as_size(side);
   const int top = (side - part.height) / 2;
   const int left = (side - part.width) / 2;
   std::vector<float> images(indices.size() * channels * wide * wide);
@@ -85,8 +86,8 @@ std::vector<float> gather_images(const DataSource& source, const Dataset& part,
         for (int x = 0; x < part.width; ++x) {
           const int seen = (view.mirrored ? part.width - 1 - x : x) - view.right;
           if (seen < 0 || seen >= part.width) continue;
-          images[to + static_cast<std::size_t>((top + y) * side + left + x)] =
-              normalized[part.pixels[from + static_cast<std::size_t>(old_y * part.width + seen)]];
+          images[to + as_size((top + y) * side + left + x)] =
+              normalized[part.pixels[from + as_size(old_y * part.width + seen)]];
         }
       }
     }

@@ -8,6 +8,7 @@
 
 #include "cost_models/spec.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tools/datasets/kinds.hpp"
 
 namespace stageline {
@@ -56,7 +57,7 @@ DataOptions complete(const DataKind& kind, const Spec& words) {
 // The first `wanted` images; all, where that is 0.
 void shorten(Dataset& set, const std::string& what, std::int64_t wanted) {
   if (wanted == 0) return;
-  const auto count = static_cast<std::size_t>(wanted);
+  const auto count = as_size(wanted);
   if (count > set.size()) {
     throw UsageError(
         fmt::format("{}={} asks for more images than the {} there are", what, count, set.size()));
@@ -68,7 +69,7 @@ void shorten(Dataset& set, const std::string& what, std::int64_t wanted) {
 // Of values from 0 to 1, by channel; sums are whole numbers, so the order of addition is no matter.
 void measure(DataSource& source) {
   const Dataset& set = source.train;
-  const auto channels = static_cast<std::size_t>(set.channels);
+  const auto channels = as_size(set.channels);
   const std::size_t plane = set.image_size() / channels;
   for (std::size_t c = 0; c < channels; ++c) {
     std::uint64_t sum = 0;

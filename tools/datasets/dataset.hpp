@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 
 struct Dataset {
@@ -19,8 +21,7 @@ struct Dataset {
 
   std::size_t size() const { return labels.size(); }
   std::size_t image_size() const {  // elements
-    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) *
-           static_cast<std::size_t>(width);
+    return as_size(channels) * as_size(height) * as_size(width);
   }
   friend bool operator==(const Dataset&, const Dataset&) = default;
 };

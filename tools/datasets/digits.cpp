@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "tools/datasets/kinds.hpp"
 
 namespace stageline {
@@ -171,7 +172,7 @@ void ink(Plane& plane, const std::vector<Point>& line, double thickness, double 
             length2 > 0 ? std::clamp((to.x * along.x + to.y * along.y) / length2, 0., 1.) : 0.;
         const Point off = to - t * along;
         const double distance = std::sqrt(off.x * off.x + off.y * off.y);
-        double& here = plane[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)];
+        double& here = nth(nth(plane, y), x);
         here = std::max(here, darkness * std::clamp(reach - distance, 0., 1.));
       }
     }
@@ -193,7 +194,7 @@ void draw(RandomStream& random, int label, const DataOptions& options,
           std::span<std::uint8_t> image) {
   const double strength = static_cast<double>(options.at("warp")) / 100;
   const auto noise = static_cast<double>(options.at("noise"));  // grey levels
-  const std::vector<Glyph>& ways = alphabet()[static_cast<std::size_t>(label)];
+  const std::vector<Glyph>& ways = nth(alphabet(), label);
   const Glyph& glyph = ways[random.below(ways.size())];
   const Warp warp(random, strength);
   const double thickness = random.between(1.4, 3.2);

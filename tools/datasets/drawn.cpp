@@ -1,4 +1,5 @@
 // Both parts of a task that is drawn.
+#include "sim/index.hpp"
 #include "tools/datasets/kinds.hpp"
 
 namespace stageline {
@@ -8,11 +9,11 @@ Dataset drawn_part(Dataset set, std::uint64_t purpose, std::int64_t count,
                    const DataOptions& options, Draw draw) {
   const auto seed = static_cast<std::uint64_t>(options.at("seed"));
   const std::size_t image_size = set.image_size();
-  const auto images = static_cast<std::size_t>(count);
+  const auto images = as_size(count);
   set.pixels.resize(images * image_size);
   set.labels.resize(images);
   for (std::size_t i = 0; i < images; ++i) {
-    const int label = static_cast<int>(i % static_cast<std::size_t>(set.classes));
+    const int label = static_cast<int>(i % as_size(set.classes));
     RandomStream random{seed, purpose, i};
     set.labels[i] = static_cast<std::uint8_t>(label);
     draw(random, label, options, std::span(set.pixels).subspan(i * image_size, image_size));

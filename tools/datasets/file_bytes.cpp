@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "sim/errors.hpp"
-#include "tools/files.hpp"
+#include "tools/base/files.hpp"
 #include "traces/gzip.hpp"
 
 namespace stageline {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tools/datasets/file_bytes.hpp"
 #include "tools/datasets/kinds.hpp"
 
@@ -57,7 +58,7 @@ void check_size(const FileBytes& from, std::uint64_t expected, const std::string
                        found, expected, because));
   }
   if (found > expected) {
-    refuse(from, static_cast<std::size_t>(expected),
+    refuse(from, as_size(expected),
            fmt::format("{} bytes follow the {} that the file should have ({})", found - expected,
                        expected, because));
   }

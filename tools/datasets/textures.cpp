@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/index.hpp"
 #include "tools/datasets/kinds.hpp"
 
 namespace stageline {
@@ -201,7 +202,7 @@ void draw(RandomStream& random, int label, const DataOptions& options,
       const double height = (1 - mixed) * own(x, y) + mixed * other(x, y);
       const double light = slope_x * (x - side / 2.) + slope_y * (y - side / 2.);
       for (std::size_t c = 0; c < 3; ++c) {
-        image[c * side * side + static_cast<std::size_t>(side * y + x)] =
+        image[c * side * side + as_size(side * y + x)] =
             to_byte(low[c] + height * (high[c] - low[c]) + light + noise * random.bell());
       }
     }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
-#include "tools/table.hpp"
+#include "tools/base/table.hpp"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/chart.hpp"
+#include "tools/report/charts/chart.hpp"
 #include "tools/training/switch_points.hpp"
 #include "tools/training/time_to_accuracy.hpp"
 

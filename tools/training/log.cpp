@@ -8,7 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "traces/json_parts.hpp"
+#include "sim/index.hpp"
+#include "traces/json/parts.hpp"
 
 namespace stageline {
 namespace {
@@ -221,7 +222,7 @@ void check_ends(const JsonNode& list, const TrainingLog& log) {
   const std::vector<JsonNode> nodes = list.items();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Evaluation& one = log.evaluations[i];
-    const Time end = one.step == 0 ? Time{} : log.steps[static_cast<std::size_t>(one.step) - 1].end;
+    const Time end = one.step == 0 ? Time{} : log.steps[as_size(one.step) - 1].end;
     if (one.end == end) continue;
     nodes[i].at("end_ps").refuse(
         fmt::format("step {} ends at {} (this says {})", one.step, end.count(), one.end.count()));

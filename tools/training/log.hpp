@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/analysis/versions.hpp"
 #include "sim/units.hpp"
-#include "sim/versions.hpp"
 
 namespace stageline {
 

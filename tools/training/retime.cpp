@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "sim/analysis/versions.hpp"
 #include "sim/errors.hpp"
-#include "sim/versions.hpp"
-#include "tools/inputs.hpp"
-#include "tools/layout.hpp"
+#include "sim/index.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/layout.hpp"
 #include "tools/training/times.hpp"
 
 namespace stageline {
@@ -27,11 +28,11 @@ void check_cut(const Case& asked, const TrainingLog& log) {
   for (std::size_t s = 0; s < log.stages.size(); ++s) {
     const LoggedStage& stage = log.stages[s];
     for (int layer = stage.first_layer; layer <= stage.last_layer; ++layer) {
-      if (stage_of[static_cast<std::size_t>(layer)] == static_cast<int>(s)) continue;
+      if (nth(stage_of, layer) == static_cast<int>(s)) continue;
       throw UsageError(fmt::format(
           "layer {} was trained in stage {}, but {} on these devices puts it into stage {}, which "
           "is another training",
-          layer, s, spelled(asked.spec), stage_of[static_cast<std::size_t>(layer)]));
+          layer, s, spelled(asked.spec), nth(stage_of, layer)));
     }
   }
 }
@@ -95,7 +96,7 @@ std::string staleness_note(const Case& asked, const TrainingLog& log) {
 void set_times(TrainingLog& log, const std::vector<Time>& ends) {
   for (std::size_t i = 0; i < log.steps.size(); ++i) log.steps[i].end = ends[i];
   for (Evaluation& one : log.evaluations) {
-    one.end = one.step == 0 ? Time{} : ends[static_cast<std::size_t>(one.step) - 1];
+    one.end = one.step == 0 ? Time{} : ends[as_size(one.step) - 1];
   }
 }
 

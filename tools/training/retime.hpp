@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/study.hpp"
+#include "tools/study/study.hpp"
 #include "tools/training/log.hpp"
 
 namespace stageline {

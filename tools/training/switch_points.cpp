@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "tools/table.hpp"
+#include "sim/index.hpp"
+#include "tools/base/table.hpp"
 
 namespace stageline {
 namespace {
@@ -69,7 +70,7 @@ std::vector<SwitchFamily> switch_families(const AccuracyStudy& study) {
       settings.push_back(mine);
       families.push_back({"", mine.steps, {i}, {}});
     } else {
-      families[static_cast<std::size_t>(found - settings.begin())].curves.push_back(i);
+      nth(families, found - settings.begin()).curves.push_back(i);
     }
   }
   const std::vector<std::string> names = curve_names(settings);

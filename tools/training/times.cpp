@@ -10,10 +10,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost_models/serial.hpp"
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
-#include "tools/layout.hpp"
-#include "tools/one_device.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
+#include "tools/study/layout.hpp"
 
 namespace stageline {
 namespace {
@@ -116,7 +117,8 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
 // One step without the pipeline, and without what the schedule leaves out.
 Time alone(const Case& asked, const Prepared& prepared, int microbatches) {
   const Program program = program_of(asked, prepared.layout, prepared.costs, 1);
-  return time_on_one_device(asked, program, prepared.layout.plan.partition, microbatches, 1);
+  return time_on_one_device(asked.model, asked.cluster, program, prepared.layout.plan.partition,
+                            microbatches, 1);
 }
 
 void check_steps(std::int64_t steps) {
@@ -194,7 +196,7 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
                     "picoseconds in 64 bits can say; train fewer",
                     others, print(plain)));
   }
-  ends.reserve(static_cast<std::size_t>(steps));
+  ends.reserve(as_size(steps));
   for (std::int64_t step = 0; step < others; ++step) ends.push_back(now += plain);
   return ends;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/study.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 
@@ -44,7 +44,7 @@ Time one_device_step(const Case& asked, int microbatches);
 
 /// The same for hybrid training: `pipelined` steps through the pipeline, which then drains, and the
 /// others one by one on one device. pipelined <= steps. 0: all on one device. What follows the
-/// switch starts at the makespan of what is before it, as in tools/hybrid.hpp.
+/// switch starts at the makespan of what is before it, as in tools/study/hybrid.hpp.
 std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::int64_t pipelined);
 
 }  // namespace stageline

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sim/program.hpp"
-#include "tools/executor/tensor_model.hpp"
+#include "tools/executor/tensors/tensor_model.hpp"
 
 namespace stageline {
 

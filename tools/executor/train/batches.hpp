@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "tools/datasets/dataset.hpp"
-#include "tools/executor/tensor_model.hpp"
+#include "tools/executor/tensors/tensor_model.hpp"
 
 namespace stageline {
 

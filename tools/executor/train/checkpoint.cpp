@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "tools/files.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
 
 namespace stageline {
 namespace {
@@ -159,7 +160,7 @@ void write_weights(const std::string& path, const TrainingState& state, const Pa
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   std::vector<std::size_t> next(state.stage.size());
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
-    const auto s = static_cast<std::size_t>(partition.stage_of[layer]);
+    const auto s = as_size(partition.stage_of[layer]);
     const StageState& stage = state.stage[s];
     const Tensors& values = stage.versions.at(stage.newest).values[next[s]++];
     for (std::size_t i = 0; i < values.size(); ++i) {

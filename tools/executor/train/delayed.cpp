@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tools/executor/corrections/correction.hpp"
-#include "tools/executor/execute.hpp"
+#include "tools/executor/run/execute.hpp"
 
 namespace stageline {
 namespace {
@@ -41,7 +42,7 @@ class Delayed {
         stages_(reads_.stage.size()),
         states_(reads_, job.course.stops, job.course.show) {
     for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
-      stages_[static_cast<std::size_t>(job.partition.stage_of[layer])].layers.push_back(layer);
+      nth(stages_, job.partition.stage_of[layer]).layers.push_back(layer);
     }
     const std::int64_t from = job.course.start.step;
     first_ = static_cast<std::uint32_t>(from * reads_.microbatches);
@@ -82,7 +83,7 @@ class Delayed {
   bool all_done() const {
     return std::all_of(stages_.begin(), stages_.end(), [&](const Stage& stage) {
       return stage.input_grads == total() &&
-             stage.updated == updates_of(static_cast<std::size_t>(&stage - stages_.data()));
+             stage.updated == updates_of(as_size(&stage - stages_.data()));
     });
   }
   Underway& underway(std::uint32_t m) {
@@ -100,7 +101,7 @@ class Delayed {
     Stage& stage = stages_[s];
     stage.updated = reads_.version_after(s, from);
     stage.forwards = stage.input_grads = stage.weight_grads = first_;
-    const auto replicas = static_cast<std::size_t>(reads_.stage[s].replicas);
+    const auto replicas = as_size(reads_.stage[s].replicas);
     if (job_.course.start.stage.empty()) {
       StageVersion drawn;
       for (const std::size_t layer : stage.layers) {
@@ -199,9 +200,8 @@ class Delayed {
 
   void use_statistics(Stage& stage, int replica) {
     if (replica == stage.replica_in_use) return;
-    stage.statistics[static_cast<std::size_t>(stage.replica_in_use)] =
-        statistics_of(model_, stage.layers);
-    set_statistics(model_, stage.layers, stage.statistics[static_cast<std::size_t>(replica)]);
+    nth(stage.statistics, stage.replica_in_use) = statistics_of(model_, stage.layers);
+    set_statistics(model_, stage.layers, nth(stage.statistics, replica));
     stage.replica_in_use = replica;
   }
 
@@ -222,7 +222,7 @@ class Delayed {
     Stage& stage = stages_[s];
     const StageReads& reads = reads_.stage[s];
     auto& by_replica = stage.sums[m / static_cast<std::uint32_t>(reads.group)];
-    by_replica.resize(static_cast<std::size_t>(reads.replicas));
+    by_replica.resize(as_size(reads.replicas));
     auto& mine = by_replica[m % static_cast<std::uint32_t>(reads.replicas)];
     if (!mine.empty()) return mine;
     if (!stage.spare.empty()) {
@@ -436,8 +436,7 @@ class Delayed {
     StageState state;
     state.newest = stage.updated;
     state.versions[stage.updated] = newest(s);
-    const std::size_t next =
-        std::size_t{stage.updated} * static_cast<std::size_t>(reads_.stage[s].group);
+    const std::size_t next = std::size_t{stage.updated} * as_size(reads_.stage[s].group);
     if (whole && next < total()) {
       for (auto one = stage.versions.lower_bound(reads_.stage[s].oldest[next]);
            one != stage.versions.end(); ++one) {
@@ -452,8 +451,7 @@ class Delayed {
         if (whole) mine.push_back(one.clone());
       }
     }
-    stage.statistics[static_cast<std::size_t>(stage.replica_in_use)] =
-        statistics_of(model_, stage.layers);
+    nth(stage.statistics, stage.replica_in_use) = statistics_of(model_, stage.layers);
     state.statistics = stage.statistics;
     return state;
   }
@@ -477,8 +475,7 @@ class Delayed {
       if (end > std::int64_t{m} + reads_.stage[s].replicas) break;
       if (m >= end) continue;
       states_.put(i, [&](TrainingState& state) {
-        state.stage[s].statistics[static_cast<std::size_t>(replica)] =
-            statistics_of(model_, stages_[s].layers);
+        nth(state.stage[s].statistics, replica) = statistics_of(model_, stages_[s].layers);
       });
     }
   }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/placement.hpp"
-#include "tools/executor/stage_tensors.hpp"
+#include "tools/executor/run/stage_tensors.hpp"
 
 namespace stageline {
 

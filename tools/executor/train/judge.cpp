@@ -6,15 +6,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
 constexpr std::size_t at_once = 250;  // images; no result depends on it
 
 std::vector<std::vector<std::size_t>> layers_by_stage(const Partition& partition) {
-  std::vector<std::vector<std::size_t>> layers(static_cast<std::size_t>(partition.stages));
+  std::vector<std::vector<std::size_t>> layers(as_size(partition.stages));
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
-    layers[static_cast<std::size_t>(partition.stage_of[layer])].push_back(layer);
+    nth(layers, partition.stage_of[layer]).push_back(layer);
   }
   return layers;
 }

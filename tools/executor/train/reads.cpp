@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
@@ -47,7 +49,7 @@ Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
   table.microbatches = table.by_step ? program.microbatches : 1;
   const std::size_t total = program.total_microbatches();
   for (int s = 0; s < program.stages(); ++s) {
-    const StagePlace& place = program.placement.stage[static_cast<std::size_t>(s)];
+    const StagePlace& place = nth(program.placement.stage, s);
     StageReads& stage = table.stage.emplace_back();
     stage.group = microbatches_per_update(program, s);
     stage.replicas = static_cast<int>(place.replicas.size());
@@ -123,14 +125,13 @@ Reads plain_reads(int stages, int microbatches, std::int64_t steps) {
   stage.group = microbatches;
   stage.fused = true;
   stage.on_weight_device = {true};
-  stage.own_way.resize(static_cast<std::size_t>(steps * microbatches));
+  stage.own_way.resize(as_size(steps * microbatches));
   for (std::int64_t m = 0; m < steps * microbatches; ++m) {
     stage.forward.push_back(static_cast<std::uint32_t>(m / microbatches));
   }
   stage.weight_grad = stage.oldest = stage.forward;
   stage.input_grad = {stage.forward};
-  return {microbatches, microbatches > 1,
-          std::vector<StageReads>(static_cast<std::size_t>(stages), stage)};
+  return {microbatches, microbatches > 1, std::vector<StageReads>(as_size(stages), stage)};
 }
 
 }  // namespace stageline

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/analysis/versions.hpp"
 #include "sim/program.hpp"
-#include "sim/versions.hpp"
 
 namespace stageline {
 

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "sim/passes.hpp"
-#include "tools/executor/execute.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
+#include "tools/executor/run/execute.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/delayed.hpp"
 #include "tools/executor/train/judge.hpp"
@@ -103,9 +104,9 @@ Phase plain_phase(const TrainingRequest& request, const Phase* before, int micro
   phase.partition =
       before != nullptr ? before->partition : Partition{std::vector<int>(layers, 0), 1};
   phase.reads = plain_reads(phase.partition.stages, microbatches, request.recipe.steps);
-  phase.placement.stage.assign(static_cast<std::size_t>(phase.partition.stages), {{0}, {}, {}, {}});
+  phase.placement.stage.assign(as_size(phase.partition.stages), {{0}, {}, {}, {}});
   phase.end = request.recipe.steps;
-  phase.versions.resize(static_cast<std::size_t>(phase.partition.stages));
+  phase.versions.resize(as_size(phase.partition.stages));
   return phase;
 }
 
@@ -171,7 +172,7 @@ class Trainer {
                                    one->name, stageline::name(request_.optimizer)));
     }
     const auto images = request_.data->train.size();
-    if (static_cast<std::size_t>(request_.asked.model.batch) > images) {
+    if (as_size(request_.asked.model.batch) > images) {
       throw UsageError(fmt::format("a micro-batch of {} images cannot be filled from the {} of {}",
                                    request_.asked.model.batch, images, request_.data->name));
     }
@@ -229,8 +230,8 @@ class Trainer {
         one.last_layer = static_cast<int>(layer);
         one.weights += weights[layer];
       }
-      one.staleness_mean = phase.versions[static_cast<std::size_t>(stage)].staleness_mean;
-      one.staleness_max = phase.reads.stage[static_cast<std::size_t>(stage)].delay;
+      one.staleness_mean = nth(phase.versions, stage).staleness_mean;
+      one.staleness_max = nth(phase.reads.stage, stage).delay;
     }
     // As text: a checkpoint goes on only where all of it is the same. (Not the mode: both give the
     // same weights.)
@@ -266,9 +267,7 @@ class Trainer {
     resumed_at_ = state_.step;
   }
 
-  Time end_of_step(std::int64_t step) const {
-    return step == 0 ? Time{} : ends_[static_cast<std::size_t>(step - 1)];
-  }
+  Time end_of_step(std::int64_t step) const { return step == 0 ? Time{} : nth(ends_, step - 1); }
   double seconds() const {
     return before_ + std::chrono::duration<double>(Clock::now() - began_).count();
   }
@@ -280,7 +279,7 @@ class Trainer {
     TrainingState start;
     const TensorModel model =
         tensor_model(request_.shape, request_.optimizer, options(), request_.seed);
-    start.stage.resize(static_cast<std::size_t>(phase.partition.stages));
+    start.stage.resize(as_size(phase.partition.stages));
     for (std::size_t s = 0; s < start.stage.size(); ++s) {
       std::vector<std::size_t> layers;
       for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
@@ -303,10 +302,10 @@ class Trainer {
 
   void say() {
     TrainingProgress progress;
-    const auto size = static_cast<std::size_t>(microbatches_);
+    const auto size = as_size(microbatches_);
     progress.step = static_cast<std::int64_t>(losses_.size() / size);
     if (progress.step > 0) {
-      progress.loss = loss_of(static_cast<std::size_t>(progress.step - 1));
+      progress.loss = loss_of(as_size(progress.step - 1));
     }
     progress.evaluation = log_.evaluations.empty() ? nullptr : &log_.evaluations.back();
     progress.resumed_at = resumed_at_;
@@ -315,7 +314,7 @@ class Trainer {
 
   double loss_of(std::size_t step) const {
     double sum = 0;
-    const auto size = static_cast<std::size_t>(microbatches_);
+    const auto size = as_size(microbatches_);
     for (std::size_t i = 0; i < size; ++i) sum += losses_[step * size + i];
     return sum / static_cast<double>(size);
   }
@@ -330,7 +329,7 @@ class Trainer {
       waiting_.erase(waiting_.begin());
       moved = true;
     }
-    if (moved && losses_.size() % static_cast<std::size_t>(microbatches_) == 0) say();
+    if (moved && losses_.size() % as_size(microbatches_) == 0) say();
   }
 
   void show(TrainingState state, const Phase& phase) {

@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/executor/accelerators.hpp"
 #include "tools/executor/corrections/correction.hpp"
+#include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/train/batches.hpp"
 #include "tools/executor/train/recipe.hpp"
 #include "tools/executor/train/training_state.hpp"
-#include "tools/study.hpp"
+#include "tools/study/study.hpp"
 #include "tools/training/log.hpp"
 
 namespace stageline {

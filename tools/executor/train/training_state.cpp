@@ -1,5 +1,7 @@
 #include "tools/executor/train/training_state.hpp"
 
+#include "sim/index.hpp"
+
 namespace stageline {
 
 std::vector<Tensors> statistics_of(const TensorModel& model,
@@ -35,7 +37,7 @@ StatesToShow::StatesToShow(const Reads& reads, std::vector<Stop> stops, ShowStat
     one.state.step = stop.step;
     one.state.stage.resize(reads.stage.size());
     for (std::size_t s = 0; s < reads.stage.size(); ++s) {
-      one.state.stage[s].statistics.resize(static_cast<std::size_t>(reads.stage[s].replicas));
+      one.state.stage[s].statistics.resize(as_size(reads.stage[s].replicas));
       one.parts_left += 1 + reads.stage[s].replicas;
     }
   }

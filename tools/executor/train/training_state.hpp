@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tools/executor/exchange.hpp"
+#include "tools/executor/run/exchange.hpp"
 #include "tools/executor/train/reads.hpp"
 
 namespace stageline {

@@ -1,0 +1,29 @@
+// How much a device may hold, as users write it: "6" stashes, "p" or "2p" of them, or "memory".
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "schedulers/parts/list_schedule.hpp"
+
+namespace stageline {
+
+/// What the knob takes.
+inline constexpr const char* limit_values = "N, p, 2p, memory or none";
+
+struct LimitChoice {
+  enum class Kind : std::uint8_t { none, stashes, memory } kind = Kind::none;
+  std::int64_t stashes = 0;
+};
+
+/// Throws UsageError for what is none of limit_values.
+LimitChoice read_limit(const std::string& schedule, const std::string& text, int devices);
+
+/// Runs `make`, which keeps I and W apart if `split`, under the chosen limit. For `memory` that is
+/// what each device has beside weights, gradients, optimizer state and workspace; where messages
+/// take more than is left, less, until the simulated peak fits (devices of unknown memory have no
+/// limit). Throws UsageError when it cannot be made to fit, with what is missing.
+Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
+                    const std::function<Program(const StashLimit&)>& make);
+
+}  // namespace stageline

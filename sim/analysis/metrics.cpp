@@ -1,0 +1,35 @@
+#include "sim/analysis/metrics.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+
+std::vector<Time> microbatch_ends(const Program& program, const TaskGraph& graph,
+                                  const TaskTimes& times) {
+  std::vector<Time> ends(program.total_microbatches());
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    const Op op = graph.op[task];
+    std::uint32_t m = op.microbatch;
+    if (!counts_microbatches(op.kind)) {
+      const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
+      m = std::min((m + 1) * group, program.total_microbatches()) - 1;
+    }
+    ends[m] = std::max(ends[m], times.available[task]);
+  }
+  for (std::size_t m = 1; m < ends.size(); ++m) ends[m] = std::max(ends[m], ends[m - 1]);
+  return ends;
+}
+
+std::vector<Time> step_ends(const Program& program, const TaskGraph& graph,
+                            const TaskTimes& times) {
+  const std::vector<Time> by_microbatch = microbatch_ends(program, graph, times);
+  std::vector<Time> ends;
+  for (int step = 1; step <= program.steps; ++step) {
+    ends.push_back(by_microbatch[static_cast<std::size_t>(step) *
+                                     static_cast<std::size_t>(program.microbatches) -
+                                 1]);
+  }
+  return ends;
+}
+
+}  // namespace stageline

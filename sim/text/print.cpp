@@ -1,0 +1,96 @@
+// The program text, written. Grammar: traces/README.md; reading it: sim/text/parse.cpp.
+#include <fmt/format.h>
+
+#include "sim/index.hpp"
+#include "sim/program.hpp"
+#include "sim/text/words.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t line_width = 100;
+
+std::string device_names(const Program& program, const std::vector<int>& devices) {
+  std::string text;
+  for (const int device : devices) {
+    if (!text.empty()) text += "+";
+    text += nth(program.devices, device);
+  }
+  return text;
+}
+
+// "0F0", or "(7F3;0B2)OVERLAP_F_B" for the pair that begins at `i`, which then points at its
+// second.
+std::string item(const std::vector<Op>& ops, std::size_t& i) {
+  const Op op = ops[i];
+  if (!op.overlapped || i + 1 == ops.size()) return print(op);
+  ++i;
+  return fmt::format("({};{}){}", print(op), print(ops[i]), overlap_mark);
+}
+
+std::string shares_text(const std::vector<double>& shares) {
+  std::string text;
+  for (const double share : shares) text += fmt::format("{}{}", text.empty() ? "" : "+", share);
+  return text;
+}
+
+}  // namespace
+
+std::string print(const Program& program) {
+  std::string text = fmt::format(
+      "stageline-program 1\nschedule: {}\nmicrobatches: {}\nsteps: {}\nweights: {}\ncorrection: "
+      "{}\n",
+      program.schedule, program.microbatches, program.steps, name(program.weights),
+      program.correction);
+  for (std::size_t s = 0; s < program.placement.stage.size(); ++s) {
+    const StagePlace& place = program.placement.stage[s];
+    const bool apart = !place.input_grad.empty() || !place.weight_grad.empty();
+    text +=
+        fmt::format("stage {}: {}{}", s, apart ? "F=" : "", device_names(program, place.replicas));
+    if (!place.input_grad.empty())
+      text += fmt::format(" I={}", device_names(program, place.input_grad));
+    if (!place.share.empty()) text += fmt::format(" share={}", shares_text(place.share));
+    if (!place.weight_grad.empty())
+      text += fmt::format(" W={}", device_names(program, place.weight_grad));
+    text += "\n";
+  }
+  if (program.edges != chain_edges(program.stages())) {
+    text += "edges:";
+    for (const StageEdge edge : program.edges) text += fmt::format(" {}>{}", edge.from, edge.to);
+    text += "\n";
+  }
+  std::string independent;
+  for (std::size_t s = 0; s < program.independent_w.size(); ++s) {
+    if (program.independent_w[s]) independent += fmt::format(" {}", s);
+  }
+  if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
+  if (!program.delay.empty())
+    text += fmt::format("delays: {}\n", by_stage(program.delay, no_delay));
+  if (!program.window.empty())
+    text += fmt::format("windows: {}\n", by_stage(program.window, no_window));
+  if (program.sequence_chunks != 1) {
+    text += fmt::format("sequence_chunks: {}\n", program.sequence_chunks);
+  }
+  if (program.clock != Clock::free) text += fmt::format("clock: {}\n", name(program.clock));
+  if (program.copies != Copies::free) text += fmt::format("copies: {}\n", name(program.copies));
+  if (program.messages != Messages::async) {
+    text += fmt::format("messages: {}\n", name(program.messages));
+  }
+  if (!program.weights_transfer) text += "weights_transfer: off\n";
+  for (std::size_t device = 0; device < program.devices.size(); ++device) {
+    std::string line = program.devices[device] + ":";
+    const std::vector<Op>& ops = program.ops[device];
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const std::string next = item(ops, i);
+      if (line.size() + 1 + next.size() > line_width) {
+        text.append(line).append("\n");
+        line = " ";
+      }
+      line += fmt::format(" {}", next);
+    }
+    text.append(line).append("\n");
+  }
+  return text;
+}
+
+}  // namespace stageline

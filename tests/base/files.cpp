@@ -1,0 +1,174 @@
+// Reading and writing files, tables, inputs: the edges of the command.
+#include "tools/base/files.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "sim/errors.hpp"
+#include "tools/base/table.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/inputs/recordings.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fresh_folder() {
+  const fs::path folder = fs::temp_directory_path() / "stageline-test-files";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+TEST_CASE("a written file is whole and leaves nothing beside it") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  write_file(file, "one\n");
+  write_file(file, "two\n");
+  CHECK(read_file(file) == "two\n");
+  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a byte order mark is no part of a text") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  const std::string mark = "\xEF\xBB\xBF";
+  write_file(file, mark + "one\n");
+  CHECK(read_text(file) == "one\n");
+  CHECK(read_file(file) == mark + "one\n");
+  write_file(file, "\xFF\xFEo");
+  CHECK_THROWS_WITH_AS(read_text(file),
+                       ("cannot read \"" + file +
+                        "\": it is not in UTF-8, as its byte order mark says (UTF-16 or UTF-32); "
+                        "save it as UTF-8")
+                           .c_str(),
+                       UsageError);
+  // Wherever a text is read.
+  write_file(file, mark + write_trace({uniform_model("layers=3")}));
+  CHECK(open_trace({file, 0, 0, {}}).layers.size() == 3);
+  CHECK(read_content(file).named.text.front() == '{');
+  const std::string program =
+      "stageline-program 1\nmicrobatches: 1\nstage 0: gpu0\ngpu0: 0F0 0B0\n";
+  write_file(file, mark + program);
+  CHECK(is_program_file(file));
+  CHECK(read_program(file, true).total_microbatches() == 1);
+  write_file(file, mark + "0F0,0B0\n");
+  CHECK(is_program_file(file));
+  CHECK(read_program(file, true).total_microbatches() == 1);
+  write_file(file, mark + "Et|tL\n");
+  CHECK(partition_text(file) == "Et|tL");
+  write_file(file, mark +
+                       "node1 -- Input0 -- forward_compute_time=0.000, "
+                       "backward_compute_time=0.000, activation_size=8.0, parameter_size=0.000\n"
+                       "node2 -- Linear -- forward_compute_time=1.000, "
+                       "backward_compute_time=2.000, activation_size=8.0, parameter_size=4.000\n"
+                       "\tnode1 -- node2\n");
+  CHECK(open_trace({file, 0, 1, {}}).layers.size() == 2);
+}
+
+TEST_CASE("a write that fails leaves what was there") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  write_file(file, "kept\n");
+  CHECK_THROWS_WITH_AS(write_file(folder.string(), "x"),
+                       ("cannot write \"" + folder.string() + "\": it is a folder").c_str(),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(
+      write_file(file + "/b.txt", "x"),
+      ("cannot write \"" + file + "/b.txt\": \"" + file + "\" is not a folder").c_str(),
+      UsageError);
+  CHECK(read_file(file) == "kept\n");
+}
+
+TEST_CASE("a missing folder is said and not made") {
+  const fs::path folder = fresh_folder() / "new";
+  const std::string file = (folder / "a.txt").string();
+  CHECK_THROWS_WITH_AS(
+      write_file(file, "x"),
+      ("cannot write \"" + file + "\": there is no folder \"" + folder.string() + "\"").c_str(),
+      UsageError);
+  CHECK_FALSE(fs::exists(folder));
+}
+
+TEST_CASE("a file that is written again keeps its permission bits") {
+  const std::string file = (fresh_folder() / "a.txt").string();
+  write_file(file, "one\n");
+  const fs::perms odd = fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_exec;
+  fs::permissions(file, odd);
+  write_file(file, "two\n");
+  CHECK(fs::status(file).permissions() == odd);
+  CHECK(read_file(file) == "two\n");
+}
+
+TEST_CASE("what a chain of symbolic links ends at is written, and the links stay") {
+  const fs::path folder = fresh_folder();
+  fs::create_directories(folder / "far");
+  fs::create_symlink("far/b", folder / "a");
+  fs::create_symlink(folder / "far" / "c", folder / "far" / "b");
+  const fs::path target = folder / "far" / "c";
+  for (const char* const content : {"the link dangles\n", "it does not\n"}) {
+    write_file((folder / "a").string(), content);
+    CHECK(fs::is_symlink(folder / "a"));
+    CHECK(fs::is_symlink(folder / "far" / "b"));
+    CHECK_FALSE(fs::is_symlink(target));
+    CHECK(read_file(target.string()) == content);
+  }
+  fs::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(write_file((folder / "loop").string(), "x"), UsageError);
+  CHECK(fs::is_symlink(folder / "loop"));
+}
+
+TEST_CASE("a FIFO is written in place, also behind a symbolic link") {
+  const fs::path folder = fresh_folder();
+  const fs::path fifo = folder / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  fs::create_symlink("fifo", folder / "link");
+  for (const char* const name : {"fifo", "link"}) {
+    std::string arrived;
+    std::thread reader([&] { arrived = read_file(fifo.string()); });
+    write_file((folder / name).string(), "through\n");
+    // Where the FIFO was replaced, nobody would ever let the reader go.
+    const bool kept = fs::is_fifo(fifo);
+    if (!kept) reader.detach();
+    REQUIRE(kept);
+    reader.join();
+    CHECK(arrived == "through\n");
+  }
+  CHECK(fs::is_symlink(folder / "link"));
+}
+
+TEST_CASE("tables align by characters, not by bytes") {
+  CHECK(table({{"name", true}, {"µs"}}, {{"a", "1"}, {"é é", "22"}}) ==
+        "name  µs\n────  ──\na      1\né é   22\n");
+  CHECK(percent(-0.0001) == "0.0 %");
+  CHECK(percent(0.1234) == "12.3 %");
+}
+
+TEST_CASE("a link is a bandwidth and perhaps a latency") {
+  CHECK(parse_link("12GB/s,5us").latency == parse_time("5us"));
+  CHECK(parse_link("12GB/s").latency == Time{});
+  CHECK_THROWS_AS(parse_link("12GB"), UsageError);
+  CHECK_THROWS_AS(parse_link("12GB/s,5"), UsageError);
+}
+
+TEST_CASE("a model priced for a device runs on that device's cluster unless told otherwise") {
+  const ClusterChoice choice = choose_cluster({"", {}, {}, "h100"});
+  REQUIRE(choice.fixed);
+  CHECK(choice.fixed->name == "h100x8");
+  CHECK(cluster_of(choice, 3).devices.size() == 3);
+  CHECK_THROWS_AS(cluster_of(choice, 9), UsageError);
+  const ClusterChoice linked = choose_cluster({"", parse_link("10GB/s"), {}, "h100"});
+  CHECK_FALSE(linked.fixed);
+  CHECK(linked.memory == parse_bytes("80GB"));
+  CHECK(choose_cluster({"", {}, {}, ""}).note.find("communication is free") == 0);
+}
+
+}  // namespace
+}  // namespace stageline

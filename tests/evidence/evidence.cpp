@@ -1,0 +1,135 @@
+// Does an evidence file hold all of it, and is a broken one refused?
+#include "tools/evidence/evidence.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "sim/errors.hpp"
+#include "tests/evidence/small_evidence.hpp"
+#include "tools/base/files.hpp"
+
+namespace stageline {
+namespace {
+
+std::string kept_text() {
+  const char* const source = std::getenv("STAGELINE_SOURCE");
+  REQUIRE(source != nullptr);
+  return read_file(std::string(source) + "/tests/validate/small.evidence.json");
+}
+
+}  // namespace
+
+TEST_CASE("the file beside this test holds the evidence that the tests make") {
+  const Evidence evidence = test::small_evidence();
+  CHECK(read_evidence(kept_text(), "small") == evidence);
+  CHECK(write_evidence(evidence) == kept_text());
+}
+
+TEST_CASE("what is written is read back unchanged") {
+  Evidence evidence = test::small_evidence();
+  evidence.device = "quoted \"name\", 2 lanes\nµ";
+  evidence.notes.clear();
+  evidence.traces.push_back(evidence.traces[0]);
+  evidence.traces[1].batch = 2;
+  evidence.traces[1].layers[0].forward = Time{1};
+  evidence.cases[0].batch = 2;
+  evidence.cases[1].makespan[0] = longest_input;
+  Timeline overlapped{{"lane0", "lane1"}, std::vector<std::vector<Span>>(2 * lane_kinds)};
+  Op first{OpKind::forward, 0, 1, 0, 3};
+  overlapped.lanes[0] = {{first, Time{0}, Time{5}},
+                         {{OpKind::backward, 0, 0, 1, 2}, Time{0}, Time{5}}};
+  evidence.cases[1].timeline = overlapped;
+  const Evidence again = read_evidence(write_evidence(evidence), "again");
+  CHECK(again == evidence);
+  CHECK(write_evidence(again) == write_evidence(evidence));
+  evidence.cases.clear();
+  evidence.traces.clear();
+  CHECK(read_evidence(write_evidence(evidence), "empty") == evidence);
+}
+
+TEST_CASE("a hundred cases of nine runs stay below 256 kB") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase usual = evidence.cases[0];
+  usual.makespan.assign(9, Time{1'234'567'890'123});
+  for (MeasuredDevice& device : usual.devices) device.busy = device.transfer = usual.makespan;
+  evidence.cases.assign(100, usual);
+  CHECK(write_evidence(evidence).size() < 256'000);
+}
+
+TEST_CASE("broken evidence is refused with its pointer and the rule") {
+  struct Broken {
+    std::string from, to, where, text;
+  };
+  const std::string valid = kept_text();
+  for (const Broken& broken : std::vector<Broken>{
+           {"stageline-evidence 1", "stageline-trace 1", "/format", "\"stageline-evidence 1\""},
+           {"\"software\"", "\"softwear\"", "/softwear", "did you mean \"software\"?"},
+           {"\"forward_us\": 1000", "\"forward_us\": -1", "/traces/0/layers/0/forward_us",
+            "must not be negative"},
+           {"\"name\": \"lane1\"", "\"name\": \"lane0\"", "/cluster/devices/1/name",
+            "stands twice"},
+           {"\"model\": \"four\"", "\"model\": \"fuor\"", "/cases/0/model",
+            "did you mean \"four\"?"},
+           {"\"batch\": 1, \"schedule\"", "\"batch\": 2, \"schedule\"", "/cases/0/model",
+            "there is no trace of \"four\" at batch 2"},
+           {"\"microbatches\": 4", "\"microbatches\": 0", "/cases/0/microbatches", "from 1 to"},
+           {"\"held_out\": true", "\"held_out\": 1", "/cases/0/held_out",
+            "must be true or false, not a number"},
+           {"[24000000000, 26000000000, 25000000000, 26000000000, 24000000000]", "[]",
+            "/cases/0/makespan_ps", "at least once"},
+           {"\"makespan_ps\": [24000000000", "\"makespan_ps\": [0", "/cases/0/makespan_ps/0",
+            "from 1 to"},
+           {"\"busy_ps\": [20000000000, ", "\"busy_ps\": [", "/cases/0/devices/0/busy_ps",
+            "each of the 5 runs (this list has 4)"},
+           {"\"transfer_ps\": [0", "\"transfer_ps\": [0.5", "/cases/0/devices/0/transfer_ps/0",
+            "whole number"},
+           {"\"peak_bytes\": 50000000", "\"peak_bytes\": -1", "/cases/0/devices/0/peak_bytes",
+            "must not be negative"},
+           {"[0, \"0F0\", 0, 2500000000]", "[0, \"0F0\", 0]", "/cases/4/timeline/spans/0",
+            "has 3 parts"},
+           {"[0, \"0F0\", 0, 2500000000]", "[10, \"0F0\", 0, 2500000000]",
+            "/cases/4/timeline/spans/0/0", "from 0 to 9"},
+           {"[0, \"0F0\", 0, 2500000000]", "[0, \"0X0\", 0, 2500000000]",
+            "/cases/4/timeline/spans/0/1", "\"0X0\" is no op"},
+           {"[0, \"0F0\", 0, 2500000000]", "[0, \"0F0\", 9, 1]", "/cases/4/timeline/spans/0/3",
+            "must not end before it starts"},
+           {"[0, \"0F0\", 0, 2500000000]", "[0, \"0F0\", 2500000001, 2500000002]",
+            "/cases/4/timeline/spans/1/2", "in order of start"},
+           {"{\"devices\": [\"lane0\", \"lane1\"]", "{\"devices\": [\"lane0\"]",
+            "/cases/4/timeline/devices", "of the 2 devices of the case"},
+       }) {
+    CAPTURE(broken.from);
+    std::string text = valid;
+    const std::size_t at = text.find(broken.from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, broken.from.size(), broken.to);
+    try {
+      read_evidence(text, "e.json");
+      FAIL("nothing was thrown");
+    } catch (const TraceError& error) {
+      CHECK(error.where == broken.where);
+      CAPTURE(error.what());
+      CHECK(std::string(error.what()).find(broken.text) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a case has no more devices than the cluster") {
+  Evidence evidence = test::small_evidence();
+  evidence.cluster.devices.pop_back();
+  try {
+    read_evidence(write_evidence(evidence), "e.json");
+    FAIL("nothing was thrown");
+  } catch (const TraceError& error) {
+    CHECK(error.where == "/cases/0/devices");
+  }
+}
+
+TEST_CASE("a trace stands once") {
+  Evidence evidence = test::small_evidence();
+  evidence.traces.push_back(evidence.traces[0]);
+  CHECK_THROWS_AS(read_evidence(write_evidence(evidence), "e.json"), TraceError);
+}
+
+}  // namespace stageline

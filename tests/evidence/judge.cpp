@@ -1,0 +1,189 @@
+// Is every figure of a judgement what one works out by hand?
+#include "tools/evidence/judge.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/errors.hpp"
+#include "tests/evidence/small_evidence.hpp"
+#include "tests/text.hpp"
+
+namespace stageline {
+namespace {
+
+using test::milliseconds;
+
+Time ms(int value) { return std::chrono::milliseconds(value); }
+
+}  // namespace
+
+TEST_CASE("a case is predicted as the command would simulate it") {
+  const Evidence evidence = test::small_evidence();
+  const std::vector<int> makespans{30, 39, 48, 30, 32, 18};
+  for (std::size_t i = 0; i < makespans.size(); ++i) {
+    CAPTURE(name_of(evidence.cases[i]));
+    CHECK(predict(evidence, evidence.cases[i]).makespan == ms(makespans[i]));
+  }
+  const Prediction linked = predict(evidence, evidence.cases[4]);
+  for (const PredictedDevice& device : linked.devices) {
+    CHECK(device.busy == ms(24));
+    CHECK(device.idle == ms(8));
+    CHECK(device.transfer == ms(4));  // four messages each way
+  }
+  CHECK(linked.timeline.devices == std::vector<std::string>{"lane0", "lane1"});
+  // Two layers of 4 MB weights and gradients, and four stashes of two layers of 1 MB.
+  const Prediction gpipe = predict(evidence, evidence.cases[0]);
+  for (const PredictedDevice& device : gpipe.devices) {
+    CHECK(device.transfer == Time{});
+    CHECK(device.stash == Bytes{8'000'000});
+  }
+  // Beside them the first stage holds its output while F makes it, and its gradient while B takes
+  // it; the last one, the output of the model.
+  for (const PredictedDevice& device : gpipe.devices) CHECK(device.peak == Bytes{25'000'000});
+}
+
+TEST_CASE("each figure of a case is predicted less measured") {
+  const Evidence evidence = test::small_evidence();
+  const Judgement judgement = judge(evidence);
+  REQUIRE(judgement.cases.size() == 6);
+  const std::vector<double> errors{0.2, -0.25, 1.0 / 3, 2.0 / 13, -0.2, -0.1};
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    CAPTURE(i);
+    CHECK(judgement.cases[i].error == doctest::Approx(errors[i]));
+  }
+  const CaseJudgement& gpipe = judgement.cases[0];
+  CHECK(gpipe.measured == ms(25));
+  CHECK(gpipe.spread == ms(1));
+  CHECK(gpipe.noise == ms(2));  // 24, 25, 24 against 26, 26
+  // Of 30 ms predicted, 6 idle on both; of 25 measured, 5 on lane0 and 2 on lane1.
+  CHECK(gpipe.idle_error == doctest::Approx(0.16));
+  CHECK(gpipe.idle_device == 1);
+  CHECK(gpipe.transfer_error == 0);
+  CHECK(gpipe.peak_error.value() == doctest::Approx(-0.5));  // 25 of 50 MB
+  CHECK(gpipe.peak_device == 0);
+  CHECK(gpipe.stash_error.value() == Bytes{});
+
+  const CaseJudgement& naive = judgement.cases[2];
+  CHECK(naive.spread == ms(2));
+  // The halves agree, so the spread says it: 3.72 × 2 ms / √5.
+  CHECK(to_seconds(naive.noise.value()) == doctest::Approx(3.72 * 0.002 / 2.2360680));
+  CHECK_FALSE(naive.peak_error.has_value());
+
+  const CaseJudgement& linked = judgement.cases[4];
+  CHECK(linked.noise == Time{});
+  CHECK(linked.idle_error == doctest::Approx(-0.1));  // 8 ms for 12, of 40
+  CHECK(linked.idle_device == 1);
+  CHECK(linked.transfer_error == doctest::Approx(-0.05));  // 4 ms for 6
+  CHECK(linked.transfer_device == 0);
+}
+
+TEST_CASE("what the calibration has seen is summed up apart") {
+  const Judgement judgement = judge(test::small_evidence());
+  const Summary& held_out = judgement.held_out;
+  CHECK(held_out.cases == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(held_out.mean_error == doctest::Approx((0.2 + 0.25 + 1.0 / 3 + 2.0 / 13 + 0.2) / 5));
+  CHECK(held_out.median_error == doctest::Approx(0.2));
+  CHECK(held_out.bias == doctest::Approx((0.2 - 0.25 + 1.0 / 3 + 2.0 / 13 - 0.2) / 5));
+  CHECK(held_out.worst_error.value == doctest::Approx(1.0 / 3));
+  CHECK(held_out.worst_error.at == 2);
+  // 4 of 25; 39 - 36 for 52 - 36, less than 27 for 40, of 52; 24 for 12 of 36; 6 for 6; 4 of 40.
+  CHECK(held_out.worst_idle_error.value == doctest::Approx(1.0 / 3));
+  CHECK(held_out.worst_idle_error.at == 2);
+  CHECK(held_out.mean_idle_error ==
+        doctest::Approx((4.0 / 25 + 13.0 / 52 + 12.0 / 36 + 0 + 0.1) / 5));
+  CHECK(held_out.worst_transfer_error.value == doctest::Approx(-0.05));
+  CHECK(held_out.worst_transfer_error.at == 4);
+  CHECK(held_out.memory_cases == 1);
+  CHECK(held_out.stash_exact == 1);
+  CHECK(held_out.worst_stash_error.value == 0);
+  CHECK(held_out.worst_peak_error.value == doctest::Approx(-0.5));
+  CHECK(held_out.noise_cases == 5);
+  const double naive_noise = 3.72 * 2 / 2.2360680 / 36;
+  CHECK(held_out.worst_noise.value == doctest::Approx(naive_noise));
+  CHECK(held_out.mean_noise == doctest::Approx((2.0 / 25 + 0 + naive_noise + 2.0 / 26 + 0) / 5));
+
+  CHECK(judgement.calibrated.cases == std::vector<std::size_t>{5});
+  CHECK(judgement.calibrated.mean_error == doctest::Approx(0.1));
+  CHECK(judgement.calibrated.ranking.pairs == 0);
+  CHECK_FALSE(judgement.calibrated.ranking.tau.has_value());
+}
+
+TEST_CASE("the ranking counts pairs that the machine decides") {
+  // Measured: gpipe 25 ± 2, 1f1b 26 ± 2, naive 36 ± 3.3, uneven 52; predicted 30, 30, 48, 39.
+  Evidence evidence = test::small_evidence();
+  const Ranking ranking = judge(evidence).held_out.ranking;
+  CHECK(ranking.pairs == 6);      // the case with a link stands alone
+  CHECK(ranking.decidable == 5);  // all but gpipe and 1f1b
+  CHECK(ranking.discordant == 1);
+  CHECK(ranking.tau.value() == doctest::Approx(0.6));
+  REQUIRE(ranking.worst.has_value());
+  CHECK(ranking.worst->faster == 2);
+  CHECK(ranking.worst->slower == 1);
+  CHECK(ranking.worst_difference == doctest::Approx(16.0 / 36));
+
+  SUBCASE("a tie where the machine decides is not the machine's order") {
+    evidence.cases[0].makespan = test::five_times(20);  // 1f1b: 26 ± 2
+    const Ranking tied = judge(evidence).held_out.ranking;
+    CHECK(tied.decidable == 6);
+    CHECK(tied.discordant == 1);
+    CHECK(tied.tied == 1);
+    CHECK(tied.tau.value() == doctest::Approx(3.0 / 6));
+    CHECK(tied.worst->slower == 1);  // still the clearest
+  }
+  SUBCASE("a difference as large as the noise decides nothing") {
+    evidence.cases[0].makespan = test::five_times(24);
+    CHECK(judge(evidence).held_out.ranking.decidable == 5);
+    for (Time& run : evidence.cases[0].makespan) run -= Time{1};
+    CHECK(judge(evidence).held_out.ranking.decidable == 6);
+  }
+  SUBCASE("without three runs there is no noise to hold a difference against") {
+    MeasuredCase& uneven = evidence.cases[1];
+    uneven.makespan.resize(2);
+    for (MeasuredDevice& device : uneven.devices) {
+      device.busy.resize(2);
+      device.transfer.resize(2);
+    }
+    const Summary held_out = judge(evidence).held_out;
+    CHECK(held_out.ranking.decidable == 2);
+    CHECK(held_out.ranking.tau.value() == 1);
+    CHECK(held_out.noise_cases == 4);
+  }
+}
+
+TEST_CASE("noise comes from the halves or from the spread, whichever says more") {
+  CHECK(noise_of({}) == std::nullopt);
+  CHECK(noise_of(milliseconds({5, 9})) == std::nullopt);
+  CHECK(noise_of(milliseconds({5, 5, 5})) == Time{});
+  CHECK(noise_of(milliseconds({10, 14, 10, 14, 10, 14})) == ms(4));
+  CHECK(
+      noise_of(milliseconds({10, 10, 20, 20, 30, 30, 40, 40, 50})) ==
+      Time{12'400'000'000});  // 3.72 / 3 × 10 ms; the quartiles are 20 and 40, both halves 30 or 25
+}
+
+TEST_CASE("what cannot be simulated is refused with the name of the case") {
+  const auto said = [](auto change) {
+    Evidence evidence = test::small_evidence();
+    change(evidence);
+    return test::complaint<UsageError>([&] { judge(evidence); });
+  };
+  const auto begins = [](const std::string& text, const std::string& start) {
+    CAPTURE(text);
+    CHECK(text.substr(0, start.size()) == start);
+  };
+  begins(said([](Evidence& e) { e.cases[0].schedule = "gpype"; }),
+         "four batch 1, gpype, 4 micro-batches: there is no schedule \"gpype\"");
+  begins(said([](Evidence& e) { e.cases[0].schedule = "gpipe,1f1b"; }),
+         "four batch 1, gpipe,1f1b, 4 micro-batches: a case has one schedule");
+  begins(said([](Evidence& e) { e.cases[1].partition = "0-9"; }),
+         "four batch 1, 1f1b, 4 micro-batches, cut 0-9: ");
+  begins(said([](Evidence& e) { e.cases[4].link = "fast"; }),
+         "four batch 1, gpipe, 4 micro-batches, link fast: ");
+  begins(said([](Evidence& e) { e.cases[0].model = "five"; }),
+         "five batch 1, gpipe, 4 micro-batches: the evidence has no trace of five at batch 1");
+  begins(said([](Evidence& e) { e.cases[0].devices[1].busy.pop_back(); }),
+         "four batch 1, gpipe, 4 micro-batches: there must be a time for each run (makespans 5, "
+         "busy times 4, transfer times 5)");
+  begins(said([](Evidence& e) { e.cluster.switches = {"switch"}; }),
+         "four batch 1, gpipe, 4 micro-batches, link 1GB/s: the case has a link");
+}
+
+}  // namespace stageline

@@ -1,0 +1,120 @@
+#include "tools/evidence/aims.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tools/base/table.hpp"
+
+namespace stageline {
+namespace {
+
+std::string at_most(double fraction) { return fmt::format("≤ {:.0f} %", 100 * fraction); }
+
+// A figure whose size is bounded, of which there are `count` values.
+Aim bounded(const std::string& figure, double is, double most, int count) {
+  if (count == 0) return {figure, "–", at_most(most), std::nullopt};
+  return {figure, signed_percent(is), at_most(most), std::abs(is) <= most};
+}
+
+Aim worst_of(const Evidence& evidence, const std::string& figure, const Worst& worst, double most,
+             int count) {
+  Aim aim = bounded(figure, worst.value, most, count);
+  if (count > 0) aim.where = name_of(evidence.cases[worst.at]);
+  return aim;
+}
+
+std::string count_of(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+Aim mean_of(const Summary& summary) {
+  Aim aim = bounded("error of the time, mean of " + count_of(summary.cases.size(), "case"),
+                    summary.mean_error, aim_mean_error, static_cast<int>(summary.cases.size()));
+  if (aim.met) aim.is = percent(summary.mean_error);  // of sizes: without a sign
+  return aim;
+}
+
+Aim ranking_aim(const Ranking& ranking) {
+  Aim aim{"decidable pairs in the machine's order", "–", "all", std::nullopt};
+  if (!ranking.tau) return aim;
+  const int wrong = ranking.discordant + ranking.tied;
+  aim.is = fmt::format("{} of {}", ranking.decidable - wrong, ranking.decidable);
+  if (ranking.tied > 0) aim.is += fmt::format(", {} tied", ranking.tied);
+  aim.is += fmt::format("; τ = {:.2f}", *ranking.tau);
+  aim.met = wrong == 0;
+  return aim;
+}
+
+Aim stash_aim(const Summary& summary) {
+  Aim aim{"stash exact to the byte on every device", "–", "all", std::nullopt};
+  if (summary.memory_cases == 0) return aim;
+  aim.is = fmt::format("{} of {}", summary.stash_exact, summary.memory_cases);
+  if (summary.worst_stash_error.value != 0) {
+    aim.is += fmt::format(", worst {:+.0f} B", summary.worst_stash_error.value);
+  }
+  aim.met = summary.stash_exact == summary.memory_cases;
+  return aim;
+}
+
+}  // namespace
+
+std::string signed_percent(double fraction) {
+  const std::string text = percent(fraction);
+  return fraction > 0 && text != "0.0 %" ? "+" + text : text;
+}
+
+std::vector<Aim> aims_of(const Evidence& evidence, const Judgement& judgement) {
+  const Summary& held = judgement.held_out;
+  const Summary& seen = judgement.calibrated;
+  const int cases = static_cast<int>(held.cases.size());
+  std::vector<Aim> aims{
+      mean_of(held),
+      worst_of(evidence, "error of the time, worst", held.worst_error, aim_worst_error, cases),
+      worst_of(evidence, "idle time of a device, worst", held.worst_idle_error, aim_idle_error,
+               cases),
+      ranking_aim(held.ranking),
+      stash_aim(held),
+      worst_of(evidence, "peak memory of a device, worst", held.worst_peak_error, aim_peak_error,
+               held.memory_cases),
+  };
+  const auto add = [&](const std::string& figure, const std::string& is) {
+    aims.push_back({figure, is, "", std::nullopt});
+  };
+  if (held.ranking.pairs > 0) {
+    add("pairs that the machine decides",
+        fmt::format("{} of {}", held.ranking.decidable, held.ranking.pairs));
+  }
+  if (cases > 0) {
+    add("error of the time, median; signed mean",
+        fmt::format("{}; {}", percent(held.median_error), signed_percent(held.bias)));
+    add("idle time of the worst device, mean", percent(held.mean_idle_error));
+    add("messages of a device, worst", signed_percent(held.worst_transfer_error.value));
+    aims.back().where = name_of(evidence.cases[held.worst_transfer_error.at]);
+  }
+  if (held.noise_cases > 0) {
+    add("noise of the measured times, mean; worst",
+        fmt::format("{}; {}", percent(held.mean_noise), percent(held.worst_noise.value)));
+    aims.back().where = name_of(evidence.cases[held.worst_noise.at]);
+  }
+  if (!seen.cases.empty()) {
+    add("for comparison: error of the " + count_of(seen.cases.size(), "case") +
+            " calibrated on, mean; worst",
+        fmt::format("{}; {}", percent(seen.mean_error), signed_percent(seen.worst_error.value)));
+  }
+  return aims;
+}
+
+std::string worst_pair_text(const Evidence& evidence, const Judgement& judgement) {
+  const Ranking& ranking = judgement.held_out.ranking;
+  if (!ranking.worst) return "";
+  const auto one = [&](std::size_t at) {
+    const CaseJudgement& judged = judgement.cases[at];
+    return fmt::format("{} ({} measured, {} predicted)", name_of(evidence.cases[at]),
+                       print(judged.measured), print(judged.prediction.makespan));
+  };
+  return fmt::format("The clearest pair that is not in order: {} is faster than {}.",
+                     one(ranking.worst->faster), one(ranking.worst->slower));
+}
+
+}  // namespace stageline

@@ -1,0 +1,87 @@
+#include "tools/evidence/calibrate.hpp"
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <vector>
+
+#include "sim/analysis/statistics.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/evidence/judge.hpp"
+
+namespace stageline {
+namespace {
+
+struct Observation {
+  double cost = 0;      // s, of all the device's compute ops
+  double ops = 0;       //
+  double measured = 0;  // s, median
+};
+
+std::vector<Observation> observations_of(const Evidence& evidence) {
+  Evidence plain = evidence;  // as if nothing had been fitted
+  plain.cluster = calibrated(plain.cluster, {});
+  std::vector<Observation> all;
+  for (const MeasuredCase& measured : plain.cases) {
+    if (measured.held_out) continue;
+    const Outcome outcome = study(case_of(plain, measured));
+    for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+      Observation one;
+      one.measured = to_seconds(median(measured.devices[d].busy));
+      const auto& lane = outcome.timeline.lane(static_cast<int>(d), LaneKind::compute);
+      for (const Span& span : lane) one.cost += to_seconds(span.end - span.start);
+      one.ops = static_cast<double>(lane.size());
+      if (one.measured > 0) all.push_back(one);
+    }
+  }
+  return all;
+}
+
+double mean_error(const std::vector<Observation>& all, double slope, double overhead) {
+  double sum = 0;
+  for (const Observation& one : all) {
+    sum += std::abs(slope * one.cost + overhead * one.ops - one.measured) / one.measured;
+  }
+  return sum / static_cast<double>(all.size());
+}
+
+}  // namespace
+
+Calibration calibrate(const Evidence& evidence) {
+  const std::vector<Observation> all = observations_of(evidence);
+  if (all.size() < 3) {
+    throw UsageError(
+        "a calibration wants three busy times at least; mark more cases as not held out");
+  }
+  const auto rows = static_cast<Eigen::Index>(all.size());
+  Eigen::MatrixXd terms(rows, 2);
+  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(rows);
+  for (Eigen::Index i = 0; i < rows; ++i) {
+    const Observation& one = nth(all, i);
+    terms(i, 0) = one.cost / one.measured;
+    terms(i, 1) = one.ops / one.measured;
+  }
+  Eigen::VectorXd fit = terms.colPivHouseholderQr().solve(ones);
+  if (!(fit(1) > 0) || !(fit(0) > 0)) {  // an overhead below 0 is none
+    const Eigen::VectorXd cost = terms.col(0);
+    fit(0) = cost.dot(ones) / cost.squaredNorm();
+    fit(1) = 0;
+  }
+  Calibration found;
+  found.rate = 1 / fit(0);
+  found.op_overhead = from_seconds(fit(1));
+  found.observations = static_cast<int>(all.size());
+  found.before = mean_error(all, 1, 0);
+  found.after = mean_error(all, fit(0), fit(1));
+  return found;
+}
+
+Cluster calibrated(Cluster cluster, const Calibration& found) {
+  for (Device& device : cluster.devices) {
+    device.rate = found.rate;
+    device.op_overhead = found.op_overhead;
+  }
+  return cluster;
+}
+
+}  // namespace stageline

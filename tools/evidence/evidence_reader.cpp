@@ -1,0 +1,171 @@
+// Reads evidence, and refuses what could not have been measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/index.hpp"
+#include "tools/evidence/evidence.hpp"
+#include "traces/json/parts.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view format_name = "stageline-evidence 1";
+constexpr std::int64_t most = std::numeric_limits<int>::max();
+
+int count_of(const JsonNode& node) { return static_cast<int>(node.whole(1, most)); }
+
+Time read_time(const JsonNode& node) { return Time{node.whole(0, longest_input.count())}; }
+
+std::vector<Time> read_times(const JsonNode& node) {
+  std::vector<Time> times;
+  for (const JsonNode& item : node.items()) times.push_back(read_time(item));
+  return times;
+}
+
+// A time for each run.
+std::vector<Time> read_runs(const JsonNode& node, std::size_t runs) {
+  std::vector<Time> times = read_times(node);
+  if (times.size() != runs) {
+    node.refuse(fmt::format("there must be a time for each of the {} runs (this list has {})", runs,
+                            times.size()));
+  }
+  return times;
+}
+
+MeasuredDevice read_device(const JsonNode& node, std::size_t runs) {
+  node.check_keys({"busy_ps", "transfer_ps", "peak_bytes", "stash_bytes"}, {});
+  return {read_runs(node.at("busy_ps"), runs), read_runs(node.at("transfer_ps"), runs),
+          node.at("peak_bytes").bytes(), node.at("stash_bytes").bytes()};
+}
+
+// "0F3"; with a ';' the first of an overlapped pair.
+Op read_op(const JsonNode& node) {
+  std::string text = node.text();
+  const bool overlapped = !text.empty() && text.back() == ';';
+  if (overlapped) text.pop_back();
+  std::optional<Op> op = parse_op(text);
+  if (!op) node.refuse(fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(text)));
+  op->overlapped = overlapped ? 1 : 0;
+  return *op;
+}
+
+Timeline read_timeline(const JsonNode& node, std::size_t devices) {
+  node.check_keys({"devices", "spans"}, {});
+  Timeline timeline;
+  for (const JsonNode& name : node.at("devices").items()) timeline.devices.push_back(name.text());
+  if (timeline.devices.size() != devices) {
+    node.at("devices").refuse(
+        fmt::format("the timeline must be of the {} device{} of the case (this one has {})",
+                    devices, devices == 1 ? "" : "s", timeline.devices.size()));
+  }
+  timeline.lanes.resize(devices * lane_kinds);
+  for (const JsonNode& item : node.at("spans").items()) {
+    const std::vector<JsonNode> parts = item.items();
+    if (parts.size() != 4) {
+      item.refuse(
+          fmt::format("a span is [lane, op, start, end] (this one has {} parts)", parts.size()));
+    }
+    const auto last = static_cast<std::int64_t>(timeline.lanes.size()) - 1;
+    auto& lane = nth(timeline.lanes, parts[0].whole(0, last));
+    const Span span{read_op(parts[1]), read_time(parts[2]), read_time(parts[3])};
+    if (span.end < span.start) {
+      parts[3].refuse(fmt::format("a span must not end before it starts ({} is before {})",
+                                  span.end.count(), span.start.count()));
+    }
+    if (!lane.empty() && span.start < lane.back().start) {
+      parts[2].refuse(fmt::format("the spans of a lane stand in order of start ({} follows {})",
+                                  span.start.count(), lane.back().start.count()));
+    }
+    lane.push_back(span);
+  }
+  return timeline;
+}
+
+MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
+  node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
+                   "held_out", "makespan_ps", "devices"},
+                  {"timeline"});
+  MeasuredCase measured;
+  measured.model = node.at("model").text();
+  measured.batch = static_cast<int>(node.at("batch").whole(0, most));
+  measured.schedule = node.at("schedule").text();
+  measured.partition = node.at("partition").text();
+  measured.microbatches = count_of(node.at("microbatches"));
+  measured.steps = count_of(node.at("steps"));
+  measured.link = node.at("link").text();
+  measured.held_out = node.at("held_out").boolean();
+  std::vector<std::string> names;
+  bool known = false;
+  for (const Model& trace : evidence.traces) {
+    names.push_back(trace.name);
+    known = known || (trace.name == measured.model && trace.batch == measured.batch);
+  }
+  if (!known) {
+    node.at("model").refuse(fmt::format("there is no trace of {} at batch {}{}",
+                                        in_quotes(measured.model), measured.batch,
+                                        suggestion(measured.model, names)));
+  }
+  measured.makespan = read_times(node.at("makespan_ps"));
+  if (measured.makespan.empty()) node.at("makespan_ps").refuse("a case was run at least once");
+  for (const JsonNode& item : node.at("makespan_ps").items()) item.whole(1, longest_input.count());
+  const std::vector<JsonNode> devices = node.at("devices").items();
+  if (devices.empty() || devices.size() > evidence.cluster.devices.size()) {
+    node.at("devices").refuse(
+        fmt::format("a case runs on 1 to {} devices, those of the cluster (this one has {})",
+                    evidence.cluster.devices.size(), devices.size()));
+  }
+  for (const JsonNode& device : devices) {
+    measured.devices.push_back(read_device(device, measured.makespan.size()));
+  }
+  if (const auto found = node.find("timeline")) {
+    measured.timeline = read_timeline(*found, devices.size());
+  }
+  return measured;
+}
+
+void read_traces(const JsonNode& list, Evidence& evidence) {
+  for (const JsonNode& node : list.items()) {
+    for (Model& trace : read_trace(node)) {
+      for (const Model& earlier : evidence.traces) {
+        if (earlier.name == trace.name && earlier.batch == trace.batch) {
+          node.refuse(fmt::format("the trace of {} at batch {} stands twice", in_quotes(trace.name),
+                                  trace.batch));
+        }
+      }
+      evidence.traces.push_back(std::move(trace));
+    }
+  }
+}
+
+}  // namespace
+
+Evidence read_evidence(const std::string& text, const std::string& file) {
+  const JsonValue tree = parse_json(text, file);
+  const JsonNode root(tree, "", file);
+  if (root.kind() != JsonKind::object) root.refuse("evidence is one JSON object");
+  if (const std::string format = root.at("format").text(); format != format_name) {
+    root.at("format").refuse(
+        fmt::format("evidence says \"{}\" here, not {}", format_name, in_quotes(format)));
+  }
+  root.check_keys({"format", "cluster", "traces", "cases"},
+                  {"device", "date", "software", "settings", "command", "notes"});
+  Evidence evidence;
+  evidence.device = root.text_or_empty("device");
+  evidence.date = root.text_or_empty("date");
+  evidence.software = root.text_or_empty("software");
+  evidence.settings = root.text_or_empty("settings");
+  evidence.command = root.text_or_empty("command");
+  if (const auto notes = root.find("notes")) {
+    for (const JsonNode& note : notes->items()) evidence.notes.push_back(note.text());
+  }
+  evidence.cluster = read_cluster(root.at("cluster"));
+  read_traces(root.at("traces"), evidence);
+  for (const JsonNode& node : root.at("cases").items()) {
+    evidence.cases.push_back(read_case(node, evidence));
+  }
+  return evidence;
+}
+
+}  // namespace stageline

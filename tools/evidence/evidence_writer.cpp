@@ -1,0 +1,108 @@
+// Writes evidence: a list of numbers on one line, a case in a few.
+#include <fmt/format.h>
+
+#include "sim/errors.hpp"
+#include "tools/evidence/evidence.hpp"
+#include "traces/json/parts.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+// A document that stands in ours: every line but the first moved to the right.
+std::string inside(const std::string& text, std::size_t columns) {
+  std::string moved;
+  for (std::size_t at = 0; at + 1 < text.size(); ++at) {  // without the line break at the end
+    moved += text[at];
+    if (text[at] == '\n') moved.append(columns, ' ');
+  }
+  return moved;
+}
+
+std::string times_text(const std::vector<Time>& times) {
+  std::string list;
+  for (const Time time : times) {
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", time.count());
+  }
+  return "[" + list + "]";
+}
+
+std::string device_text(const MeasuredDevice& device) {
+  return fmt::format(
+      "{{\"busy_ps\": {},\n       \"transfer_ps\": {},\n       \"peak_bytes\": {}, "
+      "\"stash_bytes\": {}}}",
+      times_text(device.busy), times_text(device.transfer), device.peak.count, device.stash.count);
+}
+
+std::string timeline_text(const Timeline& timeline) {
+  std::string names;
+  for (const std::string& name : timeline.devices) {
+    names += (names.empty() ? "" : ", ") + json_text(name);
+  }
+  std::vector<std::string> spans;
+  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
+    for (const Span& span : timeline.lanes[lane]) {
+      spans.push_back(fmt::format("[{}, \"{}{}\", {}, {}]", lane, print(span.op),
+                                  span.op.overlapped ? ";" : "", span.start.count(),
+                                  span.end.count()));
+    }
+  }
+  std::string lines = spans.empty() ? "" : json_lines(spans, "       ").substr(1);
+  return fmt::format("{{\"devices\": [{}], \"spans\": [{}]}}", names, lines);
+}
+
+std::string case_text(const MeasuredCase& measured) {
+  std::string text = fmt::format(
+      "{{\"model\": {}, \"batch\": {}, \"schedule\": {}, \"partition\": {},\n"
+      "     \"microbatches\": {}, \"steps\": {}, \"link\": {}, \"held_out\": {},\n"
+      "     \"makespan_ps\": {},\n     \"devices\": [",
+      json_text(measured.model), measured.batch, json_text(measured.schedule),
+      json_text(measured.partition), measured.microbatches, measured.steps,
+      json_text(measured.link), measured.held_out, times_text(measured.makespan));
+  const char* between = "\n      ";
+  for (const MeasuredDevice& device : measured.devices) {
+    text += between + device_text(device);
+    between = ",\n      ";
+  }
+  text += "]";
+  if (measured.timeline) text += ",\n     \"timeline\": " + timeline_text(*measured.timeline);
+  return text + "}";
+}
+
+// "key": a list of what `text` gives, an item from a new line on.
+template <class Item, class Text>
+std::string list_text(std::string_view key, const std::vector<Item>& items, Text text) {
+  std::string list;
+  for (const Item& item : items) list += (list.empty() ? "\n    " : ",\n    ") + text(item);
+  return fmt::format(",\n  \"{}\": [{}{}]", key, list, list.empty() ? "" : "\n  ");
+}
+
+}  // namespace
+
+const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured) {
+  for (const Model& trace : evidence.traces) {
+    if (trace.name == measured.model && trace.batch == measured.batch) return trace;
+  }
+  throw UsageError(
+      fmt::format("the evidence has no trace of {} at batch {}", measured.model, measured.batch));
+}
+
+std::string write_evidence(const Evidence& evidence) {
+  std::string text = "{\n  \"format\": \"stageline-evidence 1\"";
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(",\n  \"{}\": {}", key, json_text(value));
+  };
+  add("device", evidence.device);
+  add("date", evidence.date);
+  add("software", evidence.software);
+  add("settings", evidence.settings);
+  add("command", evidence.command);
+  if (!evidence.notes.empty()) text += list_text("notes", evidence.notes, json_text);
+  text += ",\n  \"cluster\": " + inside(write_cluster(evidence.cluster), 2);
+  text += list_text("traces", evidence.traces,
+                    [](const Model& trace) { return inside(write_trace({trace}), 4); });
+  text += list_text("cases", evidence.cases, case_text);
+  return text + "\n}\n";
+}
+
+}  // namespace stageline

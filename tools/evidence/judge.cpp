@@ -1,0 +1,171 @@
+#include "tools/evidence/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/analysis/statistics.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+// The first devices of the evidence's cluster, with a port of `link` each.
+Cluster cluster_of(const Evidence& evidence, const MeasuredCase& measured) {
+  const int devices = static_cast<int>(measured.devices.size());
+  Cluster cluster = first_devices(evidence.cluster, devices);
+  if (measured.link.empty()) return cluster;
+  if (!cluster.links.empty() || !cluster.switches.empty()) {
+    throw UsageError("the case has a link, so the evidence's cluster must have none");
+  }
+  const Cluster ports = uniform_cluster(devices, parse_link(measured.link), std::nullopt);
+  cluster.switches = ports.switches;
+  for (Link port : ports.links) {
+    port.to += static_cast<int>(cluster.hosts.size());  // the switch stands behind the hosts
+    cluster.links.push_back(port);
+  }
+  return cluster;
+}
+
+PredictedDevice device_of(const Outcome& outcome, int device) {
+  const auto d = as_size(device);
+  PredictedDevice predicted;
+  predicted.busy = outcome.metrics.device[d].busy;
+  predicted.idle = outcome.metrics.device[d].idle;
+  for (const Span& span : outcome.timeline.lane(device, LaneKind::send)) {
+    if (is_send(span.op.kind)) predicted.transfer += span.end - span.start;
+  }
+  predicted.peak = outcome.memory.device[d].peak;
+  for (const MemoryPoint& point : outcome.memory.device[d].curve) {
+    predicted.stash = std::max(predicted.stash, nth(point.use, MemoryKind::stash));
+  }
+  return predicted;
+}
+
+// Keeps the value that is furthest from 0, and whose it is.
+template <class Value>
+void keep_furthest(Value value, int device, Value& furthest, int& of) {
+  const auto size = [](Value v) { return v < Value{} ? Value{} - v : v; };
+  if (device != 0 && !(size(furthest) < size(value))) return;
+  furthest = value;
+  of = device;
+}
+
+void check_runs(const MeasuredCase& measured) {
+  const std::size_t runs = measured.makespan.size();
+  for (const MeasuredDevice& device : measured.devices) {
+    if (runs > 0 && device.busy.size() == runs && device.transfer.size() == runs) continue;
+    throw UsageError(fmt::format(
+        "{}: there must be a time for each run (makespans {}, busy times {}, transfer times {})",
+        name_of(measured), runs, device.busy.size(), device.transfer.size()));
+  }
+}
+
+CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured) {
+  check_runs(measured);
+  CaseJudgement result;
+  result.prediction = predict(evidence, measured);
+  result.measured = median(measured.makespan);
+  result.spread = half_interquartile(measured.makespan);
+  result.noise = noise_of(measured.makespan);
+  result.error = fraction_of(result.prediction.makespan - result.measured, result.measured);
+  for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+    const MeasuredDevice& is = measured.devices[d];
+    const PredictedDevice& said = result.prediction.devices[d];
+    std::vector<Time> idle = measured.makespan;
+    for (std::size_t run = 0; run < idle.size(); ++run) idle[run] -= is.busy[run];
+    const int device = static_cast<int>(d);
+    keep_furthest(fraction_of(said.idle - median(idle), result.measured), device, result.idle_error,
+                  result.idle_device);
+    keep_furthest(fraction_of(said.transfer - median(is.transfer), result.measured), device,
+                  result.transfer_error, result.transfer_device);
+  }
+  const bool memory = std::all_of(measured.devices.begin(), measured.devices.end(),
+                                  [](const MeasuredDevice& d) { return d.peak != Bytes{}; });
+  if (!memory || measured.devices.empty()) return result;
+  double peak = 0;
+  Bytes stash{};
+  for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+    const MeasuredDevice& is = measured.devices[d];
+    const PredictedDevice& said = result.prediction.devices[d];
+    const int device = static_cast<int>(d);
+    keep_furthest(
+        static_cast<double>((said.peak - is.peak).count) / static_cast<double>(is.peak.count),
+        device, peak, result.peak_device);
+    keep_furthest(said.stash - is.stash, device, stash, result.stash_device);
+  }
+  result.peak_error = peak;
+  result.stash_error = stash;
+  return result;
+}
+
+}  // namespace
+
+Case case_of(const Evidence& evidence, const MeasuredCase& measured) {
+  const std::vector<ScheduleSpec> specs = parse_schedules(measured.schedule);
+  if (specs.size() != 1) {
+    throw UsageError(
+        fmt::format("a case has one schedule (\"{}\" are {})", measured.schedule, specs.size()));
+  }
+  Case asked;
+  asked.model = trace_of(evidence, measured);
+  asked.cluster = cluster_of(evidence, measured);
+  asked.spec = specs[0];
+  asked.partition = measured.partition;
+  asked.microbatches = measured.microbatches;
+  asked.steps = measured.steps;
+  return asked;
+}
+
+Prediction predict(const Evidence& evidence, const MeasuredCase& measured) {
+  try {
+    const Outcome outcome = study(case_of(evidence, measured), Curves::all);
+    Prediction prediction{outcome.metrics.makespan, {}, outcome.timeline};
+    for (int device = 0; device < outcome.devices; ++device) {
+      prediction.devices.push_back(device_of(outcome, device));
+    }
+    return prediction;
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", name_of(measured), error.what()));
+  }
+}
+
+std::string name_of(const MeasuredCase& measured) {
+  std::string name = fmt::format("{} batch {}, {}, {} micro-batches", measured.model,
+                                 measured.batch, measured.schedule, measured.microbatches);
+  if (measured.steps > 1) name += fmt::format(" × {} steps", measured.steps);
+  if (measured.partition != "balanced") name += ", cut " + measured.partition;
+  if (!measured.link.empty()) name += ", link " + measured.link;
+  return name;
+}
+
+std::optional<Time> noise_of(const std::vector<Time>& runs) {
+  if (runs.size() < 3) return std::nullopt;
+  std::vector<Time> odd;
+  std::vector<Time> even;
+  for (std::size_t i = 0; i < runs.size(); ++i) (i % 2 == 0 ? odd : even).push_back(runs[i]);
+  const Time halves = median(odd) - median(even);
+  const double errors = 3.72 / std::sqrt(static_cast<double>(runs.size())) *
+                        static_cast<double>(half_interquartile(runs).count());
+  return std::max(halves < Time{} ? -halves : halves, Time{std::llround(errors)});
+}
+
+Judgement judge(const Evidence& evidence) {
+  Judgement judgement;
+  std::vector<std::size_t> held_out;
+  std::vector<std::size_t> calibrated;
+  for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
+    const MeasuredCase& measured = evidence.cases[i];
+    judgement.cases.push_back(judge_case(evidence, measured));
+    (measured.held_out ? held_out : calibrated).push_back(i);
+  }
+  judgement.held_out = summary_of(evidence, judgement.cases, std::move(held_out));
+  judgement.calibrated = summary_of(evidence, judgement.cases, std::move(calibrated));
+  return judgement;
+}
+
+}  // namespace stageline

@@ -1,0 +1,78 @@
+#include "tools/evidence/kept.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::json;
+
+// The number at a pointer, or 0 where null stands before it: nothing was judged.
+double number_at(const Json& kept, const std::string& pointer, const std::string& file) {
+  const Json* node = &kept;
+  std::string where;
+  for (std::size_t at = 1; at < pointer.size();) {
+    const std::size_t end = std::min(pointer.find('/', at), pointer.size());
+    const std::string key = pointer.substr(at, end - at);
+    if (node->is_null()) return 0;
+    where += "/" + key;
+    if (!node->is_object() || !node->contains(key)) throw TraceError(file, where, "it is missing");
+    node = &node->at(key);
+    at = end + 1;
+  }
+  if (!node->is_number()) throw TraceError(file, where, "this must be a number");
+  return node->get<double>();
+}
+
+void compare(const Json& kept, const std::string& file, const std::string& group,
+             const Summary& now, std::vector<std::string>& worse) {
+  const auto was = [&](const std::string& key) { return number_at(kept, group + key, file); };
+  const auto cases = static_cast<double>(now.cases.size());
+  if (was("/cases") != cases) {
+    throw TraceError(file, group + "/cases",
+                     fmt::format("these figures are of {:.0f} cases, and there are {:.0f}; write "
+                                 "them anew with `stageline replay … --summary`",
+                                 was("/cases"), cases));
+  }
+  const std::string of = group == "/held_out" ? "held out" : "calibrated on";
+  const auto grown = [&](const char* what, const std::string& key, double is) {
+    const double before = std::abs(was(key));
+    if (std::abs(is) <= before + kept_tolerance) return;
+    worse.push_back(fmt::format("the {} error of the cases {} grew from {:.2f} % to {:.2f} %", what,
+                                of, 100 * before, 100 * std::abs(is)));
+  };
+  grown("mean", "/mean_error", now.mean_error);
+  grown("worst", "/worst_error/value", now.worst_error.value);
+  const double wrong = was("/ranking/discordant") + was("/ranking/tied");
+  if (now.ranking.discordant + now.ranking.tied > wrong) {
+    worse.push_back(fmt::format("{} pairs of the cases {} are not in order; they were {:.0f}",
+                                now.ranking.discordant + now.ranking.tied, of, wrong));
+  }
+  const auto exact = was("/stash_exact");
+  if (now.stash_exact < exact) {
+    worse.push_back(fmt::format("the stash of {} cases {} is exact; it was of {:.0f}",
+                                now.stash_exact, of, exact));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> worse_than_kept(const std::string& kept, const std::string& file,
+                                         const Judgement& judgement) {
+  const Json json = Json::parse(kept, nullptr, false);
+  if (json.is_discarded()) throw TraceError(file, "", "this is not JSON");
+  if (!json.is_object() || json.value("format", Json()) != kept_format) {
+    throw TraceError(file, "/format", fmt::format("a kept summary says \"{}\" here", kept_format));
+  }
+  std::vector<std::string> worse;
+  compare(json, file, "/held_out", judgement.held_out, worse);
+  compare(json, file, "/calibrated", judgement.calibrated, worse);
+  return worse;
+}
+
+}  // namespace stageline

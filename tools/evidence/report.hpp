@@ -1,0 +1,49 @@
+// What a replay says: on the terminal, as JSON, as a page with pictures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/evidence/judge.hpp"
+#include "tools/report/timeline/svg.hpp"
+
+namespace stageline {
+
+/// The summary for the terminal: figure, what it is, what it should be, whether that is met.
+std::string replay_text(const Evidence& evidence, const Judgement& judgement);
+
+/// Everything, with each case. The keys are documented in tools/README.md and kept.
+std::string replay_json(const Evidence& evidence, const Judgement& judgement);
+
+struct Picture {
+  std::string file;     // "errors.svg"
+  std::string caption;  // a sentence or two
+  std::string svg;
+};
+
+/// errors.svg, diagonal.svg, and timeline-N.svg of each case N (from 1) that kept its timeline.
+/// None where there is no case.
+std::vector<Picture> replay_pictures(const Evidence& evidence, const Judgement& judgement);
+
+/// The page that shows them all.
+std::string replay_markdown(const Evidence& evidence, const Judgement& judgement,
+                            const std::vector<Picture>& pictures);
+
+/// Error of the predicted time against zero, a strip a schedule, a point a case, with the noise as
+/// a band. Throws UsageError where there is no case.
+///
+///   gpipe  |     o  [ | ]  o          |    3 cases  mean 2.1 %  worst -4.0 %
+///   1f1b   |        [o|o]             |    2 cases  mean 0.4 %  worst +0.5 %
+///         -8 %       0       +8 %
+std::string errors_svg(const Evidence& evidence, const Judgement& judgement,
+                       const SvgOptions& options = {});
+
+/// Predicted over measured time on logarithmic axes, a series a model.
+std::string diagonal_svg(const Evidence& evidence, const Judgement& judgement,
+                         const SvgOptions& options = {});
+
+/// The measured timeline of a case above the predicted one, device by device, over the same time.
+std::string timelines_svg(const MeasuredCase& measured, const CaseJudgement& judged,
+                          const SvgOptions& options = {});
+
+}  // namespace stageline

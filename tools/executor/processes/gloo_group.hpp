@@ -1,0 +1,57 @@
+// Processes that have found each other, and bytes between any two of them: c10d's TCPStore and its
+// ProcessGroupGloo, whose headers stay in gloo_group.cpp. no_gloo_group.cpp takes its place where
+// there are none.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tools/executor/processes/launch.hpp"
+
+namespace stageline {
+
+/// Why this program was built without Gloo, as a sentence: then no GlooGroup can be made, and its
+/// constructor throws that. Empty where it was built with it.
+std::string no_gloo();
+
+/// Bytes on their way, or awaited.
+class Transfer {
+ public:
+  struct Work;
+  Transfer() = default;
+  explicit Transfer(std::shared_ptr<Work> work) : work_(std::move(work)) {}
+  /// Until they have gone or come. False after abort(), from another thread; throws
+  /// std::runtime_error with Gloo's reason when the link is broken.
+  bool wait() const;
+  /// Does nothing for a Transfer made without arguments.
+  void abort() const;
+
+ private:
+  std::shared_ptr<Work> work_;
+};
+
+class GlooGroup {
+ public:
+  /// Returns when all processes are linked with all. Throws UsageError, in one sentence, when they
+  /// do not come within `timeout` or do not fit together.
+  GlooGroup(const Place& place, std::chrono::seconds timeout);
+  GlooGroup(const GlooGroup&) = delete;
+  GlooGroup& operator=(const GlooGroup&) = delete;
+  ~GlooGroup();
+
+  /// Both return at once, and may be called from several threads. What is sent under a tag arrives
+  /// in the order of the calls; `bytes` is one-dimensional and must stay as it is until it has
+  /// gone. A receiver may offer more room than is needed.
+  Transfer send(int to, int tag, const at::Tensor& bytes);
+  Transfer receive(int from, int tag, const at::Tensor& bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace stageline

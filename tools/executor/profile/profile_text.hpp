@@ -1,0 +1,37 @@
+// What the profiler says and writes, as functions of what it measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/executor/processes/process.hpp"
+#include "tools/executor/profile/profile.hpp"
+
+namespace stageline {
+
+/// All that a provenance is made of.
+struct Circumstances {
+  const ProfileRequest& request;
+  const ProcessReport& process;
+  const std::vector<std::string>& warned;  // sentences
+  const std::vector<Profile>& profiles;    // by batch size
+  std::string command;
+  std::string date;  // ISO 8601
+};
+Provenance provenance_of(const Circumstances& circumstances);
+
+/// The ten most expensive layers of each batch size and the check against the whole model.
+std::string summary(const std::vector<Model>& models);
+
+/// One sentence when, at some batch size, the layers add up to a time that differs from the whole
+/// model's by more than `bound`, a share; else empty.
+std::string why_unfit(const std::vector<Model>& models, double bound);
+
+/// "batch,layer,op,round,us": each sample in a line, op one of F I W B U; a round is one turn of
+/// fused, split and whole passes, and gives two samples of F and of U.
+std::string samples_csv(const std::vector<Profile>& profiles);
+
+/// What can be measured, a line each.
+std::string list_of_models();
+
+}  // namespace stageline

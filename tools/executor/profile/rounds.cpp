@@ -1,0 +1,115 @@
+#include "tools/executor/profile/rounds.hpp"
+
+#include <utility>
+
+#include "sim/index.hpp"
+
+namespace stageline {
+
+Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device)
+    : model_(model), batch_(std::move(batch)), watch_(device) {
+  samples_.layers.resize(model.layers.size());
+}
+
+void Rounds::run() {
+  for (int i = 0; i < 3; ++i) {
+    switch ((i + turn_) % 3) {
+      case 0:
+        fused();
+        break;
+      case 1:
+        split();
+        break;
+      default:
+        whole();
+    }
+  }
+  ++turn_;
+}
+
+void Rounds::forget() {
+  samples_ = {};
+  samples_.layers.resize(model_.layers.size());
+}
+
+void Rounds::begin() {
+  if (turn_ == 0) zero_gradients(model_);  // later an update has left them so
+  watch_.mark();
+}
+
+void Rounds::time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
+                  const std::function<void()>& op) {
+  op();
+  watch_.mark();
+  laps.push_back({layer, timed});
+}
+
+void Rounds::step(std::size_t layer) {
+  update(model_, layer, {learning_rate});
+  zero_gradients(model_.weights[layer]);
+}
+
+void Rounds::forwards(std::vector<Lap>& laps) {
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+    time(laps, i, Timed::forward, [&] { forward(model_, i, batch_); });
+  }
+}
+
+void Rounds::updates(std::vector<Lap>& laps) {
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+    time(laps, i, Timed::update, [&] { step(i); });
+  }
+}
+
+Time Rounds::note(const std::vector<Lap>& laps) {
+  const std::vector<Time> times = watch_.laps();
+  Time sum{};
+  for (std::size_t i = 0; i < laps.size(); ++i) {
+    nth(samples_.layers[laps[i].layer], laps[i].timed).push_back(times[i]);
+    sum += times[i];
+  }
+  return sum;
+}
+
+void Rounds::fused() {
+  std::vector<Lap> laps;
+  begin();
+  forwards(laps);
+  for (std::size_t i = model_.layers.size(); i-- > 0;) {
+    time(laps, i, Timed::backward, [&] { backward(model_, i, batch_); });
+  }
+  updates(laps);
+  samples_.step.push_back(note(laps));
+}
+
+void Rounds::split() {
+  std::vector<Lap> laps;
+  begin();
+  forwards(laps);
+  for (std::size_t i = model_.layers.size(); i-- > 0;) {
+    time(laps, i, Timed::input_grad, [&] { input_grad(model_, i, batch_); });
+    time(laps, i, Timed::weight_grad, [&] { weight_grad(model_, i, batch_); });
+  }
+  updates(laps);
+  note(laps);
+}
+
+void Rounds::whole() {
+  begin();
+  at::Tensor loss = whole_forward(model_, batch_);
+  watch_.mark();
+  whole_backward(model_, loss);
+  loss.reset();  // taking autograd's graph down is a part of it
+  watch_.mark();
+  for (std::size_t i = 0; i < model_.layers.size(); ++i) step(i);
+  watch_.mark();
+  const std::vector<Time> times = watch_.laps();
+  Time sum{};
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    samples_.whole[i].push_back(times[i]);
+    sum += times[i];
+  }
+  samples_.whole_step.push_back(sum);
+}
+
+}  // namespace stageline

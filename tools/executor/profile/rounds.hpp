@@ -1,0 +1,67 @@
+// The rounds of a profile: the same work fused, split and whole, by turns, with the times of each
+// op.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/profile/profile.hpp"
+#include "tools/executor/tensors/tensor_model.hpp"
+
+namespace stageline {
+
+/// The weights stay where they are.
+inline constexpr double learning_rate = 0;
+
+/// All that was timed, in the order it was.
+struct Samples {
+  std::vector<LayerSamples> layers;
+  std::vector<Time> step;                  // F + B + U of all layers
+  std::array<std::vector<Time>, 3> whole;  // forward, backward, update
+  std::vector<Time> whole_step;            // the three together
+};
+
+class Rounds {
+ public:
+  /// `model` outlives this.
+  Rounds(TensorModel& model, MicroBatch batch, at::Device device);
+
+  /// The three kinds, in an order that changes from round to round.
+  void run();
+
+  /// Drops the samples: the warm-up is over.
+  void forget();
+  const Samples& samples() const { return samples_; }
+
+ private:
+  // What a mark closes: an op of a layer.
+  struct Lap {
+    std::size_t layer;
+    Timed timed;
+  };
+
+  void begin();
+  void time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
+            const std::function<void()>& op);
+  /// The optimizer's, gradients back to zero included.
+  void step(std::size_t layer);
+  void forwards(std::vector<Lap>& laps);
+  void updates(std::vector<Lap>& laps);
+  /// The sum.
+  Time note(const std::vector<Lap>& laps);
+  void fused();
+  void split();
+  void whole();
+
+  TensorModel& model_;
+  MicroBatch batch_;
+  Stopwatch watch_;
+  Samples samples_;
+  int turn_ = 0;
+};
+
+}  // namespace stageline

@@ -1,0 +1,320 @@
+// stageline-exec: runs a program for real, on tensors, and says what `stageline simulate` says of
+// it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "cost_models/roofline.hpp"
+#include "sim/analysis/figure.hpp"
+#include "sim/analysis/statistics.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/table.hpp"
+#include "tools/commands/common.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/peers.hpp"
+#include "tools/executor/processes/process.hpp"
+#include "tools/executor/run/execute.hpp"
+#include "tools/executor/run/measured_outcome.hpp"
+#include "tools/executor/tensors/traced_model.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/timeline/chrome_trace.hpp"
+#include "tools/report/timeline/svg.hpp"
+
+namespace stageline {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+struct ExecFlags {
+  CommonFlags common;
+  std::string model;
+  std::string dtype = "fp32";
+  std::string optimizer;
+  double rate = 0.01;
+  std::uint64_t seed = 1;
+  int runs = 5;
+  std::string svg;
+  std::string chrome;
+};
+
+void add_flags(CLI::App& app, ExecFlags& flags) {
+  add_case_flags(app, flags.common);
+  app.get_option("--devices")
+      ->description(
+          "cpu:N, so many cores as accelerators; cuda:N, so many GPUs, or parts of one; "
+          "cuda:N@K, parts of K SMs; process:N, as many processes of one core, which torchrun may "
+          "have started on several machines; default cpu:2");
+  app.add_option("--model", flags.model,
+                 "the built-in model to run; default the one that the trace is of");
+  app.add_option("--dtype", flags.dtype, "fp32 or fp64")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "fp64"}));
+  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  app.add_option("--rate", flags.rate, "learning rate")->capture_default_str();
+  app.add_option("--seed", flags.seed, "of weights and data")->capture_default_str();
+  app.add_option("--runs", flags.runs, "of the whole program, behind one that warms up")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--svg", flags.svg, "draw the run of median length to an SVG file");
+  app.add_option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
+  app.footer(
+      "Example:\n"
+      "  stageline-exec resnet20-cpu --schedule 1f1b --devices cpu:2 --microbatches 8 "
+      "--link 200MB/s,500us\n"
+      "The trace says where to cut and what to expect; --link is imitated. Exit code 0: done. 2: "
+      "bad input. 130: interrupted, nothing written.");
+}
+
+std::string signed_share(double share) { return fmt::format("{:+.1f} %", share * 100); }
+
+double share_of(Time some, Time whole) {
+  return whole > Time{} ? to_seconds(some) / to_seconds(whole) - 1 : 0;
+}
+
+// Durations of one kind of op of one stage, as measured.
+Time typical(const Execution& run, int stage, OpKind kind) {
+  std::vector<Time> times;
+  for (std::uint32_t task = 0; task < run.graph.tasks(); ++task) {
+    const Op op = run.graph.op[task];
+    if (op.stage == stage && op.kind == kind) times.push_back(run.graph.duration[task]);
+  }
+  return median(std::move(times));
+}
+
+std::string stage_table(const Outcome& predicted, const Execution& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (int s = 0; s < predicted.program.stages(); ++s) {
+    const StageCosts& costs = nth(predicted.costs.stage, s);
+    const auto both = [&](OpKind kind, Time expected) {
+      const Time measured = typical(run, s, kind);
+      if (measured == Time{}) return std::string("–");
+      return fmt::format("{} ({})", print(measured), signed_share(share_of(expected, measured)));
+    };
+    rows.push_back(
+        {fmt::format("{}", s), both(OpKind::forward, costs.forward),
+         both(OpKind::backward, costs.backward), both(OpKind::input_grad, costs.input_grad),
+         both(OpKind::weight_grad, costs.weight_grad), both(OpKind::update, costs.update)});
+  }
+  return table({{"stage"}, {"F"}, {"B"}, {"I"}, {"W"}, {"U"}}, rows);
+}
+
+std::string device_table(const Outcome& predicted, const Outcome& measured,
+                         const std::vector<HeldBytes>& held) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t d = 0; d < measured.metrics.device.size(); ++d) {
+    const DeviceMetrics& was = measured.metrics.device[d];
+    const DeviceMetrics& expected = predicted.metrics.device[d];
+    rows.push_back({measured.program.devices[d], print(was.busy), print(expected.busy),
+                    print(was.idle), print(expected.idle), print(Bytes{held[d].peak}),
+                    print(predicted.memory.device[d].peak), print(Bytes{held[d].stash})});
+  }
+  return table({{"device", true},
+                {"busy"},
+                {"predicted"},
+                {"idle"},
+                {"predicted"},
+                {"peak memory"},
+                {"predicted"},
+                {"stash"}},
+               rows);
+}
+
+struct Ran {
+  std::vector<Execution> runs;
+  std::vector<HeldBytes> held;
+  std::size_t middle = 0;  // the run of median length
+};
+
+Ran run_all(Executor& executor, int runs) {
+  Ran ran;
+  ran.held = executor.run_counted(&interrupted);  // warms up, too
+  for (int i = 0; i < runs; ++i) ran.runs.push_back(executor.run(&interrupted));
+  std::vector<std::size_t> order(ran.runs.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return makespan(ran.runs[a].times) < makespan(ran.runs[b].times);
+  });
+  ran.middle = order[(order.size() - 1) / 2];
+  return ran;
+}
+
+std::string json_of(const Setting& setting, const Case& asked, const Outcome& predicted,
+                    const Outcome& measured, const Ran& ran, const ExecFlags& flags,
+                    const std::string& title) {
+  auto json =
+      nlohmann::ordered_json::parse(outcome_json(setting, asked, measured, /*timeline=*/true));
+  nlohmann::ordered_json real;
+  real["devices"] = flags.common.devices;
+  if (!title.empty()) real["device_title"] = title;
+  for (const Execution& run : ran.runs) {
+    real["makespan_ps"].push_back(makespan(run.times).count());
+  }
+  for (const HeldBytes& held : ran.held) {
+    real["peak_bytes"].push_back(held.peak);
+    real["stash_bytes"].push_back(held.stash);
+  }
+  for (const Execution& run : ran.runs) real["losses"].push_back(run.losses);
+  real["predicted_makespan_ps"] = predicted.metrics.makespan.count();
+  json["measured"] = std::move(real);
+  return json.dump(2) + "\n";
+}
+
+// "cpu:2" → 2 devices for the simulator.
+int count_in(const std::string& devices) {
+  const std::size_t colon = devices.find(':');
+  int count = 0;
+  if (colon == std::string::npos || !CLI::detail::lexical_cast(devices.substr(colon + 1), count) ||
+      count < 1) {
+    throw UsageError(fmt::format("--devices {}: write cpu:2 for two cores", devices));
+  }
+  return count;
+}
+
+// Of a process among others, its own: a core for each process on this machine.
+std::vector<Accelerator> accelerators_of(const Place& place) {
+  const std::vector<Accelerator> local =
+      accelerators_called(fmt::format("cpu:{}", place.local_size));
+  std::vector<Accelerator> all(as_size(place.size));
+  nth(all, place.rank) = nth(local, place.local_rank);
+  return all;
+}
+
+bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
+
+int execute(ExecFlags flags, const std::vector<std::string>& warned,
+            const std::optional<Place>& place) {
+  const std::vector<Accelerator> accelerators =
+      place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+  const std::string title = title_of(accelerators);
+  std::unique_ptr<Peers> peers;
+  if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
+  const bool leads = !place || place->rank == 0;
+  CommonFlags common = flags.common;
+  common.devices = std::to_string(accelerators.size());
+  const Setting setting = read_setting(common);
+  const Case asked =
+      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+  Outcome predicted = study(asked);
+  if (peers) predicted.program = add_transfers(std::move(predicted.program));
+  const ModelShape shape = traced_model(flags.model, common.trace, setting.model).shape;
+  if (setting.model.batch < 1) {
+    throw UsageError("the trace does not say its batch size; give --microbatch-size");
+  }
+  Job job{predicted.program, stage_graph(predicted.program), predicted.plan.partition, {}, false};
+  job.training.shape = shape;
+  job.training.batch = setting.model.batch;
+  job.training.optimizer =
+      optimizer_called(flags.optimizer.empty() ? shape.usual_optimizer : flags.optimizer);
+  job.training.dtype = flags.dtype == "fp64" ? at::kDouble : at::kFloat;
+  job.training.recipe.rate = flags.rate;
+  job.training.seed = flags.seed;
+
+  set_threads(1);
+  const ProcessReport process = inspect_process();
+  if (leads) {
+    if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
+    if (!common.quiet && !title.empty()) fmt::print(stderr, "{}\n", title);
+    for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
+    for (const std::string& warning : warnings(process)) {
+      fmt::print(stderr, "warning: {}\n", warning);
+    }
+  }
+  Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
+  const Ran ran = run_all(executor, flags.runs);
+  if (!leads) return 0;
+  const Execution& middle = ran.runs[ran.middle];
+  const Outcome measured = measured_outcome(predicted, middle, ran.held);
+
+  if (!common.json.empty()) {
+    write_file(common.json, json_of(setting, asked, predicted, measured, ran, flags, title));
+  }
+  Drawing drawing = drawing_of(setting, asked, measured);
+  drawing.subtitle =
+      fmt::format("measured on {}, one of {} runs", flags.common.devices, flags.runs);
+  if (!flags.svg.empty()) write_file(flags.svg, svg(drawing));
+  if (!flags.chrome.empty()) write_file(flags.chrome, chrome_trace(drawing));
+  if (common.json == "-") return 0;
+
+  std::vector<Time> spans;
+  for (const Execution& run : ran.runs) spans.push_back(makespan(run.times));
+  const Time typical_span = median(spans);
+  fmt::print("{} on {}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
+             flags.common.devices, print(typical_span), print(half_interquartile(spans)),
+             flags.runs, print(predicted.metrics.makespan),
+             signed_share(share_of(predicted.metrics.makespan, typical_span)));
+  fmt::print("step {} · {:.5g} {} · loss {:.4g} first, {:.4g} last\n\n", print(measured.step_time),
+             measured.throughput, measured.throughput_unit, ran.runs.front().losses.front(),
+             ran.runs.back().losses.back());
+  fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held),
+             stage_table(predicted, middle));
+  fmt::print("{}", figure(measured.timeline, {Time{}, 100, colour_wanted()}));
+  if (!common.quiet) {
+    fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
+               figure_legend());
+    fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
+    if (setting.model.provenance.origin != Origin::measured) {
+      fmt::print("note: the trace is {}; `stageline-profile {}` measures this machine's\n",
+                 name(setting.model.provenance.origin), shape.name);
+    }
+  }
+  return 0;
+}
+
+int refuse(std::string_view message) {
+  std::fputs(fmt::format("stageline-exec: {}\n", message.substr(0, message.find('\n'))).c_str(),
+             stderr);
+  return 2;
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app{
+      "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` "
+      "would, with tensors and an optimizer."};
+  app.name("stageline-exec");
+  app.set_version_flag("--version", "stageline-exec " STAGELINE_VERSION);
+  ExecFlags flags;
+  add_flags(app, flags);
+  try {
+    const std::vector<std::string> warned = prepare_process(argv);
+    app.parse(argc, argv);
+    std::signal(SIGINT, [](int) { interrupted = true; });
+    std::signal(SIGTERM, [](int) { interrupted = true; });
+    if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
+    std::optional<Place> place;
+    if (is_processes(flags.common.devices)) {
+      place = place_from_environment();
+      if (!place) return launch(count_in(flags.common.devices), argv);
+    }
+    return execute(std::move(flags), warned, place);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return refuse(fmt::format("{}; see `stageline-exec --help`", error.what()));
+  } catch (const Stopped&) {
+    std::fputs("stageline-exec: interrupted; nothing was written\n", stderr);
+    return 130;
+  } catch (const std::bad_alloc&) {
+    return refuse("there is not enough memory; try a smaller --microbatch-size");
+  } catch (const Deadlock& error) {
+    std::fputs(fmt::format("stageline-exec: {}\n", error.what()).c_str(), stderr);
+    return 2;
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+}
+
+}  // namespace
+}  // namespace stageline
+
+int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }

@@ -1,0 +1,272 @@
+// stageline-profile: measures a built-in model's layers on this machine and writes a trace.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <set>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
+#include "tools/executor/devices/accelerators.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/process.hpp"
+#include "tools/executor/profile/profile.hpp"
+#include "tools/executor/profile/profile_text.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+struct Flags {
+  std::string model;
+  std::vector<int> batches;
+  std::string device = "cpu";
+  int processors = 0;  // of a part of a GPU; 0: all
+  int threads = 1;
+  std::vector<int> cores;
+  std::string dtype = "fp32";
+  std::string optimizer;
+  int rounds = 16;
+  double seconds = 60;
+  double steady = 2;
+  double bound = 5;
+  std::string out;
+  std::string samples;
+  bool quiet = false;
+};
+
+// CLI11's own ranges let nan pass.
+CLI::Validator percentage() {
+  const auto refused = [](const std::string& text) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && value <= 1e6;
+    return good ? std::string() : fmt::format("{} is not a percentage above 0", text);
+  };
+  return {refused, "PERCENT"};
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("MODEL", flags.model, "what to measure: NAME or NAME,option=value (see --models)")
+      ->required();
+  app.add_option("--batch", flags.batches, "samples in a micro-batch; several: 8,16 (its usual)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--device", flags.device, "cpu, cuda, cuda:1")->capture_default_str();
+  app.add_option("--sms", flags.processors, "measure on a part of the first GPU with so many SMs")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--threads", flags.threads, "of one operation on the CPU")->capture_default_str();
+  app.add_option("--cores", flags.cores,
+                 "cores to stay on: 0,1 (on a CPU the last ones, as many as there are threads)")
+      ->delimiter(',');
+  app.add_option("--dtype", flags.dtype, "fp32, fp64, on an accelerator also tf32")
+      ->capture_default_str();
+  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  app.add_option("--rounds", flags.rounds, "at least so many samples of each time")
+      ->capture_default_str()
+      ->check(CLI::Range(4, 100000));
+  app.add_option("--seconds", flags.seconds,
+                 "at most so long for a batch size, once it has --rounds, steady or not")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--steady", flags.steady,
+                 "go on until no large layer's median moved by more, in percent")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--bound", flags.bound,
+         "refuse the trace if its layers add up to more or less than the whole model takes, "
+         "in percent")
+      ->capture_default_str()
+      ->check(percentage());
+  app.add_option("--out", flags.out, "write the trace to this file; - is standard output");
+  app.add_option("--samples", flags.samples, "write all samples to this file, as CSV");
+  app.add_flag("--quiet", flags.quiet, "no progress, no table");
+  app.add_flag_callback(
+      "--models",
+      [] {
+        fmt::print("{}", list_of_models());
+        throw CLI::Success();
+      },
+      "list what can be measured");
+  app.footer(
+      "Example:\n"
+      "  stageline-profile resnet20 --batch 32,64 --out resnet20.json\n"
+      "  stageline compare resnet20.json --devices 4\n"
+      "Exit code 0: done. 1: measured, but unfit, so not written. 2: bad input.");
+}
+
+// One line, rewritten on a terminal.
+class ProgressLine {
+ public:
+  ProgressLine(bool wanted, const ProfileRequest& request)
+      : on_(wanted && ::isatty(2) != 0),
+        say_end_(wanted),
+        what_(fmt::format("{} batch {}", request.shape.name, request.batch)),
+        least_(request.least_rounds) {
+    if (on_) fmt::print(stderr, "{}: warming up\033[K\r", what_);
+  }
+  void operator()(const Progress& progress) {
+    last_ = progress;
+    if (on_) fmt::print(stderr, "{}\033[K\r", line());
+  }
+  void end(bool steady) const {
+    if (say_end_) {
+      fmt::print(stderr, "{}{}{}\n", line(), steady ? "" : ": NOT steady", on_ ? "\033[K" : "");
+    }
+  }
+
+ private:
+  std::string line() const {
+    return fmt::format(
+        "{}: {} rounds ({} at least), {:.0f} s, step moved {:.1f} %{}", what_, last_.rounds, least_,
+        last_.seconds, last_.so_far.step * 100,
+        last_.so_far.worst_layer.empty()
+            ? ""
+            : fmt::format(", {} {:.1f} %", last_.so_far.worst_layer, last_.so_far.worst * 100));
+  }
+  bool on_;
+  bool say_end_;
+  std::string what_;
+  int least_;
+  Progress last_;
+};
+
+// Those asked for, else the last ones: the first is where interrupts are served.
+std::vector<int> cores_for(const Flags& flags) {
+  if (!flags.cores.empty()) return flags.cores;
+  const std::vector<int> allowed = allowed_cores();
+  const auto wanted = as_size(std::max(flags.threads, 1));
+  return {allowed.end() - static_cast<std::ptrdiff_t>(std::min(allowed.size(), wanted)),
+          allowed.end()};
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+}
+
+// As typed, without what says where to put the results.
+std::string command_of(int argc, char** argv) {
+  std::string command = "stageline-profile";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--out" || word == "--samples") ++i;
+    if (word.rfind("--out", 0) == 0 || word.rfind("--samples", 0) == 0 || word == "--quiet") {
+      continue;
+    }
+    command += fmt::format(" {}", word);
+  }
+  return command;
+}
+
+int refuse(std::string_view message) {
+  // LibTorch's own messages go on with a stack.
+  std::fputs(fmt::format("stageline-profile: {}\n", message.substr(0, message.find('\n'))).c_str(),
+             stderr);
+  return 2;
+}
+
+int measure(const Flags& flags, std::vector<std::string> warned, const std::string& command) {
+  ProfileRequest request;
+  request.shape = parse_shape(flags.model);
+  request.optimizer =
+      optimizer_called(flags.optimizer.empty() ? request.shape.usual_optimizer : flags.optimizer);
+  request.device = device_spelled_out(flags.device);
+  if (flags.processors > 0 && request.device != "cuda:0") {
+    throw UsageError(fmt::format("--sms goes with --device cuda, not {}", flags.device));
+  }
+  request.dtype = flags.dtype;
+  request.least_rounds = flags.rounds;
+  request.most_seconds = flags.seconds;
+  request.steady = flags.steady / 100;
+  const std::set<int> sorted(flags.batches.begin(), flags.batches.end());
+  std::vector<int> batches(sorted.begin(), sorted.end());
+  if (batches.empty()) batches = {request.shape.usual_batch};
+  check_writable(flags.out);
+  check_writable(flags.samples);
+
+  // Whoever drives an accelerator has threads of the driver's and of autograd's beside its own.
+  if (!flags.cores.empty() || request.device == "cpu") pin_to_cores(cores_for(flags));
+  if (flags.processors > 0) {
+    Accelerator part = accelerators_called(fmt::format("cuda:1@{}", flags.processors)).at(0);
+    part.cores.clear();
+    enter(part, LaneKind::compute);
+  }
+  set_threads(flags.threads);
+  const ProcessReport process = inspect_process();
+  if (request.device == "cpu") {
+    for (const std::string& warning : warnings(process)) warned.push_back(warning);
+  }
+  if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
+  for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
+
+  std::vector<Profile> profiles;
+  std::string failed;  // what cannot be measured does not lose what has been
+  for (const int batch : batches) {
+    request.batch = batch;
+    ProgressLine line(!flags.quiet, request);
+    try {
+      profiles.push_back(profile(request, [&](const Progress& progress) { line(progress); }));
+      if (flags.processors > 0) {
+        profiles.back().device += fmt::format(", a part of {} SMs", flags.processors);
+      }
+    } catch (const UsageError& error) {
+      if (profiles.empty()) throw;
+      failed = error.what();
+      break;
+    }
+    line.end(profiles.back().steady);
+  }
+  const Provenance provenance =
+      provenance_of({request, process, warned, profiles, command, today()});
+  std::vector<Model> models;
+  for (Profile& one : profiles) {
+    one.model.provenance = provenance;
+    models.push_back(one.model);
+  }
+  if (!flags.quiet && flags.out != "-") fmt::print("{}", summary(models));
+  if (!flags.samples.empty()) write_file(flags.samples, samples_csv(profiles));
+  const std::string unfit = why_unfit(models, flags.bound / 100);
+  if (!unfit.empty()) {
+    fmt::print(stderr, "stageline-profile: {}\n", unfit);
+    return 1;
+  }
+  if (!flags.out.empty()) write_file(flags.out, write_trace(models));
+  return failed.empty() ? 0 : refuse(failed);
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app{
+      "Measures what each layer of a built-in model costs on this machine (forward, input "
+      "gradient, "
+      "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
+      "reads."};
+  app.name("stageline-profile");
+  app.set_version_flag("--version", "stageline-profile " STAGELINE_VERSION);
+  Flags flags;
+  add_flags(app, flags);
+  try {
+    const std::vector<std::string> warned = prepare_process(argv);
+    app.parse(argc, argv);
+    return measure(flags, warned, command_of(argc, argv));
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return refuse(fmt::format("{}; see `stageline-profile --help`", error.what()));
+  } catch (const std::bad_alloc&) {
+    return refuse("there is not enough memory; try a smaller --batch");
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+}
+
+}  // namespace
+}  // namespace stageline
+
+int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }

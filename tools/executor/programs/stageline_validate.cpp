@@ -1,0 +1,231 @@
+// stageline-validate: runs programs for real, predicts them, and says how far off the simulator is.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/evidence/calibrate.hpp"
+#include "tools/evidence/kept.hpp"
+#include "tools/evidence/report.hpp"
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/process.hpp"
+#include "tools/executor/programs/validation.hpp"
+#include "tools/executor/run/execute.hpp"
+
+namespace stageline {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+struct Flags {
+  std::vector<std::string> models;
+  std::vector<std::string> schedules;
+  std::vector<std::string> seen;
+  std::string devices = "cpu:2";
+  std::string link;
+  int microbatches = 0;
+  int rounds = 0;
+  std::string out;
+  bool calibrate = false;
+  bool quick = false;
+  bool quiet = false;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option(
+         "--devices", flags.devices,
+         "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs")
+      ->capture_default_str();
+  app.add_option("--model", flags.models,
+                 "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
+                 "(three models at three sizes)");
+  app.add_option(
+      "--schedule", flags.schedules,
+      "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
+  app.add_option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
+  app.add_option("--microbatches", flags.microbatches, "in a step (8)");
+  app.add_option("--rounds", flags.rounds, "runs of each program (5)");
+  app.add_option("--seen", flags.seen, "like --schedule, for a calibration to see");
+  app.add_flag("--calibrate", flags.calibrate,
+               "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
+               "and judge the others with it");
+  app.add_flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
+  app.add_option("--out", flags.out,
+                 "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
+  app.add_flag("--quiet", flags.quiet, "no progress");
+  app.footer(
+      "Example:\n  stageline-validate --model resnet20@8 --schedule gpipe --schedule 1f1b --rounds "
+      "5\n`stageline replay FILE.json --report DIR` draws what was written.\n"
+      "Exit code 0: done. 2: bad input. 130: interrupted, nothing written.");
+}
+
+ModelSizes parse_sizes(const std::string& text) {
+  const std::size_t at = text.rfind('@');
+  ModelSizes sizes{text.substr(0, at), {}};
+  std::size_t from = at;
+  while (from != std::string::npos) {
+    const std::size_t to = text.find(',', from + 1);
+    const std::string word = text.substr(from + 1, to == std::string::npos ? to : to - from - 1);
+    int batch = 0;
+    if (!CLI::detail::lexical_cast(word, batch) || batch < 1) {
+      throw UsageError(fmt::format(
+          "--model {}: '{}' is no size of a micro-batch; write resnet20@8,16", text, word));
+    }
+    sizes.batches.push_back(batch);
+    from = to;
+  }
+  if (sizes.batches.empty()) sizes.batches = {parse_shape(sizes.shape).usual_batch};
+  return sizes;
+}
+
+ValidationPlan plan_of(const Flags& flags) {
+  ValidationPlan plan = usual_plan();
+  plan.devices = flags.devices;
+  if (flags.quick) {
+    plan.models = {{plan.models[0].shape, {plan.models[0].batches[0]}}};
+    plan.rounds = 3;
+  }
+  if (!flags.models.empty()) {
+    plan.models.clear();
+    for (const std::string& model : flags.models) plan.models.push_back(parse_sizes(model));
+  }
+  if (!flags.schedules.empty()) {
+    plan.variants.clear();
+    for (const std::string& schedule : flags.schedules) {
+      plan.variants.push_back({schedule, flags.link});
+    }
+  } else if (!flags.link.empty()) {
+    throw UsageError("--link goes with --schedule; the usual programs have links of their own");
+  }
+  if (!flags.seen.empty() && flags.schedules.empty()) {
+    throw UsageError("--seen goes with --schedule; the usual programs have some of their own");
+  }
+  for (const std::string& schedule : flags.seen) {
+    plan.variants.push_back({schedule, flags.link, "balanced", false});
+  }
+  plan.calibrate = flags.calibrate;
+  if (flags.microbatches > 0) plan.microbatches = flags.microbatches;
+  if (flags.rounds > 0) plan.rounds = flags.rounds;
+  return plan;
+}
+
+int refuse(std::string_view message) {
+  std::fputs(fmt::format("stageline-validate: {}\n", message.substr(0, message.find('\n'))).c_str(),
+             stderr);
+  return 2;
+}
+
+std::string beside(const std::string& out) {
+  std::filesystem::path path(out);
+  return path.replace_extension(".summary.json").string();
+}
+
+int validate_all(const Flags& flags, const std::vector<std::string>& warned,
+                 const std::string& command) {
+  const ValidationPlan plan = plan_of(flags);
+  set_threads(1);
+  const ProcessReport process = inspect_process();
+  std::vector<std::string> notes = warned;
+  for (const std::string& warning : warnings(process)) notes.push_back(warning);
+  if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
+  for (const std::string& note : notes) fmt::print(stderr, "warning: {}\n", note);
+
+  const bool live = !flags.quiet && ::isatty(2) != 0;
+  int said = -1;
+  Evidence evidence = run_validation(
+      plan,
+      [&](const ValidationProgress& progress) {
+        if (live) {
+          fmt::print(stderr, "round {} of {}, {:.0f} s: {}\033[K\r", progress.round, plan.rounds,
+                     progress.seconds, progress.doing);
+        } else if (!flags.quiet && progress.round != said) {
+          said = progress.round;
+          fmt::print(stderr, "round {} of {}: {} programs, {:.0f} s\n", progress.round, plan.rounds,
+                     progress.cases, progress.seconds);
+        }
+      },
+      &interrupted);
+  if (live) fmt::print(stderr, "\033[K");
+  evidence.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  const bool cores = evidence.device.empty();
+  const std::string device = cores ? process.cpu.model : evidence.device;
+  evidence.device = fmt::format("{}, {}", device, plan.devices);
+  evidence.software =
+      cores ? fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
+                          process.blas.name)
+            : fmt::format("LibTorch {}, {}", process.libtorch, libraries_of(device_called("cuda")));
+  evidence.settings =
+      fmt::format("{}, {} rounds, {} micro-batches", plan.dtype, plan.rounds, plan.microbatches);
+  evidence.command = command;
+  evidence.notes = notes;
+  for (Model& trace : evidence.traces) {
+    trace.provenance.origin = Origin::measured;
+    trace.provenance.device = device;
+    trace.provenance.method = "layers profiled by turns with the programs";
+    trace.provenance.software = evidence.software;
+    trace.provenance.settings = evidence.settings;
+    trace.provenance.date = evidence.date;
+  }
+  if (plan.calibrate) {
+    const Calibration fit = calibrate(evidence);
+    evidence.notes.push_back(fmt::format(
+        "calibrated on {} busy times: rate {:.4f}, overhead of an op {}; their mean error was "
+        "{:.2f} "
+        "% before and is {:.2f} % with it",
+        fit.observations, fit.rate, print(fit.op_overhead), fit.before * 100, fit.after * 100));
+    if (!flags.quiet) fmt::print(stderr, "{}\n", evidence.notes.back());
+  }
+  const Judgement judgement = judge(evidence);
+  if (!flags.out.empty()) {
+    write_file(flags.out, write_evidence(evidence));
+    write_file(beside(flags.out), kept_json(judgement));
+  }
+  fmt::print("{}", replay_text(evidence, judgement));
+  return 0;
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app{"Runs programs for real, predicts them, and says how far off the simulator is."};
+  app.name("stageline-validate");
+  app.set_version_flag("--version", "stageline-validate " STAGELINE_VERSION);
+  Flags flags;
+  add_flags(app, flags);
+  try {
+    const std::vector<std::string> warned = prepare_process(argv);
+    app.parse(argc, argv);
+    std::signal(SIGINT, [](int) { interrupted = true; });
+    std::signal(SIGTERM, [](int) { interrupted = true; });
+    std::string command = "stageline-validate";
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view word = argv[i];
+      if (word == "--out") ++i;
+      if (word.rfind("--out", 0) != 0 && word != "--quiet") command += fmt::format(" {}", word);
+    }
+    return validate_all(flags, warned, command);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return refuse(fmt::format("{}; see `stageline-validate --help`", error.what()));
+  } catch (const Stopped&) {
+    std::fputs("\nstageline-validate: interrupted; nothing was written\n", stderr);
+    return 130;
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+}
+
+}  // namespace
+}  // namespace stageline
+
+int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }

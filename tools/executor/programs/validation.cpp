@@ -1,0 +1,255 @@
+#include "tools/executor/programs/validation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "sim/analysis/statistics.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/evidence/calibrate.hpp"
+#include "tools/evidence/judge.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/profile/profile.hpp"
+#include "tools/executor/run/execute.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+// Ranges of layers as --partition takes them: the same cut, whatever the next profile says.
+std::string ranges(const Partition& partition) {
+  std::string text;
+  int first = 0;
+  const auto layers = static_cast<int>(partition.stage_of.size());
+  for (int layer = 0; layer < layers; ++layer) {
+    const bool last = layer + 1 == layers ||
+                      partition.stage_of[as_size(layer) + 1] != nth(partition.stage_of, layer);
+    if (!last) continue;
+    text += fmt::format("{}{}-{}", text.empty() ? "" : ",", first, layer);
+    first = layer + 1;
+  }
+  return text;
+}
+
+at::ScalarType scalar_called(const std::string& dtype) {
+  if (dtype == "fp32") return at::kFloat;
+  if (dtype == "fp64") return at::kDouble;
+  throw UsageError(fmt::format("validation runs in fp32 or fp64, not '{}'", dtype));
+}
+
+// One model at one size, profiled by turns with its cases.
+struct Subject {
+  ModelShape shape;
+  int batch = 1;
+  Optimizer optimizer = Optimizer::momentum;
+  std::unique_ptr<ProfileSession> session;
+};
+
+struct Running {
+  Subject* subject = nullptr;
+  std::size_t at = 0;  // of the case in the evidence
+  std::unique_ptr<Executor> executor;
+  std::vector<Execution> runs;
+};
+
+class Validation {
+ public:
+  Validation(const ValidationPlan& plan, const std::function<void(const ValidationProgress&)>& tell,
+             const std::atomic<bool>* stop)
+      : plan_(plan),
+        tell_(tell),
+        stop_(stop),
+        accelerators_(accelerators_called(plan.devices)),
+        begin_(std::chrono::steady_clock::now()) {
+    evidence_.cluster =
+        uniform_cluster(static_cast<int>(accelerators_.size()), std::nullopt, std::nullopt);
+    evidence_.cluster.name = plan.devices;
+    evidence_.device = title_of(accelerators_);
+    // Profiles run in this thread, as the last accelerator's ops do in theirs.
+    enter(accelerators_.back(), LaneKind::compute);
+    set_threads(1);
+  }
+
+  Evidence run() {
+    for (const ModelSizes& model : plan_.models) {
+      for (const int batch : model.batches) prepare(model.shape, batch);
+    }
+    for (Subject& subject : subjects_) make_cases(subject);
+    // Cases that keep their timelines, spread over the first subject's.
+    const std::size_t of_one = plan_.variants.size();
+    for (int i = 0; i < plan_.timelines && of_one > 0; ++i) {
+      keeps_timeline_.insert(as_size(i) * of_one / as_size(plan_.timelines));
+    }
+    for (int round = 0; round <= plan_.rounds; ++round) {
+      progress_.round = round;
+      for (Running& running : running_) {
+        say(name_of(evidence_.cases[running.at]));
+        // In turns with every case, so that a slow minute is slow for both.
+        for (int i = 0; i < plan_.profile_rounds; ++i) running.subject->session->round();
+        // A training loop finds the caches as its last step left them, not as another program did.
+        running.executor->run(stop_);
+        if (round > 0) running.runs.push_back(running.executor->run(stop_));
+      }
+    }
+    collect();
+    if (plan_.calibrate) {
+      evidence_.cluster = calibrated(evidence_.cluster, calibrate(evidence_));
+    }
+    return std::move(evidence_);
+  }
+
+ private:
+  void say(const std::string& doing) {
+    if (stop_ != nullptr && *stop_) throw Stopped();
+    progress_.doing = doing;
+    progress_.cases = static_cast<int>(running_.size());
+    progress_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    tell_(progress_);
+  }
+
+  void prepare(const std::string& shape, int batch) {
+    Subject& subject = subjects_.emplace_back();
+    subject.shape = parse_shape(shape);
+    subject.batch = batch;
+    subject.optimizer = optimizer_called(subject.shape.usual_optimizer);
+    say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
+    ProfileRequest request;
+    request.shape = subject.shape;
+    request.batch = batch;
+    request.optimizer = subject.optimizer;
+    request.device = accelerators_.back().where.str();
+    request.dtype = plan_.dtype;
+    subject.session = std::make_unique<ProfileSession>(request);
+    for (int i = 0; i < 5; ++i) subject.session->round();
+    evidence_.traces.push_back(subject.session->result().model);
+  }
+
+  void make_cases(Subject& subject) {
+    for (const Variant& variant : plan_.variants) {
+      MeasuredCase measured;
+      measured.model = subject.shape.name;
+      measured.batch = subject.batch;
+      measured.schedule = variant.schedule;
+      measured.partition = variant.partition;
+      measured.microbatches = plan_.microbatches;
+      const ScheduleSpec spec = parse_schedules(variant.schedule).at(0);
+      if (spec.scheduler->synchrony == Synchrony::asynchronous) {
+        measured.steps = plan_.asynchronous_steps;
+      }
+      measured.link = variant.link;
+      measured.held_out = variant.held_out;
+      measured.devices.resize(accelerators_.size());
+      const Outcome outcome = study(case_of(evidence_, measured));
+      // From here on with the same cut, whatever the whole profile says in the end.
+      if (spec.scheduler->assign == nullptr) measured.partition = ranges(outcome.plan.partition);
+      Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
+      job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
+      job.training.recipe.rate = 0;
+      job.training.distinct = 4;
+      say(name_of(measured) + ": its tensors");
+      running_.push_back({&subject,
+                          evidence_.cases.size(),
+                          std::make_unique<Executor>(std::move(job), outcome.costs, accelerators_),
+                          {}});
+      evidence_.cases.push_back(std::move(measured));
+    }
+  }
+
+  void collect() {
+    evidence_.traces.clear();
+    for (const Subject& subject : subjects_) {
+      evidence_.traces.push_back(subject.session->result().model);
+    }
+    for (Running& running : running_) {
+      MeasuredCase& measured = evidence_.cases[running.at];
+      say(name_of(measured) + ": its memory");
+      const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
+      for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+        measured.devices[d].peak = Bytes{held[d].peak};
+        measured.devices[d].stash = Bytes{held[d].stash};
+      }
+      for (const Execution& run : running.runs) take(run, measured);
+      if (keeps_timeline_.count(running.at) > 0) keep_timeline(running, measured);
+    }
+  }
+
+  void take(const Execution& run, MeasuredCase& measured) {
+    std::vector<Time> busy(measured.devices.size());
+    std::vector<Time> transfer(measured.devices.size());
+    for (std::uint32_t task = 0; task < run.graph.tasks(); ++task) {
+      const Lane& lane = run.graph.lanes[run.graph.lane[task]];
+      const auto d = as_size(lane.device);
+      if (lane.kind == LaneKind::compute) busy[d] += run.graph.duration[task];
+      if (is_send(run.graph.op[task].kind)) transfer[d] += run.graph.duration[task];
+    }
+    measured.makespan.push_back(makespan(run.times));
+    for (std::size_t d = 0; d < busy.size(); ++d) {
+      measured.devices[d].busy.push_back(busy[d]);
+      measured.devices[d].transfer.push_back(transfer[d]);
+    }
+  }
+
+  void keep_timeline(const Running& running, MeasuredCase& measured) {
+    const Time middle = median(measured.makespan);
+    const auto distance = [&](const Execution& run) {
+      return std::chrono::abs(makespan(run.times) - middle);
+    };
+    const auto nearest = std::min_element(
+        running.runs.begin(), running.runs.end(),
+        [&](const Execution& a, const Execution& b) { return distance(a) < distance(b); });
+    const Outcome outcome = study(case_of(evidence_, measured));
+    measured.timeline = timeline_of(outcome.program, nearest->graph, nearest->times);
+  }
+
+  const ValidationPlan& plan_;
+  const std::function<void(const ValidationProgress&)>& tell_;
+  const std::atomic<bool>* stop_;
+  std::vector<Accelerator> accelerators_;
+  std::chrono::steady_clock::time_point begin_;
+  ValidationProgress progress_;
+  Evidence evidence_;
+  std::vector<Subject> subjects_;
+  std::vector<Running> running_;
+  std::set<std::size_t> keeps_timeline_;
+};
+
+}  // namespace
+
+ValidationPlan usual_plan() {
+  ValidationPlan plan;
+  plan.models = {{"resnet20", {4, 8, 16}},
+                 {"gpt,layers=4,hidden=256,heads=4,seq=32,vocab=1000", {2, 4, 8}},
+                 {"lenet5", {64, 128, 256}}};
+  const std::string slow = "200MB/s,500us";
+  plan.variants = {{"naive", slow},
+                   {"gpipe", ""},
+                   {"gpipe:reverse=yes", slow},
+                   {"gpipe:recompute=always", slow},
+                   {"gpipe:recompute=except_last", ""},
+                   {"1f1b", ""},
+                   {"1f1b", slow},
+                   {"1f1b:recompute=always", slow},
+                   {"pipedream", slow},
+                   {"pipedream:vertical_sync=yes", ""},
+                   {"stale_weights:mapping=paired", slow},
+                   {"stale_weights:mapping=paired,order=backward_first", ""},
+                   // For a calibration to see.
+                   {"gpipe", slow, "balanced", false},
+                   {"stale_weights:mapping=paired", "", "balanced", false}};
+  return plan;
+}
+
+Evidence run_validation(const ValidationPlan& plan,
+                        const std::function<void(const ValidationProgress&)>& tell,
+                        const std::atomic<bool>* stop) {
+  return Validation(plan, tell, stop).run();
+}
+
+}  // namespace stageline

@@ -1,0 +1,58 @@
+// Runs a grid of programs for real, by turns with a profile of the layers, so that what drifts
+// meets prediction and measurement alike.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/evidence/evidence.hpp"
+
+namespace stageline {
+
+/// A built-in model and the sizes of its micro-batches.
+struct ModelSizes {
+  std::string shape;  // "gpt,layers=4"
+  std::vector<int> batches;
+};
+
+/// Schedule and link of a case, in every model and size.
+struct Variant {
+  std::string schedule;
+  std::string link;  // "100MB/s,1ms", or empty
+  std::string partition = "balanced";
+  bool held_out = true;
+};
+
+struct ValidationPlan {
+  std::vector<ModelSizes> models;
+  std::vector<Variant> variants;
+  std::string devices = "cpu:2";
+  std::string dtype = "fp32";
+  int microbatches = 8;
+  int asynchronous_steps = 2;
+  int rounds = 5;          // runs of each case
+  int profile_rounds = 1;  // before each run of a case, of its model and size
+  int timelines = 3;       // cases that keep theirs, of the first model and size
+  bool calibrate = false;  // fit the cluster to the variants that are not held out
+};
+
+/// The grid that ships.
+ValidationPlan usual_plan();
+
+struct ValidationProgress {
+  int round = 0;  // of plan.rounds; 0: preparing
+  int cases = 0;
+  double seconds = 0;
+  std::string doing;
+};
+
+/// Everything but date, software, settings and command; the device is empty where it is a CPU.
+/// Throws UsageError for what cannot be, and Stopped (tools/executor/run/execute.hpp) when told to
+/// stop.
+Evidence run_validation(const ValidationPlan& plan,
+                        const std::function<void(const ValidationProgress&)>& tell,
+                        const std::atomic<bool>* stop);
+
+}  // namespace stageline

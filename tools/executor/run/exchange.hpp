@@ -1,0 +1,120 @@
+// What the devices of one run hand to one another: tensors in slots, one for each message of the
+// program. Who fills a slot and who empties it never meet there: the reader has seen, on the board
+// (execute.hpp), that the writer is done.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "sim/index.hpp"
+#include "sim/program.hpp"
+#include "sim/rules.hpp"
+#include "tools/executor/tensors/tensor_model.hpp"
+
+namespace stageline {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The weights of a stage as an update left them, and what a correction remembers beside them.
+struct StageVersion {
+  std::vector<Tensors> values;  // by layer of the stage
+  std::vector<Tensors> memory;  // the same; a layer's is empty where nothing is remembered (yet)
+};
+
+/// Tensors by wire and number, for each kind of cargo.
+class Parcels {
+ public:
+  Parcels(const Program& program, const StageGraph& graph) {
+    for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+      for (const Wire& wire : graph.wires[cargo]) {
+        const bool weights = static_cast<Cargo>(cargo) == Cargo::weights;
+        slots_[cargo].emplace_back(weights ? as_size(updates(program, wire.sender))
+                                           : std::size_t{program.total_microbatches()});
+      }
+    }
+  }
+  Tensors& at(Cargo cargo, int wire, std::uint32_t number) {
+    return nth(nth(slots_, cargo), wire)[number];
+  }
+  void clear() {
+    for (auto& of_cargo : slots_) {
+      for (auto& of_wire : of_cargo) {
+        for (Tensors& slot : of_wire) slot.clear();
+      }
+    }
+  }
+
+ private:
+  std::array<std::vector<std::vector<Tensors>>, cargoes> slots_;
+};
+
+/// Gradients of one update of one replicated stage: those of each replica, dropped when all have
+/// read them.
+struct Reduction {
+  std::vector<Tensors> of_replica;  // all its layers' one after the other
+  std::atomic<int> read{0};
+};
+
+/// Weights of a stage as its updates left them, for who reads them without a message. Not empty.
+struct SharedWeights {
+  std::mutex mutex;
+  std::map<std::uint32_t, StageVersion> versions;
+};
+
+class StatesToShow;
+
+struct Exchange {
+  Exchange(const Program& program, const StageGraph& graph) : parcels(program, graph) {
+    const auto stages = as_size(program.stages());
+    host.resize(stages);
+    weights.resize(stages);
+    entered.assign(program.total_microbatches(), 0);
+    losses.resize(program.total_microbatches());
+    reductions.resize(stages);
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+      returned.push_back(std::make_unique<Returned>());
+    }
+    for (std::size_t s = 0; s < stages; ++s) {
+      host[s].resize(program.total_microbatches());
+      weights[s] = std::make_unique<SharedWeights>();
+      const std::size_t replicas = program.placement.stage[s].replicas.size();
+      const int count = replicas > 1 ? updates(program, static_cast<int>(s)) : 0;
+      for (int k = 0; k < count; ++k) {
+        reductions[s].push_back(std::make_unique<Reduction>());
+        reductions[s].back()->of_replica.resize(replicas);
+      }
+    }
+  }
+
+  /// Tensors whose receivers have copied them, by the device that sent them and frees them.
+  struct Sent {
+    at::Tensor tensor;
+    std::chrono::steady_clock::time_point through;  // when the message had left the sender
+  };
+  struct Returned {
+    std::mutex mutex;
+    std::vector<Sent> tensors;
+  };
+
+  Parcels parcels;
+  std::vector<std::vector<Tensors>> host;               // stages × micro-batches
+  std::vector<std::unique_ptr<SharedWeights>> weights;  // by stage
+  std::vector<std::uint32_t> entered;  // by micro-batch: the version its first forward read
+  Tensors losses;                      // by micro-batch
+  std::vector<std::vector<std::unique_ptr<Reduction>>> reductions;  // stages × updates
+  std::vector<std::unique_ptr<Returned>> returned;                  // by device
+  StatesToShow* states = nullptr;                                   // of a training (course.hpp)
+};
+
+}  // namespace stageline

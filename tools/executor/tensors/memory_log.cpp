@@ -1,0 +1,72 @@
+#include "tools/executor/tensors/memory_log.hpp"
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "tools/executor/profile/reported_total.hpp"
+
+namespace stageline {
+
+struct Change {
+  std::chrono::steady_clock::time_point at;
+  std::int64_t bytes = 0;
+};
+
+struct MemoryLog::Listener : c10::MemoryReportingInfoBase {
+  explicit Listener(at::Device of) : device(of) {}
+  void reportMemoryUsage(void*, int64_t change, ReportedTotal, ReportedTotal,
+                         c10::Device where) override {
+    if (where.type() == device.type()) note(std::chrono::steady_clock::now(), change);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  void note(std::chrono::steady_clock::time_point at, std::int64_t bytes) {
+    const std::lock_guard lock(mutex);
+    changes.push_back({at, bytes});
+  }
+  at::Device device;
+  std::mutex mutex;
+  std::vector<Change> changes;
+};
+
+MemoryLog::MemoryLog(at::Device device) : listener_(std::make_shared<Listener>(device)) {}
+
+std::unique_ptr<c10::DebugInfoGuard> MemoryLog::listen() const {
+  return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, listener_);
+}
+
+// An allocation that no listener wanted is not known to the allocator when it is freed.
+std::unique_ptr<c10::DebugInfoGuard> MemoryLog::look_away() {
+  struct Nobody : c10::MemoryReportingInfoBase {
+    void reportMemoryUsage(void*, int64_t, ReportedTotal, ReportedTotal, c10::Device) override {}
+    bool memoryProfilingEnabled() const override { return false; }
+  };
+  return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
+                                               std::make_shared<Nobody>());
+}
+
+void MemoryLog::note(std::chrono::steady_clock::time_point at, std::int64_t bytes) {
+  listener_->note(at, bytes);
+}
+
+void MemoryLog::restart() {
+  const std::lock_guard lock(listener_->mutex);
+  listener_->changes.clear();
+}
+
+std::int64_t MemoryLog::peak() const {
+  const std::lock_guard lock(listener_->mutex);
+  std::stable_sort(listener_->changes.begin(), listener_->changes.end(),
+                   [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::int64_t held = 0;
+  std::int64_t most = 0;
+  for (const Change& change : listener_->changes) {
+    held += change.bytes;
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+}  // namespace stageline

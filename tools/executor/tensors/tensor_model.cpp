@@ -1,0 +1,346 @@
+#include "tools/executor/tensors/tensor_model.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+using at::Tensor;
+
+Tensor random(const std::vector<int64_t>& size, at::Generator& generator, double scale,
+              const at::TensorOptions& options) {
+  // Drawn in single precision on the CPU, so that every device and format gets the same numbers.
+  return at::randn(size, generator, at::TensorOptions(at::kFloat)).mul_(scale).to(options);
+}
+
+Tensor random_below(int64_t limit, const std::vector<int64_t>& size, at::Generator& generator,
+                    const at::TensorOptions& options) {
+  return at::randint(limit, size, generator, at::TensorOptions(at::kLong)).to(options.device());
+}
+
+// Products: of variance 2 / inputs. A norm begins as the identity; biases are 0.
+std::vector<Tensor> initial_weights(const TensorOp& op, at::Generator& generator,
+                                    const at::TensorOptions& options) {
+  const auto sizes = op.passes->weights(op);
+  std::vector<Tensor> weights;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].size() > 1) {
+      double inputs = 1;
+      for (std::size_t k = 1; k < sizes[i].size(); ++k) inputs *= static_cast<double>(sizes[i][k]);
+      weights.push_back(random(sizes[i], generator, std::sqrt(2 / inputs), options));
+    } else {
+      const bool scale = i == 0;  // of a norm: it has no matrix before it
+      weights.push_back(scale ? at::ones(sizes[i], options) : at::zeros(sizes[i], options));
+    }
+  }
+  return weights;
+}
+
+void connect(TensorModel& model) {
+  const std::size_t count = model.layers.size();
+  if (model.shape.edges.empty()) {
+    for (std::size_t i = 1; i < count; ++i) model.layers[i].input = static_cast<int>(i) - 1;
+  }
+  for (const LayerEdge& edge : model.shape.edges) {
+    TensorLayer& to = nth(model.layers, edge.to);
+    (to.input < 0 ? to.input : to.skip) = edge.from;
+  }
+  model.last_reader.assign(count, -1);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const int from : {model.layers[i].input, model.layers[i].skip}) {
+      if (from >= 0) nth(model.last_reader, from) = static_cast<int>(i);
+    }
+  }
+}
+
+OpWeights weights_of(const TensorModel& model, std::size_t layer, std::size_t op,
+                     std::vector<Tensor>* gradients) {
+  const std::size_t first = model.layers[layer].first_weight[op];
+  const std::size_t last = model.layers[layer].first_weight[op + 1];
+  OpWeights weights;
+  for (std::size_t i = first; i < last; ++i) {
+    weights.values.push_back(model.weights[layer].values[i]);
+  }
+  weights.gradients = gradients;
+  weights.first = first;
+  return weights;
+}
+
+const Tensor& made_by(int layer, const MicroBatch& batch) {
+  return layer < 0 ? batch.input : nth(batch.outputs, layer);
+}
+
+// Runs the ops of a layer. `stash` has a place for each of them.
+void run_forward(const TensorModel& model, std::size_t layer, MicroBatch& batch,
+                 std::vector<OpStash>& stash) {
+  const TensorLayer& plan = model.layers[layer];
+  Tensor x = made_by(plan.input, batch);
+  Surroundings around{
+      plan.skip < 0 ? x : made_by(plan.skip, batch), batch.target, {}, batch.purpose};
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    x = plan.ops[i].passes->forward(plan.ops[i], weights_of(model, layer, i, nullptr), std::move(x),
+                                    stash[i], around);
+  }
+  batch.outputs[layer] = std::move(x);
+  for (const int from : {plan.input, plan.skip}) {
+    if (from < 0) continue;
+    const auto f = as_size(from);
+    if (model.last_reader[f] == static_cast<int>(layer)) batch.outputs[f].reset();
+  }
+}
+
+// Two layers read this tensor; the sum goes into the fresh part, which nobody else holds.
+void join(Tensor& gradient, Tensor fresh) {
+  gradient = gradient.defined() ? fresh.add_(gradient) : std::move(fresh);
+}
+
+Tensor gradient_at_output(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  Tensor gradient = std::exchange(batch.gradients[layer], {});
+  return gradient.defined() ? gradient : at::full({}, batch.loss_weight, model.options);
+}
+
+// The gradient arrives at the layer's input and at what it added.
+void hand_down(const TensorLayer& plan, MicroBatch& batch, Tensor gradient, Tensor skip) {
+  if (plan.skip >= 0) {
+    Tensor& there = nth(batch.gradients, plan.skip);
+    there = there.defined() ? there.add(skip) : std::move(skip);
+  } else if (skip.defined()) {
+    gradient.add_(skip);
+  }
+  if (plan.input >= 0) {
+    join(nth(batch.gradients, plan.input), std::move(gradient));
+  }
+}
+
+void forget_what_only_input_grad_read(OpStash& stash) {
+  for (Kept& kept : stash.kept) {
+    if (!kept.for_weight_grad) kept.tensor.reset();
+  }
+}
+
+// Downwards through the ops from `gradient` at the layer's output; both gradients at once if
+// `fused`.
+void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, bool fused) {
+  const TensorLayer& plan = model.layers[layer];
+  const bool reads_data = plan.input < 0;
+  Tensor gradient = gradient_at_output(model, layer, batch);
+  Surroundings around;
+  for (std::size_t i = plan.ops.size(); i-- > 0;) {
+    const TensorOp& op = plan.ops[i];
+    OpStash& stash = batch.stash[layer][i];
+    const OpWeights weights = weights_of(model, layer, i, &model.weights[layer].gradients);
+    if (reads_data && i == 0) {
+      stash.gradient = std::move(gradient);  // the data needs none
+    } else if (fused && op.passes->backward != nullptr) {
+      gradient = op.passes->backward(op, weights, std::move(gradient), stash);
+      stash = {};
+      continue;
+    } else {
+      gradient = op.passes->input_grad(op, weights, std::move(gradient), stash, around);
+    }
+    if (fused) {
+      if (op.passes->weight_grad != nullptr) op.passes->weight_grad(op, weights, stash);
+      stash = {};
+    } else {
+      forget_what_only_input_grad_read(stash);
+    }
+  }
+  if (!reads_data) {
+    hand_down(plan, batch, std::move(gradient), std::move(around.skip_gradient));
+  }
+}
+
+void run_weight_grads(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const TensorLayer& plan = model.layers[layer];
+  for (std::size_t i = plan.ops.size(); i-- > 0;) {
+    const TensorOp& op = plan.ops[i];
+    OpStash& stash = batch.stash[layer][i];
+    if (op.passes->weight_grad != nullptr) {
+      op.passes->weight_grad(op, weights_of(model, layer, i, &model.weights[layer].gradients),
+                             stash);
+    }
+    stash = {};
+  }
+}
+
+}  // namespace
+
+TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
+                         const at::TensorOptions& options, std::uint64_t seed,
+                         const std::vector<bool>& wanted) {
+  const c10::NoGradGuard plain;
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  TensorModel model;
+  model.shape = shape;
+  model.optimizer = optimizer;
+  model.options = options;
+  const int states = optimizer == Optimizer::adam ? 2 : optimizer == Optimizer::momentum ? 1 : 0;
+  for (const LayerShape& layer : shape.layers) {
+    TensorLayer& made = model.layers.emplace_back();
+    LayerWeights& weights = model.weights.emplace_back();
+    made.ops = tensor_ops(layer, options);
+    for (const TensorOp& op : made.ops) {
+      made.first_weight.push_back(weights.values.size());
+      const bool here = wanted.empty() || wanted[model.layers.size() - 1];
+      for (Tensor& weight : initial_weights(op, generator, options)) {
+        if (!here) continue;
+        weight.set_requires_grad(true);
+        for (int i = 0; i < states; ++i) weights.state.push_back(at::zeros_like(weight));
+        weights.values.push_back(std::move(weight));
+      }
+    }
+    made.first_weight.push_back(weights.values.size());
+    weights.gradients.resize(weights.values.size());
+  }
+  connect(model);
+  return model;
+}
+
+MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  MicroBatch made = empty_micro_batch(model);
+  const LayerShape& first = model.shape.layers.front();
+  const LayerShape& last = model.shape.layers.back();
+  const Build& build = first.ops.front().build;
+  if (first.kind == "embedding") {
+    made.input = random_below(build.in, {batch, build.places}, generator, model.options);
+  } else {
+    const auto side = std::llround(
+        std::sqrt(static_cast<double>(model.shape.input) / static_cast<double>(build.in)));
+    made.input = random({batch, build.in, side, side}, generator, 1, model.options);
+  }
+  const std::int64_t rows = output_elements(last) / last.output.back();
+  made.target = random_below(last.output.back(), {batch * rows}, generator, model.options);
+  return made;
+}
+
+MicroBatch empty_micro_batch(const TensorModel& model) {
+  const std::size_t layers = model.layers.size();
+  MicroBatch made;
+  made.outputs.resize(layers);
+  made.gradients.resize(layers);
+  made.stash.resize(layers);
+  return made;
+}
+
+void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  batch.stash[layer].assign(model.layers[layer].ops.size(), {});
+  run_forward(model, layer, batch, batch.stash[layer]);
+}
+
+void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  if (model.layers[layer].input >= 0) run_down(model, layer, batch, false);
+}
+
+void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  if (model.layers[layer].input < 0) {
+    run_down(model, layer, batch, true);
+  } else {
+    run_weight_grads(model, layer, batch);
+  }
+}
+
+void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  run_down(model, layer, batch, true);
+}
+
+void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, NewWeights put) {
+  const c10::NoGradGuard plain;
+  LayerWeights& weights = model.weights[layer];
+  ++weights.updates;
+  // weight + factor × way
+  const auto go = [&](Tensor& weight, const Tensor& way, double factor) {
+    if (put == NewWeights::in_place) {
+      weight.add_(way, factor);
+    } else {
+      weight = weight.add(way, factor);
+    }
+  };
+  for (std::size_t i = 0; i < weights.values.size(); ++i) {
+    Tensor& weight = weights.values[i];
+    Tensor gradient = weights.gradients[i];
+    if (step.weight_decay != 0) gradient = gradient.add(weight, step.weight_decay);
+    switch (model.optimizer) {
+      case Optimizer::sgd:
+        go(weight, gradient, -step.rate);
+        break;
+      case Optimizer::momentum: {
+        Tensor& velocity = weights.state[i].mul_(step.momentum).add_(gradient);
+        const bool plain_way = step.velocity_share == 1 && step.gradient_share == 0;
+        go(weight,
+           plain_way ? velocity
+                     : velocity.mul(step.velocity_share).add_(gradient, step.gradient_share),
+           -step.rate);
+        break;
+      }
+      case Optimizer::adam: {
+        constexpr double beta1 = 0.9;
+        constexpr double beta2 = 0.999;
+        constexpr double epsilon = 1e-8;
+        Tensor& mean = weights.state[2 * i];
+        Tensor& square = weights.state[2 * i + 1];
+        mean.mul_(beta1).add_(gradient, 1 - beta1);
+        square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
+        const double correction1 = 1 - std::pow(beta1, weights.updates);
+        const double correction2 = 1 - std::pow(beta2, weights.updates);
+        const Tensor scale = square.sqrt().div_(std::sqrt(correction2)).add_(epsilon);
+        if (put == NewWeights::in_place) {
+          weight.addcdiv_(mean, scale, -step.rate / correction1);
+        } else {
+          weight = weight.addcdiv(mean, scale, -step.rate / correction1);
+        }
+        break;
+      }
+    }
+  }
+}
+
+void zero_gradients(LayerWeights& weights) {
+  const c10::NoGradGuard plain;
+  for (std::size_t i = 0; i < weights.values.size(); ++i) {
+    if (weights.gradients[i].defined()) {
+      weights.gradients[i].zero_();
+    } else {
+      weights.gradients[i] = at::zeros_like(weights.values[i]);
+    }
+  }
+}
+
+void zero_gradients(TensorModel& model) {
+  for (LayerWeights& weights : model.weights) zero_gradients(weights);
+}
+
+Tensor whole_forward(const TensorModel& model, MicroBatch& batch) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    std::vector<OpStash> dropped(model.layers[i].ops.size());  // autograd keeps its own
+    run_forward(model, i, batch, dropped);
+  }
+  return std::exchange(batch.outputs.back(), {});
+}
+
+void whole_backward(TensorModel& model, const Tensor& loss) {
+  for (LayerWeights& weights : model.weights) {
+    for (std::size_t i = 0; i < weights.values.size(); ++i) {
+      weights.values[i].mutable_grad() = weights.gradients[i];
+    }
+  }
+  loss.backward();
+  for (LayerWeights& weights : model.weights) {
+    for (std::size_t i = 0; i < weights.values.size(); ++i) {
+      weights.gradients[i] = weights.values[i].grad();
+    }
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,116 @@
+// A built-in model as real tensors, made from the same table of shapes that the roofline prices
+// (cost_models/shapes): its layers' passes over one micro-batch, and the optimizer's step.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/shapes/shapes.hpp"
+#include "sim/units.hpp"
+#include "tools/executor/tensors/tensor_ops.hpp"
+
+namespace stageline {
+
+/// The weights of one layer, what is accumulated for them, and what the optimizer keeps.
+struct LayerWeights {
+  std::vector<at::Tensor> values;  // leaves that require gradients; see `whole_backward`
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> state;  // momentum: one for each weight; adam: two
+  int updates = 0;                // made so far; adam corrects by it
+};
+
+struct TensorLayer {
+  std::vector<TensorOp> ops;
+  std::vector<std::size_t> first_weight;  // of each op, in the layer's
+  int input = -1;                         // the layer that makes its input; -1: the data
+  int skip = -1;                          // the layer whose output it adds; -1: none, or its input
+};
+
+struct TensorModel {
+  ModelShape shape;
+  Optimizer optimizer = Optimizer::momentum;
+  at::TensorOptions options;  // device and number format of weights and activations
+  std::vector<TensorLayer> layers;
+  std::vector<LayerWeights> weights;
+  std::vector<int> last_reader;  // of each layer's output; -1: none
+};
+
+/// What one micro-batch is made of and leaves behind.
+struct MicroBatch {
+  at::Tensor input;                         // images, or tokens
+  at::Tensor target;                        // class of each row of the logits
+  std::vector<at::Tensor> outputs;          // by layer, until the last reader has read it
+  std::vector<at::Tensor> gradients;        // at the outputs, until the layer's I (or B) has run
+  std::vector<std::vector<OpStash>> stash;  // by layer and op
+  double loss_weight = 1;                   // of its loss in what is differentiated
+  Purpose purpose = Purpose::training;      // of the forward passes to come
+};
+
+/// Random weights (He et al. 2015 for products) from the seed; equal for equal seed and options.
+/// A layer has one input, and a second one where it adds a skip. `wanted`, by layer: the others get
+/// no weights (empty: all are wanted); those of a layer do not depend on which others are there.
+TensorModel tensor_model(const ModelShape& shape, Optimizer optimizer,
+                         const at::TensorOptions& options, std::uint64_t seed,
+                         const std::vector<bool>& wanted = {});
+
+/// Random images or tokens and random classes.
+MicroBatch random_micro_batch(const TensorModel& model, int batch, std::uint64_t seed);
+/// One without input and target, for layers that see neither.
+MicroBatch empty_micro_batch(const TensorModel& model);
+
+// The passes of one layer over one micro-batch. Layers run F upwards, I downwards; W any time after
+// I. A layer that reads the data has no I: its W does all (as in the table of shapes).
+void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch);
+void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
+void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
+/// I and W at once.
+void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
+
+/// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
+/// those that somebody still reads.
+enum class NewWeights : std::uint8_t { in_place, beside };
+
+/// The numbers of one optimizer step, named as in PyTorch. Adam's betas are 0.9 and 0.999.
+struct OptimizerStep {
+  double rate = 0.01;       // learning rate
+  double momentum = 0.9;    // of Optimizer::momentum
+  double weight_decay = 0;  // L2: this share of the weights is added to their gradients
+  /// Optimizer::momentum goes by velocity_share × velocity + gradient_share × gradient: 1 and 0,
+  /// unless a correction wants it otherwise (corrections/spike_compensation.cpp).
+  double velocity_share = 1;
+  double gradient_share = 0;
+};
+
+/// The optimizer's step on one layer, in PyTorch's formulas. Leaves the gradients as they are.
+void update(TensorModel& model, std::size_t layer, const OptimizerStep& step,
+            NewWeights put = NewWeights::in_place);
+
+/// Sets gradients to zero, or makes them.
+void zero_gradients(LayerWeights& weights);
+void zero_gradients(TensorModel& model);
+
+/// Forward through all layers with gradients recorded; returns the loss.
+at::Tensor whole_forward(const TensorModel& model, MicroBatch& batch);
+/// Autograd's backward; adds to the same gradients that the explicit passes add to.
+void whole_backward(TensorModel& model, const at::Tensor& loss);
+
+/// What a layer's outputs and stash are made of, once its F has run. As the table of shapes counts
+/// them: every tensor once, a layer's input with its first reader.
+struct LayerBytes {
+  std::vector<std::int64_t> output;  // sizes of the whole micro-batch's output
+  Bytes output_bytes{};
+  Bytes stash_input_grad{};
+  Bytes stash_weight_grad{};
+  Bytes stash_gradient{};
+  Bytes input_kept{};   // see Layer
+  Bytes output_kept{};  //
+};
+/// Runs F and, to see what it keeps for W, I of all layers.
+std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch);
+
+}  // namespace stageline

@@ -1,0 +1,27 @@
+// The report as Markdown, with its figures beside.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/papers/finding.hpp"
+
+namespace stageline {
+
+/// Findings of a section by what they were made from, in two parts that are never mixed: arithmetic
+/// on the paper's inputs, then what was cut or run from costs. Counts by verdict.
+struct Tally {
+  int of[verdicts] = {};
+  int all = 0;
+};
+Tally tally(const Section& section, bool of_costs);
+/// "3 reproduced, 1 differs", or "–".
+std::string print(const Tally& tally);
+
+/// The whole report. Figures are linked as figures/FILE.
+std::string report_markdown(const std::vector<Section>& sections);
+
+/// The head table as text for a terminal; of a single section its findings too.
+std::string report_text(const std::vector<Section>& sections);
+
+}  // namespace stageline

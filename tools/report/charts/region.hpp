@@ -1,0 +1,37 @@
+// What both kinds of map need to know of a region.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/report/charts/axis.hpp"
+
+namespace stageline {
+
+/// The least and the greatest value of a region.
+ValueScale value_scale(const Region& region);
+
+/// Where a mark stands, in cells: the middle of the first is 0.5. Between two values of the axis it
+/// is interpolated; half a cell may lie outside.
+double cell_position(const std::vector<double>& axis, double value);
+
+/// Which of an axis' cells to label: as many as there is room for, evenly, and where the numbers
+/// are shortest. `most` labels, at least 1.
+std::vector<std::size_t> labelled_cells(const std::vector<double>& axis, std::size_t most);
+
+enum class BandSide : std::uint8_t { below, inside, above };
+BandSide side_of(const RegionBand& band, double value);
+bool in_band(const Region& region, std::size_t row, std::size_t column);
+
+/// Whether there are cells without a value.
+bool has_gaps(const Region& region);
+
+/// The region's footnotes, and what else a reader must know.
+std::vector<std::string> notes_of(const Region& region);
+
+/// "speed-up, ×"
+std::string value_title(const Region& region);
+
+}  // namespace stageline

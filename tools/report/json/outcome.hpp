@@ -1,0 +1,32 @@
+// Results for programs. The keys are documented in tools/README.md and kept.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/commands/common.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+
+/// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
+/// (`…_ps`); `timeline`: with every span.
+std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
+                         bool timeline);
+
+/// A row of a comparison: an outcome, or why there is none.
+struct Row {
+  Case asked;
+  std::string schedule;
+  std::optional<Outcome> outcome;
+  std::string why_not;
+};
+
+/// What is said of a case that has no answer: `schedule`, `devices` and the reason as `error`.
+std::string unanswered_json(const Case& asked, const std::string& reason);
+
+/// An array of the same objects; rows that could not be made have "schedule", "devices" and
+/// "error".
+std::string rows_json(const Setting& setting, const std::vector<Row>& rows);
+
+}  // namespace stageline

@@ -1,0 +1,71 @@
+// Colours, as one table: light and dark, and what the legend calls them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/analysis/metrics.hpp"
+#include "sim/op.hpp"
+#include "tools/report/timeline/svg.hpp"
+
+namespace stageline {
+
+/// What a box is painted with. The order is that of the legend, and of the stack in merged cells,
+/// from below.
+enum class Tone : std::uint8_t {
+  forward,
+  backward,
+  input_grad,
+  weight_grad,
+  recompute,
+  update,
+  pale_forward,  // the same for every other stage of a device
+  pale_backward,
+  pale_input_grad,
+  pale_weight_grad,
+  pale_recompute,
+  pale_update,
+  activation,  // messages
+  gradient,
+  stash,
+  weights,
+  reduce,
+  offload,
+  prefetch,
+  fill,  // idle
+  drain,
+  dependency,
+  imbalance,
+  link,
+  collectives,
+  optimizer,
+  copies,
+  unused,
+};
+inline constexpr int tones = 28;
+
+Tone tone_of(OpKind kind, bool pale);
+Tone tone_of(IdleKind kind);
+Tone pale_of(Tone tone);  // of a compute tone
+
+/// CSS class ("f"), and words for the legend ("forward").
+std::string_view css_class(Tone tone);
+std::string_view words(Tone tone);
+
+/// Class of text written on it: "k" (dark ink) or "w" (light ink). The same in both themes.
+std::string_view ink_on(Tone tone);
+
+/// Groups of memory kinds that the small curves tell apart, from below.
+enum class MemoryGroup : std::uint8_t { state, versions, stash, passing };
+inline constexpr int memory_groups = 4;
+std::string_view css_class(MemoryGroup group);
+std::string_view words(MemoryGroup group);
+
+/// The <style> element and the hatches in <defs>.
+std::string style_sheet(Theme theme);
+
+/// Colour of one of many curves, from blue (0) to orange (1), legible on light and dark ground.
+std::string ramp_colour(double share);
+
+}  // namespace stageline

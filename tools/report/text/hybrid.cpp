@@ -1,0 +1,130 @@
+#include "tools/report/text/hybrid.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/base/json.hpp"
+#include "tools/base/provenance.hpp"
+#include "tools/base/table.hpp"
+
+namespace stageline {
+namespace {
+
+double fraction(PipelinedShare share) {
+  return static_cast<double>(share.pipelined) / static_cast<double>(share.all);
+}
+
+std::string pace(const Period& period) {
+  return period.rounds == 1
+             ? fmt::format("{} an iteration", print(period.time))
+             : fmt::format("{} an iteration ({} every {})", print(period.time / period.rounds),
+                           print(period.time), period.rounds);
+}
+
+using Json = nlohmann::ordered_json;
+
+Json point_json(const HybridPoint& point) {
+  Json object;
+  object["pipelined_iterations"] = point.share.pipelined;
+  object["fraction"] = fraction(point.share);
+  put_time(object, "total", point.hybrid.total);
+  object["speedup_over_nonpipelined"] = point.hybrid.over_nonpipelined;
+  object["speedup_over_pipelined"] = point.hybrid.over_pipelined;
+  return object;
+}
+
+}  // namespace
+
+std::string hybrid_summary(const Case& asked, const HybridStudy& study) {
+  const PipelinedShare share = study.asked.share;
+  const Time plain_run = study.curve.front().hybrid.total;
+  const Time pipelined_run = study.curve.back().hybrid.total;
+  std::string text =
+      fmt::format("{}: {} of {} iterations pipelined, then {} on one device\n", spelled(asked.spec),
+                  share.pipelined, share.all, share.all - share.pipelined);
+  if (study.minibatch > 1) {
+    text += fmt::format("an iteration is {} micro-batches and one update\n", study.minibatch);
+  }
+  text += fmt::format("total {} · {:.3f}× non-pipelined ({}) · {:.3f}× all pipelined ({})\n",
+                      long_time(study.asked.hybrid.total), study.asked.hybrid.over_nonpipelined,
+                      long_time(plain_run), study.asked.hybrid.over_pipelined,
+                      long_time(pipelined_run));
+  text += fmt::format("non-pipelined {} an iteration · pipelined {}\n", print(study.nonpipelined),
+                      pace(study.period));
+  if (share.pipelined > 0) {
+    text += fmt::format(
+        "fill: first mini-batch done after {} · drain at the switch: {} behind the last one's "
+        "entry\nboth together cost {} over the steady pace\n",
+        print(study.fill), print(study.drain), print(study.fill_and_drain));
+  }
+  return text;
+}
+
+std::string hybrid_table(const HybridStudy& study) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < study.curve.size(); i += 2) {
+    const HybridPoint& point = study.curve[i];
+    rows.push_back({percent(fraction(point.share)), long_time(point.hybrid.total),
+                    fmt::format("{:.3f}×", point.hybrid.over_nonpipelined),
+                    fmt::format("{:.3f}×", point.hybrid.over_pipelined)});
+  }
+  return table({{"pipelined"}, {"total"}, {"over one device"}, {"over all pipelined"}}, rows);
+}
+
+bool has_rebuilt_rules(const Scheduler& scheduler) {
+  return scheduler.summary.find("rebuilt") != std::string_view::npos ||
+         scheduler.source.find("rebuilt") != std::string_view::npos;
+}
+
+Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy& study) {
+  const std::size_t devices = asked.cluster.devices.size();
+  Chart chart;
+  chart.title = fmt::format("Hybrid training · {} · {}", spelled(asked.spec), setting.model.name);
+  chart.subtitle =
+      fmt::format("{} device{} · {} iterations · cut: {} · non-pipelined {}, pipelined {}", devices,
+                  devices == 1 ? "" : "s", study.asked.share.all, asked.partition,
+                  print(study.nonpipelined), pace(study.period));
+  chart.x = {"iterations pipelined", "%", false, false, 0.0, 100.0};
+  chart.y = {"speed-up over one device", "×", false, false, {}, {}};
+  Series series{"hybrid", SeriesStyle::line, {}};
+  for (const HybridPoint& point : study.curve) {
+    series.points.push_back({100 * fraction(point.share), point.hybrid.over_nonpipelined, false});
+  }
+  chart.series.push_back(series);
+  chart.horizontal.push_back({1, "one device"});
+  chart.vertical.push_back({100 * fraction(study.asked.share),
+                            fmt::format("{:.3f}×", study.asked.hybrid.over_nonpipelined)});
+  chart.footnotes.push_back(fmt::format("Costs {}. Fill and drain cost {} over the steady pace.",
+                                        described(setting.model.provenance),
+                                        print(study.fill_and_drain)));
+  if (has_rebuilt_rules(*asked.spec.scheduler)) {
+    chart.footnotes.push_back("The schedule's rules are rebuilt, not quoted from its paper.");
+  }
+  if (!setting.cluster.note.empty()) {
+    chart.footnotes.push_back("Note: " + setting.cluster.note + ".");
+  }
+  return chart;
+}
+
+std::string hybrid_json(const Case& asked, const HybridStudy& study) {
+  Json object;
+  object["model"] = asked.model.name;
+  object["costs"] = name(asked.model.provenance.origin);
+  object["schedule"] = spelled(asked.spec);
+  object["partition"] = asked.partition;
+  object["devices"] = asked.cluster.devices.size();
+  object["iterations"] = study.asked.share.all;
+  object["minibatch"] = study.minibatch;
+  put_time(object, "nonpipelined_iteration", study.nonpipelined);
+  put_time(object, "period", study.period.time);
+  object["period_iterations"] = study.period.rounds;
+  put_time(object, "fill", study.fill);
+  put_time(object, "drain", study.drain);
+  put_time(object, "fill_and_drain", study.fill_and_drain);
+  object["hybrid"] = point_json(study.asked);
+  for (const HybridPoint& point : study.curve) object["curve"].push_back(point_json(point));
+  return object.dump(2) + "\n";
+}
+
+}  // namespace stageline

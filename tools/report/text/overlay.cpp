@@ -1,0 +1,221 @@
+#include "tools/report/text/overlay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "sim/analysis/statistics.hpp"
+#include "sim/index.hpp"
+#include "tools/base/json.hpp"
+#include "tools/base/table.hpp"
+#include "tools/report/timeline/overlaid.hpp"
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string signed_time(Time time) {
+  if (time == Time{}) return "0";
+  return (time < Time{} ? "-" : "+") + print(time < Time{} ? -time : time);
+}
+
+std::string signed_share(double share) {
+  const std::string text = percent(share < 0 ? -share : share);
+  return text == percent(0) ? text : (share < 0 ? "-" : "+") + text;
+}
+
+// 1 - busy / length
+double idle_of(const StepCut& side, std::size_t device) {
+  return device < side.busy.size() ? 1 - fraction_of(side.busy[device], side.length) : 1;
+}
+
+std::string busy_cell(const StepCut& side, std::size_t device) {
+  return device < side.busy.size() ? print(side.busy[device]) : "-";
+}
+std::string idle_cell(const StepCut& side, std::size_t device) {
+  return device < side.busy.size() ? percent(idle_of(side, device)) : "-";
+}
+
+std::string device_name(const Overlay& overlay, std::size_t device) {
+  const auto& first = overlay.first.timeline.devices;
+  const auto& second = overlay.second.timeline.devices;
+  if (device >= first.size()) return second[device];
+  if (device >= second.size() || first[device] == second[device]) return first[device];
+  return fmt::format("{} / {}", first[device], second[device]);
+}
+
+std::size_t devices_of(const Overlay& overlay) {
+  return std::max(overlay.first.timeline.devices.size(), overlay.second.timeline.devices.size());
+}
+
+std::string device_table(const Overlay& overlay) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t d = 0; d < devices_of(overlay); ++d) {
+    rows.push_back({device_name(overlay, d), busy_cell(overlay.first, d),
+                    busy_cell(overlay.second, d), idle_cell(overlay.first, d),
+                    idle_cell(overlay.second, d)});
+  }
+  const auto& [a, b] = std::pair(overlay.first.word, overlay.second.word);
+  return table({{"device", true}, {"busy, " + a}, {"busy, " + b}, {"idle, " + a}, {"idle, " + b}},
+               rows);
+}
+
+std::string median_table(const Overlay& overlay) {
+  std::vector<std::vector<std::string>> rows;
+  for (const KindMedian& median : overlay.medians) {
+    const auto cells = [&](std::size_t count, Time time, Time spread) {
+      rows.back().push_back(count > 0 ? print(time) : "-");
+      rows.back().push_back(count > 1 ? print(spread) : "-");
+    };
+    rows.push_back({fmt::format("{}{}", median.stage, symbol(median.kind))});
+    cells(median.first_count, median.first, median.first_spread);
+    cells(median.second_count, median.second, median.second_spread);
+    const bool both = median.first_count > 0 && median.second_count > 0;
+    rows.back().push_back(both ? signed_time(median.second - median.first) : "-");
+    rows.back().push_back(both && median.first > Time{}
+                              ? fmt::format("{:.3g}×", fraction_of(median.second, median.first))
+                              : "-");
+  }
+  const auto& [a, b] = std::pair(overlay.first.word, overlay.second.word);
+  return table({{"stage and kind", true}, {a}, {"±"}, {b}, {"±"}, {"difference"}, {"ratio"}}, rows);
+}
+
+std::string op_table(const Overlay& overlay, int top) {
+  std::vector<std::vector<std::string>> rows;
+  for (const OpPair& pair : overlay.ops) {
+    if (static_cast<int>(rows.size()) == top) break;
+    rows.push_back({print(pair.op), pair.device, print(pair.first_time()),
+                    print(pair.second_time()), signed_time(pair.difference()),
+                    signed_share(fraction_of(pair.difference(), overlay.second.step_time))});
+  }
+  return table({{"op", true},
+                {"device", true},
+                {overlay.first.word},
+                {overlay.second.word},
+                {"difference"},
+                {"of the step"}},
+               rows);
+}
+
+std::string list_of(const std::vector<Op>& ops) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ops.size(), most); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : " ", print(ops[i]));
+  }
+  return text + (ops.size() > most ? fmt::format(" … ({} ops)", ops.size()) : "");
+}
+
+Json side_json(const StepCut& side) {
+  Json json;
+  json["name"] = side.name;
+  json["is"] = side.word;
+  json["step"] = side.step;
+  json["steps"] = side.steps;
+  put_time(json, "step_time", side.step_time);
+  put_time(json, "mean_step_time", side.mean);
+  put_time(json, "length", side.length);
+  json["per_device"] = Json::array();
+  for (std::size_t d = 0; d < side.busy.size(); ++d) {
+    Json device;
+    device["name"] = side.timeline.devices[d];
+    put_time(device, "busy", side.busy[d]);
+    put_time(device, "idle", side.length - side.busy[d]);
+    json["per_device"].push_back(std::move(device));
+  }
+  return json;
+}
+
+Json ops_json(const std::vector<Op>& ops) {
+  Json list = Json::array();
+  for (const Op op : ops) list.push_back(print(op));
+  return list;
+}
+
+void put_median(Json& row, const std::string& key, std::size_t count, Time time, Time spread) {
+  row[key + "_count"] = count;
+  put_time(row, key, time);
+  put_time(row, key + "_spread", spread);
+}
+
+}  // namespace
+
+std::string overlay_text(const Overlay& overlay, int top) {
+  const StepCut& a = overlay.first;
+  const StepCut& b = overlay.second;
+  std::string text = fmt::format("{}: {}\n{}: {}\n", a.word, a.name, b.word, b.name);
+  text += fmt::format("step: {} {}, {} {}: {} ({})\n", a.word, print(a.step_time), b.word,
+                      print(b.step_time), signed_time(b.step_time - a.step_time),
+                      signed_share(fraction_of(b.step_time - a.step_time, a.step_time)));
+  for (const StepCut* const side : {&a, &b}) {
+    if (side->length == side->step_time) continue;
+    text += fmt::format("of the {} step {}, {} are from its first op to the end of its last\n",
+                        side->word, side->step, print(side->length));
+  }
+  text += "\n" + device_table(overlay) + "\n" + median_table(overlay) + "\n";
+  text += fmt::format("the {} of {} ops that differ most\n",
+                      std::min(as_size(top), overlay.ops.size()), overlay.ops.size());
+  text += op_table(overlay, top);
+  if (!overlay.only_first.empty()) {
+    text += fmt::format("only {}: {}\n", a.word, list_of(overlay.only_first));
+  }
+  if (!overlay.only_second.empty()) {
+    text += fmt::format("only {}: {}\n", b.word, list_of(overlay.only_second));
+  }
+  return text;
+}
+
+std::string overlay_json(const Overlay& overlay) {
+  Json result;
+  result["first"] = side_json(overlay.first);
+  result["second"] = side_json(overlay.second);
+  put_time(result, "difference", overlay.second.step_time - overlay.first.step_time);
+  result["per_stage_and_kind"] = Json::array();
+  for (const KindMedian& median : overlay.medians) {
+    Json row;
+    row["stage"] = median.stage;
+    row["kind"] = symbol(median.kind);
+    put_median(row, "first", median.first_count, median.first, median.first_spread);
+    put_median(row, "second", median.second_count, median.second, median.second_spread);
+    result["per_stage_and_kind"].push_back(std::move(row));
+  }
+  result["per_op"] = Json::array();
+  for (const OpPair& pair : overlay.ops) {
+    Json row;
+    row["op"] = print(pair.op);
+    row["device"] = pair.device;
+    row["first_start_ps"] = pair.first.start.count();
+    row["first_end_ps"] = pair.first.end.count();
+    row["second_start_ps"] = pair.second.start.count();
+    row["second_end_ps"] = pair.second.end.count();
+    row["difference_ps"] = pair.difference().count();
+    row["of_step"] = fraction_of(pair.difference(), overlay.second.step_time);
+    result["per_op"].push_back(std::move(row));
+  }
+  result["only_first"] = ops_json(overlay.only_first);
+  result["only_second"] = ops_json(overlay.only_second);
+  result["notes"] = overlay.notes;
+  return result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string overlay_svg(const Overlay& overlay, const SvgOptions& options) {
+  const StepCut& a = overlay.first;
+  const StepCut& b = overlay.second;
+  std::vector<std::string> names = a.timeline.devices;
+  if (b.timeline.devices.size() > names.size()) names = b.timeline.devices;
+  Drawing drawing = overlaid(a.timeline, a.word, b.timeline, b.word, names);
+  std::string above = a.word;
+  above[0] = static_cast<char>(above[0] - 'a' + 'A');
+  drawing.title = fmt::format("{} above {}", above, b.word);
+  drawing.subtitle = fmt::format("step: {} {}, {} {} ({}) · {}: {} · {}: {}", a.word,
+                                 print(a.step_time), b.word, print(b.step_time),
+                                 signed_share(fraction_of(b.step_time - a.step_time, a.step_time)),
+                                 a.word, a.name, b.word, b.name);
+  drawing.footnotes.emplace_back("Idle time is a share of each one's own step.");
+  for (const std::string& note : overlay.notes) drawing.footnotes.push_back("Note: " + note + ".");
+  return svg(drawing, options);
+}
+
+}  // namespace stageline

@@ -1,0 +1,21 @@
+// What an overlay looks like: tables, JSON, one picture.
+#pragma once
+
+#include <string>
+
+#include "tools/compare/overlay.hpp"
+#include "tools/report/timeline/svg.hpp"
+
+namespace stageline {
+
+/// Step times, idle time of each device, medians by stage and kind, and the `top` ops that differ
+/// most, with their difference as a share of the second side's step.
+std::string overlay_text(const Overlay& overlay, int top);
+
+/// The same as JSON, with every op; the keys stand in tools/README.md.
+std::string overlay_json(const Overlay& overlay);
+
+/// Both timelines, aligned at the start of their steps, a device's two rows together.
+std::string overlay_svg(const Overlay& overlay, const SvgOptions& options = {});
+
+}  // namespace stageline

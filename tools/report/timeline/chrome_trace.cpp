@@ -1,0 +1,246 @@
+#include "tools/report/timeline/chrome_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "sim/index.hpp"
+#include "sim/rules.hpp"
+
+#include "tools/report/timeline/weights.hpp"
+
+namespace stageline {
+namespace {
+
+// A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Microseconds, exact: 1234567 ps is "1.234567".
+std::string microseconds(Time time) {
+  const bool negative = time < Time{};
+  // Not -count: the smallest integer has no opposite.
+  const std::uint64_t ps = negative ? 0 - static_cast<std::uint64_t>(time.count())
+                                    : static_cast<std::uint64_t>(time.count());
+  std::string text = fmt::format("{}{}", negative ? "-" : "", ps / 1'000'000);
+  if (ps % 1'000'000 == 0) return text;
+  text += fmt::format(".{:06}", ps % 1'000'000);
+  while (text.back() == '0') text.pop_back();
+  return text;
+}
+
+// Where each span went: the tid, parallel to the timeline's lanes.
+using Tids = std::vector<std::vector<int>>;
+
+// Receives overlap, and sends of one batch: what has no room in the lane's own row goes into
+// further ones, which are numbered from here on.
+int further_rows(LaneKind lane) { return lane == LaneKind::receive ? lane_kinds : 10000; }
+
+// First fit. `spans` in order of start.
+std::vector<int> overlapping_tids(const std::vector<Span>& spans, LaneKind lane) {
+  std::vector<Time> busy_until;  // by row
+  std::vector<int> tids;
+  for (const Span& span : spans) {
+    std::size_t row = 0;
+    while (row < busy_until.size() && busy_until[row] > span.start) ++row;
+    if (row == busy_until.size()) busy_until.push_back(span.end);
+    busy_until[row] = std::max(busy_until[row], span.end);
+    tids.push_back(row == 0 ? static_cast<int>(lane)
+                            : further_rows(lane) + static_cast<int>(row) - 1);
+  }
+  return tids;
+}
+
+Tids tids_of(const Timeline& timeline) {
+  Tids tids;
+  for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
+    const auto lane = static_cast<LaneKind>(i % lane_kinds);
+    tids.push_back(is_communication(lane)
+                       ? overlapping_tids(timeline.lanes[i], lane)
+                       : std::vector<int>(timeline.lanes[i].size(), static_cast<int>(lane)));
+  }
+  return tids;
+}
+
+// Events, separated by commas.
+struct Events {
+  std::string text;
+
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    text += text.empty() ? "\n" : ",\n";
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+  }
+};
+
+void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
+  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
+    events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})",
+               device, quoted(timeline.devices[device]));
+    events.add(
+        R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
+        device);
+    const auto thread = [&](int tid, const std::string& name, int order) {
+      events.add(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
+                 device, tid, quoted(name));
+      events.add(
+          R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})",
+          device, tid, order);
+    };
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      const auto& of_lane = tids[device * lane_kinds + as_size(lane)];
+      if (of_lane.empty() && lane != static_cast<int>(LaneKind::compute)) continue;
+      const std::string lane_name(name(static_cast<LaneKind>(lane)));
+      constexpr int room = 1000;  // so that further rows stand behind the first
+      thread(lane, lane_name, room * lane);
+      const int last = of_lane.empty() ? 0 : *std::max_element(of_lane.begin(), of_lane.end());
+      const int further = further_rows(static_cast<LaneKind>(lane));
+      for (int tid = further; tid <= last; ++tid) {
+        const int row = tid - further + 2;
+        thread(tid, fmt::format("{} {}", lane_name, row), room * lane + row);
+      }
+    }
+  }
+}
+
+void add_spans(Events& events, const Timeline& timeline, const Tids& tids) {
+  for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
+    const auto lane = static_cast<LaneKind>(i % lane_kinds);
+    for (std::size_t j = 0; j < timeline.lanes[i].size(); ++j) {
+      const Span& span = timeline.lanes[i][j];
+      events.add(
+          R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"{}","ts":{},"dur":{},"args":{{"stage":{},"{}":{},"kind":"{}"{}}}}})",
+          i / lane_kinds, tids[i][j], print(span.op), name(lane), microseconds(span.start),
+          microseconds(span.end - span.start), span.op.stage,
+          counts_microbatches(span.op.kind) ? "microbatch" : "update", span.op.microbatch,
+          symbol(span.op.kind), span.op.overlapped ? R"(,"overlapped":true)" : "");
+    }
+  }
+}
+
+// What a send and its receive have in common: cargo, wire, micro-batch or update.
+using Message = std::tuple<Cargo, int, std::uint32_t>;
+
+std::string_view words(Cargo cargo) {
+  switch (cargo) {
+    case Cargo::activation:
+      return "activation";
+    case Cargo::gradient:
+      return "gradient";
+    case Cargo::stash:
+      return "stash";
+    case Cargo::weights:
+      return "weights";
+  }
+  return "";
+}
+
+// Where one end of a message is.
+struct End {
+  std::size_t device = 0;
+  int tid = 0;
+  Time start{};
+  Time end{};
+};
+
+void add_flows(Events& events, const Program& program, const Timeline& timeline, const Tids& tids) {
+  const StageGraph graph = stage_graph(program);
+  std::map<Message, std::pair<std::vector<End>, std::vector<End>>> messages;
+  for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
+    for (std::size_t j = 0; j < timeline.lanes[i].size(); ++j) {
+      const Span& span = timeline.lanes[i][j];
+      const std::optional<Cargo> cargo = cargo_of(span.op.kind);
+      if (!cargo || wire_of(graph, span.op) < 0) continue;
+      auto& [sends, receives] = messages[{*cargo, wire_of(graph, span.op), span.op.microbatch}];
+      (is_send(span.op.kind) ? sends : receives)
+          .push_back({i / lane_kinds, tids[i][j], span.start, span.end});
+    }
+  }
+  std::size_t id = 0;
+  for (auto& [message, ends] : messages) {
+    auto& [sends, receives] = ends;
+    // Several of one name (a divided stage sends one each): the first sent is the first received.
+    const auto earlier = [](const End& a, const End& b) { return a.start < b.start; };
+    std::stable_sort(sends.begin(), sends.end(), earlier);
+    std::stable_sort(receives.begin(), receives.end(), earlier);
+    for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
+      const std::string_view what = words(std::get<0>(message));
+      // A receive posted before the send gets its arrow when the send starts: arrows point ahead.
+      const Time arrival = std::max(sends[i].start, receives[i].start);
+      if (arrival > receives[i].end) continue;  // measured clocks that disagree
+      events.add(R"({{"ph":"s","pid":{},"tid":{},"name":"{}","cat":"flow","id":{},"ts":{}}})",
+                 sends[i].device, sends[i].tid, what, id, microseconds(sends[i].start));
+      events.add(
+          R"({{"ph":"f","pid":{},"tid":{},"name":"{}","cat":"flow","id":{},"bp":"e","ts":{}}})",
+          receives[i].device, receives[i].tid, what, id, microseconds(arrival));
+      ++id;
+    }
+  }
+}
+
+// Hosts stand behind the devices, as processes of their own.
+void add_hosts(Events& events, const Drawing& drawing) {
+  for (std::size_t h = 0; h < drawing.memory.host.size() && h < drawing.hosts.size(); ++h) {
+    if (drawing.memory.host[h].curve.empty()) continue;
+    const std::size_t pid = drawing.timeline.devices.size() + h;
+    events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})", pid,
+               quoted(drawing.hosts[h]));
+    for (const MemoryPoint& point : drawing.memory.host[h].curve) {
+      events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{"stash":{}}}}})",
+                 pid, microseconds(point.at), total(point.use).count);
+    }
+  }
+}
+
+void add_memory(Events& events, const MemoryProfile& memory) {
+  for (std::size_t device = 0; device < memory.device.size(); ++device) {
+    for (const MemoryPoint& point : memory.device[device].curve) {
+      std::string amounts;
+      for (int kind = 0; kind < memory_kinds; ++kind) {
+        amounts += fmt::format("{}\"{}\":{}", kind == 0 ? "" : ",",
+                               name(static_cast<MemoryKind>(kind)), nth(point.use, kind).count);
+      }
+      events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{{}}}}})", device,
+                 microseconds(point.at), amounts);
+    }
+  }
+}
+
+// A counter a device of each stage that ever holds an older version, on all of its replicas.
+void add_versions(Events& events, const Program& program,
+                  const std::vector<StageVersions>& versions) {
+  if (versions.size() != program.placement.stage.size()) return;
+  for (const HeldCurve& curve : versions_held(program, versions)) {
+    if (nth(versions, curve.stage).held_peak == 1) continue;
+    for (const HeldPoint& point : curve.points) {
+      events.add(
+          R"({{"ph":"C","pid":{},"tid":0,"name":"weight versions of stage {}","ts":{},"args":{{"versions":{}}}}})",
+          curve.device, curve.stage, microseconds(point.at), point.versions);
+    }
+  }
+}
+
+}  // namespace
+
+std::string chrome_trace(const Drawing& drawing) {
+  const Timeline& timeline = drawing.timeline;
+  const Tids tids = tids_of(timeline);
+  Events events;
+  add_names(events, timeline, tids);
+  add_spans(events, timeline, tids);
+  add_flows(events, drawing.program, timeline, tids);
+  add_memory(events, drawing.memory);
+  add_hosts(events, drawing);
+  add_versions(events, drawing.program, drawing.versions);
+  return fmt::format(
+      "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{\"title\":{},\"schedule\":{}}},\n"
+      "\"traceEvents\":[{}\n]}}\n",
+      quoted(drawing.title), quoted(drawing.program.schedule), events.text);
+}
+
+}  // namespace stageline

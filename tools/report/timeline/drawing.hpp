@@ -1,0 +1,34 @@
+// What a picture is made of: one value that the SVG, the Chrome trace and the HTML report all draw.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/program.hpp"
+#include "sim/timeline.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// One simulated or measured run. Only `program` and `timeline` are needed; what is empty is not
+/// drawn. All times count from the start of the timeline's clock, 0.
+struct Drawing {
+  std::string title;
+  std::string subtitle;
+  std::vector<std::string> footnotes;
+  Program program;
+  Timeline timeline;
+  MemoryProfile memory;                            // with curves, else no memory panel
+  std::vector<std::optional<Bytes>> memory_limit;  // by device; nothing: unknown
+  std::vector<std::string> hosts;                  // names, in the order of memory.host
+  std::vector<std::optional<Bytes>> host_limit;    // by host
+  std::vector<IdleInterval> idle;
+  std::vector<Time> ends;  // by device, what its share of idle time is of; empty: of the whole
+  std::vector<StageVersions> versions;  // by stage
+};
+
+}  // namespace stageline

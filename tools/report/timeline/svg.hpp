@@ -1,0 +1,39 @@
+// The space-time diagram as a picture to print or to put on a page.
+//
+//          forward [#]  backward [=]  idle [ ]
+//   gpu0  |##|##|##|##|      |====|====|====|====|   21 %
+//   gpu1     |##|##|##|====|====|##|====|====|       21 %
+//         0        10        20        30   time (ms)
+//   memory
+//   gpu0  __/--\_____/--\__ . . . . . . . . . limit  3.2 GB at 12 ms
+//   weights
+//   stage 0   ====  ====  ====   2 held, a histogram of staleness
+//         #####################
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/report/timeline/drawing.hpp"
+
+namespace stageline {
+
+enum class Theme : std::uint8_t {
+  automatic,  // light, or dark where the viewer asks for it (prefers-color-scheme)
+  light,
+  dark,
+};
+
+struct SvgOptions {
+  Theme theme = Theme::automatic;
+  int width = 1000;  // px, 400 to 10000; the height follows from the content
+};
+
+/// A self-contained SVG 1.1 document without scripts: one row a device, spans coloured by kind,
+/// messages and copies as strips below, idle time behind, then memory by device, then weight
+/// versions by stage. The bytes depend on the arguments alone. Spans too narrow to see are merged
+/// into stacks of shares, and a footnote says so; the document stays under about 2 MB. Throws
+/// UsageError when there is nothing to draw or the width is out of range.
+std::string svg(const Drawing& drawing, const SvgOptions& options = {});
+
+}  // namespace stageline

@@ -1,0 +1,288 @@
+// Memory over time: a small stacked curve for each of few devices, one panel for many.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/index.hpp"
+#include "tools/report/timeline/svg_page.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_multiples = 8;  // devices; more share one panel
+constexpr double multiple_height = 40;     // px
+constexpr double multiple_gap = 12;        //
+constexpr double panel_height = 170;       //
+constexpr double most_columns = 20'000;    // over all curves: keeps the document under 2 MB
+constexpr double show_limit = 1.6;         // of the peak; a limit farther away only flattens curves
+
+using Shares = std::array<Bytes, memory_groups>;
+
+MemoryGroup group_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::weights:
+    case MemoryKind::gradients:
+    case MemoryKind::optimizer:
+      return MemoryGroup::state;
+    case MemoryKind::versions:
+      return MemoryGroup::versions;
+    case MemoryKind::stash:
+      return MemoryGroup::stash;
+    case MemoryKind::buffers:
+    case MemoryKind::workspace:
+      return MemoryGroup::passing;
+  }
+  return MemoryGroup::state;  // unreachable; g++ wants it
+}
+
+// Up to and including each group, from below.
+Shares stacked(const MemoryUse& use) {
+  Shares shares{};
+  for (int kind = 0; kind < memory_kinds; ++kind) {
+    const MemoryGroup group = group_of(static_cast<MemoryKind>(kind));
+    for (auto i = as_size(group); i < shares.size(); ++i) {
+      shares[i] += nth(use, kind);
+    }
+  }
+  return shares;
+}
+
+// Of each column of `column` px at most two points: the highest, and the last, which holds on.
+std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& curve, const TimeScale& scale,
+                                 double column) {
+  std::vector<MemoryPoint> kept;
+  std::size_t first = 0;
+  while (first < curve.size()) {
+    const auto column_of = [&](std::size_t i) {
+      return static_cast<std::int64_t>((scale.x(curve[i].at) - scale.left) / column);
+    };
+    std::size_t highest = first;
+    std::size_t next = first + 1;
+    for (; next < curve.size() && column_of(next) == column_of(first); ++next) {
+      if (total(curve[next].use) >= total(curve[highest].use)) highest = next;
+    }
+    kept.push_back(curve[highest]);
+    if (highest + 1 < next) kept.push_back(curve[next - 1]);
+    first = next;
+  }
+  return kept;
+}
+
+// Heights of a panel: y of an amount.
+struct Panel {
+  double bottom = 0;  // px
+  double height = 0;  // px
+  Bytes top{};        // amount at the upper edge
+
+  double y(Bytes amount) const {
+    return bottom - height * static_cast<double>(amount.count) / static_cast<double>(top.count);
+  }
+};
+
+// "M..H..V.." along the step function until the end of time.
+template <class Value>
+std::string steps(const std::vector<MemoryPoint>& curve, const Frame& frame, const Panel& panel,
+                  Value value) {
+  std::string out;
+  std::string last;
+  for (const MemoryPoint& point : curve) {
+    const std::string x = svg_number(frame.scale.x(point.at));
+    const std::string y = svg_number(panel.y(value(point.use)));
+    if (y == last) continue;
+    out += out.empty() ? fmt::format("M{} {}", x, y) : fmt::format("H{}V{}", x, y);
+    last = y;
+  }
+  return out + "H" + svg_number(frame.right);
+}
+
+std::string amounts(const Frame& frame, const Panel& panel, int intervals) {
+  const Axis axis = byte_axis(panel.top, intervals);
+  std::string out;
+  for (std::int64_t tick = 0; tick <= panel.top.count; tick += axis.step) {
+    const double y = panel.y(Bytes{tick});
+    out += line_at(frame.left, y, frame.right, y, "grid");
+    out += text_at(frame.left - 5, y + 3, "d r", 8.5,
+                   tick == 0 ? "0" : tick_label(axis, tick) + " " + axis.unit_name);
+  }
+  return out;
+}
+
+std::string dot(double x, double y) {
+  return fmt::format("<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"2.6\"/>\n", svg_number(x),
+                     svg_number(y));
+}
+
+std::optional<Bytes> limit_of(const Drawing& drawing, std::size_t device) {
+  return device < drawing.memory_limit.size() ? drawing.memory_limit[device] : std::nullopt;
+}
+
+// The peak in words, in the right column: amount, moment, limit.
+std::string peak_words(const Drawing& drawing, std::size_t device, double x, double y) {
+  const DeviceMemory& memory = drawing.memory.device[device];
+  const auto limit = limit_of(drawing, device);
+  const bool over = limit && memory.peak > *limit;
+  std::string out = text_at(x, y, over ? "bad" : "t", 11, brief(memory.peak));
+  out += text_at(x, y + 12, "d", 9, "at " + brief(memory.peak_at));
+  if (limit) {
+    out += text_at(x, y + 23, over ? "bad" : "d", 9, (over ? "over " : "of ") + brief(*limit));
+  }
+  return out;
+}
+
+std::string multiple(const Drawing& drawing, std::size_t device, const Frame& frame,
+                     const Panel& panel, std::array<bool, memory_groups>& drawn) {
+  const DeviceMemory& memory = drawing.memory.device[device];
+  const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
+  std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
+                            shortened(drawing.timeline.devices[device], 16));
+  out += amounts(frame, panel, 2);
+  for (int group = memory_groups - 1; group >= 0; --group) {  // the upper ones behind
+    const auto of_group = [&](const MemoryUse& use) { return nth(stacked(use), group); };
+    const bool any = std::any_of(curve.begin(), curve.end(), [&](const MemoryPoint& point) {
+      const Shares shares = stacked(point.use);
+      return nth(shares, group) > (group == 0 ? Bytes{} : shares[as_size(group) - 1]);
+    });
+    if (!any) continue;
+    nth(drawn, group) = true;
+    out += fmt::format("<path class=\"{}\" d=\"{}V{}H{}z\"/>\n",
+                       css_class(static_cast<MemoryGroup>(group)),
+                       steps(curve, frame, panel, of_group), svg_number(panel.bottom),
+                       svg_number(frame.scale.x(curve.front().at)));
+  }
+  const auto whole = [](const MemoryUse& use) { return total(use); };
+  out += fmt::format("<path class=\"total\" d=\"{}\"/>\n", steps(curve, frame, panel, whole));
+  const auto limit = limit_of(drawing, device);
+  if (limit && *limit <= panel.top) {
+    out += line_at(frame.left, panel.y(*limit), frame.right, panel.y(*limit), "limit");
+  }
+  out += dot(frame.scale.x(memory.peak_at), panel.y(memory.peak));
+  return out + peak_words(drawing, device, frame.right + 8,
+                          panel.bottom - panel.height + (limit ? 9 : 16));
+}
+
+std::string overlaid(const Drawing& drawing, const std::vector<std::size_t>& devices,
+                     const Frame& frame, const Panel& panel, double column) {
+  std::string out = amounts(frame, panel, 5);
+  std::size_t highest = devices.front();
+  std::optional<Bytes> lowest_limit;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const DeviceMemory& memory = drawing.memory.device[devices[i]];
+    if (memory.peak > drawing.memory.device[highest].peak) highest = devices[i];
+    const auto limit = limit_of(drawing, devices[i]);
+    if (limit && (!lowest_limit || *limit < *lowest_limit)) lowest_limit = limit;
+    const auto curve = thinned(memory.curve, frame.scale, column);
+    const double share = static_cast<double>(i) / static_cast<double>(devices.size() - 1);
+    out += fmt::format("<path class=\"c\" stroke=\"{}\" stroke-width=\"{}\" d=\"{}\"/>\n",
+                       ramp_colour(share), devices.size() > 32 ? "0.6" : "1.1",
+                       steps(curve, frame, panel, [](const MemoryUse& use) { return total(use); }));
+  }
+  if (lowest_limit && *lowest_limit <= panel.top) {
+    const double y = panel.y(*lowest_limit);
+    out += line_at(frame.left, y, frame.right, y, "limit");
+  }
+  const DeviceMemory& memory = drawing.memory.device[highest];
+  const double y = panel.y(memory.peak);
+  out += dot(frame.scale.x(memory.peak_at), y);
+  const double words_y = std::min(y + 4, panel.bottom - 40);
+  out +=
+      text_at(frame.right + 8, words_y, "t", 11, shortened(drawing.timeline.devices[highest], 11));
+  return out + peak_words(drawing, highest, frame.right + 8, words_y + 13);
+}
+
+std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
+  std::vector<std::size_t> devices;
+  for (std::size_t device = 0; device < drawing.timeline.devices.size(); ++device) {
+    if (device < drawing.memory.device.size() && !drawing.memory.device[device].curve.empty() &&
+        drawing.memory.device[device].peak > Bytes{}) {
+      devices.push_back(device);
+    }
+  }
+  return devices;
+}
+
+Fragment draw_curves(const Drawing& drawing, const std::string& title, const Frame& frame,
+                     double top) {
+  const std::vector<std::size_t> devices = devices_with_curves(drawing);
+  Bytes peak{};
+  for (const std::size_t device : devices) {
+    peak = std::max(peak, drawing.memory.device[device].peak);
+  }
+  Bytes highest = peak;
+  for (const std::size_t device : devices) {
+    const auto limit = limit_of(drawing, device);
+    const bool near =
+        limit && static_cast<double>(limit->count) <= show_limit * static_cast<double>(peak.count);
+    if (near) highest = std::max(highest, *limit);
+  }
+  // A little air above; at least 1 so that the scale is defined.
+  const Bytes upper{highest.count + std::max<std::int64_t>(highest.count / 16, 1)};
+
+  Fragment result;
+  result.text = text_at(frame.margin, top + 12, "t", 13, title);
+  double y = top + 20;
+  if (devices.size() <= most_multiples) {
+    std::array<bool, memory_groups> drawn{};
+    std::string curves;
+    double panel_top = y + 8;
+    for (const std::size_t device : devices) {
+      curves += multiple(drawing, device, frame,
+                         {panel_top + multiple_height, multiple_height, upper}, drawn);
+      panel_top += multiple_height + multiple_gap;
+    }
+    std::vector<LegendEntry> entries;
+    for (int i = 0; i < memory_groups; ++i) {
+      const MemoryGroup group = static_cast<MemoryGroup>(i);
+      if (nth(drawn, i)) entries.emplace_back(css_class(group), words(group));
+    }
+    result.text += legend(entries, frame, top + 1).text + curves;
+    y = panel_top - multiple_gap;
+  } else {
+    const double column =
+        std::max(1.0, frame.scale.width * static_cast<double>(devices.size()) / most_columns);
+    result.text += fmt::format(
+        "<defs><linearGradient id=\"stageline-ramp\"><stop offset=\"0\" stop-color=\"{}\"/>"
+        "<stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n"
+        "<rect fill=\"url(#stageline-ramp)\" x=\"{}\" y=\"{}\" width=\"90\" height=\"8\"/>\n",
+        ramp_colour(0), ramp_colour(1), svg_number(frame.left), svg_number(top + 5));
+    result.text +=
+        text_at(frame.left + 96, top + 13, "d", 10,
+                "one curve a device, " + shortened(drawing.timeline.devices[devices.front()], 16) +
+                    " to " + shortened(drawing.timeline.devices[devices.back()], 16));
+    result.text +=
+        overlaid(drawing, devices, frame, {y + panel_height, panel_height, upper}, column);
+    y += panel_height;
+    if (column > 1.5) {
+      result.notes.push_back(fmt::format(
+          "Memory curves are thinned to steps of {} px, of which each shows its highest value.",
+          svg_number(column)));
+    }
+  }
+  result.bottom = y;
+  return result;
+}
+
+// The hosts as if they were devices: same clock, scale of their own.
+Drawing hosts_of(const Drawing& drawing) {
+  Drawing hosts;
+  hosts.timeline.devices = drawing.hosts;
+  hosts.memory.device = drawing.memory.host;
+  hosts.memory_limit = drawing.host_limit;
+  return hosts;
+}
+
+}  // namespace
+
+bool has_memory(const Drawing& drawing) { return !devices_with_curves(drawing).empty(); }
+
+Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
+  Fragment result = draw_curves(drawing, "Memory", frame, top);
+  const Drawing hosts = hosts_of(drawing);
+  if (!has_memory(hosts)) return result;
+  Fragment below = draw_curves(hosts, "Hosts", frame, result.bottom + 14);
+  result.text += below.text;
+  result.bottom = below.bottom;
+  result.notes.insert(result.notes.end(), below.notes.begin(), below.notes.end());
+  return result;
+}
+
+}  // namespace stageline

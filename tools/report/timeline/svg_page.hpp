@@ -1,0 +1,84 @@
+// The parts of the page, from above: header, legend, rows, axis, memory, weights, footnotes.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/index.hpp"
+#include "tools/report/svg/text.hpp"
+#include "tools/report/svg/theme.hpp"
+#include "tools/report/timeline/drawing.hpp"
+#include "tools/report/timeline/svg_boxes.hpp"
+
+namespace stageline {
+
+/// Where things are, in px. The columns: names and tick labels, the plot, numbers.
+struct Frame {
+  double width = 0;   // of the page
+  double margin = 0;  // left and right of it
+  double left = 0;    // of the plot
+  double right = 0;   //
+  TimeScale scale;    // of the plot
+  Axis axis;          // of time
+};
+
+/// A part of the page and where it ends.
+struct Fragment {
+  std::string text;
+  double bottom = 0;               // px
+  std::vector<std::string> notes;  // that the reader must know, as footnotes
+};
+
+/// A <text> element; `text` is escaped here. `y` is the base line.
+std::string text_at(double x, double y, std::string_view classes, double size,
+                    std::string_view text);
+std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes);
+
+/// A swatch and words for each entry, in as many lines as needed. The first of an entry is CSS
+/// classes.
+using LegendEntry = std::pair<std::string, std::string>;
+Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top);
+
+/// Faint lines at the ticks, and the axis itself with its labels.
+std::string time_grid(const Frame& frame, double top, double bottom);
+Fragment time_labels(const Frame& frame, double top);
+
+/// What the rows hold, as boxes, before they are drawn.
+struct Rows {
+  std::vector<Boxes> lanes;               // devices × lane_kinds
+  std::vector<Boxes> idle;                // by device
+  std::vector<int> stages;                // by device, how many stages it computes
+  std::array<bool, tones> drawn{};        // tones in use
+  std::array<bool, lane_kinds> in_use{};  // lanes that any device uses
+  std::size_t spans = 0;                  //
+  std::size_t merged = 0;                 // of them
+  double narrow = 1;                      // px; narrower spans are merged
+};
+inline std::size_t lane_index(std::size_t device, int lane) {
+  return device * lane_kinds + as_size(lane);
+}
+Rows rows_of(const Drawing& drawing, const TimeScale& scale);
+std::vector<LegendEntry> legend_of(const Rows& rows);
+Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, double top);
+
+/// By op kind, the font size in px of its labels: the largest at which most of them fit into their
+/// boxes, the same for all kinds; 0 for a kind whose labels do not fit. `height` of a row, in px.
+std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timeline, double height);
+/// The labels of one compute lane that fit. `top` of the row, in px.
+std::string labels(const Boxes& boxes, const std::vector<Span>& spans, bool with_stage,
+                   const std::array<double, op_kinds>& sizes, double top, double height);
+
+/// Whether there are curves to draw, and they: small multiples for few devices, one panel for many.
+bool has_memory(const Drawing& drawing);
+Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top);
+
+/// Whether weight versions are known, whether some are stale, and they: a band a stage, strips for
+/// many stages, and one line where all is fresh.
+bool has_weights(const Drawing& drawing);
+bool has_stale_weights(const Drawing& drawing);
+Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top);
+
+}  // namespace stageline

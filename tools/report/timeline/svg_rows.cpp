@@ -1,0 +1,260 @@
+// The rows of the space-time diagram: compute as boxes, messages and copies as strips.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/index.hpp"
+#include "tools/report/timeline/svg_page.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_boxes = 30'000;      // keeps the document under 2 MB
+constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
+constexpr std::size_t most_rectangles = 4'000;  // more boxes than that are drawn as paths
+constexpr double edged = 3.5;                   // px; narrower boxes have no edge line
+
+// px
+struct RowLayout {
+  double row = 26;
+  double gap = 8;
+  double strip = 5;
+  double strip_gap = 2;
+};
+
+RowLayout row_layout(std::size_t devices) {
+  if (devices <= 8) return {26, 8, 5, 2};
+  if (devices <= 16) return {20, 5, 4, 1};
+  if (devices <= 32) return {15, 3, 3, 1};
+  if (devices <= 64) return {9, 2, 2, 0.5};
+  return {6, 1, 1.5, 0.5};
+}
+
+constexpr int compute_lane = static_cast<int>(LaneKind::compute);
+
+// Distinct stages in a compute lane, ascending.
+std::vector<std::uint16_t> stages_in(const std::vector<Span>& spans) {
+  std::vector<std::uint16_t> stages;
+  stages.reserve(spans.size());
+  for (const Span& span : spans) stages.push_back(span.op.stage);
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  return stages;
+}
+
+// Pieces of every lane, and of the idle intervals behind the last lane.
+struct Pieces {
+  std::vector<std::vector<Piece>> lanes;
+  std::vector<std::vector<Piece>> idle;
+};
+
+Pieces pieces_of(const Drawing& drawing) {
+  const std::size_t devices = drawing.timeline.devices.size();
+  Pieces pieces{std::vector<std::vector<Piece>>(devices * lane_kinds),
+                std::vector<std::vector<Piece>>(devices)};
+  for (std::size_t device = 0; device < devices; ++device) {
+    const auto stages = stages_in(drawing.timeline.lanes[lane_index(device, compute_lane)]);
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      for (const Span& span : drawing.timeline.lanes[lane_index(device, lane)]) {
+        const auto at = std::lower_bound(stages.begin(), stages.end(), span.op.stage);
+        const bool pale = (at - stages.begin()) % 2 == 1;
+        pieces.lanes[lane_index(device, lane)].push_back(
+            {span.start, span.end, static_cast<int>(tone_of(span.op.kind, pale))});
+      }
+    }
+  }
+  for (const IdleInterval& idle : drawing.idle) {
+    if (idle.device < 0 || as_size(idle.device) >= devices) continue;
+    nth(pieces.idle, idle.device)
+        .push_back({idle.start, idle.end, static_cast<int>(tone_of(idle.kind))});
+  }
+  return pieces;
+}
+
+// Share of the whole time in which the compute lane stands still.
+double idle_share(const std::vector<Span>& compute, Time end) {
+  Time busy{};
+  Time until{};
+  for (const Span& span : compute) {
+    if (span.end > until) busy += span.end - std::max(span.start, until);
+    until = std::max(until, span.end);
+  }
+  return 1 - static_cast<double>(busy.count()) / static_cast<double>(end.count());
+}
+
+std::string rectangle(const Box& box, double top, double height, std::string_view classes,
+                      const std::string& tooltip) {
+  const std::string shape = fmt::format(
+      "<rect class=\"{}{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", classes,
+      box.piece >= 0 && box.width >= edged ? " e" : "", svg_number(box.x),
+      svg_number(top + box.top * height), svg_number(box.width), svg_number(box.height * height));
+  return shape + (tooltip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", tooltip));
+}
+
+// One path a tone: a third of the bytes of rectangles.
+std::string paths(const Boxes& boxes, double top, double height) {
+  std::array<std::string, std::size_t{2} * tones> data;  // without and with an edge
+  for (const Box& box : boxes.boxes) {
+    const bool edge = box.piece >= 0 && box.width >= edged;
+    const std::string width = svg_number(box.width);
+    data[2 * as_size(box.tone) + (edge ? 1 : 0)] +=
+        fmt::format("M{} {}h{}v{}h-{}z", svg_number(box.x), svg_number(top + box.top * height),
+                    width, svg_number(box.height * height), width);
+  }
+  std::string out;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (data[i].empty()) continue;
+    out += fmt::format("<path class=\"{}{}\" d=\"{}\"/>\n", css_class(static_cast<Tone>(i / 2)),
+                       i % 2 == 1 ? " e" : "", data[i]);
+  }
+  return out;
+}
+
+std::string tooltip_of(const Span& span, const std::string& device) {
+  return xml_escaped(fmt::format("{} on {}: {} to {}, {}", print(span.op), device,
+                                 brief(span.start), brief(span.end), brief(span.end - span.start)));
+}
+
+}  // namespace
+
+Rows rows_of(const Drawing& drawing, const TimeScale& scale) {
+  const Pieces pieces = pieces_of(drawing);
+  const RowLayout layout = row_layout(pieces.idle.size());
+  // Half a pixel is as fine as a stack in a merged cell need be; strips show what is there at all.
+  const auto steps_of = [](double height) {
+    return std::max(12, static_cast<int>(std::ceil(2 * height)));
+  };
+  Rows rows;
+  for (std::size_t i = 0; i < pieces.lanes.size(); ++i) {
+    rows.spans += pieces.lanes[i].size();
+    if (!pieces.lanes[i].empty()) rows.in_use[i % lane_kinds] = true;
+    if (i % lane_kinds == 0) {
+      rows.stages.push_back(static_cast<int>(stages_in(drawing.timeline.lanes[i]).size()));
+    }
+  }
+  for (;; rows.narrow *= 1.25) {
+    std::size_t count = 0;
+    rows.merged = 0;
+    rows.lanes.clear();
+    rows.idle.clear();
+    for (std::size_t i = 0; i < pieces.lanes.size(); ++i) {
+      const double height = i % lane_kinds == 0 ? layout.row : layout.strip;
+      rows.lanes.push_back(boxes_of(pieces.lanes[i], scale, rows.narrow, steps_of(height)));
+      rows.merged += rows.lanes.back().merged;
+      count += rows.lanes.back().boxes.size();
+    }
+    for (const auto& lane : pieces.idle) {
+      rows.idle.push_back(boxes_of(lane, scale, rows.narrow, steps_of(layout.row)));
+      count += rows.idle.back().boxes.size();
+    }
+    if (count <= most_boxes || rows.narrow > scale.width) break;
+  }
+  for (const auto* all : {&rows.lanes, &rows.idle}) {
+    for (const Boxes& boxes : *all) {
+      for (const Box& box : boxes.boxes) nth(rows.drawn, box.tone) = true;
+    }
+  }
+  return rows;
+}
+
+std::vector<LegendEntry> legend_of(const Rows& rows) {
+  std::vector<LegendEntry> entries;
+  bool idle = false;
+  for (int i = 0; i < tones; ++i) {
+    const Tone tone = static_cast<Tone>(i);
+    if (tone >= Tone::pale_forward && tone <= Tone::pale_update) continue;
+    bool drawn = nth(rows.drawn, i);
+    std::string classes(css_class(tone));
+    if (tone < Tone::pale_forward) {
+      drawn = drawn || nth(rows.drawn, pale_of(tone));
+    }
+    if (!drawn) continue;
+    idle = idle || tone >= Tone::fill;
+    entries.emplace_back(classes, words(tone));
+  }
+  if (!idle) entries.emplace_back("row", "idle");
+  return entries;
+}
+
+Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, double top) {
+  const Timeline& timeline = drawing.timeline;
+  const std::size_t devices = timeline.devices.size();
+  const RowLayout layout = row_layout(devices);
+  const auto strips = std::count(rows.in_use.begin() + 1, rows.in_use.end(), true);
+  const double strip_pitch = layout.strip + layout.strip_gap;
+  const double pitch = layout.row + layout.gap + static_cast<double>(strips) * strip_pitch;
+  std::size_t boxes = 0;
+  for (const Boxes& lane : rows.lanes) boxes += lane.boxes.size();
+  const bool as_paths = boxes > most_rectangles;
+  const bool tooltips = !as_paths && rows.spans < most_tooltips;
+  // Names on every row, or on every second, fourth, ... where rows are too low for text.
+  const double name_size = std::min(12.0, std::max(9.0, pitch - 2));
+  std::size_t every = 1;
+  while (static_cast<double>(every) * pitch < name_size + 1) every *= 2;
+
+  const double bottom = top + static_cast<double>(devices) * pitch - layout.gap;
+  std::string ground;
+  std::string front;
+  const auto sizes = label_sizes(rows, timeline, layout.row);
+  for (std::size_t device = 0; device < devices; ++device) {
+    const double y = top + static_cast<double>(device) * pitch;
+    ground += fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                          svg_number(frame.left), svg_number(y), svg_number(frame.scale.width),
+                          svg_number(layout.row));
+    ground += paths(rows.idle[device], y, layout.row);
+    double lane_top = y;
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      if (!nth(rows.in_use, lane) && lane != compute_lane) continue;
+      const Boxes& lane_boxes = rows.lanes[lane_index(device, lane)];
+      const auto& spans = timeline.lanes[lane_index(device, lane)];
+      const double height = lane == compute_lane ? layout.row : layout.strip;
+      if (as_paths) {
+        front += paths(lane_boxes, lane_top, height);
+      } else {
+        for (const Box& box : lane_boxes.boxes) {
+          const bool one = tooltips && box.piece >= 0;
+          front += rectangle(
+              box, lane_top, height, css_class(static_cast<Tone>(box.tone)),
+              one ? tooltip_of(nth(spans, box.piece), timeline.devices[device]) : std::string{});
+        }
+      }
+      if (lane != compute_lane && layout.strip >= 5) {
+        front += text_at(frame.left - 6, lane_top + layout.strip, "d r", 7,
+                         name(static_cast<LaneKind>(lane)));
+      }
+      lane_top += height + layout.strip_gap;
+    }
+    front += labels(rows.lanes[lane_index(device, compute_lane)],
+                    timeline.lanes[lane_index(device, compute_lane)], rows.stages[device] > 1,
+                    sizes, y, layout.row);
+    if (device % every != 0) continue;
+    const double base = y + layout.row / 2 + 0.36 * name_size;
+    front += text_at(frame.margin, base, "t", name_size, shortened(timeline.devices[device], 16));
+    const double share = idle_share(timeline.lanes[lane_index(device, compute_lane)],
+                                    drawing.ends.empty() ? frame.scale.end : drawing.ends[device]);
+    front += text_at(frame.right + 8, base, "d", std::min(name_size, 11.0),
+                     fmt::format("{:.1f} %", 100 * share));
+  }
+  front += text_at(frame.right + 8, top - 6, "d", 10, "idle");
+
+  Fragment result;
+  result.text =
+      "<g>\n" + ground + "</g>\n" + time_grid(frame, top, bottom) + "<g>\n" + front + "</g>\n";
+  result.bottom = bottom;
+  if (rows.merged > 0) {
+    result.notes.push_back(
+        fmt::format("{} of {} spans are narrower than {} px and drawn merged: the height of a "
+                    "colour is the share "
+                    "of time that its ops take there.",
+                    rows.merged, rows.spans, svg_number(rows.narrow)));
+  }
+  if (std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {
+    result.notes.push_back(
+        "Devices with several stages: large figures count micro-batches, small ones stages; every "
+        "second stage of a device is paler.");
+  }
+  return result;
+}
+
+}  // namespace stageline

@@ -1,0 +1,43 @@
+// The pace of a schedule, derived, beside what nothing can beat.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/steady_state.hpp"
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// A time that no step of the same work on the same devices can beat.
+struct LowerBound {
+  std::string name;  // "load", "send", "receive", "copy-out", "copy-in", "link", "path"
+  Time step{};
+  std::string why;  // in words, with the device or link it is of
+};
+
+/// What decides the pace of a schedule that repeats, and what it cannot beat.
+struct Bound {
+  int round = 1;         // micro-batches after which everything repeats
+  int microbatches = 1;  // of a step
+  int in_step = 0;       // of the program: their chunks, where sequences are cut
+  Period period;         // exact: `time` every `rounds` rounds, and the cycle that decides it
+  std::string cycle;     // the same in words
+  std::vector<std::string> devices;
+  Time step{};  // the period for the micro-batches of a step, rounded once
+  /// The load of the busiest device first; of lanes and links the busiest where they carry more
+  /// than devices compute; of a flushed step the way of one micro-batch forward, back, and the
+  /// update.
+  std::vector<LowerBound> bounds;
+
+  const LowerBound& largest() const;
+  /// How far the step is above the largest bound, as a share of it: 0 is as fast as can be.
+  double distance() const;
+};
+
+/// From the event graph of a run that is long enough (tools/study/pace.hpp). Nothing when its
+/// rounds are not alike. Throws UsageError for a given program, which cannot be made longer.
+std::optional<Bound> bound_of(const Case& asked);
+
+}  // namespace stageline

@@ -1,0 +1,226 @@
+#include "tools/study/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cost_models/stage_costs.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/problem.hpp"
+#include "sim/sums.hpp"
+#include "tools/study/overflow_guard.hpp"
+
+namespace stageline {
+namespace {
+
+std::vector<std::string> device_names(const Cluster& cluster) {
+  std::vector<std::string> names;
+  for (const Device& device : cluster.devices) names.push_back(device.name);
+  return names;
+}
+
+std::vector<std::vector<int>> replicas_of(const Placement& placement) {
+  std::vector<std::vector<int>> devices;
+  for (const StagePlace& place : placement.stage) devices.push_back(place.replicas);
+  return devices;
+}
+
+// Neighbouring units in the same place make one stage: by unit, its stage. A unit with parts of I,
+// or that nothing feeds (its I is not done), stays by itself.
+Partition joined(const Placement& placement, const std::vector<EdgeCosts>& edges) {
+  std::vector<bool> fed(placement.stage.size());
+  for (const EdgeCosts& edge : edges) fed[edge.edge.to] = true;
+  Partition partition;
+  for (std::size_t unit = 0; unit < placement.stage.size(); ++unit) {
+    const StagePlace& place = placement.stage[unit];
+    const bool whole = place.input_grad.size() <= 1 && place.input_grad == place.weight_grad;
+    const bool joins =
+        unit > 0 && fed[unit] && fed[unit - 1] && whole && place == placement.stage[unit - 1];
+    if (!joins) ++partition.stages;
+    partition.stage_of.push_back(partition.stages - 1);
+  }
+  return partition;
+}
+
+// A scheduler that assigns devices itself: every layer a unit, then those that are alike joined.
+Layout assigned(const Case& asked) {
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (asked.partition != "balanced") {
+    throw UsageError(fmt::format("{} cuts the model itself; leave --partition out (it is \"{}\")",
+                                 scheduler.name, asked.partition));
+  }
+  const int layers = static_cast<int>(asked.model.layers.size());
+  std::vector<int> each;
+  for (int layer = 0; layer + 1 < layers; ++layer) each.push_back(layer);
+  Placement on_one = straight_placement(layers);
+  for (StagePlace& place : on_one.stage) place.replicas = {0};
+  Cluster alike = asked.cluster;
+  std::vector<double> rates;
+  for (Device& device : alike.devices) {
+    rates.push_back(device.rate);
+    device.rate = 1;
+  }
+  const Costs units = stage_costs(asked.model, partition_from_cuts(each, layers), on_one, alike);
+  check_sums(units, on_one, 1, 1);
+  Layout layout;
+  layout.knobs = asked.spec.knobs;
+  const Placement placement = scheduler.assign({units, rates, layout.knobs});
+  layout.plan.partition = joined(placement, units.edges);
+  layout.placement.stage.resize(as_size(layout.plan.partition.stages));
+  layout.one_layer.assign(layout.placement.stage.size(), false);
+  for (std::size_t unit = 0; unit < placement.stage.size(); ++unit) {
+    const auto stage = as_size(layout.plan.partition.stage_of[unit]);
+    layout.one_layer[stage] = layout.placement.stage[stage].replicas.empty();
+    layout.placement.stage[stage] = placement.stage[unit];
+  }
+  layout.plan.replicas.assign(layout.placement.stage.size(), 1);
+  layout.plan.reason = fmt::format("{} stages, cut and assigned to devices by {}",
+                                   layout.plan.partition.stages, scheduler.name);
+  return layout;
+}
+
+// A program of one step as one of several, with micro-batches and updates numbered on.
+Program repeated(Program program, int steps) {
+  for (std::vector<Op>& list : program.ops) {
+    const std::size_t once = list.size();
+    list.reserve(once * as_size(steps));
+    for (int step = 1; step < steps; ++step) {
+      for (std::size_t i = 0; i < once; ++i) {
+        Op op = list[i];
+        op.microbatch +=
+            static_cast<std::uint32_t>(step) *
+            static_cast<std::uint32_t>(counts_microbatches(op.kind) ? program.microbatches : 1);
+        list.push_back(op);
+      }
+    }
+  }
+  program.steps = steps;
+  return program;
+}
+
+}  // namespace
+
+bool repeats(const Case& asked) {
+  return asked.program && asked.program->steps == 1 && asked.program->weights == WeightRule::flush;
+}
+
+Layout lay_out(const Case& asked) {
+  Layout layout;
+  const int devices = static_cast<int>(asked.cluster.devices.size());
+  if (asked.program) {
+    layout.placement = asked.program->placement;
+    layout.sequence_chunks = asked.program->sequence_chunks;
+    PartitionRequest request{asked.model, asked.cluster, asked.program->stages(), false, "", {}};
+    for (const StagePlace& place : layout.placement.stage) {
+      request.replicas.push_back(static_cast<int>(place.replicas.size()));
+    }
+    // A placement in which every device has one stage; else (V shapes) the cut goes by the first.
+    const int placed = std::accumulate(request.replicas.begin(), request.replicas.end(), 0);
+    if (placed != devices) request.replicas.clear();
+    request.placed = replicas_of(layout.placement);
+    layout.plan = partition(asked.partition, request);
+    return layout;
+  }
+  if (asked.weights == WeightRule::flush &&
+      asked.spec.scheduler->synchrony == Synchrony::asynchronous) {
+    throw UsageError(fmt::format(
+        "{} does not wait between steps, so its weights cannot be flush; take stash or latest",
+        asked.spec.scheduler->name));
+  }
+  if (asked.spec.scheduler->assign != nullptr) return assigned(asked);
+  layout.knobs = asked.spec.knobs;
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (const auto chunks = layout.knobs.find("sequence_chunks"); chunks != layout.knobs.end()) {
+    layout.sequence_chunks = std::stoi(chunks->second);
+    if (std::int64_t{asked.microbatches} * layout.sequence_chunks > most_forwards) {
+      throw UsageError(fmt::format(
+          "{} micro-batches × {} sequence_chunks are more than the {} forwards that are simulated "
+          "at a time; ask for fewer",
+          asked.microbatches, layout.sequence_chunks, most_forwards));
+    }
+  }
+  layout.placement = scheduler.place(devices, layout.knobs);
+  const auto replicas = layout.knobs.find("replicas");
+  const bool free = replicas != layout.knobs.end() && replicas->second == "straight";
+  // Devices of a stage whose roles are apart are not counted one after another; its F's speed is
+  // taken for the cut.
+  PartitionRequest request{asked.model, asked.cluster, layout.placement.stages(), free, "", {}};
+  if (replicas != layout.knobs.end() && !free) {
+    for (const StagePlace& place : layout.placement.stage) {
+      request.replicas.push_back(static_cast<int>(place.replicas.size()));
+    }
+  }
+  for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
+  request.placed = replicas_of(layout.placement);
+  layout.plan = partition(asked.partition, request);
+  const auto& chosen = layout.plan.replicas;
+  if (free && std::any_of(chosen.begin(), chosen.end(), [](int r) { return r != 1; })) {
+    std::string text;
+    for (const int count : chosen) text += fmt::format("{}{}", text.empty() ? "" : "-", count);
+    replicas->second = text;
+    layout.placement = scheduler.place(devices, layout.knobs);
+  }
+  for (std::size_t s = 0; s < layout.plan.devices.size(); ++s) {
+    layout.placement.stage[s].replicas = layout.plan.devices[s];  // a stage that spans machines
+  }
+  if (layout.placement.stages() != layout.plan.partition.stages) {
+    throw UsageError(fmt::format(
+        "the partition \"{}\" makes {} stages, but {} on {} devices needs {}", asked.partition,
+        layout.plan.partition.stages, scheduler.name, devices, layout.placement.stages()));
+  }
+  return layout;
+}
+
+Layout checked_layout(const Case& asked) {
+  check_magnitudes(asked);
+  Layout layout = lay_out(asked);
+  if (layout.sequence_chunks > 1 && asked.model.sample == "image") {
+    throw UsageError(fmt::format("{} cuts sequences into chunks, but a sample of {} is an image",
+                                 asked.program ? asked.program->schedule : spelled(asked.spec),
+                                 asked.model.name));
+  }
+  check(layout.plan.partition, asked.model);
+  return layout;
+}
+
+Costs costs_of(const Case& asked, const Layout& layout) {
+  return chunk_costs(
+      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
+      layout.sequence_chunks);
+}
+
+Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  if (asked.program) {
+    Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
+    check_sums(costs, program.placement, program.total_microbatches(), program.steps);
+    if (asked.messages) program.messages = *asked.messages;
+    return program;
+  }
+  Problem problem;
+  problem.placement = layout.placement;
+  problem.costs = costs;
+  problem.microbatches = asked.microbatches;
+  problem.steps = steps;
+  problem.devices = device_names(asked.cluster);
+  // A limit says nothing about what needs an unknown number of bytes.
+  const auto limit = [&](std::optional<Bytes> memory) {
+    return asked.model.bytes_known ? memory : std::nullopt;
+  };
+  for (const Device& device : asked.cluster.devices) {
+    problem.memory.push_back(limit(device.memory));
+  }
+  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(limit(host.memory));
+  problem.one_layer = layout.one_layer;
+  problem.knobs = layout.knobs;
+  // Before the scheduler adds anything up.
+  const std::int64_t chunks = std::int64_t{asked.microbatches} * layout.sequence_chunks;
+  check_sums(costs, layout.placement, chunks * steps, steps);
+  Program program = asked.spec.scheduler->schedule(problem);
+  if (asked.weights) program.weights = *asked.weights;
+  if (asked.messages) program.messages = *asked.messages;
+  return program;
+}
+
+}  // namespace stageline

@@ -1,0 +1,40 @@
+// From what is asked to who computes what, and the program for it.
+#pragma once
+
+#include "schedulers/partition/partitioner.hpp"
+#include "schedulers/scheduler.hpp"
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// Placement and cut of a schedule: the partitioner may choose the replicas of a schedule that has
+/// them.
+struct Layout {
+  Placement placement;
+  PartitionPlan plan;
+  Knobs knobs;
+  std::vector<bool> one_layer;  // by stage; empty where the schedule does not ask
+  int sequence_chunks = 1;      // micro-batches of the program for one of what is asked
+};
+
+/// A knob of that name, or the given program, says in how many chunks sequences are cut.
+/// Throws UsageError when the partition and the schedule want different numbers of stages, and when
+/// flushed weights are asked of a schedule that does not flush.
+Layout lay_out(const Case& asked);
+
+/// The same for what is to be simulated whole: refuses as well what cannot be added up
+/// (tools/study/overflow_guard.hpp), images cut into chunks as sequences are, and a cut that the
+/// model does not allow.
+Layout checked_layout(const Case& asked);
+
+/// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
+Costs costs_of(const Case& asked, const Layout& layout);
+
+/// Whether the given program is one flushed step: the next can only be the same again.
+bool repeats(const Case& asked);
+
+/// As the scheduler writes it, before any pass; the given program where there is one, `steps` times
+/// where it repeats. Throws UsageError where its times or bytes may leave 64 bits (sim/sums.hpp).
+Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
+
+}  // namespace stageline

@@ -1,0 +1,64 @@
+// The answer: what one run of one schedule shows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedulers/partition/partitioner.hpp"
+#include "schedulers/scheduler.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/analysis/steady_state.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/costs.hpp"
+#include "sim/engine.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+
+enum class Fit : std::uint8_t { yes, no, unknown };
+
+/// Everything that is known after the run. Times are of `program`, except the steady ones.
+struct Outcome {
+  std::string schedule;  // "gpipe:recompute=always", or the file of a given program
+  Synchrony synchrony = Synchrony::synchronous;
+  int devices = 0;
+  int microbatches = 0;
+  int microbatch_size = 0;  // samples; 0: unknown
+  std::string sample;       // "image"; empty: "sample"
+  PartitionPlan plan;
+  Program program;
+  std::string reordered;  // why its messages do not stand in the usual order; else empty
+  Costs costs;
+  TaskGraph graph;
+  TaskTimes times;
+  Timeline timeline;
+  Metrics metrics;
+  MemoryProfile memory;
+  std::vector<std::optional<Bytes>> memory_limit;  // by device
+  std::vector<std::optional<Bytes>> host_limit;    // by host
+  std::vector<StageVersions> versions;
+  std::vector<PathPiece> critical_path;
+
+  Time step_time{};                  // steady state: from one step's end to the next's
+  bool settled = true;               // that state repeats exactly; else step_time is a mean
+  std::optional<Period> period;      // of rounds, and the cycle that decides it: step_time's source
+  int round = 1;                     // micro-batches; meaningless without a period
+  double throughput = 0;             // per second, in `throughput_unit`
+  std::string throughput_unit;       // "images/s", or "micro-batches/s" when the batch is unknown
+  double speedup = 0;                // over one device that does the same step, updates included
+  double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
+  double exposed_communication = 0;  // 1 - step time with free links / step time
+  Fit fit = Fit::unknown;
+
+  /// Whether the trace says bytes; if not, memory is unknown and messages take their latency alone.
+  bool bytes_known() const { return costs.bytes_known; }
+  int peak_device() const;    // the highest memory peak; where it does not fit, the most over
+  int versions_peak() const;  // most weight versions that any stage holds
+  double staleness_max() const;
+  bool consistent() const;  // every backward reads the weights that its forward read
+};
+
+}  // namespace stageline

@@ -1,0 +1,214 @@
+#include "tools/study/pace.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "sim/analysis/metrics.hpp"
+#include "sim/lower/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int flushed_steps = 3;       // show what a flushed step repeats
+constexpr int streamed_steps = 8;      // and a stream whose rounds are steps
+constexpr int most_tasks = 1'000'000;  // of a second look
+
+struct Run {
+  const Program& program;
+  const TaskGraph& graph;
+  const TaskTimes& times;
+};
+
+struct LongRun {
+  Program program;
+  TaskGraph graph;
+  TaskTimes times;
+
+  operator Run() const { return {program, graph, times}; }
+};
+
+LongRun run_for(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  LongRun run;
+  run.program = complete(program_of(asked, layout, costs, steps), costs);
+  run.graph = compile(run.program, costs);
+  run.times = simulate(run.graph);
+  return run;
+}
+
+// Whether the run keeps the period up to where it empties. The order in which messages are served
+// is that of the middle of the run; it decides the pace only if it stays.
+bool goes_on(Run run, const Period& period, int round, int emptying) {
+  const std::vector<Time> ends = microbatch_ends(run.program, run.graph, run.times);
+  const auto done = [&](std::int64_t rounds) {
+    return ends[static_cast<std::size_t>(rounds * round) - 1];
+  };
+  const std::int64_t last = (static_cast<std::int64_t>(ends.size()) - emptying) / round;
+  if (last <= period.rounds) return false;
+  return done(last) - done(last - period.rounds) == period.time;
+}
+
+// Whether the period is shorter than what a shared link carries in it: its turns are not closed.
+bool outruns_a_link(const Derived& derived) {
+  std::vector<Time> busy(derived.resources.size());
+  for (std::size_t i = 0; i < derived.events.op.size(); ++i) {
+    for (const std::uint32_t r : derived.paths[derived.events.path[i]].resources) {
+      busy[r] += derived.events.duration[i];
+    }
+  }
+  return std::any_of(busy.begin(), busy.end(), [&](Time carried) {
+    return derived.period.time < carried * derived.period.rounds;
+  });
+}
+
+std::optional<Derived> derive(Run run, int round, int emptying) {
+  std::optional<EventGraph> events =
+      event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
+  if (!events) return std::nullopt;
+  Derived derived{round, *std::move(events), {}, run.graph.paths, run.graph.resources};
+  derived.period = period_of(derived.events);
+  if (shares_resources(run.graph) &&
+      (!goes_on(run, derived.period, round, emptying) || outruns_a_link(derived))) {
+    return std::nullopt;
+  }
+  return derived;
+}
+
+std::optional<Derived> derive_stream(Run run, const Rhythm& rhythm) {
+  for (const int together : {1, 2, 3, 4, 6, 8}) {
+    const int round = rhythm.round * together;
+    if (auto found = derive(run, round, rhythm.warm_up * rhythm.round)) return found;
+  }
+  return std::nullopt;
+}
+
+// What the busiest lane does in a step of the run, or the busiest link: nothing is faster for long.
+Time least_step(Run run, bool links, int microbatches) {
+  std::vector<Time> lane(run.graph.lanes.size());
+  std::vector<Time> resource(run.graph.resources.size());
+  for (std::uint32_t t = 0; t < run.graph.tasks(); ++t) {
+    const std::uint16_t l = run.graph.lane[t];
+    if (!links && is_communication(run.graph.lanes[l].kind)) continue;
+    lane[l] += run.graph.duration[t];
+    if (!links) continue;
+    for (const std::uint32_t r : run.graph.paths[run.graph.path_of[t]].resources) {
+      resource[r] += run.graph.duration[t];
+    }
+  }
+  Time most{};
+  for (const Time busy : lane) most = std::max(most, busy);
+  for (const Time busy : resource) most = std::max(most, busy);
+  const int all = static_cast<int>(run.program.total_microbatches());
+  return step_of({most, 1, {}}, all, microbatches);
+}
+
+// Where a link has more to carry than it can, what waits for it grows without end, and no stretch
+// of the run shows the pace.
+Pace measured(Run run, const Rhythm& rhythm, int microbatches) {
+  const auto step = [&](const TaskTimes& times, bool links) {
+    SteadyStep shown =
+        steady_step(microbatch_ends(run.program, run.graph, times), rhythm, microbatches);
+    const Time least = least_step(run, links, microbatches);
+    if (shown.time < least) shown = {least, false};
+    return shown;
+  };
+  const SteadyStep shown = step(run.times, true);
+  const Time with_free_links = step(sweep_with_free_links(run.graph), false).time;
+  return {shown, std::min(shown.time, with_free_links), std::nullopt};
+}
+
+// Of a run of whole steps as long as it is, filling and draining included.
+Pace mean_of(Run run) {
+  const int all = static_cast<int>(run.program.total_microbatches());
+  const auto step = [&](const TaskTimes& times) {
+    return step_of({makespan(times), 1, {}}, all, run.program.microbatches);
+  };
+  return {{step(run.times), false}, step(sweep_with_free_links(run.graph)), std::nullopt};
+}
+
+// Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
+// more, which are not alike, the mean without the first. No shorter than what its busiest lane
+// does.
+Pace mean_after_first(Run run) {
+  const auto step = [&](const TaskTimes& times, bool links) {
+    const std::vector<Time> ends = step_ends(run.program, run.graph, times);
+    const auto count = static_cast<std::int64_t>(ends.size());
+    const Time mean = count == 1 ? ends[0] : (ends.back() - ends.front()) / (count - 1);
+    return std::max(mean, least_step(run, links, run.program.microbatches));
+  };
+  const Time shown = step(run.times, true);
+  const Time with_free_links = step(sweep_with_free_links(run.graph), false);
+  return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), {}};
+}
+
+Pace of_derived(Derived derived, int microbatches) {
+  Pace pace;
+  pace.step = {step_of(derived.period, derived.round, microbatches), true};
+  pace.with_free_links = pace.step.time;
+  const std::vector<Lane>& lanes = derived.events.lane;
+  if (std::any_of(lanes.begin(), lanes.end(),
+                  [](const Lane& lane) { return is_communication(lane.kind); })) {
+    pace.with_free_links =
+        step_of(period_of(with_free_links(derived.events)), derived.round, microbatches);
+  }
+  pace.derived = std::move(derived);
+  return pace;
+}
+
+Rhythm stream_rhythm(const Program& program) {
+  return rhythm_of(program.placement, static_cast<int>(program.devices.size()), false,
+                   program.microbatches);
+}
+
+}  // namespace
+
+Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
+  const int m =
+      asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
+  const Rhythm rhythm =
+      rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous, m);
+  const int steps = (total_microbatches(rhythm) + m - 1) / m;
+  if (synchronous) {
+    LongRun run = run_for(asked, layout, costs, flushed_steps);
+    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    if (steps > flushed_steps) run = run_for(asked, layout, costs, steps);
+    return measured(run, rhythm, m);
+  }
+  const LongRun run = run_for(asked, layout, costs, steps);
+  if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
+  // A stream may repeat by steps: an order written for a flush, with other weights.
+  const std::int64_t round = std::lcm(std::int64_t{rhythm.round}, std::int64_t{m});
+  const std::int64_t in_a_step = run.graph.tasks() / run.program.steps + 1;
+  if (in_a_step * (round / m) * streamed_steps < most_tasks) {
+    const LongRun whole =
+        run_for(asked, layout, costs, static_cast<int>(round / m) * streamed_steps);
+    const int in_it = static_cast<int>(round);
+    if (auto found = derive(whole, in_it, in_it)) return of_derived(*std::move(found), m);
+  }
+  return measured(run, rhythm, m);
+}
+
+Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
+  const Run run{program, graph, times};
+  const int m = program.microbatches;
+  const bool synchronous = program.weights == WeightRule::flush;
+  if (synchronous) {
+    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    return mean_after_first(run);
+  }
+  const Rhythm rhythm = stream_rhythm(program);
+  if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
+  const int round = std::lcm(rhythm.round, m);
+  if (auto found = derive(run, round, round)) return of_derived(*std::move(found), m);
+  if (program.steps < steps_of_a_stream(program)) return mean_of(run);
+  return measured(run, rhythm, m);
+}
+
+int steps_of_a_stream(const Program& program) {
+  const int m = program.microbatches;
+  const Rhythm rhythm = stream_rhythm(program);
+  const int by_step = std::lcm(rhythm.round, m) / m * streamed_steps;
+  return std::max((total_microbatches(rhythm) + m - 1) / m, by_step);
+}
+
+}  // namespace stageline

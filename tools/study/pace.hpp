@@ -1,0 +1,47 @@
+// The pace of a schedule in the steady state: derived from its event graph, or else measured.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/analysis/rhythm.hpp"
+#include "sim/analysis/steady_state.hpp"
+#include "tools/study/case.hpp"
+#include "tools/study/layout.hpp"
+
+namespace stageline {
+
+/// What repeats, and the period that follows from it.
+struct Derived {
+  int round = 1;  // micro-batches
+  EventGraph events;
+  Period period;
+  std::vector<Path> paths;             // the events' paths point here
+  std::vector<std::string> resources;  // names
+};
+
+struct Pace {
+  SteadyStep step;
+  Time with_free_links{};          // the step of the same order if links took no time
+  std::optional<Derived> derived;  // nothing: no rounds of a long run were alike; then measured
+};
+
+/// Runs the schedule, or a given program that repeats, long enough, looks for rounds that are alike
+/// and derives the period of their event graph; where none are, the step is what the long run's
+/// last rounds show. Rounds are those of all replicas, or several of them (where messages queue for
+/// a link, their order may come back after more than one), or whole steps. A flushed step is its
+/// own round.
+Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous);
+
+/// Of a program as long as it is, complete, and its run. Where it holds rounds that are alike, the
+/// period of their event graph, as of the schedule that it came from. Else of a flushed one the
+/// mean of its steps but the first (of a single step its makespan), from end to end; and of a
+/// stream the mean of all, filling and draining included. Never less than its busiest lane or link
+/// does in a step. A mean of three flushed steps or more, or of a stream, is not settled.
+Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times);
+
+/// How many steps a program without flush needs to show its pace whatever its order, if any do.
+int steps_of_a_stream(const Program& program);
+
+}  // namespace stageline

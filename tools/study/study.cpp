@@ -1,0 +1,158 @@
+#include "tools/study/study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost_models/serial.hpp"
+#include "sim/errors.hpp"
+#include "sim/lower/passes.hpp"
+#include "sim/problem.hpp"
+#include "tools/study/contradictions.hpp"
+#include "tools/study/layout.hpp"
+#include "tools/study/pace.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int buffered_steps = 3;  // of two buffers, until both are in use
+
+// Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
+// where the program does.
+Time busy_in_a_step(const Outcome& outcome) {
+  Time busy{};
+  for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
+    const Op op = outcome.graph.op[task];
+    if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
+    busy += outcome.graph.duration[task];
+  }
+  busy /= outcome.program.steps;
+  for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
+    const auto replicas =
+        static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
+    busy += outcome.costs.stage[s].update *
+            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
+  }
+  return busy;
+}
+
+void judge_fit(Outcome& outcome) {
+  outcome.fit = outcome.bytes_known() ? Fit::yes : Fit::unknown;
+  if (!outcome.bytes_known()) return;
+  for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
+    const auto& limit = outcome.memory_limit[d];
+    if (!limit) {
+      if (outcome.fit == Fit::yes) outcome.fit = Fit::unknown;
+    } else if (outcome.memory.device[d].peak > *limit) {
+      outcome.fit = Fit::no;
+    }
+  }
+  for (std::size_t h = 0; h < outcome.host_limit.size(); ++h) {
+    const auto& limit = outcome.host_limit[h];
+    if (limit && outcome.memory.host[h].peak > *limit) outcome.fit = Fit::no;
+  }
+}
+
+void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
+  outcome.step_time = pace.step.time;
+  outcome.settled = pace.step.settled;
+  if (pace.derived) {
+    outcome.period = pace.derived->period;
+    outcome.round = pace.derived->round;
+  }
+  const auto samples = static_cast<double>(std::max(outcome.microbatch_size, 1));
+  outcome.throughput_unit = outcome.microbatch_size == 0 ? "micro-batches/s"
+                            : outcome.sample.empty()     ? "samples/s"
+                                                         : outcome.sample + "s/s";
+  if (outcome.step_time == Time{}) return;
+  const double step = to_seconds(outcome.step_time);
+  outcome.throughput = outcome.microbatches * samples / step;
+  const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
+  // One device leaves out, and takes apart, what the schedule does.
+  const Time alone = time_on_one_device(asked.model, asked.cluster, outcome.program,
+                                        outcome.plan.partition, outcome.microbatches, updates);
+  outcome.speedup = to_seconds(alone) / step;
+  // Differences as integers: what is nothing is 0, and not 1e-16. A step that was rounded down does
+  // not make them negative.
+  __extension__ using Wide = __int128;
+  const Wide idle = std::max<Wide>(
+      0, Wide{outcome.step_time.count()} * outcome.devices - busy_in_a_step(outcome).count());
+  outcome.bubble_fraction = static_cast<double>(idle) / 1e12 / (outcome.devices * step);
+  outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
+}
+
+}  // namespace
+
+// What a rule promises must hold, whoever asked for it.
+void check_staleness(const std::string& schedule, WeightRule rule,
+                     const std::vector<StageVersions>& versions) {
+  for (std::size_t s = 0; s < versions.size() && rule == WeightRule::double_buffer; ++s) {
+    if (versions[s].staleness_max <= 1) continue;
+    throw UsageError(fmt::format(
+        "{}: weights: double_buffer wants each step's forwards behind the update of the step but "
+        "one before, but stage {} runs some {:g} update(s) early; take stash or latest",
+        schedule, s, versions[s].staleness_max - 1));
+  }
+  if (rule != WeightRule::flush) return;
+  for (std::size_t s = 0; s < versions.size(); ++s) {
+    if (versions[s].staleness_max <= 0) continue;
+    throw UsageError(fmt::format(
+        "{}: weights: flush wants each step's forwards behind the update of the step before, but "
+        "stage {} runs some {:g} update(s) early; take stash or latest",
+        schedule, s, versions[s].staleness_max));
+  }
+}
+
+Outcome study(const Case& asked, Curves curves) {
+  Outcome outcome;
+  const Layout layout = checked_layout(asked);
+  outcome.plan = layout.plan;
+  outcome.costs = costs_of(asked, layout);
+
+  if (asked.program) validate(*asked.program);  // before any pass relies on it
+  const std::optional<WeightRule> rule =
+      asked.program ? std::optional(asked.program->weights) : asked.weights;
+  const bool synchronous =
+      rule ? *rule == WeightRule::flush : asked.spec.scheduler->synchrony == Synchrony::synchronous;
+  outcome.synchrony = synchronous ? Synchrony::synchronous : Synchrony::asynchronous;
+  outcome.devices = static_cast<int>(asked.cluster.devices.size());
+  int steps = asked.steps;
+  if (steps == 0) {
+    const int depth = 3 * outcome.devices;  // micro-batches until versions and memory are steady
+    steps = synchronous ? 1 : (depth + asked.microbatches - 1) / asked.microbatches;
+  }
+  ScheduleSpec shown = asked.spec;
+  shown.knobs = layout.knobs;
+  outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
+  Program program = program_of(asked, layout, outcome.costs, steps);
+  if (asked.steps == 0 && program.weights == WeightRule::double_buffer && !asked.program) {
+    steps = std::max(steps, buffered_steps);
+    program = program_of(asked, layout, outcome.costs, steps);
+  }
+  outcome.program = complete(std::move(program), outcome.costs, &outcome.reordered);
+  validate(outcome.program);
+  outcome.microbatches = outcome.program.microbatches / outcome.program.sequence_chunks;
+  outcome.microbatch_size = asked.model.batch;
+  outcome.sample = asked.model.sample;
+
+  outcome.graph = compile(outcome.program, outcome.costs);
+  outcome.times = simulate(outcome.graph);
+  outcome.timeline = timeline_of(outcome.program, outcome.graph, outcome.times);
+  outcome.metrics = metrics_of(outcome.program, outcome.graph, outcome.times);
+  outcome.memory = memory_of(outcome.program, outcome.costs, outcome.timeline, curves);
+  outcome.versions = versions_of(outcome.program, outcome.timeline);
+  outcome.critical_path = critical_path(outcome.graph, outcome.times);
+  for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
+  for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
+
+  check_staleness(outcome.schedule, outcome.program.weights, outcome.versions);
+  judge_fit(outcome);
+  const bool given = asked.program && !repeats(asked);
+  measure_rates(outcome, asked,
+                given ? pace_of(outcome.program, outcome.graph, outcome.times)
+                      : pace_of(asked, layout, outcome.costs, synchronous));
+  check_answer(asked, outcome);
+  return outcome;
+}
+
+}  // namespace stageline

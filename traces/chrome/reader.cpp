@@ -1,0 +1,124 @@
+// The Chrome trace that tools/report/timeline/chrome_trace.cpp writes, read back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "traces/chrome/trace_events.hpp"
+#include "traces/gzip.hpp"
+#include "traces/json/tree.hpp"
+#include "traces/timelines.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int most_devices = 1 << 16;
+
+class ChromeReader {
+ public:
+  explicit ChromeReader(const std::string& file) : file_(file) {}
+
+  void event(const TraceEvent& event) {
+    if (event.phase == "M" && event.name == "process_name") names_[event.pid] = event.label;
+    // Hosts have a name, but no lanes.
+    if (event.phase == "M" && event.name == "thread_name") device_of(event);
+    if (event.phase == "X") span(event);
+  }
+
+  Timeline take() {
+    Timeline timeline;
+    lanes_.resize(as_size(devices_) * lane_kinds);
+    timeline.lanes = std::move(lanes_);
+    for (int device = 0; device < devices_; ++device) {
+      const auto name = names_.find(std::to_string(device));
+      timeline.devices.push_back(name == names_.end() ? fmt::format("gpu{}", device)
+                                                      : name->second);
+    }
+    // A no-op for what we wrote ourselves.
+    for (auto& lane : timeline.lanes) {
+      std::stable_sort(lane.begin(), lane.end(),
+                       [](const Span& a, const Span& b) { return a.start < b.start; });
+    }
+    return timeline;
+  }
+
+ private:
+  [[noreturn]] void refuse(const TraceEvent& event, const char* key,
+                           const std::string& message) const {
+    throw TraceError(file_, event_pointer(event, key), message);
+  }
+
+  std::size_t device_of(const TraceEvent& event) {
+    int device = 0;
+    const char* const end = event.pid.data() + event.pid.size();
+    const auto [rest, error] = std::from_chars(event.pid.data(), end, device);
+    if (error != std::errc{} || rest != end || device < 0 || device >= most_devices) {
+      refuse(event, "pid",
+             fmt::format("the device of a span must be a number from 0 to {} (it is {})",
+                         most_devices - 1, in_quotes(event.pid)));
+    }
+    devices_ = std::max(devices_, device + 1);
+    return as_size(device);
+  }
+
+  std::size_t lane_of(const TraceEvent& event) const {
+    std::vector<std::string> known;
+    for (int lane = 0; lane < lane_kinds; ++lane) {
+      known.emplace_back(name(static_cast<LaneKind>(lane)));
+      if (known.back() == event.category) return as_size(lane);
+    }
+    refuse(event, "cat",
+           fmt::format("{} is no lane{}; a span's is one of {}", in_quotes(event.category),
+                       suggestion(event.category, known), fmt::join(known, ", ")));
+  }
+
+  Time time(const TraceEvent& event, const char* key, const std::string& digits) const {
+    if (digits.empty()) {
+      throw TraceError(file_, fmt::format("/traceEvents/{}", event.index),
+                       fmt::format("a span needs \"{}\", in microseconds", key));
+    }
+    const std::optional<ScaledDecimal> number = scale_decimal(digits, 6);
+    constexpr std::int64_t most = most_bytes / 2;  // two of them can be added
+    if (!number || number->value < 0 || number->value > most) {
+      refuse(event, key,
+             fmt::format("this must be from 0 to {} µs (it is {})", most / 1'000'000, digits));
+    }
+    return Time{number->value};
+  }
+
+  void span(const TraceEvent& event) {
+    std::optional<Op> op = parse_op(event.name);
+    if (!op) {
+      refuse(event, "name",
+             fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(event.name)));
+    }
+    op->overlapped = event.overlapped ? 1 : 0;
+    const Time start = time(event, "ts", event.start);
+    const Time duration = time(event, "dur", event.duration);
+    const std::size_t lane = device_of(event) * lane_kinds + lane_of(event);
+    if (lanes_.size() <= lane) lanes_.resize(lane + 1);
+    lanes_[lane].push_back({*op, start, start + duration});
+  }
+
+  const std::string& file_;
+  std::map<std::string, std::string> names_;  // by pid
+  std::vector<std::vector<Span>> lanes_;
+  int devices_ = 0;
+};
+
+}  // namespace
+
+ChromeTrace read_chrome_trace(const std::string& text, const std::string& file) {
+  const std::string json = unpacked(text, file);
+  ChromeReader reader(file);
+  const TraceHead head =
+      scan_trace_events(json, file, [&](const TraceEvent& event) { reader.event(event); });
+  return {reader.take(), head.title, head.schedule};
+}
+
+}  // namespace stageline

@@ -1,0 +1,89 @@
+// How torch.distributed.pipelining names what it does.
+#include <charconv>
+
+#include "sim/program.hpp"
+#include "traces/kineto/rank.hpp"
+
+namespace stageline {
+namespace {
+
+bool is_pytorch_op(OpKind kind) {
+  switch (kind) {
+    case OpKind::forward:
+    case OpKind::input_grad:
+    case OpKind::weight_grad:
+    case OpKind::backward:
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+      return true;
+    case OpKind::recompute:
+    case OpKind::update:
+    case OpKind::reduce_grad:
+    case OpKind::offload:
+    case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return false;
+  }
+  return false;  // unreachable; g++ wants it
+}
+
+}  // namespace
+
+std::optional<std::int64_t> parse_count(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || rest != digits.data() + digits.size() || value < 0) return {};
+  return value;
+}
+
+std::optional<KinetoAction> parse_action(std::string_view text) {
+  const auto one = [](std::string_view word) -> std::optional<Op> {
+    const std::optional<Op> op = parse_op(word);
+    if (!op || op->part != 0 || !is_pytorch_op(op->kind)) return {};
+    return op;
+  };
+  if (text.starts_with("(")) {
+    const std::size_t middle = text.find(';');
+    const std::size_t end = text.find(')');
+    if (middle == std::string_view::npos || end == std::string_view::npos || end < middle ||
+        text.substr(end + 1) != overlap_mark) {
+      return {};
+    }
+    std::optional<Op> first = one(text.substr(1, middle - 1));
+    const std::optional<Op> second = one(text.substr(middle + 1, end - middle - 1));
+    if (!first || !second || lane_of(first->kind) != LaneKind::compute ||
+        lane_of(second->kind) != LaneKind::compute) {
+      return {};
+    }
+    first->overlapped = 1;
+    return KinetoAction{{*first, *second}, false};
+  }
+  if (const std::optional<Op> op = one(text)) return KinetoAction{{*op}, false};
+  const std::size_t letters = text.find_first_not_of("0123456789");
+  if (letters == 0 || letters == std::string_view::npos) return {};
+  const std::string_view word = text.substr(letters);
+  if (word == "UNSHARD" || word == "RESHARD" || word == "REDUCE_GRAD")
+    return KinetoAction{{}, true};
+  return {};
+}
+
+std::optional<Op> parse_plain(std::string_view name) {
+  Op op;
+  for (const OpKind kind : {OpKind::forward, OpKind::backward}) {
+    const std::string_view word = kind == OpKind::forward ? "Forward " : "Backward ";
+    if (!name.starts_with(word)) continue;
+    const std::optional<std::int64_t> number = parse_count(name.substr(word.size()));
+    if (!number || *number > 0x7fffffff) return {};
+    op.kind = kind;
+    op.microbatch = static_cast<std::uint32_t>(*number);
+    return op;
+  }
+  return {};
+}
+
+}  // namespace stageline

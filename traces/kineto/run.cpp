@@ -1,0 +1,226 @@
+// The ranks of one pipeline put together: steps that all have, stages, clocks, the program that
+// ran, and a timeline.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "traces/kineto/rank.hpp"
+
+namespace stageline {
+namespace {
+
+void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  std::int64_t left_out = 0;
+  std::int64_t outside = 0;
+  std::int64_t without_gpu = 0;
+  Time time{};
+  for (const KinetoRank& rank : ranks) {
+    left_out += rank.left_out;
+    time += rank.left_out_time;
+    outside += rank.outside;
+    without_gpu += rank.without_gpu;
+    if (rank.source == run.source) continue;
+    throw TraceError(rank.file, "",
+                     fmt::format("{} has ranges of the pipeline on its GPU and {} has not; profile "
+                                 "all ranks alike",
+                                 (rank.source == RangeSource::gpu ? rank : ranks[0]).file,
+                                 (rank.source == RangeSource::gpu ? ranks[0] : rank).file));
+  }
+  switch (run.source) {
+    case RangeSource::gpu:
+      run.notes.emplace_back("times are those of the ranges on the GPU");
+      break;
+    case RangeSource::cpu:
+      run.notes.emplace_back("times are those of the ranges on the CPU, where the work was done");
+      break;
+    case RangeSource::launches:
+      run.notes.emplace_back(
+          "the profiles have kernels but no gpu_user_annotation of the ranges: times are those of "
+          "LAUNCHING the work from the CPU, not of the work; clocks are taken as they are");
+      break;
+  }
+  if (without_gpu > 0) {
+    run.notes.push_back(fmt::format(
+        "{} ranges put nothing on the GPU and have their times on the CPU", without_gpu));
+  }
+  if (left_out > 0) {
+    run.notes.push_back(
+        fmt::format("{} ranges of UNSHARD, RESHARD and REDUCE_GRAD are left out ({} in all ranks)",
+                    left_out, print(time)));
+  }
+  if (outside > 0) {
+    run.notes.push_back(
+        fmt::format("{} ranges lie outside of every ProfilerStep and are left out", outside));
+  }
+}
+
+// An optimizer's step is of all stages of its rank in equal shares, or of one each.
+struct UpdateSpan {
+  int step;
+  Op op;
+  std::int64_t start;
+  std::int64_t end;
+};
+std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int>& stages,
+                                   std::size_t steps, KinetoRun& run) {
+  std::vector<std::vector<KinetoUpdate>> by_step(steps);
+  for (const KinetoUpdate& update : rank.updates) {
+    nth(by_step, update.step).push_back(update);
+  }
+  if (stages.size() > 1 && steps > 0 && by_step[0].size() == 1) {
+    run.notes.push_back(fmt::format(
+        "rank {} has one Optimizer.step range a step: its {} stages have equal shares of it",
+        *rank.rank, stages.size()));
+  }
+  std::vector<UpdateSpan> spans;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::vector<KinetoUpdate>& found = by_step[step];
+    if (found.size() != 1 && found.size() != stages.size()) {
+      if (!rank.updates.empty()) {
+        run.notes.push_back(
+            fmt::format("rank {} has {} Optimizer.step ranges in a step and {} stages: its updates "
+                        "are left out",
+                        *rank.rank, found.size(), stages.size()));
+      }
+      return {};
+    }
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      Op op;
+      op.kind = OpKind::update;
+      op.stage = static_cast<std::uint16_t>(stages[i]);
+      op.microbatch = static_cast<std::uint32_t>(step);
+      const KinetoUpdate& from = found[found.size() == 1 ? 0 : i];
+      const auto share = [&](std::size_t part) {
+        if (found.size() > 1 || stages.size() == 1) return part == i ? from.start : from.end;
+        return from.start + (from.end - from.start) * static_cast<std::int64_t>(part) /
+                                static_cast<std::int64_t>(stages.size());
+      };
+      spans.push_back({static_cast<int>(step), op, share(i), share(i + 1)});
+    }
+  }
+  return spans;
+}
+
+void fill(const std::vector<KinetoRank>& ranks, const std::vector<int>& device_of, int microbatches,
+          KinetoRun& run) {
+  const std::size_t steps = ranks[0].steps.size();
+  Program& program = run.program;
+  program.schedule = "profiled";
+  program.microbatches = microbatches;
+  program.steps = static_cast<int>(steps);
+  for (const int device : device_of) program.placement.stage.push_back({{device}, {}, {}, {}});
+  program.edges = chain_edges(program.stages());
+  program.independent_w.assign(device_of.size(), false);
+  program.ops.resize(ranks.size());
+  run.timeline.lanes.resize(ranks.size() * lane_kinds);
+  struct Placed {
+    std::size_t lane;
+    Op op;
+    std::int64_t start;
+    std::int64_t end;
+  };
+  std::vector<Placed> placed;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t d = 0; d < ranks.size(); ++d) {
+    program.devices.push_back(fmt::format("rank{}", *ranks[d].rank));
+    const auto put = [&](Op op, std::int64_t start, std::int64_t end) {
+      program.ops[d].push_back(op);
+      placed.push_back({d * lane_kinds + as_size(lane_of(op.kind)), op, start, end});
+      first = std::min(first, start);
+      last = std::max(last, end);
+    };
+    std::vector<int> stages;
+    for (std::size_t s = 0; s < device_of.size(); ++s) {
+      if (device_of[s] == static_cast<int>(d)) stages.push_back(static_cast<int>(s));
+    }
+    const std::vector<UpdateSpan> updates = updates_of(ranks[d], stages, steps, run);
+    std::size_t at = 0;
+    std::size_t next = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+      for (; at < ranks[d].ranges.size() && ranks[d].ranges[at].step == static_cast<int>(step);
+           ++at) {
+        const KinetoRange& range = ranks[d].ranges[at];
+        const bool divided = range.first_end && range.second_start;
+        for (std::size_t i = 0; i < range.ops.size(); ++i) {
+          Op op = range.ops[i];
+          op.microbatch +=
+              static_cast<std::uint32_t>(step) * static_cast<std::uint32_t>(microbatches);
+          put(op, divided && i == 1 ? *range.second_start : range.start,
+              divided && i == 0 ? *range.first_end
+                                : std::max(range.end, range.arrival.value_or(range.end)));
+          if (divided) placed.back().op.overlapped = 0;
+        }
+      }
+      for (; next < updates.size() && updates[next].step == static_cast<int>(step); ++next) {
+        put(updates[next].op, updates[next].start, updates[next].end);
+      }
+    }
+  }
+  if (last - first > std::chrono::duration_cast<std::chrono::nanoseconds>(longest_input).count()) {
+    throw TraceError(
+        files_of(ranks), "",
+        fmt::format("the ranges of the profiles lie {} s apart; they are not of one run",
+                    (last - first) / 1'000'000'000));
+  }
+  for (const Placed& one : placed) {
+    run.timeline.lanes[one.lane].push_back(
+        {one.op, kineto_time(one.start - first), kineto_time(one.end - first)});
+  }
+  for (auto& lane : run.timeline.lanes) {
+    std::stable_sort(lane.begin(), lane.end(),
+                     [](const Span& a, const Span& b) { return a.start < b.start; });
+  }
+  run.timeline.devices = program.devices;
+  run.date = kineto_date(first);
+}
+
+}  // namespace
+
+std::string kineto_date(std::int64_t nanoseconds) {
+  const std::chrono::sys_days day = std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(nanoseconds)));
+  const std::chrono::year_month_day date(day);
+  constexpr int first_plausible =
+      2000;  // before it, a clock that counts from the start of something
+  if (static_cast<int>(date.year()) < first_plausible) return "";
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
+  KinetoRun run;
+  std::vector<KinetoRank> ranks;
+  for (const NamedText& profile : profiles) ranks.push_back(read_kineto_rank(profile));
+  if (ranks.empty()) throw UsageError("a run needs at least one profile");
+  put_in_order(ranks, run);
+  number_stages(ranks, run);
+  run.source = ranks[0].source;
+  run.accelerator = ranks[0].accelerator;
+  note_ranges(ranks, run);
+  const std::vector<int> device_of = place_stages(ranks);
+  const int microbatches = keep_complete_steps(ranks, static_cast<int>(device_of.size()), run);
+  if (run.source == RangeSource::launches) {
+    check_one_clock(ranks);
+  } else {
+    align(ranks, run);
+  }
+  if (run.source == RangeSource::cpu) {
+    cut_waiting(ranks, run);
+    divide_pairs(ranks, microbatches, run);
+  }
+  fill(ranks, device_of, microbatches, run);
+  try {
+    validate(run.program);
+  } catch (const ProgramError& error) {
+    throw TraceError(files_of(ranks), "",
+                     fmt::format("the ranges do not make a program: {}", error.what()));
+  }
+  return run;
+}
+
+}  // namespace stageline

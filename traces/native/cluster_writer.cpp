@@ -1,0 +1,145 @@
+// Writes cluster files, which traces/README.md describes: every device and link by itself, numbers
+// exactly, what can be left out is.
+#include <fmt/format.h>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "traces/json/parts.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+// An object's members, those without a value left out.
+class Members {
+ public:
+  void text(std::string_view key, const std::string& value) {
+    if (!value.empty()) add(key, json_text(value));
+  }
+  void size(std::string_view key, std::optional<Bytes> value) {
+    if (value) add(key, fmt::format("{}", value->count));
+  }
+  void bandwidth(std::string_view key, Bandwidth value) {
+    add(key,
+        value.is_unlimited() ? "\"unlimited\"" : fmt::format("\"{}B/s\"", value.bytes_per_second));
+  }
+  void number(std::string_view key, double value, double left_out) {
+    if (value != left_out) add(key, fmt::format("{}", value));
+  }
+  void add(std::string_view key, std::string_view json) {
+    members_ += fmt::format("{}\"{}\": {}", members_.empty() ? "" : ", ", key, json);
+  }
+  std::string object() const { return "{" + members_ + "}"; }
+
+ private:
+  std::string members_;
+};
+
+std::string kind_text(const DeviceKind& kind) {
+  Members members;
+  members.text("name", kind.name);
+  members.text("title", kind.title);
+  members.size("memory", kind.memory);
+  if (!kind.memory_bandwidth.is_unlimited()) {
+    members.bandwidth("memory_bandwidth", kind.memory_bandwidth);
+  }
+  if (!kind.peak.empty()) {
+    Members peak;
+    for (const PeakRate& rate : kind.peak) peak.number(rate.precision, rate.flops, 0);
+    members.add("peak", peak.object());
+  }
+  members.number("power_watts", kind.power_watts, 0);
+  members.number("price_per_hour", kind.price_per_hour, 0);
+  members.text("source", kind.source);
+  return members.object();
+}
+
+std::string device_text(const Device& device, const Cluster& cluster) {
+  Members members;
+  members.text("name", device.name);
+  std::optional<Bytes> usual;
+  if (device.kind >= 0) {
+    const DeviceKind& kind = nth(cluster.kinds, device.kind);
+    members.text("kind", kind.name);
+    usual = kind.memory;
+  }
+  members.number("rate", device.rate, 1);
+  if (device.memory != usual) members.size("memory", device.memory);
+  if (device.host >= 0) {
+    members.text("host", nth(cluster.hosts, device.host).name);
+  }
+  if (device.op_overhead != Time{}) {
+    members.add("op_overhead", fmt::format("\"{}ps\"", device.op_overhead.count()));
+  }
+  return members.object();
+}
+
+std::string host_text(const Host& host) {
+  Members members;
+  members.text("name", host.name);
+  members.size("memory", host.memory);
+  return members.object();
+}
+
+std::string node_name(const Cluster& cluster, int node) {
+  auto at = as_size(node);
+  if (at < cluster.devices.size()) return cluster.devices[at].name;
+  at -= cluster.devices.size();
+  if (at < cluster.hosts.size()) return cluster.hosts[at].name;
+  return cluster.switches.at(at - cluster.hosts.size());
+}
+
+std::string link_text(const Link& link, const Cluster& cluster) {
+  const std::string from = node_name(cluster, link.from);
+  const std::string to = node_name(cluster, link.to);
+  Members members;
+  members.text("from", from);
+  members.text("to", to);
+  members.bandwidth("bandwidth", link.bandwidth);
+  if (link.latency != Time{}) {
+    members.add("latency", fmt::format("\"{}ps\"", link.latency.count()));
+  }
+  if (link.latency_back) {
+    members.add("latency_back", fmt::format("\"{}ps\"", link.latency_back->count()));
+  }
+  if (link.duplex == Duplex::half) members.add("duplex", "\"half\"");
+  if (link.name != from + "-" + to) members.text("name", link.name);
+  return members.object();
+}
+
+// "key": a list of what `text` gives, an item a line; nothing of an empty list.
+template <class Item, class Text>
+std::string list_text(std::string_view key, const std::vector<Item>& items, Text text) {
+  if (items.empty()) return {};
+  std::string list;
+  for (const Item& item : items) list += (list.empty() ? "\n    " : ",\n    ") + text(item);
+  return fmt::format(",\n  \"{}\": [{}\n  ]", key, list);
+}
+
+}  // namespace
+
+std::string write_cluster(const Cluster& cluster) {
+  std::string text =
+      "{\n  \"format\": \"stageline-cluster 1\",\n  \"name\": " + json_text(cluster.name);
+  if (!cluster.source.empty()) text += ",\n  \"source\": " + json_text(cluster.source);
+  text += list_text("kinds", cluster.kinds, kind_text);
+  text += list_text("devices", cluster.devices,
+                    [&](const Device& device) { return device_text(device, cluster); });
+  text += list_text("hosts", cluster.hosts, host_text);
+  text += list_text("switches", cluster.switches, json_text);
+  text +=
+      list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
+  if (cluster.pair_overlap != 0) {
+    text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
+  }
+  text += "\n}\n";
+  if (read_cluster(text, "the cluster as written") != cluster) {
+    throw UsageError(fmt::format(
+        "the cluster \"{}\" cannot be written: the format has no words for a host that relays "
+        "nothing, nor for a device of unknown memory whose kind has a memory",
+        cluster.name));
+  }
+  return text;
+}
+
+}  // namespace stageline

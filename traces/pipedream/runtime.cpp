@@ -1,0 +1,136 @@
+// What other pipeline runtimes are told of a plan: PipeDream's configuration (msr-fiddle/pipedream,
+// runtime/: the JSON that optimizer/convert_graph_to_model.py writes) and torchgpipe's balance.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "traces/programs.hpp"
+
+namespace stageline {
+namespace {
+
+// Forwards before the first backward is due; the runtime then does one forward and one backward in
+// turn, and the backwards that are left.
+int depth_of(const Program& program, std::size_t device) {
+  std::vector<Op> work;
+  for (const Op op : program.ops[device]) {
+    if (op.kind == OpKind::forward || op.kind == OpKind::backward) {
+      work.push_back(op);
+    } else if (lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update) {
+      throw UsageError(fmt::format("PipeDream's runtime has F and B only, and {} does {}",
+                                   program.devices[device], print(op)));
+    } else if (op.kind == OpKind::offload) {
+      throw UsageError(fmt::format("PipeDream's runtime keeps its stashes, and {} does {}",
+                                   program.devices[device], print(op)));
+    }
+  }
+  std::size_t forwards = 0;
+  while (forwards < work.size() && work[forwards].kind == OpKind::forward) ++forwards;
+  const std::size_t depth = forwards == 0 ? 0 : forwards - 1;
+  const std::size_t count = work.size() / 2;
+  // Forward i is followed by backward i - depth, if there is one.
+  std::vector<OpKind> expected;
+  for (std::size_t i = 0; i < count + depth; ++i) {
+    if (i < count) expected.push_back(OpKind::forward);
+    if (i >= depth) expected.push_back(OpKind::backward);
+  }
+  std::uint32_t next[2] = {0, 0};
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    std::uint32_t& before = next[work[i].kind == OpKind::backward ? 1 : 0];
+    const bool in_turn = i < expected.size() && work[i].kind == expected[i];
+    if (in_turn && work[i].microbatch >= before) {
+      before = work[i].microbatch + 1;
+      continue;
+    }
+    throw UsageError(fmt::format(
+        "PipeDream's runtime does {} forward{} and then one forward and one backward in turn, and "
+        "{} does {} there",
+        depth, depth == 1 ? "" : "s", program.devices[device], print(work[i])));
+  }
+  return static_cast<int>(depth);
+}
+
+}  // namespace
+
+std::string write_pipedream_runtime(const Program& program) {
+  validate(program);
+  std::vector<int> stage_on(program.devices.size(), -1);
+  std::string modules;
+  std::string ranks;
+  std::string depths;
+  if (program.steps > 1 && program.weights == WeightRule::flush) {
+    throw UsageError(fmt::format(
+        "PipeDream's runtime does not flush between steps, and the program has {}; take --steps 1",
+        program.steps));
+  }
+  for (int s = 0; s < program.stages(); ++s) {
+    const StagePlace& place = nth(program.placement.stage, s);
+    if (place.apart()) {
+      throw UsageError(
+          fmt::format("PipeDream's runtime has forward and backward of a stage on one device, and "
+                      "stage {} has them apart",
+                      s));
+    }
+    for (const int device : place.replicas) {
+      int& stage = nth(stage_on, device);
+      if (stage >= 0) {
+        throw UsageError(fmt::format(
+            "PipeDream's runtime has one stage on a device, and {} has stages {} and {}",
+            nth(program.devices, device), stage, s));
+      }
+      stage = s;
+    }
+  }
+  for (int s = 0; s < program.stages(); ++s) {
+    const StagePlace& place = nth(program.placement.stage, s);
+    int depth = -1;
+    for (const int device : place.replicas) {
+      const int here = depth_of(program, as_size(device));
+      if (depth >= 0 && here != depth) {
+        throw UsageError(fmt::format(
+            "PipeDream's runtime has one depth for a stage, and stage {} does {} forwards ahead on "
+            "{} but {} on {}; take a number of micro-batches that its {} replicas divide",
+            s, depth, nth(program.devices, place.replicas.front()), here,
+            nth(program.devices, device), place.replicas.size()));
+      }
+      depth = here;
+    }
+    const char* const separator = s == 0 ? "" : ",";
+    modules += fmt::format("{}, ", s);
+    ranks += fmt::format("{}\n        \"{}\": [{}]", separator, s, fmt::join(place.replicas, ", "));
+    depths += fmt::format("{}\n        \"{}\": {}", separator, s, depth);
+  }
+  // The last module is the loss.
+  return fmt::format(
+      "{{\n    \"module_to_stage_map\": [{}{}],\n    \"stage_to_rank_map\": {{{}\n    }},\n"
+      "    \"stage_to_depth_map\": {{{}\n    }}\n}}\n",
+      modules, program.stages() - 1, ranks, depths);
+}
+
+std::string write_torchgpipe_balance(const Partition& partition, const Placement& placement) {
+  for (std::size_t s = 0; s < placement.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    if (!place.apart() && place.replicas == std::vector<int>{static_cast<int>(s)}) continue;
+    throw UsageError(fmt::format(
+        "torchgpipe puts partition k on device k, and stage {} does not live on device {} alone", s,
+        s));
+  }
+  std::vector<int> layers(as_size(partition.stages));
+  for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
+    const int stage = partition.stage_of[layer];
+    if (layer > 0 && stage < partition.stage_of[layer - 1]) {
+      throw UsageError(
+          fmt::format("torchgpipe's partitions are runs of layers, and layer {} of "
+                      "stage {} stands behind one of stage {}",
+                      layer, stage, partition.stage_of[layer - 1]));
+    }
+    ++nth(layers, stage);
+  }
+  std::string text = "[";
+  for (const int count : layers) text += fmt::format("{}{}", text.size() > 1 ? ", " : "", count);
+  return text + "]\n";
+}
+
+}  // namespace stageline
