@@ -12,8 +12,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/index.hpp"
+#include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 
 namespace stageline {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "tools/base/version.hpp"
 #include "tools/commands/command_line.hpp"
 
 namespace {
@@ -19,5 +20,5 @@ void hold_closed_streams() {
 
 int main(int argc, char** argv) {
   hold_closed_streams();
-  return stageline::run_command_line(argc, argv, STAGELINE_VERSION);
+  return stageline::run_command_line(argc, argv, stageline::version());
 }

@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
+#include "sim/text/figure.hpp"
 
 namespace stageline {
 namespace {

@@ -8,12 +8,12 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/check/hazards.hpp"
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
+#include "sim/text/figure.hpp"
 
 namespace stageline {
 namespace {

@@ -1,9 +1,9 @@
 // A finding's names and place, and the first of them thrown.
 #include <fmt/format.h>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/check/check.hpp"
 #include "sim/errors.hpp"
+#include "sim/text/figure.hpp"
 
 namespace stageline {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/errors.hpp"
+#include "sim/text/figure.hpp"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,5 @@
 // Do the drawings show what runs when, and the grids what stands where?
-#include "sim/analysis/figure.hpp"
+#include "sim/text/figure.hpp"
 #include "sim/index.hpp"
 
 #include <doctest/doctest.h>

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/errors.hpp"
+#include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/common.hpp"

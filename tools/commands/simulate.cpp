@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sim/analysis/cycle_words.hpp"
-#include "sim/analysis/figure.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/commands.hpp"

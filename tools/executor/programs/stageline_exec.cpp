@@ -12,11 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cost_models/roofline.hpp"
-#include "sim/analysis/figure.hpp"
 #include "sim/analysis/statistics.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/common.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/timeline/svg.hpp"
+#include "tools/report/svg/options.hpp"
 
 namespace stageline {
 

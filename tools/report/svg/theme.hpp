@@ -7,7 +7,7 @@
 
 #include "sim/analysis/metrics.hpp"
 #include "sim/op.hpp"
-#include "tools/report/timeline/svg.hpp"
+#include "tools/report/svg/options.hpp"
 
 namespace stageline {
 

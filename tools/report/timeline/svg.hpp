@@ -11,23 +11,12 @@
 //         #####################
 #pragma once
 
-#include <cstdint>
 #include <string>
 
+#include "tools/report/svg/options.hpp"
 #include "tools/report/timeline/drawing.hpp"
 
 namespace stageline {
-
-enum class Theme : std::uint8_t {
-  automatic,  // light, or dark where the viewer asks for it (prefers-color-scheme)
-  light,
-  dark,
-};
-
-struct SvgOptions {
-  Theme theme = Theme::automatic;
-  int width = 1000;  // px, 400 to 10000; the height follows from the content
-};
 
 /// A self-contained SVG 1.1 document without scripts: one row a device, spans coloured by kind,
 /// messages and copies as strips below, idle time behind, then memory by device, then weight

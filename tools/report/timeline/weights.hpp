@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/analysis/figure.hpp"
 #include "sim/analysis/versions.hpp"
 #include "sim/program.hpp"
+#include "sim/text/figure.hpp"
 #include "sim/timeline.hpp"
 
 namespace stageline {

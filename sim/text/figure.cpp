@@ -1,4 +1,4 @@
-#include "sim/analysis/figure.hpp"
+#include "sim/text/figure.hpp"
 
 #include <fmt/format.h>
 

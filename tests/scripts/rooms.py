@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Holds the order of the rooms: rooms.py ROOT
+
+ORDER lists the folders from the bottom up. A file may include files of its own folder, and of
+folders in lower rows; never of a folder in its own row or above. Within a folder's inner rooms
+includes are free, unless INNER says otherwise. A file in a folder that ORDER does not know is an
+error, and so is anything flat in tools/ beyond FLAT. Prints each forbidden include with both
+names; exit code 1 if any.
+"""
+import pathlib
+import re
+import sys
+
+# One row a floor: what stands in a row sees all rows above it in this list, not its neighbours.
+ORDER = [
+    ["sim"],
+    ["schedulers", "cost_models", "traces", "tools/base"],
+    ["tools/study", "tools/datasets"],
+    ["tools/inputs"],
+    ["tools/compare"],
+    ["tools/report"],
+    ["tools/answer"],
+    ["tools/training", "tools/evidence"],
+    ["tools/papers"],
+    ["tools/commands"],
+    ["tools/executor"],
+]
+# Hands: the only ones that see the terminal. Folders, and the one file.
+HANDS = ("tools/commands", "tools/executor", "tools/stageline.cpp")
+TERMINAL = re.compile(r"^\s*#\s*include\s*[<\"](CLI/|tools/commands/)|\bargv\b|\bisatty\b|"
+                      r"\bstd::exit\b", re.M)
+# Below the roots of the library: what an inner room may see of its neighbours.
+INNER = {
+    "sim/text": [],
+    "sim/lower": ["sim/text"],
+    "sim/check": ["sim/lower", "sim/text"],
+    "sim/analysis": ["sim/lower", "sim/text", "sim/check"],
+    "schedulers/parts": ["schedulers/partition"],
+    "schedulers/partition": [],
+    "traces/json": [],
+    "traces/native": ["traces/json"],
+    "traces/chrome": ["traces/json"],
+    "traces/kineto": ["traces/json", "traces/chrome"],
+    "traces/pipedream": ["traces/json"],
+    "traces/pytorch": ["traces/json"],
+    "traces/chakra": [],
+    "tools/report/svg": [],
+    "tools/report/charts": ["tools/report/svg", "tools/report/timeline"],
+    "tools/report/timeline": ["tools/report/svg"],
+    "tools/report/text": ["tools/report/svg", "tools/report/charts", "tools/report/timeline"],
+    "tools/report/json": ["tools/report/text", "tools/report/timeline"],
+}
+FLAT = {"README.md", "demo", "meson.build", "setup", "stageline.cpp", "test"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def room_of(path):
+    """The folder of ORDER that holds the file, and its floor."""
+    for floor, row in enumerate(ORDER):
+        for room in row:
+            if path.startswith(room + "/"):
+                return room, floor
+    return None, len(ORDER)
+
+
+def inner_of(path):
+    return next((room for room in INNER if path.startswith(room + "/")), None)
+
+
+def main(root):
+    root = pathlib.Path(root)
+    findings = []
+    for entry in sorted((root / "tools").iterdir()):
+        if entry.is_file() and entry.name not in FLAT:
+            findings.append(f"tools/{entry.name}: no file but {', '.join(sorted(FLAT))} is flat here")
+    files = [file for top in ("sim", "schedulers", "cost_models", "traces", "tools")
+             for file in sorted((root / top).rglob("*.[ch]pp"))]
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        room, floor = room_of(path)
+        if room is None and path not in HANDS:
+            findings.append(f"{path}: its folder is not in the order of rooms")
+            continue
+        text = file.read_text(encoding="utf-8")
+        for included in INCLUDE.findall(text):
+            other, other_floor = room_of(included)
+            if other is None:
+                continue
+            if other != room and other_floor >= floor:
+                findings.append(f"{path} includes {included}: {room} must not see {other}")
+            inner, other_inner = inner_of(path), inner_of(included)
+            if inner and other_inner and inner != other_inner and other == room and \
+                    other_inner not in INNER[inner]:
+                findings.append(f"{path} includes {included}: {inner} must not see {other_inner}")
+        if not path.startswith(HANDS):
+            for found in TERMINAL.finditer(text):
+                findings.append(f"{path}: \"{found.group().strip()}\" is for hands alone: "
+                                f"{', '.join(HANDS)}")
+    print("\n".join(findings) or f"{len(files)} files, every include goes down")
+    return 1 if findings or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,9 @@
+// Everything that a program which uses the library needs: #include <stageline/stageline.hpp>.
+#pragma once
+
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+#include "tools/base/version.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/ranking.hpp"
+#include "tools/study/study.hpp"
