@@ -12,7 +12,7 @@
 namespace stageline {
 namespace {
 
-// inflateInit2's and inflateReset's are C; this ends the stream on every way out.
+// RAII wrapper around zlib's C stream: ends it on every path.
 class Inflater {
  public:
   Inflater() {
@@ -36,7 +36,7 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
   std::string text;
   std::array<char, 1 << 16> chunk{};
   std::size_t taken = 0;
-  bool within = true;  // a member
+  bool within = true;  // inside a gzip member
   const auto refuse = [&](const std::string& message) {
     throw TraceError(file, fmt::format("byte {}", taken), message);
   };
@@ -44,7 +44,7 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
     if (stream.avail_in == 0 && taken < bytes.size()) {
       constexpr std::size_t most = std::numeric_limits<uInt>::max();
       stream.avail_in = static_cast<uInt>(std::min(most, bytes.size() - taken));
-      // zlib reads through a pointer that is not to const.
+      // zlib's input pointer is not const, though zlib only reads through it.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data())) + taken;
       taken += stream.avail_in;
     }
@@ -62,10 +62,10 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
       within = false;
       inflateReset(&stream);
     } else if (state == Z_BUF_ERROR) {
-      refuse(
-          fmt::format("the gzip data end in the middle, after {} bytes of text; the file was cut "
-                      "off: copy or write it again",
-                      text.size()));
+      refuse(fmt::format(
+          "the gzip data end in the middle, after {} bytes of text; the file was cut off: "
+          "copy or write it again",
+          text.size()));
     } else if (state != Z_OK) {
       taken -= stream.avail_in;
       refuse(fmt::format("the gzip data are damaged ({})",

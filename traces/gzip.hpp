@@ -1,4 +1,4 @@
-// gzip, as profilers write their traces.
+// Decompresses gzip files, the format in which profilers write their traces.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace stageline {
 
-/// Whether the bytes begin as gzip data do (RFC 1952).
+/// Whether `bytes` begin with the gzip magic number (RFC 1952).
 bool is_gzip(std::string_view bytes);
 
-/// What gzip data hold; several members in a row are one text. Throws TraceError where they are cut
-/// off, damaged, followed by something else, or larger than `longest_unpacked`.
+/// Decompresses gzip data; consecutive members yield one text. Throws TraceError where the data are
+/// truncated, damaged, followed by other bytes, or larger than `longest_unpacked`.
 std::string gunzip(const std::string& bytes, const std::string& file);
 inline constexpr std::size_t longest_unpacked = std::size_t{4} << 30U;  // bytes
 
-/// The text itself, unpacked where it is gzip data.
+/// `text` itself, decompressed if it is gzip data.
 std::string unpacked(std::string text, const std::string& file);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// A model of equal layers, for closed forms and first tries: "uniform:layers=8,forward=1ms".
+// Builds a model of equal layers for closed forms and first tries: "uniform:layers=8,forward=1ms".
 #include <fmt/format.h>
 
 #include <algorithm>

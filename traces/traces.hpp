@@ -1,4 +1,4 @@
-// Everything that reads or writes a trace or a cluster. Formats: traces/README.md.
+// Readers and writers of traces and clusters. Formats: traces/README.md.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,29 @@ namespace stageline {
 /// the JSON pointer of the offending value, or line and column where it is not JSON.
 std::vector<Model> read_trace(const std::string& json_text, const std::string& file);
 
-/// The same as text: read_trace gives back the very same models. They must be in topological order
-/// and ascend in batch size; throws UsageError when they differ in what a trace holds once (names,
-/// kinds, weights, edges, provenance), or when only some of them have a whole run.
+/// The same as text; read_trace restores identical models. The models must be in topological order
+/// and ascend in batch size. Throws UsageError when they differ in a field that a trace holds once
+/// (names, kinds, weights, edges, provenance), or when only some of them have a whole run.
 std::string write_trace(const std::vector<Model>& models);
 
-/// A PipeDream (or DAPPLE) profile, graph.txt. `batch` is the samples of its minibatch, 0 when
-/// unknown: the file does not say. Throws TraceError with the line.
+/// A PipeDream (or DAPPLE) profile, graph.txt. `batch` is the number of samples per minibatch, 0
+/// when unknown: the file does not record it. Throws TraceError with the line.
 Model read_pipedream_profile(const std::string& text, const std::string& file, int batch);
 
 /// "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,output=1MB,weights=4MB,stash=1MB,
-/// update=0,batch=1" (these are the defaults; the prefix may be left out): equal layers of a chain,
-/// for closed forms. The stash is as large as the output unless given, and all kept until W. Throws
-/// UsageError.
+/// update=0,batch=1" (these are the defaults; the prefix may be left out): a chain of equal layers,
+/// for closed forms. The stash is as large as the output unless given, and all of it is kept until
+/// W. Throws UsageError.
 Model uniform_model(const std::string& options);
 
 /// A cluster file. Throws TraceError with the JSON pointer.
 Cluster read_cluster(const std::string& json_text, const std::string& file);
 
-/// The same as text: read_cluster gives back the very same cluster. Throws UsageError where the
-/// format has no words for it, and TraceError for a name that it refuses.
+/// The same as text; read_cluster restores an identical cluster. Throws UsageError for a cluster
+/// that the format cannot express, and TraceError for an invalid name.
 std::string write_cluster(const Cluster& cluster);
 
-/// What is bundled in the binary, by name, from traces/data/.
+/// A file bundled in the binary, by name, from traces/data/.
 struct Bundled {
   std::string_view name;  // "h100x8", "resnet50-h100"
   std::string_view text;  // JSON

@@ -131,8 +131,8 @@ TEST_CASE("one stall among the steps changes no step that is compared, and is sa
       CHECK(overlay.second.mean == mean);
       CHECK(steady_step(measured) == length);
       const std::string numbers = fmt::format(
-          "the measured steps are unlike: their mean is {}, and step {}, which is "
-          "compared, takes {}",
+          "the measured steps are unlike: their mean is {}, and step {}, "
+          "which is compared, takes {}",
           print(mean), overlay.second.step, print(length));
       REQUIRE(!overlay.notes.empty());
       CHECK(overlay.notes.at(1) == numbers);
@@ -255,7 +255,7 @@ TEST_CASE("a profile's medians make a trace") {
   CHECK(model.provenance.notes.at(0) == "a note");
   CHECK(
       contains(model.provenance.notes.at(1), "all stages ran B alone: half of it is taken for I"));
-  CHECK(contains(model.provenance.notes.back(), "a profile does not say bytes"));
+  CHECK(contains(model.provenance.notes.back(), "a profile does not record bytes"));
 }
 
 TEST_CASE("where I and W were measured, nothing is split") {

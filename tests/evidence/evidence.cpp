@@ -68,7 +68,7 @@ TEST_CASE("broken evidence is refused with its pointer and the rule") {
            {"\"forward_us\": 1000", "\"forward_us\": -1", "/traces/0/layers/0/forward_us",
             "must not be negative"},
            {"\"name\": \"lane1\"", "\"name\": \"lane0\"", "/cluster/devices/1/name",
-            "stands twice"},
+            "appears twice"},
            {"\"model\": \"four\"", "\"model\": \"fuor\"", "/cases/0/model",
             "did you mean \"four\"?"},
            {"\"batch\": 1, \"schedule\"", "\"batch\": 2, \"schedule\"", "/cases/0/model",

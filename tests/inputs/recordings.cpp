@@ -73,9 +73,9 @@ TEST_CASE("a Chrome trace that breaks the format is refused with its place") {
     return trace_error_of([&] { read_chrome_trace(replaced(text, from, to), "a.json"); });
   };
   CHECK(contains(refused("\"0F0\"", "\"matmul\"").what(),
-                 "\"matmul\" is no op; one looks like \"0F3\""));
+                 "\"matmul\" is not an op; an op looks like \"0F3\""));
   CHECK(contains(refused("\"cat\":\"compute\"", "\"cat\":\"computer\"").what(),
-                 "\"computer\" is no lane (did you mean \"compute\"?); a span's is one of compute, "
+                 "\"computer\" is not a lane (did you mean \"compute\"?); the lanes are compute, "
                  "send, receive, copy-out, copy-in"));
   CHECK(contains(refused("\"ts\":0", "\"ts\":-1").what(), "this must be from 0 to"));
   CHECK(contains(refused("\"dur\":1000", "\"duh\":1000").what(), "a span needs \"dur\""));

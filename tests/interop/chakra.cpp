@@ -230,7 +230,7 @@ TEST_CASE("a replay of the traces takes as long as the simulation, for every sch
       } catch (const UsageError& error) {
         misfits.insert(name.substr(0, name.find(':')));
         CHECK(spec.scheduler->synchrony == Synchrony::asynchronous);
-        CHECK(test::contains(error.what(), "Chakra has no words for"));
+        CHECK(test::contains(error.what(), "Chakra cannot express"));
         continue;
       }
       ++fitting;
@@ -387,8 +387,8 @@ TEST_CASE("lockstep cannot be said") {
               parse_program(test::straight_text(1, 1, "gpu0: 0F0 0B0\n", "clock: lockstep\n")),
               costs);
         }) ==
-        "Chakra has no words for \"clock: lockstep\", where devices wait for each other without a "
-        "message");
+        "Chakra cannot express \"clock: lockstep\", "
+        "where devices wait for each other without a message");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 TEST_CASE("a build without protobuf says how to get one with it") {
   CHECK(test::complaint<UsageError>([] { write_chakra({}, {}); }) ==
-        "this build writes no Chakra traces, because there was no protobuf when it was configured; "
+        "this build writes no Chakra traces because protobuf was not found when it was configured; "
         "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
 }
 

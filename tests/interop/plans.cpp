@@ -69,14 +69,12 @@ TEST_CASE("messages and updates change nothing, and flush schedules have depths,
 }
 
 TEST_CASE("what PipeDream's runtime does not do is refused") {
-  CHECK(
-      refusal(test::written(test::spec("gpipe:reverse=yes"), 2, 4)) ==
-      "PipeDream's runtime does 3 forwards and then one forward and one backward in turn, and gpu0 "
-      "does 0B2 there");
-  CHECK(
-      refusal(parse_program(test::straight_text(1, 3, "gpu0: 0F0 0F1 0B0 0B1 0F2 0B2\n"))) ==
-      "PipeDream's runtime does 1 forward and then one forward and one backward in turn, and gpu0 "
-      "does 0B1 there");
+  CHECK(refusal(test::written(test::spec("gpipe:reverse=yes"), 2, 4)) ==
+        "PipeDream's runtime runs 3 forwards and then alternates one forward and one backward, "
+        "and gpu0 does 0B2 there");
+  CHECK(refusal(parse_program(test::straight_text(1, 3, "gpu0: 0F0 0F1 0B0 0B1 0F2 0B2\n"))) ==
+        "PipeDream's runtime runs 1 forward and then alternates one forward and one backward, "
+        "and gpu0 does 0B1 there");
   CHECK(refusal(test::written(test::spec("1f1b:recompute=always"), 2, 4)) ==
         "PipeDream's runtime has F and B only, and gpu0 does 0R0");
   CHECK(refusal(parse_program(test::straight_text(1, 1, "gpu0: 0F0 0I0 0W0\n"))) ==
@@ -85,8 +83,8 @@ TEST_CASE("what PipeDream's runtime does not do is refused") {
                               "gpu0: 0F0 1F0 1B0 0B0\n"))
             .find("one stage on a device, and gpu0 has stages 0 and 1") != std::string::npos);
   CHECK(test::contains(refusal(test::written(test::spec("stale_weights"), 3, 4)),
-                       "has forward and backward of a stage on one device, and stage 0 has them "
-                       "apart"));
+                       "keeps forward and backward of a stage on one device, "
+                       "and stage 0 splits them"));
   CHECK(refusal(test::written(test::spec("pipedream:replicas=2-1"), 3, 3)) ==
         "PipeDream's runtime has one depth for a stage, and stage 0 does 1 forwards ahead on gpu0 "
         "but 0 on gpu1; take a number of micro-batches that its 2 replicas divide");
@@ -106,8 +104,8 @@ TEST_CASE("torchgpipe's balance is the layers of each partition") {
   CHECK(test::complaint<UsageError>([] {
           write_torchgpipe_balance({{0, 1, 0, 1}, 2}, straight_placement(2));
         }) ==
-        "torchgpipe's partitions are runs of layers, and layer 2 of stage 0 stands behind one "
-        "of stage 1");
+        "torchgpipe's partitions are runs of layers, "
+        "and layer 2 of stage 0 comes after one of stage 1");
 }
 
 }  // namespace

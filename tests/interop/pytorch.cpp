@@ -68,7 +68,7 @@ TEST_CASE("cells may be quoted, and a byte order mark may stand before the first
   CHECK(complaint("0F0,\"0B0\n") ==
         "rank 0 (line 1), cell 2: it begins with a double quote, but no second one ends it");
   CHECK(complaint("\"0F0\"x,0B0\n") ==
-        "rank 0 (line 1), cell 1: something stands behind the double quote that ends it");
+        "rank 0 (line 1), cell 1: there is text behind its closing double quote");
   CHECK(test::contains(complaint("\"0F\"\"0\",0B0\n"), "cell 1: \"0F\"0\" is no action"));
   CHECK(test::contains(complaint("\"0F0,0F1\",0B0\n"), "cell 1: \"0F0,0F1\" is no action"));
 }
@@ -219,7 +219,7 @@ TEST_CASE("a reduction is the stage's update, and sharding is left out with a no
 TEST_CASE("a broken cell is named by rank, line and number") {
   CHECK(
       complaint("0F0,0X0\n") ==
-      "rank 0 (line 1), cell 2: \"0X0\" is no action; an action is <stage><word><micro-batch>, "
+      "rank 0 (line 1), cell 2: \"0X0\" is not an action; an action is <stage><word><micro-batch>, "
       "such as 1F0, and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, and without a "
       "micro-batch UNSHARD, RESHARD and REDUCE_GRAD");
   // Each is more than PyTorch's own pattern sees, which takes the beginning of a cell.
@@ -230,8 +230,8 @@ TEST_CASE("a broken cell is named by rank, line and number") {
   CHECK(complaint("0F0,0F\n") ==
         "rank 0 (line 1), cell 2: \"0F\" names no micro-batch; write 0F0 for the first");
   CHECK(complaint("0F0,0UNSHARD1\n") ==
-        "rank 0 (line 1), cell 2: \"0UNSHARD1\" names a micro-batch, but UNSHARD is of the whole "
-        "step");
+        "rank 0 (line 1), cell 2: \"0UNSHARD1\" names a micro-batch, "
+        "but UNSHARD is of the whole step");
   CHECK(complaint("70000F0\n") ==
         "rank 0 (line 1), cell 1: \"70000F0\": a stage is a number below 65535");
   CHECK(complaint("0F99999999999\n") ==
@@ -254,9 +254,8 @@ TEST_CASE("the rules of the format are checked") {
   CHECK(complaint("0B0,0F0\n") == "rank 0 (line 1), cell 1: 0B0 needs 0F0 before it");
   CHECK(complaint("0F0,0I0,0W0,0F1,0W1,0I1\n") ==
         "rank 0 (line 1), cell 5: 0W1 needs 0I1 before it");
-  CHECK(
-      complaint("0F0,(0F1;0B1)OVERLAP_F_B,0B0\n") ==
-      "rank 0 (line 1), cell 2: 0F1 and 0B1 are one overlapped pair, but the one needs the other");
+  CHECK(complaint("0F0,(0F1;0B1)OVERLAP_F_B,0B0\n") ==
+        "rank 0 (line 1), cell 2: 0F1 and 0B1 are one overlapped pair, but one needs the other");
   CHECK(complaint("0F0,0I0,0W0,0B0\n") ==
         "rank 0 (line 1), cell 4: 0B0 is the whole backward, and rank 0, cell 2 is part of it; a "
         "micro-batch has either B or I and W");
@@ -265,20 +264,19 @@ TEST_CASE("the rules of the format are checked") {
       "rank 0 (line 1), cell 2: 0BW0 is the older spelling of a full backward, but rank 0, cell 4 "
       "has an I, which is of the newer one, where it is 0B0");
   CHECK(complaint("0F0,0B0,0F1,0B1\n1F0,1B0\n") ==
-        "rank 1 (line 2) does no 1F1; a stage needs, for each of the 2 micro-batches, one F and "
-        "either one B or I and W");
+        "rank 1 (line 2) does no 1F1; a stage needs, for each of the 2 micro-batches, "
+        "one F and either one B or I and W");
   CHECK(test::contains(complaint("0F0,0F1,0B0\n"), "does no 0B1, nor 0I1; "));
   CHECK(test::contains(complaint("0F0,0I0\n"), "does no 0W0, though it does 0I0; "));
   CHECK(complaint("0F0,0B0\n2F0,2B0\n") ==
         "no rank has an action of stage 1, but rank 1, cell 1 has one of stage 2");
-  CHECK(
-      complaint("0F0,0B0\n\n1F0,1B0\n") ==
-      "rank 1 (line 2), cell 1: the rank has no action; a schedule of ranks 0 to 2 has a stage on "
-      "each of them");
+  CHECK(complaint("0F0,0B0\n\n1F0,1B0\n") ==
+        "rank 1 (line 2), cell 1: the rank has no action; "
+        "a schedule of ranks 0 to 2 has a stage on each of them");
   CHECK(complaint("0F0,0B0,0REDUCE_GRAD,0F1,0B1\n") ==
-        "rank 0 (line 1), cell 3: 0REDUCE_GRAD stands before 0B1 (cell 5), whose gradient it is to "
-        "reduce");
-  CHECK(test::contains(complaint("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n"), "stands a second time"));
+        "rank 0 (line 1), cell 3: 0REDUCE_GRAD comes before 0B1 (cell 5), "
+        "whose gradient it is to reduce");
+  CHECK(test::contains(complaint("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n"), "appears a second time"));
 }
 
 TEST_CASE("messages are checked") {
@@ -286,17 +284,18 @@ TEST_CASE("messages are checked") {
   const std::string second = "1RECV_F0,1F0,1B0,1SEND_B0\n";
   CHECK(complaint(first + second).empty());
   CHECK(complaint("0F0,0SEND_F0,,0RECV_B0,0B0\n" + second) ==
-        "rank 0 (line 1), cell 3: the cell is empty, which is an idle slot, and a schedule with "
-        "messages has none");
+        "rank 0 (line 1), cell 3: the cell is empty, which is an idle slot, "
+        "and a schedule with messages has none");
   CHECK(complaint("0SEND_F0,0F0,0RECV_B0,0B0\n" + second) ==
-        "rank 0 (line 1), cell 1: 0SEND_F0 stands before what it sends, which cell 2 makes");
+        "rank 0 (line 1), cell 1: 0SEND_F0 comes before its payload, which cell 2 makes");
   CHECK(complaint("0F0,0SEND_F0,0B0,0RECV_B0\n" + second) ==
-        "rank 0 (line 1), cell 4: 0RECV_B0 stands behind what reads it, cell 3");
+        "rank 0 (line 1), cell 4: 0RECV_B0 comes after its reader, cell 3");
   CHECK(complaint("0F0,0SEND_F0,0RECV_B0,0B0,0SEND_B0\n" + second) ==
-        "rank 0 (line 1), cell 5: stage 0 is the first of 2: it has no one to send a gradient to");
-  CHECK(
-      complaint(first + "1RECV_F0,1F0,1SEND_F0,1B0,1SEND_B0\n") ==
-      "rank 1 (line 2), cell 3: stage 1 is the last of 2: it has no one to send an activation to");
+        "rank 0 (line 1), cell 5: stage 0 is the first of 2: "
+        "there is no stage to send a gradient to");
+  CHECK(complaint(first + "1RECV_F0,1F0,1SEND_F0,1B0,1SEND_B0\n") ==
+        "rank 1 (line 2), cell 3: stage 1 is the last of 2: "
+        "there is no stage to send an activation to");
   CHECK(complaint(first + "1F0,1B0,1SEND_B0\n") ==
         "rank 0 (line 1), cell 2: nobody receives 0SEND_F0: rank 1 has no 1RECV_F0");
   CHECK(complaint("0F0,0RECV_B0,0B0\n" + second) ==
@@ -305,7 +304,7 @@ TEST_CASE("messages are checked") {
         "rank 1 (line 2), cell 1: 1F0 reads what stage 0 makes on rank 0, but there is no 1RECV_F0 "
         "before it; write all messages or none");
   CHECK(test::contains(complaint("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n" + second),
-                       "stands a second time (the first is cell 2)"));
+                       "appears a second time (the first is cell 2)"));
   CHECK(test::contains(complaint("0F0,0SEND_F1,0SEND_F0,0RECV_B0,0B0\n" + second),
                        "0SEND_F1: there are micro-batches 0 to 0 only"));
   CHECK(test::contains(complaint("0F0,0SEND_F0,1RECV_F0,1F0,1B0,0B0\n"),
@@ -359,7 +358,7 @@ TEST_CASE("a damaged file is refused or is a valid program") {
   CHECK(read > 20);
 }
 
-TEST_CASE("what the CSV has no words for is refused") {
+TEST_CASE("what the CSV cannot express is refused") {
   const char* const lists = "gpu0: 0F0 0F1 0B0 0B1\ngpu1: 1F0 1B0 1F1 1B1\n";
   const std::string begin = "the schedule CSV of PyTorch cannot hold this program: ";
   const std::string end = "; write it as slp, our own text";
@@ -373,31 +372,31 @@ TEST_CASE("what the CSV has no words for is refused") {
   CHECK(refusal(parse_program(head + "stage 0: F=gpu0 I=gpu1 W=gpu1\n"
                                      "gpu0: 0F0 0F1\ngpu1: 0B0 0B1\n")) ==
         begin +
-            "each stage lives on one rank there, and stage 0 has its forward and its backward on "
-            "different devices" +
+            "each stage lives on one rank there, "
+            "and stage 0 has its forward and its backward on different devices" +
             end);
   CHECK(refusal(parsed(3, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2: 2F0 2B0\n",
                        "edges: 0>1 0>2 1>2\n")) ==
-        begin + "each stage feeds the next one only there, and stage 0 feeds stage 2" + end);
+        begin + "there each stage feeds only the next one, and stage 0 feeds stage 2" + end);
   CHECK(refusal(parsed(2, 1, lists, "steps: 2\n")) ==
         begin + "it is of one step, and the program has 2 (--steps 1 makes one)" + end);
   CHECK(refusal(parsed(1, 1, "gpu0: 0F0 0R0 0B0\n")) ==
-        begin + "it has no word for 0R0 (gpu0)" + end);
+        begin + "it cannot express 0R0 (gpu0)" + end);
   CHECK(refusal(parsed(1, 1, "gpu0: 0F0 0W0\n")) ==
-        begin + "it wants an I before every W, and 0W0 on gpu0 has none" + end);
+        begin + "it needs an I before every W, and 0W0 on gpu0 has none" + end);
   CHECK(refusal(parsed(2, 2, "gpu0: 0F1 0F0 0B1 0B0\ngpu1: 1F1 1B1 1F0 1B0\n")) ==
         begin +
-            "its runtime numbers the losses as the last stage makes them, and 1F1 on gpu1 stands "
-            "where 1F0 has to" +
+            "its runtime numbers the losses as the last stage makes them, "
+            "and 1F1 on gpu1 is where 1F0 has to be" +
             end);
   CHECK(refusal(parsed(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\ngpu2:\n")) ==
         begin + "every rank has a stage there, and gpu2 does nothing" + end);
   CHECK(refusal(parsed(2, 2, lists, "windows: 2 1\n")) ==
-        begin + "it has no word for \"windows:\"" + end);
+        begin + "it cannot express \"windows:\"" + end);
   CHECK(refusal(parsed(2, 2, lists, "delays: 2 1\n")) ==
-        begin + "it has no word for \"delays:\"" + end);
+        begin + "it cannot express \"delays:\"" + end);
   CHECK(refusal(parsed(2, 2, lists, "clock: lockstep\n")) ==
-        begin + "it has no word for \"clock: lockstep\"" + end);
+        begin + "it cannot express \"clock: lockstep\"" + end);
 }
 
 TEST_CASE("what the CSV is silent on is said") {
@@ -409,11 +408,11 @@ TEST_CASE("what the CSV is silent on is said") {
   program.independent_w[0] = true;
   CHECK(lost_in_pytorch(program, only) ==
         std::vector<std::string>{
-            "the CSV does not say \"weights: stash\"; whoever reads it updates once, at the end of "
-            "the step",
-            "the CSV does not say \"correction: prediction\"",
+            "the CSV does not record \"weights: stash\"; its reader updates once, "
+            "at the end of the step",
+            "the CSV does not record \"correction: prediction\"",
             "the CSV does not name devices; left is rank 0",
-            "the CSV does not say \"independent_w:\"; there every W waits for its I"});
+            "the CSV does not record \"independent_w:\"; there every W waits for its I"});
 }
 
 TEST_CASE("a program that cannot finish is not written") {

@@ -328,9 +328,9 @@ TEST_CASE("a trace keeps unknown bytes apart from none") {
   std::string some = none;
   some.erase(some.find("  \"input_bytes\": 0,\n"), std::string("  \"input_bytes\": 0,\n").size());
   CHECK_THROWS_WITH_AS(read_trace(some, "some"),
-                       "some at /layers/0/weights_bytes: the trace has no input_bytes, so its "
-                       "bytes are unknown, but "
-                       "here are some; give input_bytes too, or leave out all bytes",
+                       "some at /layers/0/weights_bytes: the trace has no input_bytes, "
+                       "so its bytes are unknown, but this layer gives some; add input_bytes, "
+                       "or leave out all bytes",
                        TraceError);
 }
 

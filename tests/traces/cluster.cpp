@@ -163,7 +163,7 @@ TEST_CASE("what the writer writes, the reader gives back") {
   CHECK(same(uniform_cluster(3, LinkSpec{Bandwidth::unlimited(), Time{5}}, Bytes{7})));
   CHECK(same(uniform_cluster(3, LinkSpec{Bandwidth{1}, Time{}}, Bytes{7})));
   CHECK(same(uniform_cluster(1, std::nullopt, std::nullopt)));
-  // What it has no words for is refused, not dropped.
+  // What the format cannot express is rejected, not dropped.
   CHECK_THROWS_AS(write_cluster(uniform_cluster(2, odd, std::nullopt, odd)), UsageError);
   Cluster nameless = uniform_cluster(2, odd, std::nullopt);
   nameless.devices[1].name = "";
@@ -202,10 +202,10 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
            {"\"kind\": \"k\"", "\"kind\": \"kk\"", "/devices/0/kind", "did you mean \"k\"?"},
            {"\"host\": \"host0\"", "\"host\": \"host1\"", "/devices/0/host", "no host \"host1\""},
            {"\"rate\": 0.5", "\"rate\": 0", "/devices/1/rate", "positive"},
-           {"\"name\": \"old\"", "\"name\": \"gpu1\"", "/devices/1/name", "\"gpu1\" stands twice"},
+           {"\"name\": \"old\"", "\"name\": \"gpu1\"", "/devices/1/name", "\"gpu1\" appears twice"},
            {"\"name\": \"old\"", "\"name\": \"o d\"", "/devices/1/name", "made of letters"},
            {"\"name\": \"old\"", "\"name\": \"\"", "/devices/1/name", "made of letters"},
-           {"[\"sw\"]", "[\"gpu0\"]", "/switches/0", "\"gpu0\" stands twice"},
+           {"[\"sw\"]", "[\"gpu0\"]", "/switches/0", "\"gpu0\" appears twice"},
            {"\"from\": \"gpu*\"", "\"from\": \"cpu*\"", "/links/0/from", "begins with \"cpu\""},
            {"\"to\": \"sw\"", "\"to\": \"swi\"", "/links/0/to", "did you mean \"sw\"?"},
            {"\"from\": \"old\", \"to\": \"sw\"", "\"from\": \"old\", \"to\": \"old\"", "/links/1",

@@ -108,8 +108,8 @@ TEST_CASE("files that do not say their rank are numbered as they stand, with a n
   const KinetoRun run = read_kineto(files);
   check_compute_lanes(run.timeline, small_run().timeline);
   CHECK(noted(run,
-              "rank0.json does not say its rank (distributedInfo.rank): ranks are numbered in "
-              "the order of the files"));
+              "rank0.json does not say its rank (distributedInfo.rank): "
+              "ranks are numbered in the order of the files"));
 }
 
 TEST_CASE("clocks that disagree are shifted until every message arrives after it was sent") {
@@ -190,9 +190,9 @@ TEST_CASE("ranks of one host that never ran together are of two runs") {
       error_of(cpu_profiles(small_run(), form, {1'000'000, 53'071'000'000, 1'000'000}));
   CHECK(error.file == "rank1.json");
   CHECK(contains(error.what(),
-                 "it has no moment in common with rank0.json, though both are of the host one, so "
-                 "these are not profiles of one run: rank0.json is from 2026-10-01 12:17:06.001 to "
-                 "2026-10-01 12:17:06."));
+                 "it has no moment in common with rank0.json, though both are of the host one, "
+                 "so these are not profiles of one run: rank0.json is from 2026-10-01 "
+                 "12:17:06.001 to 2026-10-01 12:17:06."));
   CHECK(
       contains(error.what(), "rank1.json is from 2026-10-01 12:17:59.071 to 2026-10-01 12:17:59."));
   // On hosts with clocks of their own it may be one run, and the messages say by how much.
@@ -235,14 +235,12 @@ TEST_CASE("profiles of different runs are refused where no shift helps") {
   b.rank = 1;
   const TraceError error =
       error_of({NamedText{"a.json", profile_text(first, a)}, {"b.json", profile_text(second, b)}});
-  CHECK(contains(
-      error.what(),
-      "b.json: no shift of the clocks lets every message arrive after it was sent: for 1F0 (step "
-      "0) "
-      "its clock must be at least 4.000 ms later, for 0B0 (step 0) of a.json at least 2.000 ms "
-      "earlier, so these are not profiles of one run; a.json is from 2026-10-01 12:17:06.005 to "
-      "2026-10-01 12:17:06.007, b.json is from 2026-10-01 12:17:06.001 to 2026-10-01 "
-      "12:17:06.009"));
+  CHECK(contains(error.what(),
+                 "b.json: no shift of the clocks lets every message arrive after it was sent: "
+                 "for 1F0 (step 0) its clock must be at least 4.000 ms later, for 0B0 (step 0) "
+                 "of a.json at least 2.000 ms earlier, so these are not profiles of one run; "
+                 "a.json is from 2026-10-01 12:17:06.005 to 2026-10-01 12:17:06.007, "
+                 "b.json is from 2026-10-01 12:17:06.001 to 2026-10-01 12:17:06.009"));
 }
 
 TEST_CASE("profiles that lie days apart are refused") {
@@ -308,8 +306,8 @@ TEST_CASE("a step that is not whole on every rank is left out, with a note") {
   files.resize(1);
   files[0].text = profile_text({{"PP:0F0", 1000, 2000}}, form);
   CHECK(contains(error_of(files).what(),
-                 "no step is complete on every rank: step 0 has no 0B0; profile at least one whole "
-                 "step of training"));
+                 "no step is complete on every rank: step 0 has no 0B0; "
+                 "profile at least one whole step of training"));
 }
 
 TEST_CASE("ranges outside of every ProfilerStep are left out") {
@@ -331,8 +329,8 @@ TEST_CASE("ranges outside of every ProfilerStep are left out") {
 TEST_CASE("a rank that is missing, there twice, or a replica is refused") {
   std::vector<NamedText> files = cpu_profiles(small_run());
   CHECK(contains(error_of({files[0], files[2]}).what(),
-                 "stage 1 of 3 runs in none of the profiles; give that of every rank of the "
-                 "pipeline"));
+                 "stage 1 of 3 runs in none of the profiles; "
+                 "give that of every rank of the pipeline"));
   // The last stage is known from the messages to it.
   CHECK(contains(error_of({files[0], files[1]}).what(), "stage 2 of 3 runs in none"));
   CHECK(contains(error_of({files[0], files[1], files[1]}).what(),
@@ -501,7 +499,7 @@ TEST_CASE("in an overlapped pair the wait for the second op's message is of neit
       CHECK(spans.at(*parse_op(op)).end - spans.at(*parse_op(op)).start == 3 * us);
     }
     CHECK(spans.at(*parse_op("0B0")).start == 5 * us);
-    CHECK(noted(run, "2.000 µs of overlapped pairs went by between their two ops"));
+    CHECK(noted(run, "2.000 µs of overlapped pairs passed between their two ops"));
     CHECK(noted(run, operators ? "2 overlapped pairs are divided where the backward's first"
                                : "2 overlapped pairs are divided by what their ops take outside"));
     CHECK(run.estimated.size() == (operators ? 0 : 4));
@@ -548,7 +546,7 @@ TEST_CASE("actions that are no op are left out with a note, and unknown ones ref
     ranges[3].name = wrong;
     const TraceError error = error_of(ranges);
     CHECK(error.where == "/traceEvents/4/name");
-    CHECK(contains(error.what(), fmt::format("\"{}\" is no action that is known here", wrong)));
+    CHECK(contains(error.what(), fmt::format("\"{}\" is not a known action", wrong)));
   }
 }
 
@@ -573,7 +571,7 @@ TEST_CASE("one-stage schedules name no stage: it is the place of the rank") {
   const KinetoRun run = read_kineto(files);
   CHECK(run.program.stages() == 3);
   CHECK(run.program.devices[1] == "rank2");
-  CHECK(noted(run, "each rank is taken for the stage of its place"));
+  CHECK(noted(run, "each rank is assumed to run the stage of its place"));
   // Without SEND and RECV the input is there, at the earliest, when its maker ends.
   const auto spans = profiles::spans_of(run.timeline);
   CHECK(spans.at(*parse_op("1F0")).start == spans.at(*parse_op("0F0")).end);
@@ -581,8 +579,8 @@ TEST_CASE("one-stage schedules name no stage: it is the place of the rank") {
 
   files[0] = cpu_profiles(small_run())[0];
   CHECK(contains(error_of(files).what(),
-                 "it has no range that is named like \"PP:2F0\", but the profiles of other ranks "
-                 "have"));
+                 "it has no range that is named like \"PP:2F0\", "
+                 "but the profiles of other ranks have"));
 }
 
 TEST_CASE("the optimizer's step is that of its rank's stages") {

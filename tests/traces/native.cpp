@@ -228,7 +228,7 @@ TEST_CASE("a whole run without samples is not written") {
   CHECK(contains(usage_error_of([&] {
                    write_trace({small, large});
                  }),
-                 "has 0 samples at batch 2; where it is measured at all it needs at least 1"));
+                 "has 0 samples at batch 2; a measured whole run needs at least 1"));
   small.whole = {0, us(1), us(1), us(1), us(1), us(1)};
   CHECK(contains(usage_error_of([&] { write_trace({small}); }), "has 0 samples at batch 1"));
 }

@@ -111,9 +111,9 @@ const std::vector<Broken> wrong_values{
     {"[[\"a\", \"b\"]]", "[[\"a\"]]", "/edges/0", "(this one has 1)"},
     {"[[\"a\", \"b\"]]", "[]", "/edges", "leave it out for a chain"},
     {"[[\"a\", \"b\"]]", "{}", "/edges", "must be a list, not an object"},
-    {"\"name\": \"m\"", "\"name\": \"m\", \"name\": \"m\"", "/name", "stands twice"},
+    {"\"name\": \"m\"", "\"name\": \"m\", \"name\": \"m\"", "/name", "appears twice"},
     {"\"kind\": \"relu\"", "\"kind\": \"relu\", \"kind\": \"relu\"", "/layers/1/kind",
-     "stands twice"},
+     "appears twice"},
 };
 
 }  // namespace

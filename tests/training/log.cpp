@@ -127,25 +127,23 @@ TEST_CASE("a log that cannot have been is refused, with the place") {
       refusal("\"devices\": 2", "\"devices\": 0").find("/settings/devices: this must be from 1") !=
       std::string::npos);
   CHECK(refusal("\"recipe\"", "\"recipes\"") ==
-        "log.json at /settings/recipes: \"recipes\" is no key that is known here (did you mean "
-        "\"recipe\"?)");
+        "log.json at /settings/recipes: "
+        "\"recipes\" is not a known key here (did you mean \"recipe\"?)");
   CHECK(
       refusal("\"first_layer\": 2", "\"first_layer\": 3") ==
       "log.json at /stages/1/first_layer: stages follow one another in the model: the first layer "
       "of this one must be 2 (it is 3)");
-  CHECK(
-      refusal("\"staleness_mean\": 1.5", "\"staleness_mean\": 2.5") ==
-      "log.json at /stages/0/staleness_mean: the mean must not be above the maximum (2.5 is above "
-      "2)");
+  CHECK(refusal("\"staleness_mean\": 1.5", "\"staleness_mean\": 2.5") ==
+        "log.json at /stages/0/staleness_mean: "
+        "the mean must not be above the maximum (2.5 is above 2)");
   CHECK(refusal("\"staleness_max\": 0", "\"staleness_max\": -1") ==
         "log.json at /stages/1/staleness_max: staleness must not be negative (it is -1)");
   CHECK(refusal("1000000000001", "1500000000001") ==
         "log.json at /steps/end_ps/1: a step must not end before the one before it (1500000000000 "
         "is before 1500000000001)");
-  CHECK(
-      refusal("2.25, 0.1", "2.25") ==
-      "log.json at /steps/loss: there must be a loss for each of the 4 steps of end_ps (this list "
-      "has 3)");
+  CHECK(refusal("2.25, 0.1", "2.25") ==
+        "log.json at /steps/loss: there must be a loss for each "
+        "of the 4 steps of end_ps (this list has 3)");
   CHECK(refusal("2.25, 0.1", "\"low\", 0.1") ==
         "log.json at /steps/loss/0: this must be a number, not a text");
   CHECK(refusal("\"steps\": 4", "\"steps\": 3") ==

@@ -1,4 +1,4 @@
-// In place of traces/chakra/writer.cpp where Meson found no protobuf.
+// Stands in for traces/chakra/writer.cpp in a build without protobuf.
 #include "sim/errors.hpp"
 #include "traces/programs.hpp"
 
@@ -6,7 +6,7 @@ namespace stageline {
 
 ChakraTraces write_chakra(const Program&, const Costs&) {
   throw UsageError(
-      "this build writes no Chakra traces, because there was no protobuf when it was configured; "
+      "this build writes no Chakra traces because protobuf was not found when it was configured; "
       "install libprotobuf-dev and protobuf-compiler and configure with -Dchakra=enabled");
 }
 

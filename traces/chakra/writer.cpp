@@ -1,10 +1,10 @@
-// A program as Chakra execution traces, one a device (MLCommons; ASTRA-sim's input).
+// Writes a program as Chakra execution traces, one per device (MLCommons; ASTRA-sim's input).
 //
-// An op is a node, numbered as it stands in its device's list. It depends on the node before it in
-// its lane and on what it needs; over a wire, on the RECV that brings it. A RECV itself depends on
-// what the device computes before it reads the message (one that nobody reads, on all the rest):
-// later would delay the reader, and earlier would hold the one communication that ASTRA-sim lets a
-// rank have in flight.
+// Each op is a node, numbered by its position in its device's list. A node depends on the previous
+// node of its lane and on the ops it needs; across devices, on the RECV that delivers the message.
+// A RECV itself depends on the last op that the device computes before it reads the message (if no
+// op reads it, on all other nodes): later would delay the reader, and earlier would block the only
+// communication that ASTRA-sim allows a rank to have in flight.
 //
 //     rank 0   F0 ──► SEND_F0 ┄┄┄┄┄tag 1┄┄┄┄┐         ──►  data_deps
 //               └───► F1                    ┊         ┄┄►  comm_tag, of one SEND and one RECV
@@ -42,20 +42,19 @@ class Traces {
     validate(program_);
     if (program_.clock == Clock::lockstep) {
       throw UsageError(
-          "Chakra has no words for \"clock: lockstep\", where devices wait for each other without "
-          "a "
-          "message");
+          "Chakra cannot express \"clock: lockstep\", "
+          "where devices wait for each other without a message");
     }
     if (program_.messages != Messages::async) {
-      throw UsageError(fmt::format(
-          "Chakra has no words for \"messages: {}\"; leave the line out, and the reader's own "
-          "network decides",
-          name(program_.messages)));
+      throw UsageError(
+          fmt::format("Chakra cannot express \"messages: {}\"; leave the line out, "
+                      "and the reader's own network decides",
+                      name(program_.messages)));
     }
     if (!costs_.bytes_known) {
       throw UsageError(
-          "Chakra's messages have sizes, but the trace does not say bytes; fill in its input_bytes "
-          "and those of its layers");
+          "Chakra messages need sizes, but the trace gives no bytes; "
+          "fill in its input_bytes and those of its layers");
     }
     graph_ = compile(program_, costs_);
     nodes_.resize(program_.ops.size());
@@ -94,10 +93,10 @@ class Traces {
     }
   }
 
-  // ASTRA-sim takes group 0 for all ranks.
+  // ASTRA-sim reserves group 0 for all ranks.
   static std::string group_name(int stage) { return std::to_string(stage + 1); }
 
-  // Nodes in the order of the lists; of an overlapped pair, one.
+  // Numbers the nodes in the order of the lists; an overlapped pair is one node.
   void number_ops() {
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       bool second = false;
@@ -117,7 +116,7 @@ class Traces {
         std::count_if(graph_.op.begin(), graph_.op.end(), [](Op op) { return is_send(op.kind); }));
     if (messages > as_size(std::numeric_limits<std::int32_t>::max())) {
       throw UsageError(
-          fmt::format("{} messages are more than Chakra's tags can tell apart", messages));
+          fmt::format("{} messages exceed the number of distinct Chakra tags", messages));
     }
     last_of_lane_.assign(graph_.lanes.size(), 0);
   }
@@ -143,7 +142,7 @@ class Traces {
     attribute.set_string_val(value);
   }
 
-  // Chakra's durations are whole microseconds; what they round away stands beside them.
+  // Chakra's durations are whole microseconds; an attribute beside them keeps the exact time.
   static void set_kind(chakra::Node& node, chakra::NodeType type, Time duration) {
     node.set_type(type);
     node.set_duration_micros(static_cast<std::uint64_t>(
@@ -220,11 +219,11 @@ class Traces {
       case OpKind::receive_backward:
       case OpKind::receive_stash:
       case OpKind::receive_weights:
-        return;  // with their SENDs
+        return;  // described with their SENDs
     }
   }
 
-  // The SEND lasts as long as the wire is busy, its RECV the latency longer.
+  // The SEND lasts as long as the wire is busy; its RECV lasts longer by the latency.
   void describe_message(chakra::Node& node, std::uint32_t task) {
     const Op op = graph_.op[task];
     const Wire& way = wire(stages_, *cargo_of(op.kind), wire_of(stages_, op));
@@ -253,16 +252,16 @@ class Traces {
     if (other == device) {
       return depend(node, node_of(device, graph_.op[needed]).id());
     }
-    // The gradients of the other replicas: an all-reduce waits for all of them by itself.
+    // The gradients of the other replicas: an all-reduce waits for all of them on its own.
     if (op.kind == OpKind::reduce_grad) return;
     throw UsageError(fmt::format(
-        "{} on {} waits for {} on {} without a message, which Chakra has no words for", print(op),
+        "{} on {} waits for {} on {} without a message, which Chakra cannot express", print(op),
         nth(program_.devices, device), print(graph_.op[needed]), nth(program_.devices, other)));
   }
 
-  // What nobody reads (the last weights) is awaited when all else is done.
+  // A RECV without a reader (the last weights) is awaited after everything else.
   void place_receives() {
-    std::vector<std::vector<std::uint64_t>> last(nodes_.size());  // of each lane that counts
+    std::vector<std::vector<std::uint64_t>> last(nodes_.size());  // by compute and send lane
     for (std::size_t lane = 0; lane < graph_.lanes.size(); ++lane) {
       const LaneKind kind = graph_.lanes[lane].kind;
       if (kind != LaneKind::compute && kind != LaneKind::send) continue;
@@ -287,9 +286,9 @@ class Traces {
   TaskGraph graph_;
   std::vector<std::vector<chakra::Node>> nodes_;                    // by device
   std::map<std::pair<int, Op>, int> place_;                         // device, op: index in nodes_
-  std::map<std::uint32_t, std::pair<int, std::uint64_t>> receive_;  // by SEND: device, node id
+  std::map<std::uint32_t, std::pair<int, std::uint64_t>> receive_;  // by SEND task: device, node id
   std::vector<std::uint64_t> last_of_lane_;                         // node id; 0: none yet
-  std::vector<std::uint64_t> received_;  // what the task at hand receives
+  std::vector<std::uint64_t> received_;  // messages received by the current task
   std::vector<std::map<std::uint64_t, std::uint64_t>> before_reader_ =
       std::vector<std::map<std::uint64_t, std::uint64_t>>(program_.ops.size());
   std::int32_t tag_ = 0;

@@ -1,4 +1,4 @@
-// The Chrome trace that tools/report/timeline/chrome_trace.cpp writes, read back.
+// Reads back the Chrome traces that tools/report/timeline/chrome_trace.cpp writes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ChromeReader {
 
   void event(const TraceEvent& event) {
     if (event.phase == "M" && event.name == "process_name") names_[event.pid] = event.label;
-    // Hosts have a name, but no lanes.
+    // Hosts have a process name, but no lanes.
     if (event.phase == "M" && event.name == "thread_name") device_of(event);
     if (event.phase == "X") span(event);
   }
@@ -39,7 +39,7 @@ class ChromeReader {
       timeline.devices.push_back(name == names_.end() ? fmt::format("gpu{}", device)
                                                       : name->second);
     }
-    // A no-op for what we wrote ourselves.
+    // Already sorted in traces that we wrote ourselves.
     for (auto& lane : timeline.lanes) {
       std::stable_sort(lane.begin(), lane.end(),
                        [](const Span& a, const Span& b) { return a.start < b.start; });
@@ -73,7 +73,7 @@ class ChromeReader {
       if (known.back() == event.category) return as_size(lane);
     }
     refuse(event, "cat",
-           fmt::format("{} is no lane{}; a span's is one of {}", in_quotes(event.category),
+           fmt::format("{} is not a lane{}; the lanes are {}", in_quotes(event.category),
                        suggestion(event.category, known), fmt::join(known, ", ")));
   }
 
@@ -83,7 +83,7 @@ class ChromeReader {
                        fmt::format("a span needs \"{}\", in microseconds", key));
     }
     const std::optional<ScaledDecimal> number = scale_decimal(digits, 6);
-    constexpr std::int64_t most = most_bytes / 2;  // two of them can be added
+    constexpr std::int64_t most = most_bytes / 2;  // so that two of them can be added
     if (!number || number->value < 0 || number->value > most) {
       refuse(event, key,
              fmt::format("this must be from 0 to {} µs (it is {})", most / 1'000'000, digits));
@@ -95,7 +95,7 @@ class ChromeReader {
     std::optional<Op> op = parse_op(event.name);
     if (!op) {
       refuse(event, "name",
-             fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(event.name)));
+             fmt::format("{} is not an op; an op looks like \"0F3\"", in_quotes(event.name)));
     }
     op->overlapped = event.overlapped ? 1 : 0;
     const Time start = time(event, "ts", event.start);

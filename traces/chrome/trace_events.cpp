@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view events_key = "traceEvents";
 
-// Follows nlohmann's events by the keys of what is open, and keeps only the fields of one event.
+// A SAX handler for nlohmann's parser: tracks the open keys and keeps the fields of one event only.
 class Scanner {
  public:
   Scanner(const std::string& text, const std::string& file,
@@ -47,7 +47,7 @@ class Scanner {
   bool string(std::string& value) {
     return scalar(JsonKind::text, [&] { return std::move(value); });
   }
-  bool binary(nlohmann::json::binary_t&) { return false; }  // not in JSON text
+  bool binary(nlohmann::json::binary_t&) { return false; }  // never occurs in JSON text
   bool start_object(std::size_t) { return open(JsonKind::object); }
   bool start_array(std::size_t) { return open(JsonKind::list); }
   bool end_object() {
@@ -68,8 +68,8 @@ class Scanner {
  private:
   struct Open {
     JsonKind kind;
-    std::string key;        // of an object: that of the value which comes
-    std::size_t index = 0;  // of a list: that of the value which comes
+    std::string key;        // of an object: key of the next value
+    std::size_t index = 0;  // of a list: index of the next value
   };
 
   std::string pointer() const {
@@ -84,12 +84,12 @@ class Scanner {
     throw TraceError(file_, pointer(), message);
   }
 
-  // Whether `depth` lists and objects are open, and they lead into an event.
+  // Whether `depth` lists and objects are open and lead into an event.
   bool in_event(std::size_t depth) const {
     return open_.size() == depth && in_events_ && open_[1].kind == JsonKind::list;
   }
 
-  // A value that is no list and no object, or the beginning of one that is.
+  // Handles a scalar, or the beginning of a list or object.
   void begins(JsonKind kind) {
     if (open_.empty()) {
       if (kind != JsonKind::object) throw TraceError(file_, "", "a trace is a JSON object");

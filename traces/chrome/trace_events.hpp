@@ -1,6 +1,6 @@
-// Chrome's Trace Event format, one event at a time: a profile may have millions, of which few
-// matter here. Google's "Trace Event Format"; what PyTorch's profiler (Kineto) adds stands in the
-// head.
+// Scans Chrome's Trace Event format (Google, "Trace Event Format") one event at a time: a profile
+// may hold millions, of which few matter here. The keys that PyTorch's profiler (Kineto) adds go
+// into the head.
 #pragma once
 
 #include <cstddef>
@@ -9,36 +9,36 @@
 
 namespace stageline {
 
-/// Numbers as their digits, so that a time is rounded once; empty where the event has none.
+/// Numbers are kept as digits, so that a time is rounded only once; empty where a field is absent.
 struct TraceEvent {
   std::size_t index = 0;    // in traceEvents
-  std::string phase;        // "X", "M", ...
-  std::string category;     //
-  std::string name;         //
+  std::string phase;        // ph: "X", "M", ...
+  std::string category;     // cat
+  std::string name;         // name
   std::string pid;          // digits, or a text
-  std::string tid;          //
+  std::string tid;          // digits, or a text
   std::string start;        // ts, microseconds
   std::string duration;     // dur, microseconds
-  std::string label;        // args.name, of metadata
-  std::string external_id;  // args["External id"]: joins a range on the GPU to its launch
+  std::string label;        // args.name of metadata events
+  std::string external_id;  // args["External id"]: joins a GPU range to its launch
   bool overlapped = false;  // args.overlapped
 };
 
-/// What stands beside the events, as texts; empty where the file has none.
+/// The fields beside the events, as texts; empty where the file lacks them.
 struct TraceHead {
-  std::string title;       // otherData
-  std::string schedule;    //
-  bool kineto = false;     // any of the keys that PyTorch's profiler writes
+  std::string title;       // otherData.title
+  std::string schedule;    // otherData.schedule
+  bool kineto = false;     // whether any key of PyTorch's profiler is present
   std::string base_ns;     // baseTimeNanoseconds
-  std::string rank;        // distributedInfo
-  std::string world_size;  //
+  std::string rank;        // distributedInfo.rank
+  std::string world_size;  // distributedInfo.world_size
   std::string host;        // host_name
-  std::string device;      // name of the first of deviceProperties
+  std::string device;      // name of the first entry of deviceProperties
 };
 
-/// Calls `seen` for every event in order; the head is whole only when this returns. Throws
+/// Calls `seen` for every event in file order; the head is complete only once this returns. Throws
 /// TraceError with line and column where the text is not JSON, and with the JSON pointer where an
-/// event is no object, a field that is read has another type, or traceEvents is missing.
+/// event is not an object, a field has the wrong type, or traceEvents is missing.
 TraceHead scan_trace_events(const std::string& text, const std::string& file,
                             const std::function<void(const TraceEvent&)>& seen);
 

@@ -1,4 +1,4 @@
-// Decimal text to whole numbers without a detour through floating point.
+// Converts decimal text to integers without a detour through floating point.
 #include <algorithm>
 
 #include "sim/index.hpp"

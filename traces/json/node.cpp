@@ -81,8 +81,8 @@ void JsonNode::check_keys(const std::vector<std::string>& required,
     const std::string& key = value_->keys[i];
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     child(i, pointer_step(key))
-        .refuse(fmt::format("{} is no key that is known here{}", in_quotes(key),
-                            suggestion(key, known)));
+        .refuse(
+            fmt::format("{} is not a known key here{}", in_quotes(key), suggestion(key, known)));
   }
   for (const std::string& key : required) {
     if (!find(key)) refuse(fmt::format("\"{}\" is missing", key));

@@ -21,8 +21,8 @@ std::string line_and_column(const std::string& text, std::size_t position) {
   return fmt::format("line {}, column {}", lines + 1, column);
 }
 
-// Builds the tree from nlohmann's events, which hand over a number's own digits. Open lists and
-// objects are a stack, so depth costs no call frames.
+// Builds the tree from nlohmann's SAX events, which carry each number's digits. Open lists and
+// objects are kept on an explicit stack, so nesting costs no call frames.
 class TreeBuilder {
  public:
   TreeBuilder(const std::string& text, const std::string& file) : text_(text), file_(file) {}
@@ -42,7 +42,7 @@ class TreeBuilder {
     return add({JsonKind::number, digits, {}, {}});
   }
   bool string(std::string& value) { return add({JsonKind::text, std::move(value), {}, {}}); }
-  bool binary(nlohmann::json::binary_t&) { return false; }  // not in JSON text
+  bool binary(nlohmann::json::binary_t&) { return false; }  // never occurs in JSON text
   bool start_object(std::size_t) { return open(JsonKind::object); }
   bool start_array(std::size_t) { return open(JsonKind::list); }
   bool end_object() { return close(); }
@@ -50,7 +50,7 @@ class TreeBuilder {
   bool key(std::string& key) {
     if (!open_.back().seen.insert(key).second) {
       throw TraceError(file_, where() + pointer_step(key),
-                       fmt::format("the key {} stands twice in one object; each may stand once",
+                       fmt::format("the key {} appears twice in one object; each may appear once",
                                    in_quotes(key)));
     }
     open_.back().value.keys.push_back(std::move(key));
@@ -84,9 +84,8 @@ class TreeBuilder {
 
   bool open(JsonKind kind) {
     if (open_.size() >= json_deepest) {
-      throw TraceError(
-          file_, where(),
-          fmt::format("lists and objects stand more than {} deep in each other", json_deepest));
+      throw TraceError(file_, where(),
+                       fmt::format("lists and objects are nested more than {} deep", json_deepest));
     }
     open_.push_back({{kind, {}, {}, {}}, {}});
     return true;

@@ -1,5 +1,5 @@
-// JSON as it was written: numbers keep their digits, so that a time is rounded once and no key is
-// lost. For the readers in this folder; the files themselves are described in traces/README.md.
+// JSON as it was written: numbers keep their digits, so that a time is rounded only once, and no
+// key is lost. Used by the readers in traces/; traces/README.md describes the file formats.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ enum class JsonKind : std::uint8_t { null, boolean, number, text, list, object }
 
 struct JsonValue {
   JsonKind kind = JsonKind::null;
-  std::string text;               // of a text; the digits of a number; "true" or "false"
-  std::vector<std::string> keys;  // of an object, in the order of the file
-  std::vector<JsonValue> items;   // of a list; of an object, parallel to keys
+  std::string text;               // a string's text; a number's digits; "true" or "false"
+  std::vector<std::string> keys;  // an object's keys, in file order
+  std::vector<JsonValue> items;   // a list's items; an object's values, parallel to keys
 };
 
-/// Limits of what is read at all; past them the file is refused.
+/// Limits on input size; larger files are rejected.
 inline constexpr std::size_t json_longest_text = std::size_t{16} << 20U;  // bytes
 inline constexpr std::size_t json_most_values = 2'000'000;
-inline constexpr std::size_t json_deepest = 16;  // lists and objects inside each other
+inline constexpr std::size_t json_deepest = 16;  // nesting depth of lists and objects
 
-/// Throws TraceError: with line and column on a syntax error, with the JSON pointer on a key that
-/// stands twice, and when a limit is passed.
+/// Throws TraceError: with line and column on a syntax error, with the JSON pointer on a duplicate
+/// key, and when a limit is exceeded.
 JsonValue parse_json(const std::string& text, const std::string& file);
 
 /// Throws TraceError for text that is not JSON: line and column of `position`, which is counted
-/// from 1, and what nlohmann's exception says.
+/// from 1, and the message of nlohmann's exception.
 [[noreturn]] void refuse_syntax(const std::string& text, const std::string& file,
                                 std::size_t position, std::string what);
 
-/// A value and where it stands. Everything that asks for a kind of value throws TraceError, with
-/// the JSON pointer, when it is another.
+/// A value and its location. Every typed accessor throws TraceError, with the JSON pointer, when
+/// the value has another type.
 class JsonNode {
  public:
   JsonNode(const JsonValue& value, std::string where, const std::string& file)
@@ -48,19 +48,19 @@ class JsonNode {
 
   [[noreturn]] void refuse(const std::string& message) const;
 
-  /// Refuses keys that are in neither list, and a missing one of `required`.
+  /// Rejects keys that are in neither list, and a missing one of `required`.
   void check_keys(const std::vector<std::string>& required,
                   const std::vector<std::string>& optional) const;
 
   std::optional<JsonNode> find(std::string_view key) const;
-  JsonNode at(std::string_view key) const;  // refuses when missing
+  JsonNode at(std::string_view key) const;  // throws when missing
   std::vector<JsonNode> members() const;    // of an object, in order
-  std::string key() const;                  // of a member: the last part of its pointer
+  std::string key() const;                  // a member's key: the last part of its pointer
   std::vector<JsonNode> items() const;      // of a list
 
   bool boolean() const;
   std::string text() const;
-  std::string text_or_empty(std::string_view key) const;  // of a member that may be missing
+  std::string text_or_empty(std::string_view key) const;  // of an optional member
 
   /// A whole number from `least` to `most`.
   std::int64_t whole(std::int64_t least, std::int64_t most) const;
@@ -85,22 +85,22 @@ class JsonNode {
 
 inline constexpr std::int64_t most_bytes = std::int64_t{1} << 62U;
 
-/// number · 10^shift as a whole number, rounded once (halves away from zero); `exact` when nothing
-/// was rounded off. Nothing when `number` is not a JSON number or the result is beyond ±2^62.
+/// number · 10^shift as an integer, rounded once (halves away from zero); `exact` when nothing was
+/// rounded off. Empty when `number` is not a JSON number or the result is beyond ±2^62.
 struct ScaledDecimal {
   std::int64_t value = 0;
   bool exact = true;
 };
 std::optional<ScaledDecimal> scale_decimal(std::string_view number, int shift);
 
-/// One step of a JSON pointer (RFC 6901): '/', then the key with '~' and '/' escaped, cut when it
-/// is long.
+/// One step of a JSON pointer (RFC 6901): '/', then the key with '~' and '/' escaped, shortened if
+/// long.
 std::string pointer_step(std::string_view key);
 
-/// `text` within double quotes, cut when it is long: for messages.
+/// `text` in double quotes, shortened if long: for messages.
 std::string in_quotes(std::string_view text);
 
-/// did_you_mean, or nothing for a name too long to be a slip of the pen.
+/// did_you_mean, or an empty string for a name too long to be a typo.
 std::string suggestion(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace stageline

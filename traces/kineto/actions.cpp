@@ -1,4 +1,4 @@
-// How torch.distributed.pipelining names what it does.
+// Parses the names that torch.distributed.pipelining gives its actions.
 #include <charconv>
 
 #include "sim/program.hpp"
@@ -29,7 +29,7 @@ bool is_pytorch_op(OpKind kind) {
     case OpKind::receive_weights:
       return false;
   }
-  return false;  // unreachable; g++ wants it
+  return false;  // unreachable; g++ requires it
 }
 
 }  // namespace

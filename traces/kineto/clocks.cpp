@@ -1,8 +1,8 @@
-// Clocks of different hosts, brought together by the messages: none arrives before it was sent.
+// Aligns the clocks of different hosts by their messages: none may arrive before it was sent.
 //
 // clang-format off
-//   rank 0   0F3 ──sent──┐            ┌──► 0B3     a message 0 → 1 says how early clock 1 may be
-//   rank 1               └──► 1F3 1B3 ┘            at most, one 1 → 0 how late
+//   rank 0   0F3 ──sent──┐            ┌──► 0B3     a message 0 → 1 bounds how early clock 1 may be
+//   rank 1               └──► 1F3 1B3 ┘            at most, a message 1 → 0 how late
 // clang-format on
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
 
-// clock[to] - clock[from] must be at least `least`.
+// A lower bound: clock[to] - clock[from] >= `least`.
 struct Bound {
   int from = 0;
   int to = 0;
@@ -47,7 +47,7 @@ const KinetoRank& rank_at(const std::vector<KinetoRank>& ranks, int index) {
   return nth(ranks, index);
 }
 
-// From the first range to the end of the last, by the rank's own clock.
+// From the start of the first range to the end of the last, by the rank's own clock.
 struct Stretch {
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = std::numeric_limits<std::int64_t>::min();
@@ -63,7 +63,7 @@ Stretch stretch_of(const KinetoRank& rank) {
   return stretch;
 }
 
-// "2026-11-22 10:14:03.215"; of a clock that does not count from 1970, its seconds.
+// "2026-11-22 10:14:03.215"; for a clock that does not count from 1970, its seconds.
 std::string moment(std::int64_t nanoseconds) {
   const std::string date = kineto_date(nanoseconds);
   const std::int64_t milliseconds = nanoseconds / 1'000'000;
@@ -133,8 +133,8 @@ void check_together(const std::vector<KinetoRank>& ranks, bool one_clock) {
       if (a.start <= b.end && b.start <= a.end) continue;
       throw TraceError(
           ranks[i].file, "",
-          fmt::format("it has no moment in common with {}{}, so these are not profiles of one run: "
-                      "{}, {}",
+          fmt::format("it has no moment in common with {}{}, "
+                      "so these are not profiles of one run: {}, {}",
                       ranks[j].file,
                       one_host ? fmt::format(", though both are of the host {}", ranks[i].host)
                                : ", and launches do not show how clocks differ",
@@ -151,8 +151,8 @@ bool several_hosts(const std::vector<KinetoRank>& ranks) {
                      [&](const KinetoRank& rank) { return rank.host != ranks[0].host; });
 }
 
-// Whether the fastest messages between any two clocks are timed at both ends, in both directions:
-// then half the difference of what they take is the difference of the clocks, as in NTP.
+// Whether the fastest messages between every two clocks are timed at both ends and in both
+// directions: then the clocks differ by half the difference of their travel times, as in NTP.
 bool known_both_ways(const std::vector<Bound>& bounds) {
   return std::all_of(bounds.begin(), bounds.end(), [&](const Bound& one) {
     if (one.from == one.to) return true;
@@ -163,7 +163,7 @@ bool known_both_ways(const std::vector<Bound>& bounds) {
   });
 }
 
-// Longest ways from clock 0 (Bellman-Ford): how late each clock must be shifted at least.
+// Longest paths from clock 0 (Bellman-Ford): the least shift of each clock.
 std::vector<std::int64_t> longest(const std::vector<KinetoRank>& ranks,
                                   const std::vector<Bound>& bounds, int clocks, bool backwards) {
   std::vector<std::int64_t> at(as_size(clocks), none);
@@ -190,7 +190,7 @@ ClockShifts align_clocks(const std::vector<KinetoRank>& ranks) {
   const auto late = [](const std::vector<Bound>& bounds) {
     return std::any_of(bounds.begin(), bounds.end(), [](const Bound& b) { return b.least > 0; });
   };
-  // Ranks of one host have one clock, unless their own messages say otherwise.
+  // Ranks of one host share a clock, unless their own messages contradict that.
   std::vector<int> clock;
   std::vector<std::string> hosts;
   for (const KinetoRank& rank : ranks) {
@@ -215,7 +215,7 @@ ClockShifts align_clocks(const std::vector<KinetoRank>& ranks) {
   const std::vector<std::int64_t> most = longest(ranks, bounds, clocks, true);
   bool apart = result.contradicted;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    // The allowed shifts are between the two ends, and so is what lies in the middle of both.
+    // Any shift between the two ends is feasible, and so are the midpoints of all of them together.
     const std::int64_t low = nth(least, clock[i]);
     const std::int64_t high = -nth(most, clock[i]);
     const std::int64_t middle = low + (high - low) / 2;

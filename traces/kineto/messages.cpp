@@ -1,4 +1,4 @@
-// Messages between ranks, and what they say about clocks and waiting.
+// Messages between ranks, and what they imply for clocks and waiting.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,21 +87,21 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     }
   }
   run.notes.push_back(fmt::format(
-      "the clocks disagree, since {}; they are shifted to the middle of what the messages allow: "
-      "{}",
-      aligned.contradicted ? "messages arrive before they are sent"
+      "the clocks disagree, since {}; they are shifted to the "
+      "middle of what the messages allow: {}",
+      aligned.contradicted ? "messages would arrive before they are sent"
                            : "the fastest messages take much longer one way than the other",
       list));
 }
 
-// What waits inside of its range begins when its message is there.
+// A range that waits for a message inside begins when that message has arrived.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   run.waited.resize(ranks.size());
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> begins;
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> seconds;
   for (const KinetoMessage& message : messages_of(ranks)) {
     const std::int64_t there = message.arrival_known ? message.arrived : message.sent;
-    const bool first = message.read->ops[0] == message.reader;  // or the second of a pair
+    const bool first = message.read->ops[0] == message.reader;  // otherwise the second op of a pair
     auto& [rank, start] =
         (first ? begins : seconds).try_emplace(message.read, message.to, there).first->second;
     start = std::max(start, there);
@@ -125,8 +125,8 @@ void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     list += fmt::format("{}{} on rank {}", list.empty() ? "" : ", ", print(run.waited[i]),
                         *ranks[i].rank);
   }
-  run.notes.push_back(fmt::format(
-      "ranges that wait for a message inside begin when it is there: cut off {}", list));
+  run.notes.push_back(
+      fmt::format("ranges that wait for a message begin when it has arrived: cut off {}", list));
 }
 
 }  // namespace stageline

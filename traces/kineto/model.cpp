@@ -15,7 +15,7 @@ struct Measured {
   Time time{};
   Time spread{};
   std::size_t count = 0;
-  bool shared = false;  // of overlapped pairs only
+  bool shared = false;  // measured in overlapped pairs only
 };
 
 std::map<std::pair<int, OpKind>, Measured> medians_of(const KinetoRun& run) {
@@ -28,9 +28,10 @@ std::map<std::pair<int, OpKind>, Measured> medians_of(const KinetoRun& run) {
 }
 
 std::string method_of(const KinetoRun& run) {
-  const std::string what = run.source == RangeSource::gpu   ? "on the GPU"
-                           : run.source == RangeSource::cpu ? "on the CPU"
-                                                            : "of LAUNCHING the work, not of it";
+  const std::string what = run.source == RangeSource::gpu ? "on the GPU"
+                           : run.source == RangeSource::cpu
+                               ? "on the CPU"
+                               : "of LAUNCHING the work, not of the work itself";
   return fmt::format(
       "Medians of the ranges {} over {} micro-batches and {} step{} of a real pipelined run.", what,
       run.program.microbatches, run.program.steps, run.program.steps == 1 ? "" : "s");
@@ -79,7 +80,7 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
       layer.weight_grad = b.time - layer.input_grad;
       halved.push_back(stage);
     }
-    // Its halves, where they were measured by themselves, say more of B than pairs do.
+    // Halves that were measured by themselves are a better measure of B than pairs are.
     const bool halves = w.count > 0 && !w.shared && !i.shared;
     const bool whole = b.count > 0 && !(b.shared && halves);
     layer.backward = whole ? b.time : layer.input_grad + layer.weight_grad;
@@ -102,15 +103,14 @@ Model kineto_model(const KinetoRun& run, const std::string& name, int batch,
   }
   if (!shared.empty()) {
     from.notes.push_back(
-        fmt::format("{} ran some ops in overlapped pairs only: such an op has what the other "
-                    "leaves of the pair, "
-                    "or, where neither ran outside of pairs, F a third, which is an estimate",
+        fmt::format("{} ran some ops in overlapped pairs only: "
+                    "such an op gets the time that the other leaves of the pair, or, "
+                    "where neither ran outside of pairs, F a third, which is an estimate",
                     stages_text(shared, run.program.stages())));
   }
   from.notes.emplace_back(
-      "a profile does not say bytes, so memory and messages' sizes are unknown; a layer is a "
-      "stage, "
-      "which cannot be cut further");
+      "a profile does not record bytes, so memory and messages' sizes are unknown; "
+      "a layer is a stage, which cannot be cut further");
   return model;
 }
 

@@ -1,4 +1,4 @@
-// Overlapped pairs: one range of two ops, each of which gets a time of its own.
+// Splits the range of an overlapped pair between its two ops.
 //
 //   |(2F3;1B1)OVERLAP_F_B               |    whole range
 //   |2F3      |  waits for RECV_B |1B1  |    first_end and second_start
@@ -19,12 +19,12 @@ using Kind = std::pair<int, OpKind>;
 
 Kind kind_of(Op op) { return {op.stage, op.kind}; }
 
-// What ops take where their own time is known: outside of pairs, or by the operators.
+// Times of ops where they were measured separately: outside of pairs, or by the operators inside.
 class OwnTimes {
  public:
   void add(Op op, std::int64_t time) { times_[kind_of(op)].push_back(time); }
 
-  // The median. A backward that never ran as one takes what its halves do.
+  // The median. A backward that never ran as a whole takes the sum of its halves.
   std::optional<Time> of(Op op) {
     if (const std::optional<Time> own = median_of(kind_of(op))) return own;
     if (op.kind != OpKind::backward) return {};
@@ -55,7 +55,7 @@ std::string pairs_text(std::int64_t pairs) {
   return pairs == 1 ? "1 overlapped pair is" : fmt::format("{} overlapped pairs are", pairs);
 }
 
-// The second op begins when the first is done and its message is there, `latest` at the latest.
+// The second op begins when the first is done and its message has arrived, `latest` at the latest.
 void begin_second(KinetoRange& range, std::int64_t latest) {
   const std::int64_t ready = std::max(*range.first_end, range.second_arrival.value_or(range.start));
   range.second_start = std::clamp(ready, *range.first_end, std::max(*range.first_end, latest));
@@ -65,7 +65,7 @@ void begin_second(KinetoRange& range, std::int64_t latest) {
 
 void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& run) {
   OwnTimes own;
-  std::int64_t shown = 0;  // pairs that are divided by operators
+  std::int64_t shown = 0;  // pairs divided by their operators
   std::int64_t waited = 0;
   const auto each_pair = [&](auto&& visit) {
     for (KinetoRank& rank : ranks) {
@@ -76,7 +76,7 @@ void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& r
   };
   each_pair([&](KinetoRange& range) {
     if (!range.first_end || !range.second_start) return;
-    // The range may begin later than at first: what waited at its front is cut off.
+    // The range may begin later than it did at first: waiting at its front is cut off.
     range.first_end = std::clamp(*range.first_end, range.start, range.end);
     begin_second(range, std::clamp(*range.second_start, range.start, range.end));
     own.add(range.ops[0], *range.first_end - range.start);
@@ -91,7 +91,7 @@ void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& r
       }
     }
   }
-  std::int64_t outside = 0;  // pairs that are divided by what their ops take outside
+  std::int64_t outside = 0;  // pairs divided by their ops' times outside of pairs
   std::int64_t thirds = 0;
   each_pair([&](KinetoRange& range) {
     if (range.first_end) return;
@@ -115,7 +115,7 @@ void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& r
   }
   if (outside > 0) {
     run.notes.push_back(
-        fmt::format("{} divided by what their ops take outside of pairs, which is an estimate",
+        fmt::format("{} divided by the times of their ops outside of pairs, which is an estimate",
                     pairs_text(outside)));
   }
   if (thirds > 0) {
@@ -126,8 +126,8 @@ void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& r
   }
   if (waited > 0) {
     run.notes.push_back(fmt::format(
-        "{} of overlapped pairs went by between their two ops, while the second waited for its "
-        "message, and count for neither",
+        "{} of overlapped pairs passed between their two ops, while the second waited for its "
+        "message, and belong to neither",
         print(kineto_time(waited))));
   }
 }

@@ -1,12 +1,12 @@
-// One profile: its ranges, their steps, and whose times they are.
+// Reads one profile: its ranges, their steps, and whether their times are the CPU's or the GPU's.
 //
 //   CPU   |ProfilerStep#3                                   |ProfilerStep#4
-//         |PP:1RECV_F0| PP:1F0     |PP:1SEND_F0| ...         a range of the GPU is found by the
-//              |gloo:recv    |                               External id of its launch, or as the
+//         |PP:1RECV_F0| PP:1F0     |PP:1SEND_F0| ...         a GPU range is found by the
+//              |gloo:recv    |                               External id of its launch, or is the
 //   GPU                 |PP:1F0  | (once a stream)           k-th of its name
 //
-// A RECV only posts its receive; the range of the backend that begins inside says when the message
-// was there, and the F or B that needs it waits until then inside its own range.
+// A RECV only posts its receive; the backend's range that begins inside it records when the message
+// arrived, and the F or B that needs the message waits inside its own range until then.
 // An overlapped pair is one range; on the CPU its operators show where the second op begins.
 #include "traces/kineto/rank.hpp"
 
@@ -35,7 +35,7 @@ struct Annotation {
   std::string name;
   std::string tid;
   std::string external_id;
-  std::size_t index = 0;  // of the event
+  std::size_t index = 0;  // index of the event in the file
   std::int64_t start = 0;
   std::int64_t end = 0;
 };
@@ -115,7 +115,7 @@ class RankReader {
 
   std::int64_t counted_from(std::int64_t start) const { return start >= base_ / 2 ? 0 : base_; }
 
-  // Times count from baseTimeNanoseconds, or from 1970 all the same: then they are no smaller.
+  // Times count from baseTimeNanoseconds, or from 1970 in spite of it: then they are not smaller.
   void read_head(const TraceHead& head) {
     rank_.host = head.host;
     rank_.ranks = head.world_size;
@@ -123,14 +123,14 @@ class RankReader {
     if (!head.rank.empty()) {
       const std::optional<std::int64_t> rank = parse_count(head.rank);
       if (!rank || *rank >= 1 << 24) {
-        refuse("/distributedInfo/rank", fmt::format("{} is no rank", in_quotes(head.rank)));
+        refuse("/distributedInfo/rank", fmt::format("{} is not a rank", in_quotes(head.rank)));
       }
       rank_.rank = static_cast<int>(*rank);
     }
     if (!head.base_ns.empty()) {
       const std::optional<ScaledDecimal> number = scale_decimal(head.base_ns, 0);
       if (!number || number->value < 0 || number->value > most_bytes / 2) {
-        refuse("/baseTimeNanoseconds", fmt::format("{} is no time", in_quotes(head.base_ns)));
+        refuse("/baseTimeNanoseconds", fmt::format("{} is not a time", in_quotes(head.base_ns)));
       }
       base_ = number->value;
     }
@@ -143,7 +143,7 @@ class RankReader {
     }
   }
 
-  // Without ProfilerStep ranges a step begins where an op comes again.
+  // Without ProfilerStep ranges, a step begins where an op repeats.
   int step_of(const Annotation& range, const std::vector<Op>& ops) {
     if (!steps_.empty()) {
       const auto after =
@@ -175,7 +175,7 @@ class RankReader {
     }
   }
 
-  // The range of the GPU that belongs to the k-th of its name on the CPU.
+  // The GPU range that belongs to the k-th range of its name on the CPU.
   std::optional<Annotation> on_gpu(const Annotation& launch, std::size_t k) const {
     std::optional<Annotation> found;
     const auto join = [&](const Annotation& one) {
@@ -212,7 +212,7 @@ class RankReader {
                                   : RangeSource::cpu;
   }
 
-  // Of the backend's range that begins inside; each is of one receive.
+  // The arrival time, from the backend's range that begins inside; each such range has one receive.
   std::optional<std::int64_t> arrival_of(const Annotation& receive) {
     const auto first =
         std::lower_bound(receives_.begin(), receives_.end(), receive.start,
@@ -235,15 +235,15 @@ class RankReader {
         action = parse_action(std::string_view(launch.name).substr(action_prefix.size()));
         if (!action) {
           refuse(fmt::format("/traceEvents/{}/name", launch.index),
-                 fmt::format("{} is no action that is known here; they look like \"PP:2F0\" (F, I, "
-                             "W, B, SEND_F, RECV_F, SEND_B, RECV_B), \"PP:(7F3;0B2)OVERLAP_F_B\" "
-                             "and \"PP:0UNSHARD\"",
+                 fmt::format("{} is not a known action; they look like \"PP:2F0\" (F, I, W, B, "
+                             "SEND_F, RECV_F, SEND_B, RECV_B), "
+                             "\"PP:(7F3;0B2)OVERLAP_F_B\" and \"PP:0UNSHARD\"",
                              in_quotes(launch.name)));
         }
       } else if (!update && !rank_.named_by_stage) {
         action = KinetoAction{{*parse_plain(launch.name)}, false};
       }
-      if (!update && !action) continue;  // "Forward 0" of the user's own, beside PP: ranges
+      if (!update && !action) continue;  // "Forward 0" of the user, beside PP: ranges
       const std::optional<Annotation> gpu = on_gpu(launch, k);
       const Annotation& timed = gpu ? *gpu : launch;
       if (action && action->left_out) {
@@ -272,9 +272,9 @@ class RankReader {
     }
   }
 
-  // One thread runs the ops of a pair one after the other, inside of one range. A backward begins
-  // with the first operator that autograd's engine runs, and the forward ends with the last one
-  // before it; in between the backward waits for its message.
+  // One thread runs the ops of a pair one after the other, inside one range. The backward begins
+  // with the first operator that autograd's engine runs, and the forward ends with the last
+  // operator before it; in between, the backward waits for its message.
   //
   //   |PP:(2F3;1B1)OVERLAP_F_B                                         |
   //    |aten::linear||aten::relu|  (waits)  |autograd::engine::evaluate_function: … ||…|
@@ -282,8 +282,8 @@ class RankReader {
   struct Pair {
     std::size_t range = 0;  // index into rank_.ranges
     std::string tid;
-    std::optional<std::int64_t> autograd;                       // its first operator
-    std::vector<std::pair<std::int64_t, std::int64_t>> others;  // start and end of operators
+    std::optional<std::int64_t> autograd;                       // start of its first operator
+    std::vector<std::pair<std::int64_t, std::int64_t>> others;  // start, end of other operators
   };
 
   void look_into_pairs(const std::string& json) {
@@ -329,7 +329,7 @@ class RankReader {
   std::vector<Annotation> steps_;
   std::vector<Annotation> receives_;
   std::map<std::string, std::map<std::string, std::vector<const Annotation*>>> gpu_by_name_;
-  std::set<std::size_t> taken_;  // of receives_, by event
+  std::set<std::size_t> taken_;  // receives_ already matched, by event
   std::set<Op> in_step_;
   const std::vector<Op> no_ops_;
 };

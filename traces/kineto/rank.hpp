@@ -1,4 +1,4 @@
-// One rank's profile, before the ranks are put together.
+// One rank's profile, and the steps that merge the ranks into one run.
 #pragma once
 
 #include <chrono>
@@ -13,21 +13,20 @@
 
 namespace stageline {
 
-/// One range of the pipeline's, in the order of the launches. Nanoseconds of the rank's own clock.
+/// One range of the pipeline, in launch order. Nanoseconds of the rank's own clock.
 struct KinetoRange {
-  std::vector<Op> ops;  // one, or the two of an overlapped pair; micro-batches of the step
+  std::vector<Op> ops;  // one op, or two of an overlapped pair; micro-batch numbers of the step
   int step = 0;         // index into KinetoRank::steps
   std::int64_t start = 0;
   std::int64_t end = 0;
-  std::optional<std::int64_t> arrival;  // of a receive: when the message was there, where known
-  // Of an overlapped pair on the CPU, where one thread runs its ops one after the other:
-  std::optional<std::int64_t> first_end;  // as its operators show it, and then as it is divided
-  std::optional<std::int64_t>
-      second_start;  // the same; until then that of autograd's first operator
-  std::optional<std::int64_t> second_arrival;  // when the second's message was there
+  std::optional<std::int64_t> arrival;  // of a receive: when the message arrived, if known
+  // Of an overlapped pair on the CPU, whose ops one thread runs in sequence:
+  std::optional<std::int64_t> first_end;       // from its operators, later as divided
+  std::optional<std::int64_t> second_start;    // from autograd's first operator, later as divided
+  std::optional<std::int64_t> second_arrival;  // when the second op's message arrived
 };
 
-/// An optimizer's step: of all stages of the rank, or of one each.
+/// One optimizer step: of all stages of the rank, or one per stage.
 struct KinetoUpdate {
   int step = 0;
   std::int64_t start = 0;
@@ -36,38 +35,38 @@ struct KinetoUpdate {
 
 struct KinetoRank {
   std::string file;
-  std::optional<int> rank;  // as the profile says
+  std::optional<int> rank;  // as recorded in the profile
   std::string host;
-  std::string ranks;  // how many there are, as the profile says; else empty
+  std::string ranks;  // number of ranks as recorded in the profile; else empty
   std::string accelerator;
   RangeSource source = RangeSource::cpu;
-  bool named_by_stage = true;       // "PP:2F0"; else "Forward 0", stages are still to be numbered
-  std::vector<std::int64_t> steps;  // their numbers: of ProfilerStep#N, else from 0
+  bool named_by_stage = true;       // "PP:2F0"; else "Forward 0", and stages are not yet numbered
+  std::vector<std::int64_t> steps;  // step numbers: N of ProfilerStep#N, else from 0
   std::vector<KinetoRange> ranges;
   std::vector<KinetoUpdate> updates;
-  std::int64_t left_out = 0;     // ranges that are no op: UNSHARD, RESHARD, REDUCE_GRAD
-  Time left_out_time{};          //
+  std::int64_t left_out = 0;     // ranges that are not ops: UNSHARD, RESHARD, REDUCE_GRAD
+  Time left_out_time{};          // total time of those ranges
   std::int64_t outside = 0;      // ranges outside of every ProfilerStep
-  std::int64_t without_gpu = 0;  // ranges that launched nothing, timed by the CPU instead
+  std::int64_t without_gpu = 0;  // ranges that launched no kernels and are timed by the CPU
 };
 
-/// What an annotation's name says: ops, or an action that is none and is left out.
+/// A parsed annotation name: ops, or an action that is not an op and is left out.
 struct KinetoAction {
   std::vector<Op> ops;
   bool left_out = false;
 };
 
-/// "2F0", "(7F3;0B2)OVERLAP_F_B", "0UNSHARD": what stands behind "PP:"; nothing where it is none of
-/// these.
+/// Parses the text behind "PP:", such as "2F0", "(7F3;0B2)OVERLAP_F_B" or "0UNSHARD"; empty where
+/// it is none of these.
 std::optional<KinetoAction> parse_action(std::string_view text);
 
-/// "Forward 3" and "Backward 3" of ScheduleGPipe; the stage is the rank, and 0 here.
+/// Parses ScheduleGPipe's "Forward 3" and "Backward 3"; the stage is the rank, and set to 0 here.
 std::optional<Op> parse_plain(std::string_view name);
 
-/// A whole number that is not negative, and nothing else.
+/// Parses a whole non-negative number and nothing else.
 std::optional<std::int64_t> parse_count(std::string_view digits);
 
-/// Throws TraceError as read_kineto says.
+/// Throws TraceError as documented at read_kineto.
 KinetoRank read_kineto_rank(const NamedText& profile);
 
 inline Time kineto_time(std::int64_t nanoseconds) { return std::chrono::nanoseconds(nanoseconds); }
@@ -75,62 +74,62 @@ inline Time kineto_time(std::int64_t nanoseconds) { return std::chrono::nanoseco
 /// The names of all files, for messages.
 std::string files_of(const std::vector<KinetoRank>& ranks);
 
-// What follows changes the ranks step by step until they are one run, and says in run.notes what it
-// took for granted. All throw TraceError as read_kineto says.
+// The functions below change the ranks step by step until they form one run, and record their
+// assumptions in run.notes. All throw TraceError as documented at read_kineto.
 
-/// By the rank that the profile names; where one names none, in the order of the files.
+/// Sorts by the rank that the profile names; where none is named, keeps the order of the files.
 void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// One-stage schedules do not name the stage: it is the place of the rank.
+/// One-stage schedules do not name the stage: it is the position of the rank.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// By stage, the device that computes it.
+/// By stage: the device that computes it.
 std::vector<int> place_stages(const std::vector<KinetoRank>& ranks);
 
 /// Keeps the steps that are complete on every rank, numbered from 0; returns the micro-batches of
 /// each.
 int keep_complete_steps(std::vector<KinetoRank>& ranks, int stages, KinetoRun& run);
 
-/// Shifts the clocks as align_clocks says.
+/// Shifts the clocks by align_clocks().
 void align(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// What waits inside of its range begins when its message is there.
+/// A range that waits for a message inside begins when that message has arrived.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
-/// Gives the ops of overlapped pairs on the CPU a time of their own (first_end, second_start):
-/// as the operators show it; else by what the ops take outside of pairs, and run.estimated has
-/// them.
+/// Gives each op of an overlapped pair on the CPU its own time (first_end, second_start): from its
+/// operators, or else from the ops' times outside of pairs; the latter are listed in
+/// run.estimated.
 void divide_pairs(std::vector<KinetoRank>& ranks, int microbatches, KinetoRun& run);
 
-/// Throws TraceError where two ranks have no moment in common, their clocks taken as they are.
+/// Throws TraceError where two ranks have no moment in common, with their clocks as recorded.
 void check_one_clock(const std::vector<KinetoRank>& ranks);
 
-/// The date, ISO 8601; empty where a clock counts from the start of something.
+/// The date, ISO 8601; empty where a clock does not count from 1970.
 std::string kineto_date(std::int64_t nanoseconds);
 
-/// How to shift each rank's clock so that messages go forward in time; ranks in the order of their
-/// devices, steps and stages numbered alike.
+/// The shift of each rank's clock that makes messages go forward in time; ranks in the order of
+/// their devices, with steps and stages numbered alike.
 struct ClockShifts {
-  std::vector<ClockShift> shifts;  // empty where nothing need be shifted
+  std::vector<ClockShift> shifts;  // empty where no shift is needed
   bool contradicted = false;       // some message would arrive before it was sent
 };
 
-/// Clocks of different hosts are brought together as well where no message contradicts them, but
-/// the fastest ones take more than three times as long one way as the other. Throws TraceError
-/// where nothing helps, and where ranks of one host have no moment in common.
+/// Clocks of different hosts are also aligned where no message contradicts them but the fastest
+/// messages take more than three times as long one way as the other. Throws TraceError where no
+/// shift is feasible, and where ranks of one host have no moment in common.
 ClockShifts align_clocks(const std::vector<KinetoRank>& ranks);
 
-/// A message: from where its sender had it to where its reader must have had it, by rank (index)
-/// and in nanoseconds of each one's clock.
+/// A message: from when its sender had it to when its reader must have had it, by rank (index) and
+/// in nanoseconds of each rank's clock.
 struct KinetoMessage {
   int from = 0;
   int to = 0;
   Op reader;  // F, I or B
   const KinetoRange* made = nullptr;
   const KinetoRange* read = nullptr;
-  std::int64_t sent = 0;       // not before
-  std::int64_t arrived = 0;    // not after
-  bool arrival_known = false;  // by the receive itself, not only by the reader's end
+  std::int64_t sent = 0;       // earliest
+  std::int64_t arrived = 0;    // latest
+  bool arrival_known = false;  // from the receive itself, not only from the reader's end
 };
 std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks);
 

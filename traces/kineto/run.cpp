@@ -1,5 +1,5 @@
-// The ranks of one pipeline put together: steps that all have, stages, clocks, the program that
-// ran, and a timeline.
+// Merges the ranks of one pipeline: the steps that all have, stages, clocks, the program that ran,
+// and a timeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
     without_gpu += rank.without_gpu;
     if (rank.source == run.source) continue;
     throw TraceError(rank.file, "",
-                     fmt::format("{} has ranges of the pipeline on its GPU and {} has not; profile "
-                                 "all ranks alike",
+                     fmt::format("{} has ranges of the pipeline on its GPU and {} has not; "
+                                 "profile all ranks alike",
                                  (rank.source == RangeSource::gpu ? rank : ranks[0]).file,
                                  (rank.source == RangeSource::gpu ? ranks[0] : rank).file));
   }
@@ -40,12 +40,12 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
     case RangeSource::launches:
       run.notes.emplace_back(
           "the profiles have kernels but no gpu_user_annotation of the ranges: times are those of "
-          "LAUNCHING the work from the CPU, not of the work; clocks are taken as they are");
+          "LAUNCHING the work from the CPU, not of the work; clocks are used as recorded");
       break;
   }
   if (without_gpu > 0) {
-    run.notes.push_back(fmt::format(
-        "{} ranges put nothing on the GPU and have their times on the CPU", without_gpu));
+    run.notes.push_back(
+        fmt::format("{} ranges launched nothing on the GPU and are timed on the CPU", without_gpu));
   }
   if (left_out > 0) {
     run.notes.push_back(
@@ -58,7 +58,7 @@ void note_ranges(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
 }
 
-// An optimizer's step is of all stages of its rank in equal shares, or of one each.
+// An optimizer step covers all stages of its rank in equal shares, or one stage each.
 struct UpdateSpan {
   int step;
   Op op;
@@ -82,8 +82,8 @@ std::vector<UpdateSpan> updates_of(const KinetoRank& rank, const std::vector<int
     if (found.size() != 1 && found.size() != stages.size()) {
       if (!rank.updates.empty()) {
         run.notes.push_back(
-            fmt::format("rank {} has {} Optimizer.step ranges in a step and {} stages: its updates "
-                        "are left out",
+            fmt::format("rank {} has {} Optimizer.step ranges in a step and {} stages: "
+                        "its updates are left out",
                         *rank.rank, found.size(), stages.size()));
       }
       return {};
@@ -185,8 +185,7 @@ std::string kineto_date(std::int64_t nanoseconds) {
   const std::chrono::sys_days day = std::chrono::floor<std::chrono::days>(
       std::chrono::sys_time<std::chrono::nanoseconds>(std::chrono::nanoseconds(nanoseconds)));
   const std::chrono::year_month_day date(day);
-  constexpr int first_plausible =
-      2000;  // before it, a clock that counts from the start of something
+  constexpr int first_plausible = 2000;  // earlier years mean a clock that does not count from 1970
   if (static_cast<int>(date.year()) < first_plausible) return "";
   return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));

@@ -1,4 +1,4 @@
-// Ranks in order, their stages, and the steps that all of them have whole.
+// Orders the ranks, numbers their stages, and keeps the steps that are complete on all of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_compute(Op op) { return lane_of(op.kind) == LaneKind::compute; }
 
-// Which op a step lacks, in words; nothing when it is complete.
+// Names the op that a step lacks; empty when the step is complete.
 using Done = std::set<std::tuple<std::int64_t, int, OpKind, std::uint32_t>>;
 std::string lacking(const Done& done, std::int64_t step, int stages, int microbatches) {
   for (int stage = 0; stage < stages; ++stage) {
@@ -43,16 +43,16 @@ std::string files_of(const std::vector<KinetoRank>& ranks) {
   return text;
 }
 
-// By the rank that the profile names; where one names none, in the order of the files.
+// Sorts by the rank that the profile names; where none is named, keeps the order of the files.
 void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   const auto unnamed =
       std::find_if(ranks.begin(), ranks.end(), [](const KinetoRank& r) { return !r.rank; });
   if (unnamed != ranks.end()) {
     if (ranks.size() > 1) {
-      run.notes.push_back(fmt::format(
-          "{} does not say its rank (distributedInfo.rank): ranks are numbered in the order of the "
-          "files",
-          unnamed->file));
+      run.notes.push_back(
+          fmt::format("{} does not say its rank (distributedInfo.rank): "
+                      "ranks are numbered in the order of the files",
+                      unnamed->file));
     }
     for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i].rank = static_cast<int>(i);
   }
@@ -61,8 +61,8 @@ void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].ranks != ranks[0].ranks && !ranks[i].ranks.empty() && !ranks[0].ranks.empty()) {
       throw TraceError(ranks[i].file, "/distributedInfo/world_size",
-                       fmt::format("it is of a run of {} ranks, and {} of one of {}; give the "
-                                   "profiles of one run",
+                       fmt::format("it is of a run of {} ranks, and {} of one of {}; "
+                                   "give the profiles of one run",
                                    ranks[i].ranks, ranks[0].file, ranks[0].ranks));
     }
     run.ranks.push_back(*ranks[i].rank);
@@ -73,14 +73,14 @@ void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
 }
 
-// One-stage schedules do not name the stage: it is the place of the rank.
+// One-stage schedules do not name the stage: it is the position of the rank.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].named_by_stage != ranks[0].named_by_stage) {
       const KinetoRank& plain = ranks[ranks[0].named_by_stage ? i : 0];
       throw TraceError(plain.file, "",
-                       "it has no range that is named like \"PP:2F0\", but the profiles of other "
-                       "ranks have");
+                       "it has no range that is named like \"PP:2F0\", "
+                       "but the profiles of other ranks have");
     }
     if (ranks[i].named_by_stage) continue;
     for (KinetoRange& range : ranks[i].ranges) {
@@ -89,13 +89,12 @@ void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   }
   if (!ranks[0].named_by_stage) {
     run.notes.emplace_back(
-        "ranges are named \"Forward\" and \"Backward\", without a stage: each rank is taken for "
-        "the "
-        "stage of its place among the ranks");
+        "ranges are named \"Forward\" and \"Backward\", without a stage: each rank is assumed to "
+        "run the stage of its place among the ranks");
   }
 }
 
-// By stage, the device that computes it.
+// By stage: the device that computes it.
 std::vector<int> place_stages(const std::vector<KinetoRank>& ranks) {
   std::map<int, int> device_of;
   int stages = 0;
@@ -119,11 +118,10 @@ std::vector<int> place_stages(const std::vector<KinetoRank>& ranks) {
   for (int stage = 0; stage < stages; ++stage) {
     const auto at = device_of.find(stage);
     if (at == device_of.end()) {
-      throw TraceError(
-          files_of(ranks), "",
-          fmt::format("stage {} of {} runs in none of the profiles; give that of every "
-                      "rank of the pipeline",
-                      stage, stages));
+      throw TraceError(files_of(ranks), "",
+                       fmt::format("stage {} of {} runs in none of the profiles; "
+                                   "give that of every rank of the pipeline",
+                                   stage, stages));
     }
     devices.push_back(at->second);
   }
@@ -133,7 +131,7 @@ std::vector<int> place_stages(const std::vector<KinetoRank>& ranks) {
 int keep_complete_steps(std::vector<KinetoRank>& ranks, int stages, KinetoRun& run) {
   Done done;
   std::uint32_t microbatches = 0;
-  std::map<std::int64_t, std::size_t> seen;  // by step, on how many ranks
+  std::map<std::int64_t, std::size_t> seen;  // by step: the number of ranks that have it
   for (const KinetoRank& rank : ranks) {
     for (const std::int64_t step : rank.steps) ++seen[step];
     for (const KinetoRange& range : rank.ranges) {
@@ -165,11 +163,10 @@ int keep_complete_steps(std::vector<KinetoRank>& ranks, int stages, KinetoRun& r
     dropped += fmt::format("{}{}", dropped.empty() ? "" : ", ", step);
   }
   if (kept.empty()) {
-    throw TraceError(
-        files_of(ranks), "",
-        fmt::format("no step is complete on every rank: {}; profile at least one whole "
-                    "step of training",
-                    why));
+    throw TraceError(files_of(ranks), "",
+                     fmt::format("no step is complete on every rank: {}; "
+                                 "profile at least one whole step of training",
+                                 why));
   }
   if (!dropped.empty()) {
     run.notes.push_back(fmt::format(

@@ -17,7 +17,7 @@ constexpr std::string_view format_name = "stageline-cluster 1";
 constexpr int most_devices = 4096;
 constexpr std::size_t most_links = 1'000'000;
 
-// A text with a unit through one of the parse_* functions of sim/units.hpp.
+// Parses a text with a unit by one of the parse_* functions of sim/units.hpp.
 template <class Parse>
 auto with_unit(const JsonNode& node, Parse parse) {
   const std::string text = node.text();
@@ -49,7 +49,7 @@ std::vector<JsonNode> list_or_nothing(const JsonNode& root, std::string_view key
   return found ? found->items() : std::vector<JsonNode>{};
 }
 
-// Names of nodes and kinds stand in programs and options too, so they are plain words.
+// Names of nodes and kinds are used in programs and options too, so they are plain words.
 std::string read_name(const JsonNode& node) {
   std::string name = node.text();
   const auto plain = [](char c) {
@@ -85,13 +85,13 @@ DeviceKind read_kind(const JsonNode& node) {
   return kind;
 }
 
-// Names to indices, and who had them first.
+// Maps names to indices and remembers where each was defined.
 class NameTable {
  public:
-  // `node` is the value that gave the name.
+  // `node` is the value that defines the name.
   int add(const JsonNode& node, const std::string& name) {
     const auto [found, is_new] = index_.emplace(name, static_cast<int>(names_.size()));
-    if (!is_new) node.refuse(fmt::format("the name {} stands twice", in_quotes(name)));
+    if (!is_new) node.refuse(fmt::format("the name {} appears twice", in_quotes(name)));
     names_.push_back(name);
     return found->second;
   }
@@ -111,7 +111,7 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-// One entry of "devices": one device, or `count` of them.
+// Reads one entry of "devices": one device, or `count` of them.
 void read_devices(const JsonNode& node, const NameTable& kinds, const NameTable& hosts,
                   NameTable& nodes, Cluster& cluster) {
   node.check_keys({"name"}, {"count", "kind", "rate", "memory", "host", "op_overhead"});
@@ -139,7 +139,7 @@ void read_devices(const JsonNode& node, const NameTable& kinds, const NameTable&
   }
 }
 
-// The nodes that "gpu0" or "gpu*" names.
+// The nodes that a pattern such as "gpu0" or "gpu*" names.
 std::vector<int> read_ends(const JsonNode& node, const NameTable& nodes) {
   const std::string text = node.text();
   if (text.empty() || text.back() != '*') return {nodes.at(node, "device, host or switch")};
@@ -156,7 +156,7 @@ std::vector<int> read_ends(const JsonNode& node, const NameTable& nodes) {
   return ends;
 }
 
-// One entry of "links": one link, or with a '*' one for each pair of ends (each pair once).
+// Reads one entry of "links": one link, or with a '*' one per pair of ends (each pair once).
 void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) {
   node.check_keys({"from", "to", "bandwidth"}, {"latency", "latency_back", "duplex", "name"});
   Link link;
@@ -208,7 +208,7 @@ Cluster read_cluster(const JsonNode& root) {
   if (root.kind() != JsonKind::object) root.refuse("a cluster is one JSON object");
   if (const std::string format = root.at("format").text(); format != format_name) {
     root.at("format").refuse(
-        fmt::format("a cluster says \"{}\" here, not {}", format_name, in_quotes(format)));
+        fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
   root.check_keys({"format", "name", "devices"},
                   {"source", "kinds", "hosts", "switches", "links", "pair_overlap"});
@@ -228,7 +228,7 @@ Cluster read_cluster(const JsonNode& root) {
     cluster.hosts.push_back({read_name(node.at("name")), read_memory(node)});
     hosts.add(node.at("name"), cluster.hosts.back().name);
   }
-  // Numbered as Link says: devices, hosts, switches.
+  // Numbered as in Link: devices, hosts, switches.
   NameTable nodes;
   const std::vector<JsonNode> devices = root.at("devices").items();
   if (devices.empty()) root.at("devices").refuse("a cluster has at least one device");

@@ -1,5 +1,5 @@
-// Writes cluster files, which traces/README.md describes: every device and link by itself, numbers
-// exactly, what can be left out is.
+// Writes cluster files, which traces/README.md describes: every device and link separately, numbers
+// exactly, defaults left out.
 #include <fmt/format.h>
 
 #include "sim/errors.hpp"
@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// An object's members, those without a value left out.
+// The members of an object; those without a value are left out.
 class Members {
  public:
   void text(std::string_view key, const std::string& value) {
@@ -107,7 +107,7 @@ std::string link_text(const Link& link, const Cluster& cluster) {
   return members.object();
 }
 
-// "key": a list of what `text` gives, an item a line; nothing of an empty list.
+// "key": the list of `text` of each item, one item a line; nothing for an empty list.
 template <class Item, class Text>
 std::string list_text(std::string_view key, const std::vector<Item>& items, Text text) {
   if (items.empty()) return {};
@@ -135,8 +135,8 @@ std::string write_cluster(const Cluster& cluster) {
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {
     throw UsageError(fmt::format(
-        "the cluster \"{}\" cannot be written: the format has no words for a host that relays "
-        "nothing, nor for a device of unknown memory whose kind has a memory",
+        "the cluster \"{}\" cannot be written: the format cannot express a host that relays "
+        "nothing, or a device of unknown memory whose kind has a memory",
         cluster.name));
   }
   return text;

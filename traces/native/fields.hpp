@@ -1,5 +1,5 @@
-// The fields of a layer and of the whole run in the native format, in the order they are written:
-// one table for the reader and the writer.
+// The fields of a layer and of the whole run in the native format, in the order in which they are
+// written: one table for the reader and the writer.
 #pragma once
 
 #include <array>
@@ -12,8 +12,7 @@ namespace stageline {
 
 inline constexpr std::string_view trace_format = "stageline-trace 1";
 
-/// What the number of a field does when `batch` is a list: it must be a list too, may be, or must
-/// not.
+/// Whether a field must, may or must not be a list when `batch` is one.
 enum class PerBatch : std::uint8_t { must, may, never };
 
 struct TimeField {
@@ -54,8 +53,7 @@ inline constexpr std::array<ByteField, 12> byte_fields{
      {"forward_workspace_bytes", &Layer::forward_workspace, false, PerBatch::may},
      {"backward_workspace_bytes", &Layer::backward_workspace, false, PerBatch::may}}};
 
-/// Of "whole", all of which must be there, as lists where `batch` is one; before them stands
-/// "samples".
+/// The fields of "whole" that follow "samples". All are required, as lists where `batch` is one.
 struct WholeField {
   const char* key;
   Time WholeRun::*member;
@@ -66,7 +64,7 @@ inline constexpr std::array<WholeField, 5> whole_fields{{{"forward_us", &WholeRu
                                                          {"spread_us", &WholeRun::spread},
                                                          {"noise_us", &WholeRun::noise}}};
 
-/// What a field that is left out stands for, once the fields before it are known.
+/// The default of a field that is left out, once the fields before it are known.
 inline Time fallback(const TimeField& field, const Layer& layer) {
   return field.member == &Layer::backward ? layer.input_grad + layer.weight_grad : Time{};
 }

@@ -18,7 +18,7 @@ constexpr std::size_t most_batches = 64;
 constexpr std::int64_t largest_batch = std::numeric_limits<int>::max();
 constexpr std::int64_t most_samples = std::numeric_limits<int>::max();
 
-// The batch sizes and whether they were written as a list.
+// The batch sizes, and whether they were written as a list.
 struct Batches {
   std::vector<int> sizes;
   bool list = false;
@@ -45,7 +45,7 @@ Batches read_batches(const JsonNode& root) {
   return batches;
 }
 
-// One value for each batch size, from a number that holds for all of them or a list.
+// One value per batch size, from one number that holds for all of them or from a list.
 template <class Read>
 auto by_batch(const JsonNode& node, const Batches& batches, PerBatch per_batch, Read read) {
   const std::size_t count = batches.sizes.size();
@@ -79,8 +79,8 @@ std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches, bool
   for (const auto& field : byte_fields) {
     if (!bytes_known && node.kind() == JsonKind::object && node.find(field.key)) {
       node.at(field.key).refuse(
-          "the trace has no input_bytes, so its bytes are unknown, but here are some; give "
-          "input_bytes too, or leave out all bytes");
+          "the trace has no input_bytes, so its bytes are unknown, but this layer gives some; "
+          "add input_bytes, or leave out all bytes");
     }
     (field.required && bytes_known ? required : optional).push_back(field.key);
   }
@@ -124,8 +124,9 @@ Provenance read_provenance(const JsonNode& node) {
   } else if (word == "synthetic") {
     provenance.origin = Origin::synthetic;
   } else {
-    origin.refuse(fmt::format("{} is no origin; it is \"measured\", \"estimated\" or \"synthetic\"",
-                              in_quotes(word)));
+    origin.refuse(
+        fmt::format("{} is not an origin; it is \"measured\", \"estimated\" or \"synthetic\"",
+                    in_quotes(word)));
   }
   provenance.device = node.text_or_empty("device");
   provenance.software = node.text_or_empty("software");
@@ -173,8 +174,7 @@ std::vector<LayerEdge> read_edges(const JsonNode& node, const LayerNumbers& numb
     const std::vector<JsonNode> ends = item.items();
     if (ends.size() != 2) {
       item.refuse(
-          fmt::format("an edge is a list of two layer names, [\"from\", \"to\"] (this one "
-                      "has {})",
+          fmt::format("an edge is a list of two layer names, [\"from\", \"to\"] (this one has {})",
                       ends.size()));
     }
     const auto layer = [&](const JsonNode& end) {
@@ -199,7 +199,7 @@ std::vector<LayerEdge> read_edges(const JsonNode& node, const LayerNumbers& numb
     const auto second = std::find(std::next(first), edges.end(), *twice);
     nth(items, second - edges.begin())
         .refuse(
-            fmt::format("this edge stands twice; the first is /edges/{}", first - edges.begin()));
+            fmt::format("this edge appears twice; the first is /edges/{}", first - edges.begin()));
   }
   return edges;
 }
@@ -210,10 +210,10 @@ void check_format(const JsonNode& root) {
   const std::string text = format.text();
   if (text == trace_format) return;
   if (text.rfind("stageline-trace ", 0) == 0) {
-    format.refuse(fmt::format("{} is of a version that is not known; this is version 1, \"{}\"",
+    format.refuse(fmt::format("{} is of an unknown version; this is version 1, \"{}\"",
                               in_quotes(text), trace_format));
   }
-  format.refuse(fmt::format("a trace says \"{}\" here, not {}", trace_format, in_quotes(text)));
+  format.refuse(fmt::format("a trace has \"{}\" here, not {}", trace_format, in_quotes(text)));
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ std::vector<Model> read_trace(const JsonNode& root) {
     std::vector<Layer> sizes = read_layer(node, batches, common.bytes_known);
     const auto [earlier, is_new] = number.emplace(sizes[0].name, static_cast<int>(number.size()));
     if (!is_new) {
-      node.at("name").refuse(fmt::format("the name {} stands twice; the first is /layers/{}",
+      node.at("name").refuse(fmt::format("the name {} appears twice; the first is /layers/{}",
                                          in_quotes(sizes[0].name), earlier->second));
     }
     for (std::size_t i = 0; i < models.size(); ++i) models[i].layers.push_back(std::move(sizes[i]));

@@ -1,5 +1,5 @@
-// Writes the native trace format, which traces/README.md describes: what can be left out is, times
-// and bytes of a layer stand in lines of their own, and the reader gives back the very same models.
+// Writes the native trace format, which traces/README.md describes: defaults are left out, times
+// and bytes of a layer go on separate lines, and the reader restores identical models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// Microseconds with as many decimals as it takes, at most six: exact.
+// Microseconds with as many decimals as needed, at most six: exact.
 std::string number(Time time) {
   std::string text = fmt::format("{}.{:06}", time.count() / 1'000'000, time.count() % 1'000'000);
   text.erase(text.find_last_not_of('0') + 1);
@@ -40,7 +40,7 @@ std::string member(std::string_view key, const std::string& value) {
   return fmt::format("\"{}\": {}", key, value);
 }
 
-// `"key": value` of one field of layer `layer`, or nothing where it can be left out.
+// `"key": value` of one field of layer `layer`, or nothing where it equals the default.
 template <class Field>
 std::string field_text(const std::vector<Model>& models, std::size_t layer, const Field& field) {
   bool needed = field.required;
@@ -109,7 +109,7 @@ std::string whole_text(const std::vector<Model>& models) {
   return "{" + samples + json_lines(times, "    ") + "}";
 }
 
-// The parts of a layer that stand in the file once.
+// The parts of a layer that the file holds once.
 auto constant_part(const Layer& layer) {
   return std::tie(layer.name, layer.kind, layer.weights, layer.gradients, layer.optimizer_state,
                   layer.parameters);
@@ -121,8 +121,8 @@ void check_whole(const std::vector<Model>& models) {
   for (const Model& model : models) {
     if (any && model.whole.samples < 1) {
       throw UsageError(fmt::format(
-          "the whole run of \"{}\" has {} samples at batch {}; where it is measured at all it "
-          "needs at least 1 at every batch size of the trace",
+          "the whole run of \"{}\" has {} samples at batch {}; a measured whole run needs at least "
+          "1 at every batch size of the trace",
           model.name, model.whole.samples, model.batch));
     }
   }
@@ -130,7 +130,7 @@ void check_whole(const std::vector<Model>& models) {
 
 void check_writable(const std::vector<Model>& models) {
   if (models.empty() || models[0].layers.empty()) {
-    throw UsageError("a trace holds at least one model with at least one layer; there is none");
+    throw UsageError("a trace needs at least one model with at least one layer");
   }
   for (std::size_t i = 1; i < models.size(); ++i) {
     const Model& model = models[i];

@@ -1,4 +1,4 @@
-// What a profile of PipeDream (or DAPPLE) means as a model; its text is read by pipedream_text.cpp.
+// Converts a profile of PipeDream (or DAPPLE) to a model; traces/pipedream/text.cpp parses it.
 #include <fmt/format.h>
 
 #include <array>
@@ -28,7 +28,7 @@ std::string first_word(const std::string& description) {
 
 std::string kind_of(const std::string& word) {
   struct Kind {
-    std::string_view part;  // of the word
+    std::string_view part;  // substring of the word
     std::string_view kind;
   };
   constexpr std::array<Kind, 20> kinds{
@@ -49,7 +49,7 @@ std::string kind_of(const std::string& word) {
   return lower;
 }
 
-// How a layer's one backward time falls to I and W: an estimate, since the profile does not say.
+// How a layer's single backward time is split into I and W: an estimate, as the profile lacks it.
 enum class Split : std::uint8_t { all_input_grad, half, all_weight_grad };
 
 Split split_of(const Layer& layer, bool first_with_weights) {
@@ -99,10 +99,10 @@ Provenance provenance_of(const std::string& file, bool has_stages, bool has_batc
       "gradient is estimated: without weights and in normalizations all input gradient, in the "
       "first layer with weights and in embeddings all weight gradient, else half and half.",
       "The stash of a layer is its activation size; what a layer with a weight gradient keeps is "
-      "held for that, everything else for the input gradient, which leaves a gradient as large for "
-      "the weight gradient.",
-      "Nodes whose description begins with Input cost nothing; their activation sizes are the "
-      "model's input.",
+      "held for that, everything else for the input gradient, "
+      "which leaves a gradient as large for the weight gradient.",
+      "Nodes whose description begins with Input cost nothing; "
+      "their activation sizes are the model's input.",
       "The profile does not say what the optimizer costs: its time and its state are 0, and the "
       "gradients are as large as the weights."};
   if (has_stages) provenance.notes.emplace_back("The profile's own stage_id fields are not used.");

@@ -1,5 +1,5 @@
-// What other pipeline runtimes are told of a plan: PipeDream's configuration (msr-fiddle/pipedream,
-// runtime/: the JSON that optimizer/convert_graph_to_model.py writes) and torchgpipe's balance.
+// Writes plans for other pipeline runtimes: PipeDream's configuration (msr-fiddle/pipedream,
+// runtime/: the JSON of optimizer/convert_graph_to_model.py) and torchgpipe's balance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-// Forwards before the first backward is due; the runtime then does one forward and one backward in
-// turn, and the backwards that are left.
+// The number of forwards before the first backward; the runtime then alternates one forward and one
+// backward, and ends with the remaining backwards.
 int depth_of(const Program& program, std::size_t device) {
   std::vector<Op> work;
   for (const Op op : program.ops[device]) {
@@ -30,7 +30,7 @@ int depth_of(const Program& program, std::size_t device) {
   while (forwards < work.size() && work[forwards].kind == OpKind::forward) ++forwards;
   const std::size_t depth = forwards == 0 ? 0 : forwards - 1;
   const std::size_t count = work.size() / 2;
-  // Forward i is followed by backward i - depth, if there is one.
+  // Forward i is followed by backward i - depth, if that exists.
   std::vector<OpKind> expected;
   for (std::size_t i = 0; i < count + depth; ++i) {
     if (i < count) expected.push_back(OpKind::forward);
@@ -44,10 +44,10 @@ int depth_of(const Program& program, std::size_t device) {
       before = work[i].microbatch + 1;
       continue;
     }
-    throw UsageError(fmt::format(
-        "PipeDream's runtime does {} forward{} and then one forward and one backward in turn, and "
-        "{} does {} there",
-        depth, depth == 1 ? "" : "s", program.devices[device], print(work[i])));
+    throw UsageError(
+        fmt::format("PipeDream's runtime runs {} forward{} and then alternates one "
+                    "forward and one backward, and {} does {} there",
+                    depth, depth == 1 ? "" : "s", program.devices[device], print(work[i])));
   }
   return static_cast<int>(depth);
 }
@@ -69,8 +69,8 @@ std::string write_pipedream_runtime(const Program& program) {
     const StagePlace& place = nth(program.placement.stage, s);
     if (place.apart()) {
       throw UsageError(
-          fmt::format("PipeDream's runtime has forward and backward of a stage on one device, and "
-                      "stage {} has them apart",
+          fmt::format("PipeDream's runtime keeps forward and backward of a stage on one device, "
+                      "and stage {} splits them",
                       s));
     }
     for (const int device : place.replicas) {
@@ -122,8 +122,8 @@ std::string write_torchgpipe_balance(const Partition& partition, const Placement
     const int stage = partition.stage_of[layer];
     if (layer > 0 && stage < partition.stage_of[layer - 1]) {
       throw UsageError(
-          fmt::format("torchgpipe's partitions are runs of layers, and layer {} of "
-                      "stage {} stands behind one of stage {}",
+          fmt::format("torchgpipe's partitions are runs of layers, "
+                      "and layer {} of stage {} comes after one of stage {}",
                       layer, stage, partition.stage_of[layer - 1]));
     }
     ++nth(layers, stage);

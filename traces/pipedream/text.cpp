@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view separator = " -- ";
 
-// Where a line stands, for messages.
+// A line and its number, for messages.
 struct Line {
   const std::string& file;
   std::size_t number = 0;
@@ -116,7 +116,7 @@ PipedreamNode parse_node(const Line& line, std::string_view text, bool& has_stag
   return node;
 }
 
-// By number, so that branches come out in the order they run.
+// Sorts by number, so that branches come in the order they run.
 void sort_nodes(std::vector<PipedreamNode>& nodes) {
   const auto number = [](const PipedreamNode& node) {
     const std::size_t digits = node.id.find_last_not_of("0123456789") + 1;
@@ -155,7 +155,7 @@ PipedreamProfile parse_pipedream_profile(const std::string& text, const std::str
     if (!edges.empty()) line.refuse("all nodes must come before the first edge; this is a node");
     PipedreamNode node = parse_node(line, content, profile.has_stages);
     if (!ids.insert(node.id).second) {
-      line.refuse(fmt::format("the node {} stands twice", in_quotes(node.id)));
+      line.refuse(fmt::format("the node {} appears twice", in_quotes(node.id)));
     }
     profile.nodes.push_back(std::move(node));
   }
@@ -178,13 +178,13 @@ PipedreamProfile parse_pipedream_profile(const std::string& text, const std::str
     if (found.from == found.to) {
       line.refuse(fmt::format("the node {} must not feed itself", in_quotes(edge.from)));
     }
-    if (!seen.insert(found).second) line.refuse("this edge stands twice");
+    if (!seen.insert(found).second) line.refuse("this edge appears twice");
     profile.edges.push_back(found);
   }
   if (profile.edges.empty() && profile.nodes.size() > 1) {
     throw TraceError(file, "",
-                     fmt::format("{} nodes but no edge; every edge is a line that begins "
-                                 "with a tab",
+                     fmt::format("{} nodes but no edge; every edge is "
+                                 "a line that begins with a tab",
                                  profile.nodes.size()));
   }
   return profile;

@@ -5,8 +5,8 @@
 //     backward_compute_time=113.330, activation_size=1644167168.000, parameter_size=147712.000
 //   <TAB>node4 -- node5
 //
-// (A node stands on one line; it is broken here.) Times are milliseconds and sizes bytes a
-// minibatch.
+// (A node is one line of the file; it is broken here.) Times are milliseconds and sizes are bytes,
+// both per minibatch.
 #pragma once
 
 #include <string>
@@ -19,22 +19,22 @@ namespace stageline {
 struct PipedreamNode {
   std::string id;
   std::string description;  // "Conv2d(64, 64, kernel_size=(3, 3))"
-  Time forward{};           // of one minibatch
+  Time forward{};           // per minibatch
   Time backward{};
-  Bytes activation{};  // likewise
+  Bytes activation{};  // per minibatch
   Bytes parameters{};
 };
 
-/// Nodes in the order of their numbers, which is that in which the profiler met them; in the file
-/// they stand in the order of a hash table.
+/// Nodes in the order of their numbers, in which the profiler visited them; the file lists them in
+/// the order of a hash table.
 struct PipedreamProfile {
   std::vector<PipedreamNode> nodes;
-  std::vector<LayerEdge> edges;  // by index of node, in the order of the file
-  bool has_stages = false;       // whether a node names its stage
+  std::vector<LayerEdge> edges;  // by node index, in file order
+  bool has_stages = false;       // whether any node names its stage
 };
 
-/// Throws TraceError with the line on whatever breaks the grammar, on names that stand twice, and
-/// on edges to nowhere. Cycles are not looked for.
+/// Throws TraceError with the line on a syntax error, on duplicate names, and on edges to unknown
+/// nodes. Cycles are not detected.
 PipedreamProfile parse_pipedream_profile(const std::string& text, const std::string& file);
 
 }  // namespace stageline

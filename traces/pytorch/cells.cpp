@@ -44,10 +44,11 @@ CellAction action_of(std::string_view text, const Cell& cell) {
   while (at < words.size() && words[at] != word) ++at;
   if (first == 0 || at == words.size()) {
     refuse(cell,
-           fmt::format("\"{}\" is no action; an action is <stage><word><micro-batch>, such as "
-                       "1F0, and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, "
-                       "and without a micro-batch UNSHARD, RESHARD and REDUCE_GRAD",
-                       text));
+           fmt::format(
+               "\"{}\" is not an action; an action is <stage><word><micro-batch>, such as 1F0, "
+               "and the words are F, B, I, W, SEND_F, RECV_F, SEND_B and RECV_B, "
+               "and without a micro-batch UNSHARD, RESHARD and REDUCE_GRAD",
+               text));
   }
   action.word = static_cast<CellWord>(at);
   const auto stage = whole_number(text.substr(0, first), max_stages);
@@ -89,18 +90,18 @@ void read_pair(std::string_view text, Cell& cell) {
   }
 }
 
-// CSV as RFC 4180 has it, and a byte order mark before it: a cell in double quotes may hold commas,
-// ends of lines and, each twice, quotes. Blanks around a cell's content mean nothing.
+// CSV as in RFC 4180, after an optional byte order mark: a cell in double quotes may hold commas,
+// line ends and doubled quotes. Blanks around a cell's content are ignored.
 class CellText {
  public:
   explicit CellText(std::string_view text) : text_(text) {
     if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
-    if (!text_.empty() && text_.back() == '\n') text_.remove_suffix(1);  // of the last line
+    if (!text_.empty() && text_.back() == '\n') text_.remove_suffix(1);  // ends the last line
   }
 
   bool done() const { return at_ > text_.size(); }
 
-  // Reads a cell; whether its row goes on behind it.
+  // Reads a cell; returns whether its row continues.
   bool next(const Cell& cell, std::string& content) {
     std::size_t from = at_;
     while (from < text_.size() && blank(text_[from])) ++from;
@@ -134,7 +135,7 @@ class CellText {
     }
     while (at_ < text_.size() && blank(text_[at_])) ++at_;
     if (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n') {
-      refuse(cell, "something stands behind the double quote that ends it");
+      refuse(cell, "there is text behind its closing double quote");
     }
     return content;
   }

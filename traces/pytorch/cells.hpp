@@ -1,4 +1,4 @@
-// Cells of PyTorch's schedule CSV: what is spelled in them, and the error that names one.
+// Parses the cells of PyTorch's schedule CSV, and throws the errors that name one.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-/// How an action is spelled; `BW` is of older files only.
+/// The words of actions; `BW` occurs in older files only.
 enum class CellWord : std::uint8_t {
   forward,           // F
   input_grad,        // I
@@ -31,7 +31,7 @@ constexpr bool is_message(CellWord word) {
   return word >= CellWord::send_forward && word <= CellWord::receive_backward;
 }
 
-/// "1F0", "0UNSHARD". `microbatch` is 0 for a word that takes none.
+/// "1F0", "0UNSHARD". `microbatch` is 0 for a word without one.
 struct CellAction {
   CellWord word = CellWord::forward;
   int stage = 0;
@@ -39,7 +39,7 @@ struct CellAction {
 };
 std::string print(const CellAction& action);
 
-/// One cell of a row: no action (an idle slot), one, or the two of an overlapped pair.
+/// One cell of a row: no action (an idle slot), one action, or the two of an overlapped pair.
 struct Cell {
   int rank = 0;    // from 0: the row
   int column = 0;  // from 1
@@ -52,13 +52,13 @@ std::string at(const Cell& cell);
 /// By rank.
 using CellRows = std::vector<std::vector<Cell>>;
 
-/// What programs on Windows put before a UTF-8 text.
+/// The byte order mark that programs on Windows put before a UTF-8 text.
 inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-/// Throws ProgramError that names the cell which is no action, or is quoted wrong.
+/// Throws ProgramError that names the cell where it is not an action or is quoted wrongly.
 CellRows schedule_cells(std::string_view text);
 
-/// Calls visit(cell, action) in the order of the file.
+/// Calls visit(cell, action) in file order.
 template <class Visit>
 void each_action(const CellRows& rows, Visit&& visit) {
   for (const auto& row : rows) {

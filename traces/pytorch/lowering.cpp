@@ -20,8 +20,9 @@ namespace {
 
 bool is_message(Op op) { return cargo_of(op.kind).has_value(); }
 
-// The ranks take turns, one action each; what an action sends is issued behind it and received, on
-// the other rank, at once. So any two ranks see their messages in one order.
+// Replays the program: the ranks take turns, one action each. A message is sent right after the
+// action that produces it and received on the other rank at once, so any two ranks see their
+// messages in one order.
 class Lowering {
  public:
   explicit Lowering(const Program& program) : program_(program), out_(program) {
@@ -57,7 +58,7 @@ class Lowering {
     return true;
   }
 
-  // A rank goes on when what it reads is made: then, over a wire, it is here too.
+  // A rank proceeds once its input exists: at that moment the message has arrived as well.
   bool ready(Op op) const {
     if (op.kind == OpKind::forward) {
       return op.stage == 0 || made_.count({true, op.stage - 1, op.microbatch}) > 0;
@@ -92,10 +93,10 @@ class Lowering {
   std::set<std::tuple<bool, int, std::uint32_t>> made_;  // forward or backward, stage, micro-batch
 };
 
-// "gpu0 has 0SEND_F1 ahead of 0RECV_B0, but gpu1 has 1SEND_B0 ahead of 1RECV_F1", or nothing.
+// "gpu0 has 0SEND_F1 ahead of 0RECV_B0, but gpu1 has 1SEND_B0 ahead of 1RECV_F1", or empty.
 std::string pair_in_two_orders(const Program& program) {
   const StageGraph stages = stage_graph(program);
-  std::map<std::pair<int, int>, std::vector<Op>> between;  // this device, the other: as they stand
+  std::map<std::pair<int, int>, std::vector<Op>> between;  // by (this device, other)
   for (std::size_t d = 0; d < program.ops.size(); ++d) {
     for (const Op op : program.ops[d]) {
       if (!is_message(op)) continue;

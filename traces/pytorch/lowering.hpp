@@ -1,4 +1,4 @@
-// Messages in an order that PyTorch's pipelining runtime gets right.
+// Orders messages in a way that PyTorch's pipelining runtime handles correctly.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace stageline {
 
-/// Messages as PyTorch's lowering puts them (torch/distributed/pipelining/schedules.py,
-/// _add_send_recv): those that are there are dropped. For a program of one step that can finish, a
+/// Places messages as PyTorch's lowering does (torch/distributed/pipelining/schedules.py,
+/// _add_send_recv); existing ones are dropped. For a program of one step that can finish, with a
 /// chain of stages on one device each, without recompute and copies.
 Program lowered_as_pytorch(Program program);
 
-/// Why its runtime would get the messages of this program wrong; empty where it gets them right, or
-/// where there are none. A rank posts its messages in the order of its list and names none of them:
-/// Gloo and NCCL match the k-th from a rank with the k-th posted for it, and NCCL may hold what a
-/// pair of ranks posts later, either way, until the earlier is through. So the messages have to
-/// come through when every device takes one at a time (Messages::blocking); any two devices then
-/// see those between them in one order. Throws what compile() throws, but no Deadlock.
+/// Why PyTorch's runtime would mishandle the messages of this program; empty where it handles them
+/// correctly or there are none. A rank posts its messages in list order and does not name them:
+/// Gloo and NCCL match the k-th from a rank with the k-th posted for it, and NCCL may hold back
+/// later messages of a pair of ranks, in either direction, until the earlier ones complete. So the
+/// messages must complete when every device takes one at a time (Messages::blocking); any two
+/// devices then see the messages between them in one order. Throws as compile(), but no Deadlock.
 std::string misread_by_pytorch(const Program& program);
 
 }  // namespace stageline

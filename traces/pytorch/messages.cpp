@@ -12,23 +12,22 @@ class Messages {
  public:
   Messages(const CellRows& rows, const CellTable& table) : rows_(rows), table_(table) {}
 
-  // A SEND behind what it carries, a RECV before what reads it, and the two of each message; where
-  // there is one message, all are there.
+  // A SEND must follow its producer, a RECV precede its reader, and both must be there; if there is
+  // one message, all must be there.
   void check() {
     std::array<std::map<std::pair<int, std::uint32_t>, const Cell*>, cell_words> place;
     for (const auto& row : rows_) {
       for (const Cell& cell : row) {
         if (cell.actions.empty()) {
           refuse(cell,
-                 "the cell is empty, which is an idle slot, and a schedule with messages has "
-                 "none");
+                 "the cell is empty, which is an idle slot, and a schedule with messages has none");
         }
         for (const CellAction& action : cell.actions) {
           if (!is_message(action.word)) continue;
           const std::pair key{action.stage, action.microbatch};
           const Cell*& here = nth(place, action.word)[key];
           if (here != nullptr) {
-            refuse(cell, fmt::format("{} stands a second time (the first is cell {})",
+            refuse(cell, fmt::format("{} appears a second time (the first is cell {})",
                                      print(action), here->column));
           }
           here = &cell;
@@ -90,7 +89,7 @@ class Messages {
     const int other = action.stage + (forward == sends ? 1 : -1);
     if (other < 0 || other >= table_.stages) {
       refuse(cell,
-             fmt::format("stage {} is the {} of {}: it has no one to {} {} {}", action.stage,
+             fmt::format("stage {} is the {} of {}: there is no stage to {} {} {}", action.stage,
                          other < 0 ? "first" : "last", table_.stages, sends ? "send" : "receive",
                          forward ? "an activation" : "a gradient", sends ? "to" : "from"));
     }
@@ -107,10 +106,10 @@ class Messages {
                                table_.microbatches - 1));
     }
     if ((end->column < cell.column) == sends) return;
-    refuse(cell, sends ? fmt::format("{} stands before what it sends, which cell {} makes",
-                                     print(action), end->column)
-                       : fmt::format("{} stands behind what reads it, cell {}", print(action),
-                                     end->column));
+    refuse(cell,
+           sends ? fmt::format("{} comes before its payload, which cell {} makes", print(action),
+                               end->column)
+                 : fmt::format("{} comes after its reader, cell {}", print(action), end->column));
   }
 
   const CellRows& rows_;

@@ -1,6 +1,6 @@
-// PyTorch's schedule CSV, read: one row a rank (pytorch/pytorch, torch/distributed/pipelining/
-// schedules.py). Stricter than its own loader, which takes the beginning of a cell for the whole
-// and leaves messages unchecked.
+// Reads PyTorch's schedule CSV: one row per rank (pytorch/pytorch, torch/distributed/pipelining/
+// schedules.py). Stricter than its own loader, which parses only the beginning of a cell and does
+// not check messages.
 #include <fmt/format.h>
 
 #include <map>
@@ -25,8 +25,8 @@ class Reader {
   }
 
  private:
-  // Older files write BW for what is B now, and B for what is I. Without any BW they tell
-  // themselves by a B and a W of the same work.
+  // Older files write BW for today's B, and B for I. Without any BW they are recognised by a B and
+  // a W of the same work.
   void modernize() {
     const Cell* old = nullptr;
     const Cell* modern = nullptr;
@@ -41,12 +41,13 @@ class Reader {
     });
     if (old == nullptr) return;
     if (modern != nullptr) {
-      // With an I about, only a BW is of the other spelling; B and W together are plain wrong.
+      // In the presence of an I only a BW is of the other spelling; B and W together are an error.
       each_action(rows_, [&](const Cell& cell, const CellAction& action) {
         if (action.word != CellWord::old_backward) return;
-        refuse(cell, fmt::format("{} is the older spelling of a full backward, but {} has an I, "
-                                 "which is of the newer one, where it is {}B{}",
-                                 print(action), at(*modern), action.stage, action.microbatch));
+        refuse(cell,
+               fmt::format("{} is the older spelling of a full backward, but {} has an I, which "
+                           "is of the newer one, where it is {}B{}",
+                           print(action), at(*modern), action.stage, action.microbatch));
       });
       return;
     }
@@ -63,7 +64,7 @@ class Reader {
         "BW as the full backward (B)");
   }
 
-  // Each stage's gradients are reduced once, when they are whole.
+  // Each stage's gradients are reduced once, when they are complete.
   void check_reductions() {
     std::map<int, const Cell*> reduced;
     int sharding = 0;
@@ -72,7 +73,7 @@ class Reader {
       if (action.word == CellWord::reduce_grad) {
         const auto [before, first] = reduced.try_emplace(action.stage, &cell);
         if (!first) {
-          refuse(cell, fmt::format("{} stands a second time (the first is cell {})", print(action),
+          refuse(cell, fmt::format("{} appears a second time (the first is cell {})", print(action),
                                    before->second->column));
         }
       }
@@ -80,8 +81,7 @@ class Reader {
       const auto found = reduced.find(action.stage);
       if (found == reduced.end()) return;
       refuse(*found->second,
-             fmt::format("{}REDUCE_GRAD stands before {} (cell {}), whose gradient it "
-                         "is to reduce",
+             fmt::format("{}REDUCE_GRAD comes before {} (cell {}), whose gradient it is to reduce",
                          action.stage, print(action), cell.column));
     });
     if (sharding > 0) {
@@ -141,7 +141,7 @@ class Reader {
       case CellWord::reduce_grad:
         break;
     }
-    return OpKind::update;  // of the one step, where its gradients are whole
+    return OpKind::update;  // of the single step, where its gradients are complete
   }
 
   CellRows rows_;

@@ -70,7 +70,7 @@ class Counting {
         refuse(cell, fmt::format("{} needs {} before it", print(action), first));
       }
       if (before == &cell) {
-        refuse(cell, fmt::format("{} and {} are one overlapped pair, but the one needs the other",
+        refuse(cell, fmt::format("{} and {} are one overlapped pair, but one needs the other",
                                  first, print(action)));
       }
     };
@@ -82,23 +82,21 @@ class Counting {
     place = &cell;
     const Cell* const half = done.input_grad != nullptr ? done.input_grad : done.weight_grad;
     if (done.backward != nullptr && half != nullptr) {
-      refuse(
-          cell,
-          fmt::format("{}B{} is the whole backward, and {} is part of it; a micro-batch has "
-                      "either B or I and W",
-                      action.stage, action.microbatch, at(&cell == half ? *done.backward : *half)));
+      refuse(cell, fmt::format("{}B{} is the whole backward, and {} is part of it; "
+                               "a micro-batch has either B or I and W",
+                               action.stage, action.microbatch,
+                               at(&cell == half ? *done.backward : *half)));
     }
   }
 
-  // Every stage there is does each micro-batch.
+  // Every stage must process each micro-batch.
   void count() {
     for (const auto& row : rows_) {
       const bool works = std::any_of(row.begin(), row.end(),
                                      [](const Cell& cell) { return !cell.actions.empty(); });
       if (!works) {
         refuse(row.front(),
-               fmt::format("the rank has no action; a schedule of {} has a stage on each "
-                           "of them",
+               fmt::format("the rank has no action; a schedule of {} has a stage on each of them",
                            list_of_ranks(rows_.size())));
       }
     }

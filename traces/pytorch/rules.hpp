@@ -1,4 +1,4 @@
-// What PyTorch's schedule CSV must keep to, checked cell by cell.
+// The rules of PyTorch's schedule CSV, checked cell by cell.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-/// The cells in which a stage's work on a micro-batch stands; null where it is not done.
+/// The cells of a stage's work on a micro-batch; null where an op is absent.
 struct CellWork {
   const Cell* forward = nullptr;
   const Cell* input_grad = nullptr;
@@ -19,21 +19,21 @@ struct CellWork {
   const Cell* gradient() const { return backward != nullptr ? backward : input_grad; }
 };
 
-/// Where everything stands. Points into the rows.
+/// The location of everything. Points into the rows.
 struct CellTable {
   std::map<int, const Cell*> home;                         // by stage: the first cell that names it
   std::map<std::pair<int, std::uint32_t>, CellWork> work;  // by stage and micro-batch
   int stages = 0;
   std::uint32_t microbatches = 0;
-  bool messages = false;  // there are any
+  bool messages = false;  // whether there are any
 };
 
-/// Throws ProgramError unless each stage lives on one rank and does each micro-batch's F, and then
-/// its B, or its I and W, once; and each rank works.
+/// Throws ProgramError unless each stage lives on one rank and runs each micro-batch's F, and then
+/// its B, or its I and W, once; and each rank has work.
 CellTable table_of(const CellRows& rows);
 
-/// Throws ProgramError unless a SEND stands behind what it carries and a RECV before what reads it,
-/// the two of each message are there, all that are needed are there, and no cell is empty.
+/// Throws ProgramError unless a SEND follows its producer and a RECV precedes its reader, both ends
+/// of each message and all required messages are there, and no cell is empty.
 void check_messages(const CellRows& rows, const CellTable& table);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// PyTorch's schedule CSV, written. Reading it: traces/pytorch/reader.cpp.
+// Writes PyTorch's schedule CSV; traces/pytorch/reader.cpp reads it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,8 +51,8 @@ void check_placement(const Program& program) {
     const StagePlace& place = nth(program.placement.stage, s);
     if (place.apart()) {
       refuse(
-          fmt::format("each stage lives on one rank there, and stage {} has its forward and its "
-                      "backward on different devices",
+          fmt::format("each stage lives on one rank there, "
+                      "and stage {} has its forward and its backward on different devices",
                       s));
     }
     if (place.replicas.size() > 1) {
@@ -63,11 +63,11 @@ void check_placement(const Program& program) {
   const std::vector<StageEdge> chain = chain_edges(program.stages());
   for (const StageEdge edge : program.edges) {
     if (std::find(chain.begin(), chain.end(), edge) != chain.end()) continue;
-    refuse(fmt::format("each stage feeds the next one only there, and stage {} feeds stage {}",
+    refuse(fmt::format("there each stage feeds only the next one, and stage {} feeds stage {}",
                        edge.from, edge.to));
   }
   if (program.edges != chain) {
-    refuse("each stage feeds the next one there, and here some do not");
+    refuse("there each stage feeds the next one, and here some do not");
   }
 }
 
@@ -76,13 +76,13 @@ void check_settings(const Program& program) {
     refuse(fmt::format("it is of one step, and the program has {} (--steps 1 makes one)",
                        program.steps));
   }
-  if (program.clock != Clock::free) refuse("it has no word for \"clock: lockstep\"");
+  if (program.clock != Clock::free) refuse("it cannot express \"clock: lockstep\"");
   const auto says = [](const std::vector<int>& values, int none) {
     return std::any_of(values.begin(), values.end(), [&](int value) { return value != none; });
   };
-  if (program.sequence_chunks != 1) refuse("it has no word for \"sequence_chunks:\"");
-  if (says(program.delay, -1)) refuse("it has no word for \"delays:\"");
-  if (says(program.window, 0)) refuse("it has no word for \"windows:\"");
+  if (program.sequence_chunks != 1) refuse("it cannot express \"sequence_chunks:\"");
+  if (says(program.delay, -1)) refuse("it cannot express \"delays:\"");
+  if (says(program.window, 0)) refuse("it cannot express \"windows:\"");
 }
 
 void check_ops(const Program& program) {
@@ -94,9 +94,9 @@ void check_ops(const Program& program) {
       works = works || is_compute(op.kind);
       if (op.kind == OpKind::update || is_neighbour_message(op.kind)) continue;
       if (!is_compute(op.kind)) {
-        refuse(fmt::format("it has no word for {} ({})", print(op), program.devices[d]));
+        refuse(fmt::format("it cannot express {} ({})", print(op), program.devices[d]));
       }
-      // A backward takes the loss that stands at its micro-batch in their order
+      // A backward takes the loss at the position of its micro-batch in their order
       // (_PipelineSchedule._maybe_get_loss).
       if (op.kind == OpKind::forward && op.stage + 1 == program.stages() &&
           op.microbatch != losses++) {
@@ -104,12 +104,12 @@ void check_ops(const Program& program) {
         due.microbatch = losses - 1;
         refuse(
             fmt::format("its runtime numbers the losses as the last stage makes them, and {} on "
-                        "{} stands where {} has to",
+                        "{} is where {} has to be",
                         print(op), program.devices[d], print(due)));
       }
       if (op.kind == OpKind::input_grad) input_grads.insert({op.stage, op.microbatch});
       if (op.kind == OpKind::weight_grad && input_grads.count({op.stage, op.microbatch}) == 0) {
-        refuse(fmt::format("it wants an I before every W, and {} on {} has none", print(op),
+        refuse(fmt::format("it needs an I before every W, and {} on {} has none", print(op),
                            program.devices[d]));
       }
     }
@@ -142,7 +142,7 @@ std::string pair_text(Op first, Op second) {
   return fmt::format("({};{}){}", print(first), print(second), overlap_mark);
 }
 
-// Every rank's cells in the slots in which they run when each takes one.
+// Every rank's cells, each in the slot in which it runs when every cell takes one slot.
 std::string grid(const Program& program) {
   const TaskGraph graph = unit_graph(program);
   const TaskTimes times = sweep(graph);
@@ -165,8 +165,8 @@ std::string grid(const Program& program) {
   return text;
 }
 
-// Behind the last gradient of each stage, where PyTorch's lowering reduces; ours waits for the last
-// of the device.
+// Reduces behind the last gradient of each stage, as PyTorch's lowering does; ours waits for the
+// last of the device.
 Program reduced_by_stage(Program program) {
   for (auto& list : program.ops) {
     std::map<int, std::ptrdiff_t> last;  // by stage, position
@@ -191,10 +191,10 @@ Program reduced_by_stage(Program program) {
   return program;
 }
 
-// One step, flushed, with a reduction a stage.
+// One step, flushed, with one reduction per stage.
 Program reduced_once(Program program) {
   if (program.weights != WeightRule::flush) {
-    // Their updates follow every backward, and the CSV has one reduction a step.
+    // These updates follow every backward, but the CSV has one reduction per step.
     program = without(std::move(program), false);
     program.weights = WeightRule::flush;
   }
@@ -203,7 +203,7 @@ Program reduced_once(Program program) {
 
 std::string with_messages(const Program& program) {
   Program full = reduced_once(program);
-  unit_graph(full);  // cannot finish: says why
+  unit_graph(full);  // throws if it cannot finish
   if (!has_messages(full) || !misread_by_pytorch(full).empty()) {
     full = lowered_as_pytorch(std::move(full));
   }
@@ -240,23 +240,22 @@ std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm for
   if (form == PytorchForm::compute_comms) {
     const std::string why = misread_by_pytorch(reduced_once(program));
     if (!why.empty()) {
-      lost.push_back(fmt::format(
-          "the messages are put in the order of PyTorch's own lowering: its ranks match "
-          "them by the order in which they post them, and {}",
-          why));
+      lost.push_back(
+          fmt::format("the messages are put in the order of PyTorch's own lowering: "
+                      "its ranks match them by the order in which they post them, and {}",
+                      why));
     }
   }
   if (program.weights != WeightRule::flush) {
-    lost.push_back(
-        fmt::format("the CSV does not say \"weights: {}\"; whoever reads it updates once, "
-                    "at the end of the step",
-                    name(program.weights)));
+    lost.push_back(fmt::format(
+        "the CSV does not record \"weights: {}\"; its reader updates once, at the end of the step",
+        name(program.weights)));
   }
   if (program.correction != "none") {
-    lost.push_back(fmt::format("the CSV does not say \"correction: {}\"", program.correction));
+    lost.push_back(fmt::format("the CSV does not record \"correction: {}\"", program.correction));
   }
   if (program.messages != Messages::async) {
-    lost.push_back(fmt::format("the CSV does not say \"messages: {}\"", name(program.messages)));
+    lost.push_back(fmt::format("the CSV does not record \"messages: {}\"", name(program.messages)));
   }
   for (std::size_t d = 0; d < program.devices.size(); ++d) {
     if (program.devices[d] == fmt::format("gpu{}", d)) continue;
@@ -265,7 +264,7 @@ std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm for
   }
   if (std::find(program.independent_w.begin(), program.independent_w.end(), true) !=
       program.independent_w.end()) {
-    lost.emplace_back("the CSV does not say \"independent_w:\"; there every W waits for its I");
+    lost.emplace_back("the CSV does not record \"independent_w:\"; there every W waits for its I");
   }
   return lost;
 }
