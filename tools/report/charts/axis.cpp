@@ -28,7 +28,7 @@ double ValueScale::share(double value) const {
 
 namespace {
 
-constexpr double rounding = 1e-9;  // of a step: what a tick may lie outside of its scale
+constexpr double rounding = 1e-9;  // of a step: how far a tick may lie outside the scale
 
 std::vector<Tick> linear_ticks(const ValueScale& scale, int intervals, bool whole) {
   const double least = (scale.high - scale.low) / std::max(intervals, 1);
@@ -45,7 +45,7 @@ std::vector<Tick> linear_ticks(const ValueScale& scale, int intervals, bool whol
     digit = 1;
     exponent = 0;
   }
-  // Multiples of digit · 10^exponent: never summed up, so that labels are exact.
+  // Multiples of digit · 10^exponent: never accumulated, so that labels are exact.
   const double step = digit * std::pow(10, exponent);
   const auto first = static_cast<std::int64_t>(std::ceil(scale.low / step - rounding));
   const auto last = static_cast<std::int64_t>(std::floor(scale.high / step + rounding));
@@ -99,7 +99,7 @@ std::vector<Tick> ticks(const ValueScale& scale, int intervals, bool whole) {
 
 namespace {
 
-// The least and the greatest of what it was shown.
+// The least and the greatest of the values passed to hold().
 struct Extent {
   double low = 0;
   double high = 0;
@@ -127,7 +127,7 @@ ValueScale scale_of(const ChartAxis& axis, Extent extent) {
 ValueScale x_scale(const Chart& chart) {
   Extent extent;
   for (const Series& series : chart.series) {
-    // Points without a y too: what was asked and is not possible is part of the answer.
+    // Points without a y count too: an infeasible case that was requested belongs in the chart.
     for (const ChartPoint& point : series.points) extent.hold(point.x);
   }
   for (const ReferenceLine& line : chart.vertical) extent.hold(line.at);
@@ -147,7 +147,7 @@ ValueScale y_scale(const Chart& chart, int intervals) {
   if (scale.log || chart.y.to) return scale;
   const std::vector<Tick> at = ticks(scale, intervals, chart.y.whole);
   if (at.size() < 2 || at.back().at >= scale.high) return scale;
-  // Up to the next tick where that is near; else the chart would be half empty.
+  // Extend to the next tick if that is near, but leave no chart half empty.
   const double step = at[1].at - at[0].at;
   const double over = (scale.high - at.back().at) / step;
   scale.high = over >= 0.5 ? at.back().at + step : scale.high + 0.1 * step;
@@ -160,7 +160,7 @@ std::vector<double> spread(const std::vector<double>& wanted, double gap, double
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
-  // With i·gap taken off, "at least gap apart" becomes "not descending".
+  // With i·gap subtracted, "at least gap apart" becomes "not descending".
   struct Block {
     double sum = 0;
     std::size_t count = 0;

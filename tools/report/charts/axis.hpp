@@ -1,4 +1,4 @@
-// From values to places: scales, ticks, and what both kinds of chart refuse to draw.
+// Maps values to positions: scales, ticks, and the checks shared by both kinds of chart.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-/// A number for people: at most four digits that count, no trailing zeros, then the unit.
+/// A number for people: at most four significant digits, no trailing zeros, then the unit.
 std::string value_text(double value, std::string_view unit = {});
 
 /// "speed-up, ×"
@@ -33,19 +33,19 @@ struct Tick {
 /// scale 1, 2, 5 a decade or whole decades, or powers of two where `whole`.
 std::vector<Tick> ticks(const ValueScale& scale, int intervals, bool whole);
 
-/// What an axis must hold, widened where that is a single value; `y`: from 0 and a little above the
-/// highest point, up to a tick where one is near.
+/// The range of an axis, widened if it is a single value; `y`: from 0 to a little above the highest
+/// point, up to a tick where one is near.
 ValueScale x_scale(const Chart& chart);
 ValueScale y_scale(const Chart& chart, int intervals);
 
-/// Places for labels that want to stand at `wanted`, in any order: at least `gap` apart, within
-/// [top, bottom], in the same order, and with the least sum of squared distances from what they
-/// want (isotonic regression by pooling adjacent violators: Barlow et al., Statistical Inference
-/// under Order Restrictions, 1972). They must fit.
+/// Positions for labels with the preferred positions `wanted`, in any order: at least `gap` apart,
+/// within [top, bottom], in the same order, and with the least sum of squared distances from the
+/// preferred ones (isotonic regression by pooling adjacent violators: Barlow et al., Statistical
+/// Inference under Order Restrictions, 1972). They must fit.
 std::vector<double> spread(const std::vector<double>& wanted, double gap, double top,
                            double bottom);
 
-/// Throw UsageError as chart.hpp says.
+/// Throw UsageError as documented in chart.hpp.
 void check(const Chart& chart);
 void check(const Region& region);
 void check(const SvgOptions& options);

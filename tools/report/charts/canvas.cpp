@@ -87,7 +87,7 @@ AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::stri
   int free_from = 0;
   for (std::size_t i = 0; i < at.size(); ++i) {
     const int width = columns_of(labels[i]);
-    // Moved a little where it would leave the page; still under its mark.
+    // Shifted a little where it would leave the page; still under its mark.
     const int from = std::max(0, std::min(at[i] - width / 2, columns - width));
     result.fits = result.fits && from >= free_from;
     canvas.write(0, from, labels[i]);

@@ -1,4 +1,4 @@
-// A page of characters, which the text charts are drawn on.
+// A character grid, on which the text charts are drawn.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-/// A rectangle of cells, each of one character (any UTF-8 character that takes one column). What
-/// lies outside of it is not drawn.
+/// A rectangle of cells, each of one character (any UTF-8 character that takes one column). Drawing
+/// outside of it has no effect.
 struct Canvas {
   int columns = 0;
   std::vector<std::vector<std::string>> rows;
@@ -22,7 +22,7 @@ struct Canvas {
   std::string line(int row) const;
 };
 
-/// Columns that a text takes: one a character.
+/// The number of columns of a text: one per character.
 int columns_of(std::string_view text);
 
 /// Lines of at most `columns` characters, each of which ends with '\n', broken at blanks; longer
@@ -33,7 +33,7 @@ std::string wrapped_text(const std::string& text, int columns);
 std::string key_text(const std::vector<std::string>& entries, int columns);
 
 /// Numbers under the marked columns of an axis that begins at `first`: a line with '\n'. `at` and
-/// `labels` belong together. False where two of them would touch or one leaves [0, columns).
+/// `labels` are parallel. False where two of them would touch or one leaves [0, columns).
 struct AxisNumbers {
   std::string line;
   bool fits = true;

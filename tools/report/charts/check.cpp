@@ -1,4 +1,4 @@
-// What a chart refuses to draw, and why.
+// Checks charts and regions before they are drawn.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t letters = 26;  // in text, one a series
+constexpr std::size_t letters = 26;  // in text, one per series
 
 void check_number(double value, bool log, const std::string& what) {
   if (!std::isfinite(value)) {

@@ -1,4 +1,4 @@
-// Where the curves of a chart and their names stand on paper.
+// Positions of a chart's curves and their names, in px.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace stageline {
 inline constexpr double tick_size = 11;    // px, of numbers
 inline constexpr double name_size = 12;    // px, of names
 inline constexpr double name_gap = 15;     // px, between names
-inline constexpr double inset = 10;        // px, of the first and the last x within the plot
+inline constexpr double inset = 10;        // px, of the first and the last x from the plot's edges
 inline constexpr double lead_length = 16;  // px, from the plot to the names
 
 struct ChartPlace {
@@ -32,11 +32,11 @@ struct ChartLayout {
   ChartPlace of(const ChartPoint& point) const { return {px(point.x), py(*point.y)}; }
 };
 
-/// Every point of a series that has a y.
+/// The positions of all points of a series that have a y.
 std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layout);
 
-/// The labels of vertical lines stand above the plot, each at the right of its own line and in the
-/// lowest row where there is room. From right to left: so no line crosses a label below its own.
+/// The labels of vertical lines are above the plot, each at the right of its own line and in the
+/// lowest row with room. Placed from right to left, so that no line crosses a label below its own.
 ///   |a long label
 ///   |       |another
 struct Flag {
@@ -46,11 +46,11 @@ struct Flag {
 std::vector<Flag> flags_of(const Chart& chart, const ChartLayout& layout, double width);
 
 /// Names of series and of horizontal lines at the right of the plot, each as near as possible to
-/// the end of what it names; and the width in px that they need.
+/// the end of its curve; and the width in px that they need.
 std::string names_beside(const Chart& chart, const ChartLayout& layout);
 double widest_name(const Chart& chart);
 
-/// The same above the plot, in as many lines as needed.
+/// The same names above the plot, in as many lines as needed.
 Fragment names_above(const Chart& chart, double width, double top);
 
 }  // namespace stageline

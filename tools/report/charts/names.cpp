@@ -22,7 +22,7 @@ std::vector<Flag> flags_of(const Chart& chart, const ChartLayout& layout, double
     return chart.vertical[a].at > chart.vertical[b].at;
   });
   std::vector<Flag> flags(order.size());
-  std::vector<double> row_left;  // px, where each row is taken from
+  std::vector<double> row_left;  // px, the left end of the occupied part of each row
   for (const std::size_t i : order) {
     const double needed = text_width(chart.vertical[i].label, tick_size);
     const double x = std::max(

@@ -12,8 +12,8 @@ struct Ink {
   const char* dark;
 };
 
-// The hues of svg_theme.cpp (after Okabe and Ito), moved in lightness until a thin line of each
-// stands out from its ground. Neighbours in the list differ in lightness as well.
+// The hues of report/svg/theme.cpp (after Okabe and Ito), moved in lightness until a thin line of
+// each is visible on its background. Neighbours in the list differ in lightness as well.
 // clang-format off
 constexpr std::array<Ink, 8> inks{{
     {"#2f7fb8", "#5cb0e6"},  // blue

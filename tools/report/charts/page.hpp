@@ -1,4 +1,4 @@
-// What the charts have in common on paper: head and foot of the page, colours, markers.
+// The page elements shared by all charts: head and foot, colours, markers.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace stageline {
 
 inline constexpr double page_margin = 18;  // px
 
-/// Where the cells or curves are, in px.
+/// The area of the cells or curves, in px.
 struct Plot {
   double left = 0;
   double right = 0;
@@ -23,18 +23,18 @@ struct Plot {
 /// Title and subtitle, from the top of the page.
 Fragment page_head(const std::string& title, const std::string& subtitle, double width);
 
-/// The whole document: `body` ends at `bottom` px, the footnotes stand below it. `desc` says in one
-/// sentence what is drawn.
+/// The whole document: `body` ends at `bottom` px, the footnotes follow below it. `desc` describes
+/// the picture in one sentence.
 std::string chart_document(const std::string& title, const std::string& desc, std::string body,
                            double bottom, const std::vector<std::string>& footnotes,
                            const SvgOptions& options);
 
-/// A series' marker at a point, with a tooltip unless that is empty; `scale` of its usual size.
+/// A series' marker at a point, with a tooltip unless that is empty; `scale` multiplies its size.
 /// Shapes and colours repeat after 7 and 8 series, so that 56 pairs differ.
 std::string marker(std::size_t series, double x, double y, bool open, double scale,
                    std::string_view tooltip);
 
-/// CSS classes of a series' line.
+/// The CSS classes of a series' line.
 std::string line_classes(std::size_t series, bool dashed);
 
 }  // namespace stageline

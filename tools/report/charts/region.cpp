@@ -21,7 +21,7 @@ ValueScale value_scale(const Region& region) {
 }
 
 double cell_position(const std::vector<double>& axis, double value) {
-  // The outermost cells reach half their distance to the neighbour beyond their values.
+  // The outermost cells extend beyond their values by half the distance to the neighbour.
   const std::size_t n = axis.size();
   const double before = n > 1 ? axis[1] - axis[0] : 1;
   const double after = n > 1 ? axis[n - 1] - axis[n - 2] : 1;
@@ -49,7 +49,7 @@ std::vector<std::size_t> labelled_cells(const std::vector<double>& axis, std::si
       cells.push_back(i);
       characters += value_text(axis[i]).size();
     }
-    // Fewer cells have fewer characters: what counts is how long a label is on average.
+    // Fewer cells have fewer characters in all, so compare the average length of a label.
     if (best.empty() || (!cells.empty() && characters * best.size() < least * cells.size())) {
       best = cells;
       least = characters;

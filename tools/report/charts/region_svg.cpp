@@ -1,4 +1,4 @@
-// Maps over two axes, as a picture.
+// Draws maps over two axes as SVG.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@ constexpr double strongest = 0.85;
 struct Grid {
   Plot plot;
   double cell_width = 0;   // px
-  double cell_height = 0;  //
+  double cell_height = 0;  // px
 
-  // Of edges and middles of cells; whole, or renderers leave seams between neighbours.
+  // Position of an edge or middle of a cell; whole, or renderers leave seams between neighbours.
   double px(double cells) const { return std::round(plot.left + cells * cell_width); }
   double py(double cells) const { return std::round(plot.bottom - cells * cell_height); }
 };
@@ -31,8 +31,8 @@ std::string rectangle(std::string_view attributes, double x1, double y1, double 
                      svg_number(x1), svg_number(y1), svg_number(x2 - x1), svg_number(y2 - y1));
 }
 
-// Runs of cells in a row that look alike are one rectangle. `look` gives the attributes of a cell,
-// "" for none.
+// Draws runs of cells in a row that look alike as one rectangle. `look` gives the attributes of a
+// cell, "" for none.
 template <class Look>
 std::string runs(const Region& region, const Grid& grid, Look look) {
   std::string out;
@@ -58,7 +58,7 @@ std::string heat(const ValueScale& scale, double value) {
                      svg_number(faintest + (strongest - faintest) * scale.share(value)));
 }
 
-// The edges between cells in the band and cells out of it. The map's own edge closes it.
+// The edges between cells inside and outside the band. The map's own edge closes it.
 std::string outline(const Region& region, const Grid& grid) {
   const auto rows = static_cast<std::ptrdiff_t>(region.ys.size());
   const auto columns = static_cast<std::ptrdiff_t>(region.xs.size());
@@ -146,8 +146,8 @@ std::string scale_bar(const Region& region, const ValueScale& scale, const Plot&
   return out;
 }
 
-// Marked points. A name stands at the right of its point, or at the left, above or below it,
-// wherever it meets no other name and no other point.
+// Marked points. A name is at the right of its point, or at the left, above or below it, wherever
+// it collides with no other name and no other point.
 std::string marks(const Region& region, const Grid& grid) {
   struct Rectangle {
     double left = 0, top = 0, right = 0, bottom = 0;
@@ -193,7 +193,7 @@ std::string marks(const Region& region, const Grid& grid) {
   return out;
 }
 
-// The band, and what a blank cell means.
+// The key: the band, and the meaning of a blank cell.
 Fragment key(const Region& region, bool gaps, double width, double top) {
   Fragment result;
   result.bottom = top;

@@ -1,4 +1,4 @@
-// Maps over two axes, as text.
+// Draws maps over two axes as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +28,10 @@ std::string cell_character(const Region& region, const ValueScale& scale,
     case BandSide::above:
       return "+";
   }
-  return " ";  // unreachable; g++ wants it
+  return " ";  // unreachable; g++ requires it
 }
 
-// Which samples are shown: all, or evenly chosen ones where there are more than places.
+// Indices of the samples to show: all, or evenly chosen ones where there is no room for all.
 std::vector<std::size_t> sampled(std::size_t count, std::size_t places) {
   std::vector<std::size_t> chosen;
   const std::size_t n = std::min(count, places);
@@ -41,7 +41,7 @@ std::vector<std::size_t> sampled(std::size_t count, std::size_t places) {
   return chosen;
 }
 
-// The place of the shown cell that is nearest to a position in cells.
+// The index of the shown cell nearest to a position in cells.
 int nearest(const std::vector<std::size_t>& shown, double position) {
   std::size_t best = 0;
   const auto distance = [&](std::size_t i) {

@@ -1,5 +1,5 @@
-// Curves as a picture. From above: title, key (where names do not fit beside the curves), labels of
-// vertical lines, the plot with the names at its right, the x axis, footnotes.
+// Draws curves as SVG. From top to bottom: title, key (where names do not fit beside the curves),
+// labels of vertical lines, the plot with the names at its right, the x axis, footnotes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::string axes(const Chart& chart, const ChartLayout& layout, const std::vecto
   return out + text_at(plot.right, plot.bottom + 34, "d r", tick_size, axis_title(chart.x));
 }
 
-// "M..L..", a new M after each gap.
+// The path "M..L..", with a new M after each gap.
 std::string path_of(const Series& series, const ChartLayout& layout) {
   std::string out;
   bool pen_down = false;
@@ -72,8 +72,8 @@ std::string path_of(const Series& series, const ChartLayout& layout) {
   return out;
 }
 
-// Whether a series has two points in a row where a later one has them too: its line is drawn
-// wider, so that both are seen.
+// Whether a later series covers two consecutive points of this one: its line is drawn wider, so
+// that both are visible.
 bool hidden_by_later(const std::vector<std::vector<ChartPlace>>& places, std::size_t series) {
   for (std::size_t later = series + 1; later < places.size(); ++later) {
     int shared = 0;
@@ -106,13 +106,13 @@ std::string curves(const Chart& chart, const ChartLayout& layout) {
     const std::size_t n = places[i].size();
     const bool few = n <= most_markers || series.style == SeriesStyle::points;
     const std::size_t stride = few ? 1 : n / 12;
-    std::size_t number = 0;  // of the point, among those with a y
+    std::size_t number = 0;  // index of the point among those with a y
     for (const ChartPoint& point : series.points) {
       if (!point.y) continue;
       const std::size_t k = number++;
       if (k % stride != 0 && k + 1 != n) continue;
       const ChartPlace at = places[i][k];
-      // On top of an earlier series' marker: smaller, so that both are seen.
+      // On top of an earlier series' marker: smaller, so that both are visible.
       double scale = 1;
       for (std::size_t earlier = 0; earlier < i; ++earlier) {
         const bool meets = std::any_of(places[earlier].begin(), places[earlier].end(),

@@ -1,4 +1,4 @@
-// Curves as text.
+// Draws curves as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t most_joined = 4;  // series; lines of more would only be noise
+constexpr std::size_t most_joined = 4;  // series; lines between more would be clutter
 
 struct Cell {
   int row = 0;
   int column = 0;
 };
 
-// Maps values to cells. A column is free at either side of the first and the last x.
+// Maps values to cells. One column is left free at either side of the first and the last x.
 struct Cells {
   ValueScale x;
   ValueScale y;
@@ -40,7 +40,7 @@ void dot(Canvas& canvas, int row, int column) {
   if (canvas.blank(row, column)) canvas.put(row, column, "·");
 }
 
-// Dots between two points, every other one where dashed.
+// Draws dots between two points, every other one if dashed.
 void join(Canvas& canvas, Cell from, Cell to, SeriesStyle style) {
   const int across = to.column - from.column;
   if (style == SeriesStyle::step) {
@@ -77,7 +77,7 @@ bool is_letter(const std::string& cell) {
   return cell.size() == 1 && std::isalpha(static_cast<unsigned char>(cell[0])) != 0;
 }
 
-// How far a letter may stand at the right of its place without coming near another x.
+// How far to the right of its place a letter may move without coming near another x.
 int room_beside(const Chart& chart, const Cells& cells) {
   std::vector<int> columns;
   for (const Series& series : chart.series) {
@@ -91,7 +91,7 @@ int room_beside(const Chart& chart, const Cells& cells) {
   return std::max(room, 0);
 }
 
-// Whether several points had to share one '*'.
+// Draws the letters; returns whether several points had to share one '*'.
 bool draw_letters(Canvas& canvas, const Chart& chart, const Cells& cells) {
   const int room = room_beside(chart, cells);
   bool shared = false;
@@ -151,7 +151,7 @@ std::string chart_text(const Chart& chart, int columns, int rows) {
   const std::vector<Tick> y_ticks = ticks(cells.y, y_intervals, chart.y.whole);
   int numbers = 0;
   for (const Tick& tick : y_ticks) numbers = std::max(numbers, columns_of(tick.label));
-  const int left = numbers + 2;  // of the plot, behind "1.5 ┤"
+  const int left = numbers + 2;  // first column of the plot, behind "1.5 ┤"
   cells.columns = columns - left;
 
   Canvas plot(cells.columns, rows);

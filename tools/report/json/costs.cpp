@@ -1,4 +1,4 @@
-// The costs of traces for programs. The keys are documented in tools/README.md and kept.
+// Writes the costs of traces as JSON. The keys are documented in tools/README.md and stable.
 #include <nlohmann/json.hpp>
 
 #include "tools/base/json.hpp"
@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 Json maybe(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
-// The times and bytes of a row.
+// The times and bytes of one row.
 Json costs_of(const CostRow& row) {
   Json object;
   put_time(object, "forward", row.forward);

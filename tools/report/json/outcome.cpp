@@ -41,7 +41,7 @@ Json device_json(const Outcome& outcome, std::size_t d) {
     put_time(idle_by, std::string(stageline::name(static_cast<IdleKind>(kind))),
              nth(metrics.idle_by, kind));
   }
-  put_time(idle_by, "other", Time{});  // what it was has names of its own now
+  put_time(idle_by, "other", Time{});  // split into keys of their own since
   device["idle_by"] = idle_by;
   const bool known = outcome.bytes_known();
   device["peak_bytes"] = bytes_or_null(memory.peak, known);
@@ -68,7 +68,7 @@ Json device_json(const Outcome& outcome, std::size_t d) {
   return device;
 }
 
-// By device, [[at_ps, versions], …].
+// By device: [[at_ps, versions], …].
 Json versions_held_json(const Outcome& outcome, const std::vector<HeldCurve>& curves,
                         std::size_t stage) {
   Json all = Json::array();
@@ -196,7 +196,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
                         {"rounds", outcome.period->rounds},
                         {"round", outcome.round}};
   }
-  // Of what takes no time there is no throughput.
+  // A result without duration has no throughput.
   const auto of_time = [&](double value) {
     return outcome.step_time > Time{} ? Json(value) : Json(nullptr);
   };
@@ -206,7 +206,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["bubble_fraction"] = outcome.bubble_fraction;
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   result["fits"] = name(outcome.fit);
-  Json path = Json::object();  // empty where nothing takes time
+  Json path = Json::object();  // empty where no span takes time
   for (const PathShare& share : shares(outcome.critical_path))
     put_time(path, share.kind, share.time);
   result["critical_path"] = path;

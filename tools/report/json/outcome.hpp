@@ -1,4 +1,4 @@
-// Results for programs. The keys are documented in tools/README.md and kept.
+// Writes results as JSON. The keys are documented in tools/README.md and stable.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace stageline {
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline);
 
-/// A row of a comparison: an outcome, or why there is none.
+/// A row of a comparison: an outcome, or the reason why there is none.
 struct Row {
   Case asked;
   std::string schedule;
@@ -22,11 +22,10 @@ struct Row {
   std::string why_not;
 };
 
-/// What is said of a case that has no answer: `schedule`, `devices` and the reason as `error`.
+/// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);
 
-/// An array of the same objects; rows that could not be made have "schedule", "devices" and
-/// "error".
+/// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows);
 
 }  // namespace stageline

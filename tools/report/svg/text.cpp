@@ -19,8 +19,8 @@ std::string svg_number(double value) {
 
 namespace {
 
-// Length of the UTF-8 sequence at the head of `text`, or 0 where there is none that XML may hold
-// (overlong forms, surrogates, U+FFFE and U+FFFF are none).
+// Length of the UTF-8 sequence at the head of `text`, or 0 where it is not one that XML may hold
+// (overlong forms, surrogates, U+FFFE and U+FFFF are excluded).
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char head = byte(0);
@@ -98,7 +98,7 @@ std::string shortened(std::string_view text, std::size_t characters) {
   const std::size_t tail = (characters - 1) / 2;
   const std::size_t head = characters - 1 - tail;
   std::string out;
-  std::size_t number = 0;  // of the code point, from 1
+  std::size_t number = 0;  // index of the code point, from 1
   bool cut = false;
   for (const char c : text) {
     if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++number;
@@ -117,7 +117,7 @@ double text_width(std::string_view text, double size) {
   constexpr std::string_view broad = "mwMW%@…";
   double width = 0;  // em
   for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // counted with its head
+    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // counted with its lead byte
     width += narrow.find(c) != std::string_view::npos  ? 0.41
              : broad.find(c) != std::string_view::npos ? 1.0
              : c >= 'A' && c <= 'Z'                    ? 0.78

@@ -1,4 +1,4 @@
-// Small pieces of an SVG document: numbers, text, axes.
+// Building blocks of an SVG document: numbers, text, axes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace stageline {
 /// At most two decimals, no trailing zeros, never "-0".
 std::string svg_number(double value);
 
-/// Text for element content and double-quoted attributes. What XML 1.0 cannot hold (control
-/// characters, bytes that are not UTF-8) becomes U+FFFD.
+/// Text for element content and double-quoted attributes. Bytes that XML 1.0 cannot hold (control
+/// characters, invalid UTF-8) become U+FFFD.
 std::string xml_escaped(std::string_view text);
 
 /// print() without trailing zeros: "4 GB", "12.5 ms".
@@ -37,7 +37,7 @@ struct Axis {
   std::int64_t step = 1;  // ps or bytes
   std::int64_t unit = 1;  // ps or bytes
   std::string unit_name;  // "ms", "GB"
-  int decimals = 0;       // that labels need
+  int decimals = 0;       // needed by the labels
 };
 /// At most `intervals` (at least 1) steps up to `top`.
 Axis time_axis(Time top, int intervals);

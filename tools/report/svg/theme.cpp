@@ -12,14 +12,14 @@ namespace {
 
 struct Paint {
   const char* name;   // CSS class
-  const char* words;  //
-  const char* light;  // fill
-  const char* dark;   //
-  char ink;           // of text on it: k or w
+  const char* words;  // in the legend
+  const char* light;  // fill in the light theme
+  const char* dark;   // fill in the dark theme
+  char ink;           // class of text on it: k or w
 };
 
 // Hues after Okabe and Ito (Color Universal Design, 2008), which people with any common form of
-// colour blindness tell apart; moved in lightness so that a grey print tells the kinds apart as
+// colour blindness can distinguish; moved in lightness so that the kinds differ in a grey print as
 // well. L* in the light theme: update 24, weight gradient 40, backward 52, forward 67, input
 // gradient 79, recompute 91.
 // clang-format off
@@ -64,20 +64,20 @@ constexpr std::array<Rule, 25> rules{{
     {".bg", "fill", "#ffffff", "#14171c"},
     {".row", "fill", "#f1f2f4", "#23272e"},
     {".t", "fill", "#1b1e23", "#eceef1"},       // text
-    {".d", "fill", "#5d646e", "#a2a9b4"},       // lesser text
+    {".d", "fill", "#5d646e", "#a2a9b4"},       // secondary text
     {".bad", "fill", "#b3261e", "#ff8a80"},     // over the limit
     {".k", "fill", "#14171c", "#14171c"},       // ink on light boxes
     {".w", "fill", "#ffffff", "#ffffff"},       // ink on dark boxes
-    {".grid", "stroke", "#d3d7dd", "#39404a"},  //
-    {".axis", "stroke", "#5d646e", "#a2a9b4"},  //
+    {".grid", "stroke", "#d3d7dd", "#39404a"},  // lines at the ticks
+    {".axis", "stroke", "#5d646e", "#a2a9b4"},  // axis lines
     {".e", "stroke", "#ffffff", "#14171c"},     // edge between neighbours
     {".limit", "stroke", "#b3261e", "#ff8a80"},
     {".total", "stroke", "#1b1e23", "#eceef1"},
     {".dot", "fill", "#1b1e23", "#eceef1"},
-    {".h0", "fill", "#f1f2f4", "#23272e"},    // ground of hatches
+    {".h0", "fill", "#f1f2f4", "#23272e"},    // background of hatches
     {".h1", "stroke", "#c3c8d0", "#4a525e"},  // lines of hatches
     {".h2", "fill", "#b3b9c3", "#5b6471"},    // dots of hatches
-    {".r0", "fill", "#d3e9f8", "#bcdcf3"},    // the same of recompute, and paler
+    {".r0", "fill", "#d3e9f8", "#bcdcf3"},    // background of recompute's hatch, in pale
     {".r1", "stroke", "#a3cfec", "#93c4e6"},
     {".p0", "fill", "#e9f4fb", "#d9ebf7"},
     {".p1", "stroke", "#b9dcf2", "#a9d1ec"},
@@ -143,7 +143,7 @@ Tone tone_of(OpKind kind, bool pale) {
     case OpKind::prefetch:
       return Tone::prefetch;
   }
-  return Tone::forward;  // unreachable; g++ wants it
+  return Tone::forward;  // unreachable; g++ requires it
 }
 
 Tone tone_of(IdleKind kind) {
@@ -167,7 +167,7 @@ Tone tone_of(IdleKind kind) {
     case IdleKind::unused:
       return Tone::unused;
   }
-  return Tone::fill;  // unreachable; g++ wants it
+  return Tone::fill;  // unreachable; g++ requires it
 }
 
 std::string_view css_class(Tone tone) { return paint_of(tone).name; }
@@ -185,8 +185,8 @@ std::string_view words(MemoryGroup group) {
 }
 
 std::string style_sheet(Theme theme) {
-  // Classes, not custom properties: librsvg and most PDF converters do not know those, and they
-  // skip what is in @media, so that they draw the light theme.
+  // Classes, not custom properties: librsvg and most PDF converters do not support those, and they
+  // ignore @media, so that they draw the light theme.
   std::string css =
       ".stageline text{font-family:sans-serif}.stageline .h{font-weight:bold}"
       ".stageline .n{text-anchor:middle}.stageline .r{text-anchor:end}"
@@ -197,7 +197,7 @@ std::string style_sheet(Theme theme) {
   if (theme == Theme::automatic) {
     css += "@media (prefers-color-scheme:dark){" + colours(true) + "}";
   }
-  // `ground` and `mark` are classes.
+  // `ground` and `mark` are CSS classes.
   const auto hatch = [](const char* name, const char* ground, const char* mark,
                         const char* element) {
     return fmt::format(
@@ -221,7 +221,7 @@ std::string ramp_colour(double share) {
   const auto channel = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * share));
   };
-  // #3b86c8 to #e07b39, through a grey at the middle as both ends meet there.
+  // #3b86c8 to #e07b39, through a grey at the middle where both ends meet.
   return fmt::format("#{:02x}{:02x}{:02x}", channel(0x3b, 0xe0), channel(0x86, 0x7b),
                      channel(0xc8, 0x39));
 }

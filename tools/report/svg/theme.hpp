@@ -1,4 +1,4 @@
-// Colours, as one table: light and dark, and what the legend calls them.
+// The colours, as one table: light and dark, and their names in the legend.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace stageline {
 
-/// What a box is painted with. The order is that of the legend, and of the stack in merged cells,
-/// from below.
+/// The paint of a box. The order is that of the legend, and of the stack in merged cells, from
+/// below.
 enum class Tone : std::uint8_t {
   forward,
   backward,
@@ -20,7 +20,7 @@ enum class Tone : std::uint8_t {
   weight_grad,
   recompute,
   update,
-  pale_forward,  // the same for every other stage of a device
+  pale_forward,  // for every other stage of a device
   pale_backward,
   pale_input_grad,
   pale_weight_grad,
@@ -47,16 +47,16 @@ inline constexpr int tones = 28;
 
 Tone tone_of(OpKind kind, bool pale);
 Tone tone_of(IdleKind kind);
-Tone pale_of(Tone tone);  // of a compute tone
+Tone pale_of(Tone tone);  // defined for compute tones
 
-/// CSS class ("f"), and words for the legend ("forward").
+/// The CSS class ("f"), and the name in the legend ("forward").
 std::string_view css_class(Tone tone);
 std::string_view words(Tone tone);
 
-/// Class of text written on it: "k" (dark ink) or "w" (light ink). The same in both themes.
+/// The class of text on this tone: "k" (dark ink) or "w" (light ink). The same in both themes.
 std::string_view ink_on(Tone tone);
 
-/// Groups of memory kinds that the small curves tell apart, from below.
+/// The groups of memory kinds that the small curves distinguish, from below.
 enum class MemoryGroup : std::uint8_t { state, versions, stash, passing };
 inline constexpr int memory_groups = 4;
 std::string_view css_class(MemoryGroup group);

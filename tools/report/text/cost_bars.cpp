@@ -29,7 +29,7 @@ std::string repeated(std::string_view glyph, std::int64_t count) {
   return text;
 }
 
-// Of a number from 0.1: 0.123, 1.23, 12.3, 123, 1234.
+// A number from 0.1 in three digits: 0.123, 1.23, 12.3, 123, 1234.
 std::string three_digits(double value) {
   const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);

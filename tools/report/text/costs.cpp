@@ -16,8 +16,8 @@ namespace {
 
 constexpr int bar_width = 20;
 constexpr int half_width = 12;
-constexpr std::size_t most_rows = 64;  // that are all shown
-constexpr int rows_of_more = 32;       // shown where there are more
+constexpr std::size_t most_rows = 64;  // up to this many are all shown
+constexpr int rows_of_more = 32;       // shown if there are more
 
 std::string counted(std::size_t number, const std::string& noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
@@ -42,7 +42,7 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > most ? text + fmt::format(" and {} more", names.size() - most) : text;
 }
 
-// Which rows are shown one by one, and which together as "N others".
+// The rows that are shown one by one, and those summed up as "N others".
 struct Shown {
   std::vector<std::size_t> rows;
   std::vector<std::size_t> rest;
@@ -73,7 +73,7 @@ std::string others(std::size_t rows) {
   return fmt::format("{} other{}", rows, rows == 1 ? "" : "s");
 }
 
-// Where rows were left out that nobody asked to leave out.
+// Notes that rows were left out although no option asked for it.
 void add_cut_note(std::vector<std::string>& notes, const CostsOptions& options, std::size_t all) {
   if (options.top > 0 || options.by == CostsBy::kind || all <= most_rows) return;
   notes.push_back(fmt::format(
@@ -98,7 +98,7 @@ std::string what(const Model& model) {
   return text + " · micro-batches of " + counted(as_size(model.batch), sample);
 }
 
-// Origin, device, settings, date and software in a line; the method in another.
+// Origin, device, settings, date and software in one line; the method in another.
 std::string how(const Provenance& provenance, const std::string& indent) {
   std::string text = indent + origin_of(provenance);
   if (!provenance.software.empty()) text += " · " + provenance.software;

@@ -1,4 +1,4 @@
-// What a diff of two programs says: text and JSON.
+// Reports the diff of two programs: text and JSON.
 #pragma once
 
 #include <optional>
@@ -10,29 +10,29 @@
 
 namespace stageline {
 
-/// What one side takes, simulated or as its timeline says.
+/// The times of one side, simulated or from its timeline.
 struct SideTimes {
   Time makespan{};
   Time step_time{};
   std::vector<std::string> devices;
-  std::vector<Time> busy;  // of the compute lane, by device
+  std::vector<Time> busy;  // busy time of the compute lane, by device
 };
 
 struct DiffReport {
   std::string first_name;
   std::string second_name;
   ProgramDiff diff;
-  std::string costs;  // where the times come from; empty: there are none
+  std::string costs;  // source of the times; empty: there are none
   std::optional<SideTimes> first;
   std::optional<SideTimes> second;
-  std::vector<std::string> untimed;  // why a side has none, a sentence each
+  std::vector<std::string> untimed;  // why a side has no times, a sentence each
   std::vector<std::string> notes;
 };
 
 /// "equal", or where they first differ, how much, and what that costs.
 std::string diff_text(const DiffReport& report);
 
-/// The keys stand in tools/README.md.
+/// The same as JSON; the keys are documented in tools/README.md.
 std::string diff_json(const DiffReport& report);
 
 }  // namespace stageline

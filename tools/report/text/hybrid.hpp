@@ -1,4 +1,4 @@
-// What `stageline hybrid` says: text, chart, JSON.
+// Reports a hybrid study: text, chart, JSON.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ namespace stageline {
 /// Total, speed-ups, pace, fill and drain: four or five lines.
 std::string hybrid_summary(const Case& asked, const HybridStudy& study);
 
-/// Every second point of the curve.
+/// A table of every second point of the curve.
 std::string hybrid_table(const HybridStudy& study);
 
 /// The speed-up over one device against the pipelined share, with the asked share marked.
 Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy& study);
 
-/// Every number, with exact picoseconds (tools/README.md).
+/// All numbers as JSON, with exact picoseconds (keys in tools/README.md).
 std::string hybrid_json(const Case& asked, const HybridStudy& study);
 
-/// Whether the schedule's rules were rebuilt from abstracts, which is said wherever their numbers
+/// Whether the schedule's rules were rebuilt from abstracts, which is noted wherever their numbers
 /// are shown.
 bool has_rebuilt_rules(const Scheduler& scheduler);
 

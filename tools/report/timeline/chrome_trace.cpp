@@ -24,7 +24,7 @@ std::string quoted(const std::string& text) {
 // Microseconds, exact: 1234567 ps is "1.234567".
 std::string microseconds(Time time) {
   const bool negative = time < Time{};
-  // Not -count: the smallest integer has no opposite.
+  // Not -count: the smallest integer cannot be negated.
   const std::uint64_t ps = negative ? 0 - static_cast<std::uint64_t>(time.count())
                                     : static_cast<std::uint64_t>(time.count());
   std::string text = fmt::format("{}{}", negative ? "-" : "", ps / 1'000'000);
@@ -34,14 +34,14 @@ std::string microseconds(Time time) {
   return text;
 }
 
-// Where each span went: the tid, parallel to the timeline's lanes.
+// The tid of each span, parallel to the timeline's lanes.
 using Tids = std::vector<std::vector<int>>;
 
-// Receives overlap, and sends of one batch: what has no room in the lane's own row goes into
-// further ones, which are numbered from here on.
+// Receives overlap, and so do sends of one batch: those without room in the lane's own row go into
+// further rows, which are numbered from here on.
 int further_rows(LaneKind lane) { return lane == LaneKind::receive ? lane_kinds : 10000; }
 
-// First fit. `spans` in order of start.
+// Assigns rows first fit. `spans` in order of start.
 std::vector<int> overlapping_tids(const std::vector<Span>& spans, LaneKind lane) {
   std::vector<Time> busy_until;  // by row
   std::vector<int> tids;
@@ -96,7 +96,7 @@ void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
       const auto& of_lane = tids[device * lane_kinds + as_size(lane)];
       if (of_lane.empty() && lane != static_cast<int>(LaneKind::compute)) continue;
       const std::string lane_name(name(static_cast<LaneKind>(lane)));
-      constexpr int room = 1000;  // so that further rows stand behind the first
+      constexpr int room = 1000;  // so that further rows come after the first
       thread(lane, lane_name, room * lane);
       const int last = of_lane.empty() ? 0 : *std::max_element(of_lane.begin(), of_lane.end());
       const int further = further_rows(static_cast<LaneKind>(lane));
@@ -123,7 +123,7 @@ void add_spans(Events& events, const Timeline& timeline, const Tids& tids) {
   }
 }
 
-// What a send and its receive have in common: cargo, wire, micro-batch or update.
+// The key that a send and its receive share: message type, wire, micro-batch or update.
 using Message = std::tuple<Cargo, int, std::uint32_t>;
 
 std::string_view words(Cargo cargo) {
@@ -140,7 +140,7 @@ std::string_view words(Cargo cargo) {
   return "";
 }
 
-// Where one end of a message is.
+// The position of one end of a message.
 struct End {
   std::size_t device = 0;
   int tid = 0;
@@ -164,15 +164,15 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
   std::size_t id = 0;
   for (auto& [message, ends] : messages) {
     auto& [sends, receives] = ends;
-    // Several of one name (a divided stage sends one each): the first sent is the first received.
+    // Several messages may share a key (a divided stage sends one each): they arrive in send order.
     const auto earlier = [](const End& a, const End& b) { return a.start < b.start; };
     std::stable_sort(sends.begin(), sends.end(), earlier);
     std::stable_sort(receives.begin(), receives.end(), earlier);
     for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i) {
       const std::string_view what = words(std::get<0>(message));
-      // A receive posted before the send gets its arrow when the send starts: arrows point ahead.
+      // A receive posted before the send gets its arrow when the send starts: arrows point forward.
       const Time arrival = std::max(sends[i].start, receives[i].start);
-      if (arrival > receives[i].end) continue;  // measured clocks that disagree
+      if (arrival > receives[i].end) continue;  // measured with clocks that disagree
       events.add(R"({{"ph":"s","pid":{},"tid":{},"name":"{}","cat":"flow","id":{},"ts":{}}})",
                  sends[i].device, sends[i].tid, what, id, microseconds(sends[i].start));
       events.add(
@@ -183,7 +183,7 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
   }
 }
 
-// Hosts stand behind the devices, as processes of their own.
+// Hosts follow the devices, as processes of their own.
 void add_hosts(Events& events, const Drawing& drawing) {
   for (std::size_t h = 0; h < drawing.memory.host.size() && h < drawing.hosts.size(); ++h) {
     if (drawing.memory.host[h].curve.empty()) continue;
@@ -211,7 +211,7 @@ void add_memory(Events& events, const MemoryProfile& memory) {
   }
 }
 
-// A counter a device of each stage that ever holds an older version, on all of its replicas.
+// One counter per device for each stage that ever holds an older version, on all of its replicas.
 void add_versions(Events& events, const Program& program,
                   const std::vector<StageVersions>& versions) {
   if (versions.size() != program.placement.stage.size()) return;

@@ -1,4 +1,4 @@
-// A timeline as Chrome Trace Event JSON, which Perfetto and chrome://tracing open.
+// Writes a timeline as Chrome Trace Event JSON, which Perfetto and chrome://tracing open.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace stageline {
 
-/// `{"displayTimeUnit": "ns", "otherData": {...}, "traceEvents": [...]}`, one event a line; the
-/// format is Google's "Trace Event Format". Times are microseconds, written from integer
-/// picoseconds, so that ts × 10^6 is the timeline's own number. pid is the device, tid the lane
+/// `{"displayTimeUnit": "ns", "otherData": {...}, "traceEvents": [...]}`, one event per line, in
+/// Google's "Trace Event Format". Times are microseconds, written from integer picoseconds, so that
+/// ts × 10^6 is exactly the timeline's number. pid is the device, tid the lane
 /// (LaneKind):
 ///   M  names and order of devices and lanes;
 ///   X  every span, name as print(op), args {stage, microbatch (update for U and REDUCE_GRAD),
 ///   kind};
-///      receives that overlap go to further tids, from lane_kinds on, since viewers stack what
-///      overlaps in one tid;
+///      receives that overlap get further tids, from lane_kinds on, since viewers stack
+///      overlapping spans of one tid;
 ///   s, f  a flow from every send to its receive, where both are in the timeline;
 ///   C  "memory" in bytes by category, "weight versions" by stage, where the drawing has them.
 /// An empty timeline gives a valid trace without spans.

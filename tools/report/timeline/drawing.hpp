@@ -1,4 +1,4 @@
-// What a picture is made of: one value that the SVG, the Chrome trace and the HTML report all draw.
+// The contents of a picture: one value that the SVG, the Chrome trace and the HTML report all draw.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace stageline {
 
-/// One simulated or measured run. Only `program` and `timeline` are needed; what is empty is not
+/// One simulated or measured run. Only `program` and `timeline` are required; empty fields are not
 /// drawn. All times count from the start of the timeline's clock, 0.
 struct Drawing {
   std::string title;
@@ -23,11 +23,11 @@ struct Drawing {
   Program program;
   Timeline timeline;
   MemoryProfile memory;                            // with curves, else no memory panel
-  std::vector<std::optional<Bytes>> memory_limit;  // by device; nothing: unknown
+  std::vector<std::optional<Bytes>> memory_limit;  // by device; empty: unknown
   std::vector<std::string> hosts;                  // names, in the order of memory.host
   std::vector<std::optional<Bytes>> host_limit;    // by host
   std::vector<IdleInterval> idle;
-  std::vector<Time> ends;  // by device, what its share of idle time is of; empty: of the whole
+  std::vector<Time> ends;               // by device: period of its idle share; empty: the whole
   std::vector<StageVersions> versions;  // by stage
 };
 

@@ -78,8 +78,7 @@ void check(const Drawing& drawing, const SvgOptions& options) {
     for (const auto& lane : timeline.lanes) spans += lane.size();
     throw UsageError(fmt::format(
         "there is nothing to draw: a drawing needs a timeline with at least one span longer than "
-        "0, "
-        "but this one has {} devices, {} lanes and {} spans that end by {}",
+        "0, but this one has {} devices, {} lanes and {} spans that end by {}",
         timeline.devices.size(), timeline.lanes.size(), spans, print(makespan(timeline))));
   }
 }

@@ -1,4 +1,4 @@
-// The space-time diagram as a picture to print or to put on a page.
+// The space-time diagram as a picture for print or a web page.
 //
 //          forward [#]  backward [=]  idle [ ]
 //   gpu0  |##|##|##|##|      |====|====|====|====|   21 %
@@ -18,10 +18,10 @@
 
 namespace stageline {
 
-/// A self-contained SVG 1.1 document without scripts: one row a device, spans coloured by kind,
+/// A self-contained SVG 1.1 document without scripts: one row per device, spans coloured by kind,
 /// messages and copies as strips below, idle time behind, then memory by device, then weight
-/// versions by stage. The bytes depend on the arguments alone. Spans too narrow to see are merged
-/// into stacks of shares, and a footnote says so; the document stays under about 2 MB. Throws
+/// versions by stage. The bytes depend only on the arguments. Spans too narrow to see are merged
+/// into stacks of shares, and a footnote notes it; the document stays under about 2 MB. Throws
 /// UsageError when there is nothing to draw or the width is out of range.
 std::string svg(const Drawing& drawing, const SvgOptions& options = {});
 

@@ -15,14 +15,14 @@ double TimeScale::x(Time time) const {
 
 namespace {
 
-constexpr double least_width = 0.4;  // px, of a lone piece: still to be seen
+constexpr double least_width = 0.4;  // px, of a lone piece: still visible
 
-// A cell's stack: heights by tone, in steps.
+// The stack of a merged cell: heights by tone, in steps.
 using Stack = std::map<int, int>;
 
-// Shares (by tone, together at most 1) in steps. Whatever is there at all gets one, the rest is
-// rounded, and the rounding error is carried on, so that the stack is right to half a step and the
-// number of tones.
+// Rounds shares (by tone, together at most 1) to steps. Every tone present gets at least one step,
+// the rest is rounded, and the rounding error is carried on, so that the stack is exact to half a
+// step and the number of tones.
 Stack stack_of(const std::map<int, double>& covered, double cell_width, int height_steps) {
   double sum = 0;
   for (const auto& [tone, width] : covered) sum += width;
@@ -40,7 +40,7 @@ Stack stack_of(const std::map<int, double>& covered, double cell_width, int heig
   return stack;
 }
 
-// The pieces first..last-1, none of them wide, as cells from the first start to the last end.
+// Merges the pieces first..last-1, all narrow, into cells from the first start to the last end.
 void merge_run(const std::vector<Piece>& pieces, std::size_t first, std::size_t last,
                const TimeScale& scale, double narrow, int height_steps, Boxes& out) {
   const double left = scale.x(pieces[first].start);

@@ -1,4 +1,4 @@
-// From spans in time to boxes on paper, with a bound on their number.
+// Converts spans in time to boxes on paper, with a bound on their number.
 #pragma once
 
 #include <cstddef>
@@ -18,32 +18,32 @@ struct TimeScale {
   double x(Time time) const;
 };
 
-/// Something that lasts, in one colour. [start, end)
+/// An interval [start, end) in one colour.
 struct Piece {
   Time start{};
   Time end{};
   int tone = 0;
 };
 
-/// A box in a row. `top` and `height` are shares of the row's height, from above.
+/// A box in a row. `top` and `height` are shares of the row's height, from its upper edge.
 struct Box {
   double x = 0;      // px
   double width = 0;  // px
   double top = 0;
   double height = 1;
   int tone = 0;
-  std::ptrdiff_t piece = -1;  // which piece it is; -1: several, merged
+  std::ptrdiff_t piece = -1;  // index of its piece; -1: several, merged
 };
 
 struct Boxes {
   std::vector<Box> boxes;
-  std::size_t merged = 0;  // pieces that have no box of their own
+  std::size_t merged = 0;  // pieces without a box of their own
 };
 
 /// Boxes of one lane; `pieces` in order of start. Pieces with the same start and end share the
 /// row's height. Neighbours narrower than `narrow` px become cells of at least that width, in which
-/// the boxes stand upon each other, each as high as its tone's share of the cell's time. Empty
-/// pieces have no box.
+/// the boxes are stacked, each as high as its tone's share of the cell's time. Empty pieces have no
+/// box.
 Boxes boxes_of(const std::vector<Piece>& pieces, const TimeScale& scale, double narrow, int steps);
 
 }  // namespace stageline

@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr double stage_size = 0.7;  // of the stage number, relative to the micro-batch number
+constexpr double stage_size = 0.7;  // stage number relative to micro-batch number
 
 double label_width(const Span& span, bool with_stage, double size) {
   const std::string number =

@@ -1,4 +1,4 @@
-// Memory over time: a small stacked curve for each of few devices, one panel for many.
+// Draws memory over time: a small stacked curve per device if they are few, one panel for many.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t most_multiples = 8;  // devices; more share one panel
 constexpr double multiple_height = 40;     // px
-constexpr double multiple_gap = 12;        //
-constexpr double panel_height = 170;       //
+constexpr double multiple_gap = 12;        // px
+constexpr double panel_height = 170;       // px
 constexpr double most_columns = 20'000;    // over all curves: keeps the document under 2 MB
-constexpr double show_limit = 1.6;         // of the peak; a limit farther away only flattens curves
+constexpr double show_limit = 1.6;         // of the peak; a higher limit would flatten the curves
 
 using Shares = std::array<Bytes, memory_groups>;
 
@@ -32,10 +32,10 @@ MemoryGroup group_of(MemoryKind kind) {
     case MemoryKind::workspace:
       return MemoryGroup::passing;
   }
-  return MemoryGroup::state;  // unreachable; g++ wants it
+  return MemoryGroup::state;  // unreachable; g++ requires it
 }
 
-// Up to and including each group, from below.
+// Cumulative heights up to and including each group, from below.
 Shares stacked(const MemoryUse& use) {
   Shares shares{};
   for (int kind = 0; kind < memory_kinds; ++kind) {
@@ -47,7 +47,7 @@ Shares stacked(const MemoryUse& use) {
   return shares;
 }
 
-// Of each column of `column` px at most two points: the highest, and the last, which holds on.
+// Keeps at most two points per column of `column` px: the highest, and the last, which persists.
 std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& curve, const TimeScale& scale,
                                  double column) {
   std::vector<MemoryPoint> kept;
@@ -68,7 +68,7 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& curve, const Ti
   return kept;
 }
 
-// Heights of a panel: y of an amount.
+// The vertical scale of a panel: y of an amount.
 struct Panel {
   double bottom = 0;  // px
   double height = 0;  // px
@@ -79,7 +79,7 @@ struct Panel {
   }
 };
 
-// "M..H..V.." along the step function until the end of time.
+// The path "M..H..V.." along the step function until the end of time.
 template <class Value>
 std::string steps(const std::vector<MemoryPoint>& curve, const Frame& frame, const Panel& panel,
                   Value value) {
@@ -116,7 +116,7 @@ std::optional<Bytes> limit_of(const Drawing& drawing, std::size_t device) {
   return device < drawing.memory_limit.size() ? drawing.memory_limit[device] : std::nullopt;
 }
 
-// The peak in words, in the right column: amount, moment, limit.
+// The text of the peak, in the right column: amount, moment, limit.
 std::string peak_words(const Drawing& drawing, std::size_t device, double x, double y) {
   const DeviceMemory& memory = drawing.memory.device[device];
   const auto limit = limit_of(drawing, device);
@@ -136,7 +136,7 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
   std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
                             shortened(drawing.timeline.devices[device], 16));
   out += amounts(frame, panel, 2);
-  for (int group = memory_groups - 1; group >= 0; --group) {  // the upper ones behind
+  for (int group = memory_groups - 1; group >= 0; --group) {  // the upper groups behind
     const auto of_group = [&](const MemoryUse& use) { return nth(stacked(use), group); };
     const bool any = std::any_of(curve.begin(), curve.end(), [&](const MemoryPoint& point) {
       const Shares shares = stacked(point.use);
@@ -214,7 +214,7 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
         limit && static_cast<double>(limit->count) <= show_limit * static_cast<double>(peak.count);
     if (near) highest = std::max(highest, *limit);
   }
-  // A little air above; at least 1 so that the scale is defined.
+  // Some room above the peak; at least 1 so that the scale is defined.
   const Bytes upper{highest.count + std::max<std::int64_t>(highest.count / 16, 1)};
 
   Fragment result;
@@ -261,7 +261,7 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
   return result;
 }
 
-// The hosts as if they were devices: same clock, scale of their own.
+// The hosts as if they were devices: the same clock, but a scale of their own.
 Drawing hosts_of(const Drawing& drawing) {
   Drawing hosts;
   hosts.timeline.devices = drawing.hosts;

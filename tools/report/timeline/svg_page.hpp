@@ -15,12 +15,12 @@
 
 namespace stageline {
 
-/// Where things are, in px. The columns: names and tick labels, the plot, numbers.
+/// The page layout, in px. The columns: names and tick labels, the plot, numbers.
 struct Frame {
   double width = 0;   // of the page
-  double margin = 0;  // left and right of it
-  double left = 0;    // of the plot
-  double right = 0;   //
+  double margin = 0;  // at the left and right of the page
+  double left = 0;    // left edge of the plot
+  double right = 0;   // right edge of the plot
   TimeScale scale;    // of the plot
   Axis axis;          // of time
 };
@@ -29,7 +29,7 @@ struct Frame {
 struct Fragment {
   std::string text;
   double bottom = 0;               // px
-  std::vector<std::string> notes;  // that the reader must know, as footnotes
+  std::vector<std::string> notes;  // footnotes
 };
 
 /// A <text> element; `text` is escaped here. `y` is the base line.
@@ -37,8 +37,8 @@ std::string text_at(double x, double y, std::string_view classes, double size,
                     std::string_view text);
 std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes);
 
-/// A swatch and words for each entry, in as many lines as needed. The first of an entry is CSS
-/// classes.
+/// A swatch and a text for each entry, in as many lines as needed. The first member of an entry
+/// holds CSS classes.
 using LegendEntry = std::pair<std::string, std::string>;
 Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top);
 
@@ -46,15 +46,15 @@ Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, dou
 std::string time_grid(const Frame& frame, double top, double bottom);
 Fragment time_labels(const Frame& frame, double top);
 
-/// What the rows hold, as boxes, before they are drawn.
+/// The contents of the rows as boxes, before they are drawn.
 struct Rows {
   std::vector<Boxes> lanes;               // devices × lane_kinds
   std::vector<Boxes> idle;                // by device
   std::vector<int> stages;                // by device, how many stages it computes
   std::array<bool, tones> drawn{};        // tones in use
   std::array<bool, lane_kinds> in_use{};  // lanes that any device uses
-  std::size_t spans = 0;                  //
-  std::size_t merged = 0;                 // of them
+  std::size_t spans = 0;                  // number of spans
+  std::size_t merged = 0;                 // spans merged with others
   double narrow = 1;                      // px; narrower spans are merged
 };
 inline std::size_t lane_index(std::size_t device, int lane) {
@@ -71,12 +71,12 @@ std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timel
 std::string labels(const Boxes& boxes, const std::vector<Span>& spans, bool with_stage,
                    const std::array<double, op_kinds>& sizes, double top, double height);
 
-/// Whether there are curves to draw, and they: small multiples for few devices, one panel for many.
+/// Whether there are curves to draw; draws them: small multiples for few devices, else one panel.
 bool has_memory(const Drawing& drawing);
 Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top);
 
-/// Whether weight versions are known, whether some are stale, and they: a band a stage, strips for
-/// many stages, and one line where all is fresh.
+/// Whether weight versions are known, and whether some are stale; draws them: a band per stage,
+/// strips for many stages, and one line where all is fresh.
 bool has_weights(const Drawing& drawing);
 bool has_stale_weights(const Drawing& drawing);
 Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top);

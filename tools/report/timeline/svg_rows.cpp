@@ -1,4 +1,4 @@
-// The rows of the space-time diagram: compute as boxes, messages and copies as strips.
+// Draws the rows of the space-time diagram: compute as boxes, messages and copies as strips.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
 constexpr std::size_t most_rectangles = 4'000;  // more boxes than that are drawn as paths
 constexpr double edged = 3.5;                   // px; narrower boxes have no edge line
 
-// px
+// Geometry of a row, in px.
 struct RowLayout {
   double row = 26;
   double gap = 8;
@@ -43,7 +43,7 @@ std::vector<std::uint16_t> stages_in(const std::vector<Span>& spans) {
   return stages;
 }
 
-// Pieces of every lane, and of the idle intervals behind the last lane.
+// The pieces of every lane; the idle intervals follow the last lane.
 struct Pieces {
   std::vector<std::vector<Piece>> lanes;
   std::vector<std::vector<Piece>> idle;
@@ -72,7 +72,7 @@ Pieces pieces_of(const Drawing& drawing) {
   return pieces;
 }
 
-// Share of the whole time in which the compute lane stands still.
+// The share of the whole time in which the compute lane is idle.
 double idle_share(const std::vector<Span>& compute, Time end) {
   Time busy{};
   Time until{};
@@ -92,7 +92,7 @@ std::string rectangle(const Box& box, double top, double height, std::string_vie
   return shape + (tooltip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", tooltip));
 }
 
-// One path a tone: a third of the bytes of rectangles.
+// One path per tone: a third of the bytes of rectangles.
 std::string paths(const Boxes& boxes, double top, double height) {
   std::array<std::string, std::size_t{2} * tones> data;  // without and with an edge
   for (const Box& box : boxes.boxes) {
@@ -121,7 +121,7 @@ std::string tooltip_of(const Span& span, const std::string& device) {
 Rows rows_of(const Drawing& drawing, const TimeScale& scale) {
   const Pieces pieces = pieces_of(drawing);
   const RowLayout layout = row_layout(pieces.idle.size());
-  // Half a pixel is as fine as a stack in a merged cell need be; strips show what is there at all.
+  // Half a pixel is fine enough for stacks in merged cells; strips show any tone that is present.
   const auto steps_of = [](double height) {
     return std::max(12, static_cast<int>(std::ceil(2 * height)));
   };
@@ -244,9 +244,8 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   result.bottom = bottom;
   if (rows.merged > 0) {
     result.notes.push_back(
-        fmt::format("{} of {} spans are narrower than {} px and drawn merged: the height of a "
-                    "colour is the share "
-                    "of time that its ops take there.",
+        fmt::format("{} of {} spans are narrower than {} px and drawn merged: "
+                    "the height of a colour is the share of time that its ops take there.",
                     rows.merged, rows.spans, svg_number(rows.narrow)));
   }
   if (std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {

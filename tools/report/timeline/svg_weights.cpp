@@ -1,4 +1,4 @@
-// Weight versions over time: a thin band a stage, and how stale its micro-batches are.
+// Draws weight versions over time: a thin band per stage, and the staleness of its micro-batches.
 //
 //   Weights   [#] newest version  [=] older versions still to be read      held  staleness
 //   stage 0          ====== ====== ======                                    .
@@ -18,18 +18,18 @@ namespace stageline {
 namespace {
 
 constexpr std::size_t most_bands = 12;   // more curves share one panel of strips
-constexpr double band_height = 24;       // px, of the stage that holds most
-constexpr double band_gap = 8;           //
+constexpr double band_height = 24;       // px, of the stage that holds the most versions
+constexpr double band_gap = 8;           // px
 constexpr double most_cell = 7;          // px a version
 constexpr double divided_cell = 3.5;     // px; lower cells have no lines between them
-constexpr double panel_height = 170;     // of many strips, as the memory panel's
-constexpr double least_strip = 2;        //
+constexpr double panel_height = 170;     // px; as the memory panel
+constexpr double least_strip = 2;        // px
 constexpr double most_columns = 20'000;  // over all curves: keeps the document under 2 MB
 constexpr std::size_t most_bars = 8;     // of a histogram
-constexpr double bars_width = 44;        //
-constexpr double bars_left = 30;         // from the right end of the plot
+constexpr double bars_width = 44;        // px
+constexpr double bars_left = 30;         // px, from the right end of the plot
 
-// Of each column of `column` px at most two points: the highest, and the last, which holds on.
+// Keeps at most two points per column of `column` px: the highest, and the last, which persists.
 std::vector<HeldPoint> thinned(const std::vector<HeldPoint>& points, const TimeScale& scale,
                                double column) {
   const auto column_of = [&](const HeldPoint& point) {
@@ -49,7 +49,7 @@ std::vector<HeldPoint> thinned(const std::vector<HeldPoint>& points, const TimeS
   return kept;
 }
 
-// Boxes "M..h..v..z" of what `height_of` says a number of versions is high, upon `bottom`.
+// Draws boxes "M..h..v..z" on `bottom`; `height_of` gives the height of a number of versions.
 template <class Height>
 std::string boxes(const std::vector<HeldPoint>& points, const Frame& frame, double bottom,
                   Height height_of) {
@@ -69,8 +69,8 @@ std::string path(std::string_view classes, const std::string& data) {
   return data.empty() ? "" : fmt::format("<path class=\"{}\" d=\"{}\"/>\n", classes, data);
 }
 
-// The histogram as bars: grey what is fresh, violet what is stale. At most `most_bars`, each for as
-// many values as it takes.
+// The histogram as bars: grey for fresh, violet for stale. At most `most_bars`, each for as many
+// values as needed.
 std::string bars(const StageVersions& stage, double left, double top) {
   constexpr double height = 14;
   if (stage.staleness.empty()) return "";
@@ -105,15 +105,15 @@ std::string bars(const StageVersions& stage, double left, double top) {
 std::string tooltip(const Drawing& drawing, const HeldCurve& curve) {
   const StageVersions& stage = nth(drawing.versions, curve.stage);
   const int peak = curve.peak();
-  return xml_escaped(fmt::format(
-      "stage {} on {}: holds at most {} version{} of its weights; staleness "
-      "(updates:micro-batches) {}; {}",
-      curve.stage, nth(drawing.timeline.devices, curve.device), peak, peak == 1 ? "" : "s",
-      staleness_counts(stage),
-      stage.consistent ? "every backward reads the version of its forward"
-                       : fmt::format("{} backwards read another version than their forward, by "
-                                     "up to {} updates",
-                                     stage.read_other, stage.read_other_by)));
+  return xml_escaped(
+      fmt::format("stage {} on {}: holds at most {} version{} of its weights; staleness "
+                  "(updates:micro-batches) {}; {}",
+                  curve.stage, nth(drawing.timeline.devices, curve.device), peak,
+                  peak == 1 ? "" : "s", staleness_counts(stage),
+                  stage.consistent ? "every backward reads the version of its forward"
+                                   : fmt::format("{} backwards read another version than "
+                                                 "their forward, by up to {} updates",
+                                                 stage.read_other, stage.read_other_by)));
 }
 
 Fragment bands(const Drawing& drawing, const std::vector<HeldCurve>& curves, const Frame& frame,
@@ -123,7 +123,7 @@ Fragment bands(const Drawing& drawing, const std::vector<HeldCurve>& curves, con
   const double cell = std::min(most_cell, band_height / peak);
   Fragment result;
   double bottom = top;
-  int shown = -1;  // the stage of the row above
+  int shown = -1;  // stage of the row above
   for (const HeldCurve& curve : curves) {
     const StageVersions& stage = nth(drawing.versions, curve.stage);
     const double row = bottom + (bottom > top ? band_gap : 0);
@@ -155,8 +155,8 @@ Fragment bands(const Drawing& drawing, const std::vector<HeldCurve>& curves, con
   return result;
 }
 
-// Many stages: strips, the stronger the colour the more versions; the most of several stages where
-// there are more than a panel has room for.
+// Many stages as strips: the stronger the colour, the more versions. A strip shows the maximum of
+// several stages where there are more than the panel has room for.
 Fragment strips(const Drawing& drawing, const std::vector<HeldCurve>& curves, const Frame& frame,
                 double top) {
   const std::size_t stages = drawing.versions.size();
@@ -169,7 +169,7 @@ Fragment strips(const Drawing& drawing, const std::vector<HeldCurve>& curves, co
   int peak = 1;
   for (const HeldCurve& curve : curves) peak = std::max(peak, curve.peak());
 
-  std::size_t every = 1;  // names
+  std::size_t every = 1;  // distance of strips with a name
   while (static_cast<double>(every) * pitch < 11) every *= 2;
   Fragment result;
   std::size_t at = 0;
@@ -211,8 +211,8 @@ Fragment strips(const Drawing& drawing, const std::vector<HeldCurve>& curves, co
   }
   if (column > 1.5) {
     result.notes.push_back(
-        fmt::format("Strips of weights are thinned to steps of {} px, of which each shows its "
-                    "highest value.",
+        fmt::format("Strips of weights are thinned to steps of {} px, "
+                    "of which each shows its highest value.",
                     svg_number(column)));
   }
   return result;
@@ -253,8 +253,8 @@ Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top) {
   result.text = text_at(frame.margin, top + 12, "t", 13, "Weights");
   if (!has_stale_weights(drawing)) {
     result.text += text_at(frame.left, top + 12, "d", 11,
-                           "fresh: one version of every stage throughout, read by each forward and "
-                           "its backward (F=B)");
+                           "fresh: one version of every stage throughout, "
+                           "read by each forward and its backward (F=B)");
     const double bottom = top + 20 + most_cell;
     result.text += path(
         "ms", fmt::format("M{} {}H{}v-{}H{}z", svg_number(frame.left), svg_number(bottom),

@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-// Devices that keep weights of a stage, ascending.
+// The devices that keep weights of a stage, ascending.
 std::vector<int> holders(const std::vector<int>& placed, const StageVersions& stage) {
   std::vector<int> devices = placed;
   for (const VersionEvent& event : stage.events) devices.push_back(event.device);
@@ -18,7 +18,7 @@ std::vector<int> holders(const std::vector<int>& placed, const StageVersions& st
   return devices;
 }
 
-// A later value at the same time takes the place of the earlier one.
+// A later value at the same time replaces the earlier one.
 void hold(std::vector<HeldPoint>& points, Time at, int versions) {
   if (!points.empty() && points.back().at == at) {
     points.pop_back();
@@ -134,7 +134,7 @@ std::string held_figure(const Program& program, const Timeline& timeline,
 
 std::string held_legend(const std::vector<StageVersions>& versions) {
   if (all_fresh(versions)) return "";
-  constexpr std::size_t most = 16;  // stages named
+  constexpr std::size_t most = 16;  // most stages listed by name
   std::string text;
   if (std::any_of(versions.begin(), versions.end(),
                   [](const StageVersions& stage) { return stage.held_peak > 1; })) {

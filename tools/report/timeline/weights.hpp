@@ -1,4 +1,4 @@
-// Weight versions over time, as every picture and report shows them.
+// Weight versions over time, shared by all pictures and reports.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-/// From `at` on, so many versions are held, the newest included.
+/// From time `at` on, `versions` are held, including the newest.
 struct HeldPoint {
   Time at{};
   int versions = 1;
@@ -29,30 +29,30 @@ struct HeldCurve {
   int peak() const;
 };
 
-/// A curve for each device of each stage, by stage and then device. `versions` by stage.
+/// One curve per device of each stage, by stage and then device. `versions` by stage.
 std::vector<HeldCurve> versions_held(const Program& program,
                                      const std::vector<StageVersions>& versions);
 
-/// The most over several devices of a stage, at every time.
+/// The maximum over the devices of a stage, at every time.
 HeldCurve most_held(const std::vector<HeldCurve>& curves);
 
-/// Every forward and backward reads the newest weights, and no older ones are held.
+/// Whether every forward and backward reads the newest weights, and no older ones are held.
 bool is_fresh(const StageVersions& stage);
 bool all_fresh(const std::vector<StageVersions>& versions);
 
 /// "0:1 1:1 2:6": one micro-batch without staleness, one stale by one update, six by two.
 std::string staleness_counts(const StageVersions& stage);
 
-/// "2", "0–3": from the least stale micro-batch to the most.
+/// "2", "0–3": from the least to the greatest staleness of a micro-batch.
 std::string staleness_range(const StageVersions& stage);
 
-/// Digits below a figure() with the same options, a row a stage: the versions held, the most in the
-/// column over the stage's devices; '+' for ten or more. Lines " s0 |1122\n"; "" where every stage
-/// holds one version throughout.
+/// Digits below a figure() with the same options, a row per stage: the maximum of versions held in
+/// the column over the stage's devices; '+' for ten or more. Lines " s0 |1122\n"; "" where every
+/// stage holds one version throughout.
 std::string held_figure(const Program& program, const Timeline& timeline,
                         const std::vector<StageVersions>& versions, FigureOptions options = {});
 
-/// What the digits mean, and how stale the micro-batches of each stage are, in two lines; "" where
+/// The key of the digits, and the staleness of each stage's micro-batches, in two lines; "" where
 /// all is fresh.
 std::string held_legend(const std::vector<StageVersions>& versions);
 
