@@ -125,9 +125,9 @@ TEST_CASE("a kept summary must be one, and of the same cases") {
     return said(text.replace(text.find(from), from.size(), to));
   };
   CHECK(said("{") == "kept: this is not JSON");
-  CHECK(said("[]") == "kept at /format: a kept summary says \"stageline-replay 1\" here");
+  CHECK(said("[]") == "kept at /format: a kept summary has \"stageline-replay 1\" here");
   CHECK(changed("stageline-replay 1", "stageline-trace 1") ==
-        "kept at /format: a kept summary says \"stageline-replay 1\" here");
+        "kept at /format: a kept summary has \"stageline-replay 1\" here");
   CHECK(changed("\"mean_error\"", "\"mean\"") == "kept at /held_out/mean_error: it is missing");
   CHECK(changed("\"discordant\": 1", "\"discordant\": \"1\"") ==
         "kept at /held_out/ranking/discordant: this must be a number");

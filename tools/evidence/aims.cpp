@@ -11,7 +11,7 @@ namespace {
 
 std::string at_most(double fraction) { return fmt::format("≤ {:.0f} %", 100 * fraction); }
 
-// A figure whose size is bounded, of which there are `count` values.
+// A figure with an upper bound on its magnitude, over `count` values.
 Aim bounded(const std::string& figure, double is, double most, int count) {
   if (count == 0) return {figure, "–", at_most(most), std::nullopt};
   return {figure, signed_percent(is), at_most(most), std::abs(is) <= most};
@@ -31,7 +31,7 @@ std::string count_of(std::size_t count, std::string_view what) {
 Aim mean_of(const Summary& summary) {
   Aim aim = bounded("error of the time, mean of " + count_of(summary.cases.size(), "case"),
                     summary.mean_error, aim_mean_error, static_cast<int>(summary.cases.size()));
-  if (aim.met) aim.is = percent(summary.mean_error);  // of sizes: without a sign
+  if (aim.met) aim.is = percent(summary.mean_error);  // of magnitudes: without a sign
   return aim;
 }
 

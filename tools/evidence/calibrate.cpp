@@ -13,8 +13,8 @@ namespace stageline {
 namespace {
 
 struct Observation {
-  double cost = 0;      // s, of all the device's compute ops
-  double ops = 0;       //
+  double cost = 0;      // s, sum over all the device's compute ops
+  double ops = 0;       // number of compute ops
   double measured = 0;  // s, median
 };
 
@@ -51,7 +51,7 @@ Calibration calibrate(const Evidence& evidence) {
   const std::vector<Observation> all = observations_of(evidence);
   if (all.size() < 3) {
     throw UsageError(
-        "a calibration wants three busy times at least; mark more cases as not held out");
+        "a calibration needs at least three busy times; mark more cases as not held out");
   }
   const auto rows = static_cast<Eigen::Index>(all.size());
   Eigen::MatrixXd terms(rows, 2);
@@ -62,7 +62,7 @@ Calibration calibrate(const Evidence& evidence) {
     terms(i, 1) = one.ops / one.measured;
   }
   Eigen::VectorXd fit = terms.colPivHouseholderQr().solve(ones);
-  if (!(fit(1) > 0) || !(fit(0) > 0)) {  // an overhead below 0 is none
+  if (!(fit(1) > 0) || !(fit(0) > 0)) {  // a negative overhead counts as 0
     const Eigen::VectorXd cost = terms.col(0);
     fit(0) = cost.dot(ones) / cost.squaredNorm();
     fit(1) = 0;

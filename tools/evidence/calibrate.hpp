@@ -1,27 +1,26 @@
-// From measured programs to the cluster that explains them.
+// Fits the cluster's parameters to measured programs.
 #pragma once
 
 #include "tools/evidence/evidence.hpp"
 
 namespace stageline {
 
-/// What a fit found, and on how much.
+/// The fitted parameters, and the data they rest on.
 struct Calibration {
   double rate = 1;       // of every device
   Time op_overhead{};    // of every device; never below 0
-  int observations = 0;  // busy times: devices of the cases that it saw
+  int observations = 0;  // number of busy times: devices of the cases fitted
   double before = 0;     // mean error of those busy times without the fit, as a share
-  double after = 0;      // with it
+  double after = 0;      // mean error with the fit
 };
 
 /// Least squares (Eigen) over the busy times of every device in the cases that are not held out:
-/// busy = cost / rate + ops × overhead, each weighed by its own size, so that shares count.
-/// Computing beside another lane, its first touches and its starting costs are in these two; the
-/// layers' costs were measured alone. Throws UsageError where fewer than three busy times are
-/// there.
+/// busy = cost / rate + ops × overhead, each divided by the measured time: relative errors count.
+/// The two parameters absorb contention between lanes, first touches and start-up costs; the
+/// layers' costs were measured alone. Throws UsageError for fewer than three busy times.
 Calibration calibrate(const Evidence& evidence);
 
-/// The evidence's cluster with what was found.
+/// The evidence's cluster with the fitted parameters.
 Cluster calibrated(Cluster cluster, const Calibration& found);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The strip chart of errors, whose picture stands in report.hpp.
+// Draws the strip chart of errors that report.hpp sketches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,12 +21,12 @@ constexpr double gap = 6;         // px, between strips
 struct Strip {
   std::string name;
   Summary all;       // of its cases
-  Summary held_out;  //
+  Summary held_out;  // of its cases held out
   double top = 0;    // px
   double height = 0;
 };
 
-// A strip a schedule, in order of first appearance.
+// One strip per schedule, in order of first appearance.
 std::vector<Strip> strips_of(const Evidence& evidence, const Judgement& judgement) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
@@ -58,7 +58,7 @@ std::vector<std::string> models_of(const Evidence& evidence) {
   return models;
 }
 
-// Both sides alike, as far as the worst error and the worst aim, to a whole tick.
+// Symmetric, as far as the worst error and the worst aim, to a whole tick.
 ValueScale scale_of(const std::vector<Strip>& strips) {
   double most = 1.1 * aim_worst_error;
   for (const Strip& strip : strips) {
@@ -220,7 +220,7 @@ class Page {
   const SvgOptions& options_;
   std::vector<Strip> strips_;
   std::vector<std::string> models_;
-  ValueScale scale_;  // of percent
+  ValueScale scale_;  // in percent
   double left_ = 0;   // px, of the strips
   double right_ = 0;
 };

@@ -1,5 +1,5 @@
-// What was run for real, and all that a simulator needs to predict it again: a validation's
-// evidence, as a value and as a JSON file.
+// A validation's evidence, as a value and as a JSON file: the real runs, and all that a simulator
+// needs to predict them.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@
 
 namespace stageline {
 
-/// One accelerator in all runs of a case. Times are a run each, in the order the runs were made.
+/// One accelerator in all runs of a case. Times are one per run, in the order of the runs.
 struct MeasuredDevice {
   std::vector<Time> busy;      // compute lane
   std::vector<Time> transfer;  // send lane: sum of its messages' spans
-  Bytes peak{};                // most that its tensors held at once, in a run of its own; 0: not
-                               // measured, and neither is the stash
-  Bytes stash{};               // most that its stashes held at once
+  Bytes peak{};                // peak of its tensors, from a run of its own; 0: neither this nor
+                               // the stash was measured
+  Bytes stash{};               // peak of its stashes
   friend bool operator==(const MeasuredDevice&, const MeasuredDevice&) = default;
 };
 
-/// One program and what it took. The names are spelled as on the command line, so that a reader can
-/// simulate the very same: `stageline simulate TRACE --schedule … --partition … --link …`.
+/// One program and its measured times. Names are spelled as on the command line, so that a reader
+/// can simulate the same case: `stageline simulate TRACE --schedule … --partition … --link …`.
 struct MeasuredCase {
   std::string model;      // name of a trace in the evidence
   int batch = 0;          // samples in a micro-batch
@@ -34,22 +34,22 @@ struct MeasuredCase {
   int steps = 1;
   std::string link;                     // "200MB/s,1ms"; empty: free
   bool held_out = true;                 // false: the calibration has seen it
-  std::vector<Time> makespan;           // of the whole program, a run each; at least one
-  std::vector<MeasuredDevice> devices;  // the first of the evidence's cluster
-  std::optional<Timeline> timeline;     // of the run of median makespan; kept of few cases
+  std::vector<Time> makespan;           // of the whole program, one per run; at least one
+  std::vector<MeasuredDevice> devices;  // the first devices of the evidence's cluster
+  std::optional<Timeline> timeline;     // of the run of median makespan; kept for few cases
   friend bool operator==(const MeasuredCase&, const MeasuredCase&) = default;
 };
 
-/// What one machine gave in one session.
+/// The measurements of one machine in one session.
 struct Evidence {
   std::string device;    // "Intel Xeon, 2 lanes of one core each"
   std::string date;      // ISO 8601
   std::string software;  // "LibTorch 2.13.0+cpu, oneDNN …"
   std::string settings;  // "fp32, momentum, cpu:2, …"
-  std::string command;   // that makes it again
+  std::string command;   // that reproduces it
   std::vector<std::string> notes;
   std::vector<Model> traces;  // of every model and batch in the cases; measured between the runs
-  Cluster cluster;            // the lanes, with what was calibrated; without the cases' links
+  Cluster cluster;            // the lanes, calibrated; without the cases' links
   std::vector<MeasuredCase> cases;
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
@@ -57,10 +57,10 @@ struct Evidence {
 /// The trace of the case's model and batch. Throws UsageError when there is none.
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured);
 
-/// JSON, format "stageline-evidence 1" (tools/README.md); read_evidence(write_evidence(e))
-/// == e. `file` is for messages. The reader throws TraceError with the JSON pointer of what is
-/// wrong: unknown keys, cases without a trace, lists that are not a number a run. The writer throws
-/// what write_trace and write_cluster throw.
+/// JSON, format "stageline-evidence 1" (tools/README.md); read_evidence(write_evidence(e)) == e.
+/// `file` is for messages. The reader throws TraceError with the JSON pointer of the fault: unknown
+/// keys, cases without a trace, lists whose length is not the number of runs. The writer throws as
+/// write_trace and write_cluster do.
 std::string write_evidence(const Evidence& evidence);
 Evidence read_evidence(const std::string& text, const std::string& file);
 

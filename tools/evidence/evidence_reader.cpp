@@ -1,4 +1,4 @@
-// Reads evidence, and refuses what could not have been measured.
+// Reads evidence, and rejects values that no measurement can produce.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<Time> read_times(const JsonNode& node) {
   return times;
 }
 
-// A time for each run.
+// One time per run.
 std::vector<Time> read_runs(const JsonNode& node, std::size_t runs) {
   std::vector<Time> times = read_times(node);
   if (times.size() != runs) {
@@ -40,13 +40,13 @@ MeasuredDevice read_device(const JsonNode& node, std::size_t runs) {
           node.at("peak_bytes").bytes(), node.at("stash_bytes").bytes()};
 }
 
-// "0F3"; with a ';' the first of an overlapped pair.
+// "0F3"; a trailing ';' marks the first of an overlapped pair.
 Op read_op(const JsonNode& node) {
   std::string text = node.text();
   const bool overlapped = !text.empty() && text.back() == ';';
   if (overlapped) text.pop_back();
   std::optional<Op> op = parse_op(text);
-  if (!op) node.refuse(fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(text)));
+  if (!op) node.refuse(fmt::format("{} is not an op; an op looks like \"0F3\"", in_quotes(text)));
   op->overlapped = overlapped ? 1 : 0;
   return *op;
 }
@@ -75,7 +75,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
                                   span.end.count(), span.start.count()));
     }
     if (!lane.empty() && span.start < lane.back().start) {
-      parts[2].refuse(fmt::format("the spans of a lane stand in order of start ({} follows {})",
+      parts[2].refuse(fmt::format("the spans of a lane are in order of start ({} follows {})",
                                   span.start.count(), lane.back().start.count()));
     }
     lane.push_back(span);
@@ -130,8 +130,8 @@ void read_traces(const JsonNode& list, Evidence& evidence) {
     for (Model& trace : read_trace(node)) {
       for (const Model& earlier : evidence.traces) {
         if (earlier.name == trace.name && earlier.batch == trace.batch) {
-          node.refuse(fmt::format("the trace of {} at batch {} stands twice", in_quotes(trace.name),
-                                  trace.batch));
+          node.refuse(fmt::format("the trace of {} at batch {} appears twice",
+                                  in_quotes(trace.name), trace.batch));
         }
       }
       evidence.traces.push_back(std::move(trace));
@@ -147,7 +147,7 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
   if (root.kind() != JsonKind::object) root.refuse("evidence is one JSON object");
   if (const std::string format = root.at("format").text(); format != format_name) {
     root.at("format").refuse(
-        fmt::format("evidence says \"{}\" here, not {}", format_name, in_quotes(format)));
+        fmt::format("evidence has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
   root.check_keys({"format", "cluster", "traces", "cases"},
                   {"device", "date", "software", "settings", "command", "notes"});

@@ -1,4 +1,4 @@
-// Writes evidence: a list of numbers on one line, a case in a few.
+// Writes evidence: a list of numbers on one line, a case on a few.
 #include <fmt/format.h>
 
 #include "sim/errors.hpp"
@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-// A document that stands in ours: every line but the first moved to the right.
+// Embeds a document in ours: every line but the first is indented.
 std::string inside(const std::string& text, std::size_t columns) {
   std::string moved;
   for (std::size_t at = 0; at + 1 < text.size(); ++at) {  // without the line break at the end
@@ -69,7 +69,7 @@ std::string case_text(const MeasuredCase& measured) {
   return text + "}";
 }
 
-// "key": a list of what `text` gives, an item from a new line on.
+// "key": the list of `text` of each item, each item on a new line.
 template <class Item, class Text>
 std::string list_text(std::string_view key, const std::vector<Item>& items, Text text) {
   std::string list;

@@ -25,7 +25,7 @@ Cluster cluster_of(const Evidence& evidence, const MeasuredCase& measured) {
   const Cluster ports = uniform_cluster(devices, parse_link(measured.link), std::nullopt);
   cluster.switches = ports.switches;
   for (Link port : ports.links) {
-    port.to += static_cast<int>(cluster.hosts.size());  // the switch stands behind the hosts
+    port.to += static_cast<int>(cluster.hosts.size());  // the switch follows the hosts
     cluster.links.push_back(port);
   }
   return cluster;
@@ -46,7 +46,7 @@ PredictedDevice device_of(const Outcome& outcome, int device) {
   return predicted;
 }
 
-// Keeps the value that is furthest from 0, and whose it is.
+// Keeps the value that is furthest from 0, and the index of its case.
 template <class Value>
 void keep_furthest(Value value, int device, Value& furthest, int& of) {
   const auto size = [](Value v) { return v < Value{} ? Value{} - v : v; };

@@ -1,5 +1,5 @@
-// Measured cases through today's simulator: how far off it is, and whether it ranks as the machine
-// does.
+// Compares measured cases with today's simulator: its errors, and whether it ranks them as the
+// machine does.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace stageline {
 
-/// The case as a question to the simulator: its trace, on the first devices of the evidence's
-/// cluster, with one port of the case's link each (as uniform_cluster has them). Throws UsageError
-/// for a schedule or link that is not possible.
+/// The case as a request to the simulator: its trace, on the first devices of the evidence's
+/// cluster, with one port of the case's link each (as in uniform_cluster). Throws UsageError for an
+/// impossible schedule or link.
 Case case_of(const Evidence& evidence, const MeasuredCase& measured);
 
 struct PredictedDevice {
   Time busy{};      // compute lane
   Time idle{};      // makespan - busy
   Time transfer{};  // send lane: sum of its messages' spans
-  Bytes peak{};     //
-  Bytes stash{};    // most that stashes hold at once
+  Bytes peak{};     // peak of all memory
+  Bytes stash{};    // peak of the stashes
 };
 
 struct Prediction {
@@ -31,25 +31,25 @@ struct Prediction {
   Timeline timeline;
 };
 
-/// The case as the simulator sees it: its trace, on the first devices of the evidence's cluster,
-/// with one port of the case's link each (as uniform_cluster has them). Throws UsageError, with the
-/// case's name, for a schedule, partition or link that is not possible.
+/// The simulator's prediction of a case: its trace, on the first devices of the evidence's cluster,
+/// with one port of the case's link each (as in uniform_cluster). Throws UsageError, with the
+/// case's name, for an impossible schedule, partition or link.
 Prediction predict(const Evidence& evidence, const MeasuredCase& measured);
 
 /// "resnet50 batch 8, 1f1b, 8 micro-batches, link 200MB/s"
 std::string name_of(const MeasuredCase& measured);
 
-/// How far the median of all runs may be off, by what the runs themselves say. The larger of
-///  * the difference between the medians of the odd and of the even runs (so that slow drift, which
-///    meets both alike, does not hide that runs vary), and
+/// How far the median of all runs may be off, judged by the runs themselves. The larger of
+///  * the difference between the medians of the odd and of the even runs (slow drift affects both
+///    alike, so it does not hide the variation of the runs), and
 ///  * 3.72 / √n times the half interquartile range: two standard errors of the median of n runs
 ///    that vary normally (half the quartiles' distance is 0.674 σ; the median's standard error is
 ///    √(π/2) σ / √n).
-/// Nothing of fewer than three runs.
+/// Empty for fewer than three runs.
 std::optional<Time> noise_of(const std::vector<Time>& runs);
 
-/// What was predicted of a case, less what was measured. Errors are signed: above 0, the simulator
-/// says more than is true.
+/// The prediction of a case less its measurement. Errors are signed: above 0, the simulator
+/// overestimates.
 struct CaseJudgement {
   Prediction prediction;
   Time measured{};            // median of the makespans
@@ -57,15 +57,15 @@ struct CaseJudgement {
   std::optional<Time> noise;  // of the makespan: noise_of
   double error = 0;           // of the makespan, as a share of the measured one
 
-  // Each of the device where it is furthest off; times as shares of the measured makespan.
-  double idle_error = 0;             //
-  int idle_device = 0;               //
-  double transfer_error = 0;         //
-  int transfer_device = 0;           //
+  // Each of the device with the largest error; times as shares of the measured makespan.
+  double idle_error = 0;             // error of the idle time
+  int idle_device = 0;               // its device
+  double transfer_error = 0;         // error of the messages' time
+  int transfer_device = 0;           // its device
   std::optional<double> peak_error;  // as a share of the measured peak
-  int peak_device = 0;               //
-  std::optional<Bytes> stash_error;  //
-  int stash_device = 0;              //
+  int peak_device = 0;               // its device
+  std::optional<Bytes> stash_error;  // in bytes
+  int stash_device = 0;              // its device
 };
 
 /// Two cases, the faster one first.
@@ -74,52 +74,52 @@ struct CasePair {
   std::size_t slower = 0;
 };
 
-/// Whether the simulator puts cases in the order in which the machine does. Pairs are compared that
-/// do the same work (model, batch, micro-batches, steps) over the same link; those are decidable
-/// whose medians differ by more than the sum of their two noises.
+/// Whether the simulator ranks cases as the machine does. Pairs are comparable that do the same
+/// work (model, batch, micro-batches, steps) over the same link; they are decidable when their
+/// medians differ by more than the sum of their two noises.
 struct Ranking {
   int pairs = 0;                  // comparable
-  int decidable = 0;              //
-  int tied = 0;                   // of those: predicted to take equally long
-  int discordant = 0;             // of those: predicted the other way round
+  int decidable = 0;              // of the comparable pairs
+  int tied = 0;                   // of the decidable pairs: predicted to take equally long
+  int discordant = 0;             // of the decidable pairs: predicted in reverse order
   std::optional<double> tau;      // Kendall's: (in order - discordant) / decidable
-  std::optional<CasePair> worst;  // not in order, and the clearest as measured
-  double worst_difference = 0;    // of the medians of that pair, as a share of the smaller
+  std::optional<CasePair> worst;  // in the wrong order, and the clearest as measured
+  double worst_difference = 0;    // of that pair's medians, as a share of the smaller
 };
 
-/// The largest of something, and the case it is of.
+/// The largest value of a figure, and its case.
 struct Worst {
   double value = 0;  // signed
   std::size_t at = 0;
 };
 
-/// Over several cases. Means and medians are of absolute values.
+/// A summary of several cases. Means and medians are of absolute values.
 struct Summary {
   std::vector<std::size_t> cases;
   double mean_error = 0;    // of the makespan
-  double median_error = 0;  //
-  double bias = 0;          // signed mean
-  Worst worst_error;        //
+  double median_error = 0;  // of the makespan
+  double bias = 0;          // signed mean of the makespan's error
+  Worst worst_error;        // of the makespan
   double mean_idle_error = 0;
-  Worst worst_idle_error;      //
-  Worst worst_transfer_error;  //
-  int memory_cases = 0;        // whose memory was measured
-  Worst worst_peak_error;      //
-  int stash_exact = 0;         // of those, where every device's stash is predicted to the byte
+  Worst worst_idle_error;      // of a device's idle time
+  Worst worst_transfer_error;  // of a device's messages
+  int memory_cases = 0;        // cases with measured memory
+  Worst worst_peak_error;      // of a device's peak
+  int stash_exact = 0;         // memory cases with every device's stash predicted to the byte
   Worst worst_stash_error;     // bytes
-  int noise_cases = 0;         // whose noise is known
+  int noise_cases = 0;         // cases with known noise
   double mean_noise = 0;       // as a share of the measured makespan
-  Worst worst_noise;           //
-  Ranking ranking;             // of the pairs within
+  Worst worst_noise;           // as a share of the measured makespan
+  Ranking ranking;             // of the pairs among these cases
 };
 
 struct Judgement {
-  std::vector<CaseJudgement> cases;  // as in the evidence
+  std::vector<CaseJudgement> cases;  // in the order of the evidence
   Summary held_out;                  // cases that the calibration has not seen
-  Summary calibrated;                // those that it has
+  Summary calibrated;                // cases that the calibration has seen
 };
 
-/// Throws what predict throws, and UsageError where a device has not a time for each run.
+/// Throws as predict() does, and UsageError where a device lacks the time of a run.
 Judgement judge(const Evidence& evidence);
 
 /// The summary of some of the cases.

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The number at a pointer, or 0 where null stands before it: nothing was judged.
+// The number at a JSON pointer, or 0 where null precedes it: no case was judged.
 double number_at(const Json& kept, const std::string& pointer, const std::string& file) {
   const Json* node = &kept;
   std::string where;
@@ -35,8 +35,8 @@ void compare(const Json& kept, const std::string& file, const std::string& group
   const auto cases = static_cast<double>(now.cases.size());
   if (was("/cases") != cases) {
     throw TraceError(file, group + "/cases",
-                     fmt::format("these figures are of {:.0f} cases, and there are {:.0f}; write "
-                                 "them anew with `stageline replay … --summary`",
+                     fmt::format("these figures are of {:.0f} cases, and there are {:.0f}; "
+                                 "write them anew with `stageline replay … --summary`",
                                  was("/cases"), cases));
   }
   const std::string of = group == "/held_out" ? "held out" : "calibrated on";
@@ -67,7 +67,7 @@ std::vector<std::string> worse_than_kept(const std::string& kept, const std::str
   const Json json = Json::parse(kept, nullptr, false);
   if (json.is_discarded()) throw TraceError(file, "", "this is not JSON");
   if (!json.is_object() || json.value("format", Json()) != kept_format) {
-    throw TraceError(file, "/format", fmt::format("a kept summary says \"{}\" here", kept_format));
+    throw TraceError(file, "/format", fmt::format("a kept summary has \"{}\" here", kept_format));
   }
   std::vector<std::string> worse;
   compare(json, file, "/held_out", judgement.held_out, worse);

@@ -1,4 +1,4 @@
-// Pictures of a replay that the drawing of charts and of timelines already knows how to make.
+// Pictures of a replay, drawn by the general chart and timeline code.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The summary on the terminal and the page in Markdown.
+// Writes the summary for the terminal and the page in Markdown.
 #include "tools/evidence/report.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ std::string cases_word(std::size_t count) {
   return fmt::format("{} case{}", count, count == 1 ? "" : "s");
 }
 
-// Of text in a Markdown table.
+// Escapes text for a Markdown table.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -49,7 +49,7 @@ std::string cell(const std::string& text) {
   return out;
 }
 
-// Cases of the held-out ones that share what `key` gives, in order of first appearance.
+// Groups the held-out cases by `key`, in order of first appearance.
 template <class Key>
 std::string group_table(const Evidence& evidence, const Judgement& judgement, const char* title,
                         Key key) {

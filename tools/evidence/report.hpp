@@ -1,4 +1,4 @@
-// What a replay says: on the terminal, as JSON, as a page with pictures.
+// Reports a replay: on the terminal, as JSON, as a page with pictures.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace stageline {
 
-/// The summary for the terminal: figure, what it is, what it should be, whether that is met.
+/// The summary for the terminal: figure, value, aim, and whether the aim is met.
 std::string replay_text(const Evidence& evidence, const Judgement& judgement);
 
-/// Everything, with each case. The keys are documented in tools/README.md and kept.
+/// Everything, with each case, as JSON. The keys are documented in tools/README.md and stable.
 std::string replay_json(const Evidence& evidence, const Judgement& judgement);
 
 struct Picture {
@@ -21,16 +21,16 @@ struct Picture {
   std::string svg;
 };
 
-/// errors.svg, diagonal.svg, and timeline-N.svg of each case N (from 1) that kept its timeline.
-/// None where there is no case.
+/// errors.svg, diagonal.svg, and timeline-N.svg of each case N (from 1) with a stored timeline.
+/// Empty where there is no case.
 std::vector<Picture> replay_pictures(const Evidence& evidence, const Judgement& judgement);
 
-/// The page that shows them all.
+/// The page with all pictures.
 std::string replay_markdown(const Evidence& evidence, const Judgement& judgement,
                             const std::vector<Picture>& pictures);
 
-/// Error of the predicted time against zero, a strip a schedule, a point a case, with the noise as
-/// a band. Throws UsageError where there is no case.
+/// Error of the predicted time against zero, a strip per schedule, a point per case, with the noise
+/// as a band. Throws UsageError where there is no case.
 ///
 ///   gpipe  |     o  [ | ]  o          |    3 cases  mean 2.1 %  worst -4.0 %
 ///   1f1b   |        [o|o]             |    2 cases  mean 0.4 %  worst +0.5 %
@@ -38,7 +38,7 @@ std::string replay_markdown(const Evidence& evidence, const Judgement& judgement
 std::string errors_svg(const Evidence& evidence, const Judgement& judgement,
                        const SvgOptions& options = {});
 
-/// Predicted over measured time on logarithmic axes, a series a model.
+/// Predicted over measured time on logarithmic axes, one series per model.
 std::string diagonal_svg(const Evidence& evidence, const Judgement& judgement,
                          const SvgOptions& options = {});
 

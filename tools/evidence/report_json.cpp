@@ -1,4 +1,4 @@
-// A judgement for programs.
+// Writes a judgement as JSON.
 #include <nlohmann/json.hpp>
 
 #include "sim/analysis/statistics.hpp"

@@ -1,4 +1,4 @@
-// Many cases judged together: means, the worst, and the order they stand in.
+// Summarizes many cases: means, the worst errors, and their ranking.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-// Cases that may be ranked against one another.
+// The key of cases that may be ranked against one another.
 auto same_work(const MeasuredCase& measured) {
   return std::tie(measured.model, measured.batch, measured.microbatches, measured.steps,
                   measured.link);
@@ -47,7 +47,7 @@ Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   return ranking;
 }
 
-// What is gathered of one figure.
+// The statistics of one figure.
 struct Gathered {
   double mean = 0;  // of absolute values
   double bias = 0;
@@ -56,7 +56,7 @@ struct Gathered {
   int count = 0;
 };
 
-// `value` gives the figure of a case, or nothing.
+// `value` gives the figure of a case, or is empty.
 template <class Value>
 Gathered gather(const std::vector<CaseJudgement>& cases, const std::vector<std::size_t>& of,
                 Value value) {
