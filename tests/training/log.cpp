@@ -119,7 +119,7 @@ TEST_CASE("a loss that is no number is null, and comes back as none") {
 
 TEST_CASE("a log that cannot have been is refused, with the place") {
   CHECK(refusal("training 1", "training 2") ==
-        "log.json at /format: a training log says \"stageline-training 1\" here, not "
+        "log.json at /format: a training log has \"stageline-training 1\" here, not "
         "\"stageline-training 2\"");
   CHECK(refusal("\"pipelined\": 3", "\"pipelined\": 5") ==
         "log.json at /settings/pipelined: this must be from 0 to 4 (it is 5)");
@@ -151,9 +151,9 @@ TEST_CASE("a log that cannot have been is refused, with the place") {
   CHECK(refusal("\"accuracy\": 0.875", "\"accuracy\": 87.5") ==
         "log.json at /evaluations/1/accuracy: an accuracy is a share from 0 to 1 (it is 87.5)");
   CHECK(refusal("\"step\": 2, \"end_ps\": 1500000000000", "\"step\": 4, \"end_ps\": 1") ==
-        "log.json at /evaluations/1/end_ps: step 4 ends at 2000000000000 (this says 1)");
+        "log.json at /evaluations/1/end_ps: step 4 ends at 2000000000000 (this has 1)");
   CHECK(refusal("\"step\": 2", "\"step\": 0") ==
-        "log.json at /evaluations/1/step: evaluations stand in order of their steps (0 follows 0)");
+        "log.json at /evaluations/1/step: evaluations are in order of their steps (0 follows 0)");
   CHECK(
       refusal("\"step\": 2", "\"step\": 5").find("/evaluations/1/step: this must be from 0 to 4") !=
       std::string::npos);

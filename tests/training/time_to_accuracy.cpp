@@ -139,15 +139,15 @@ TEST_CASE("a training that diverges or does not improve is said to") {
   const AccuracyStudy study = accuracy_study({lost, log_of(0, 1, {0.2, 0.1, 0.2})}, 0.5);
   CHECK_FALSE(study.curves[0].points[1].mean.has_value());
   CHECK(study.curves[0].reached.seeds == 0);
-  CHECK(study.notes == std::vector<std::string>{
-                           "4.1.json diverged: its loss is no number from step 3 on",
-                           "pipedream: its mean accuracy is never above that of its first "
-                           "evaluation, 10.00 %",
-                           "non-pipelined: its mean accuracy is never above that of its first "
-                           "evaluation, 20.00 %"});
+  CHECK(study.notes ==
+        std::vector<std::string>{"4.1.json diverged: its loss is not a number from step 3 on",
+                                 "pipedream: its mean accuracy is never above "
+                                 "that of its first evaluation, 10.00 %",
+                                 "non-pipelined: its mean accuracy is never above "
+                                 "that of its first evaluation, 20.00 %"});
   CHECK(accuracy_table(study).find("diverged") != std::string::npos);
   CHECK(accuracy_study({log_of(4, 1, {0.1, nan, 0.3})}, 0.5).notes ==
-        std::vector<std::string>{"4.1.json diverged: its accuracy is no number after step 2"});
+        std::vector<std::string>{"4.1.json diverged: its accuracy is not a number after step 2"});
   CHECK(refusal({log_of(4, 1, {nan, nan})}) == "no log has an accuracy that is a number");
 }
 
@@ -208,8 +208,8 @@ TEST_CASE("the best switch, those beside it, and where it did not matter") {
   REQUIRE(words.size() == 4);
   CHECK(words[0] == "fastest of those trained: 2 of 4 steps pipelined, 4.000 s");
   CHECK(words[3] ==
-        "with 2 steps pipelined the target was reached by step 2, before the switch: there the "
-        "switch did not matter");
+        "with 2 steps pipelined the target was reached by step 2, before the switch: "
+        "there the switch did not matter");
   // Without a switch on the way there is nothing to choose.
   CHECK(switch_families(
             accuracy_study({log_of(0, 1, {0.1, 0.5}), log_of(4, 1, {0.1, 0.5})}, std::nullopt))
@@ -242,9 +242,8 @@ TEST_CASE("a log is timed again with its own schedule and the cut that it was tr
   CHECK(log.evaluations[2].end == uneven[3]);
   log.stages[0].staleness_max = 3;
   CHECK(staleness_note(case_of(log, model, cluster), log) ==
-        "on these devices stage 0 would be stale by 1 update(s), but was trained with 3: its "
-        "accuracy "
-        "there is not known");
+        "on these devices stage 0 would be stale by 1 update(s), but was trained with 3: "
+        "its accuracy there is not known");
   CHECK_THROWS_AS(case_of(log, uniform_model("layers=5"), cluster), UsageError);
   log.settings.weights = "old";
   CHECK_THROWS_AS(case_of(log, model, cluster), UsageError);

@@ -1,4 +1,4 @@
-// Time to accuracy for programs. The keys are documented in tools/README.md and kept.
+// Writes time to accuracy as JSON. The keys are documented in tools/README.md and stable.
 #include <nlohmann/json.hpp>
 
 #include "tools/training/accuracy_report.hpp"

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* none = "–";
 
-// With as many decimals as a test set of thousands has a use for.
+// With as many decimals as are meaningful for a test set of thousands.
 std::string accuracy_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 std::string with_spread(double mean, double least, double most, std::size_t seeds) {
@@ -39,7 +39,7 @@ std::string steps_text(const AccuracyCurve& curve) {
   return curve.reached.seeds == 0 ? none : fmt::format("{:.6g}", curve.reached.steps);
 }
 
-// The value of all curves, or "several".
+// The value shared by all curves, or "several".
 template <class Value>
 std::string shared(const AccuracyStudy& study, Value value) {
   std::string first = value(study.curves.front());
@@ -140,14 +140,14 @@ std::vector<std::string> accuracy_notes(const AccuracyStudy& study) {
         "± is half of the distance from the least to the most over the seeds, curves are means");
   }
   notes.emplace_back(
-      "the target counts as reached at the first look at the test set that is not below it; a step "
+      "the target counts as reached at the first evaluation that is not below it; a step "
       "is the mean over the whole training");
   if (some([](const AccuracyCurve& curve) {
         return curve.reached.seeds > 0 && !curve.all_reach();
       })) {
     notes.emplace_back(
-        "where not all seeds reach the target, time and steps are means over those that do, and "
-        "there is no speed-up");
+        "where not all seeds reach the target, time and steps are means over those that do, "
+        "and there is no speed-up");
   }
   if (some([](const AccuracyCurve& curve) { return curve.pipelined() && !curve.base; })) {
     notes.emplace_back(

@@ -1,4 +1,4 @@
-// What `stageline time-to-accuracy` says: text, charts, JSON.
+// Reports time to accuracy: text, charts, JSON.
 #pragma once
 
 #include <string>
@@ -10,33 +10,33 @@
 
 namespace stageline {
 
-/// Where the times are from: the logs', or simulated again on a trace and a cluster.
+/// The source of the times: the logs, or a new simulation on a trace and a cluster.
 struct TimesFrom {
   std::string trace;    // empty: the logs'
-  std::string cluster;  // in words
+  std::string cluster;  // as text
 };
 
-/// Two lines: what was trained, on what; the target, and where it is from.
+/// Two lines: what was trained and on which data; the target and its origin.
 std::string accuracy_heading(const AccuracyStudy& study, const TimesFrom& from);
 
-/// A row for each curve. What stands behind ± is half of the distance from the least to the most
-/// over the seeds.
+/// A row per curve. The figure behind ± is half the distance from the least to the greatest over
+/// the seeds.
 std::string accuracy_table(const AccuracyStudy& study);
 
 /// Mean accuracy against simulated time, with the target across.
 Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from);
 
-/// A row for each switch point.
+/// A row per switch point.
 std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family);
 
 /// Time to target against the share of the steps that is pipelined. Throws UsageError where no
 /// point reaches the target.
 Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families);
 
-/// What the ± and the times to target are: sentences without a full stop.
+/// Notes on ± and on the times to target: sentences without a full stop.
 std::vector<std::string> accuracy_notes(const AccuracyStudy& study);
 
-/// Every number, with exact picoseconds (tools/README.md).
+/// All numbers as JSON, with exact picoseconds (keys in tools/README.md).
 std::string accuracy_json(const AccuracyStudy& study, const std::vector<SwitchFamily>& families,
                           const TimesFrom& from);
 

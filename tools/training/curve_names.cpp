@@ -1,4 +1,4 @@
-// Short names for trainings: what tells them apart, and no more.
+// Short names for trainings: the settings that distinguish them, and no more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +18,11 @@ std::string counted(std::int64_t count, const std::string& noun, const std::stri
   return fmt::format("{} {}", count, count == 1 ? noun : many);
 }
 
-// One setting as words.
+// One setting as text.
 struct Aspect {
   std::string (*words)(const TrainingSettings&);
-  bool of_pipeline;  // plays no part where nothing is pipelined
-  bool follows;      // from others as a rule; said only where these do not tell curves apart
+  bool of_pipeline;  // irrelevant where nothing is pipelined
+  bool follows;      // usually follows from others; used only where these do not distinguish curves
 };
 
 std::string switch_words(const TrainingSettings& s) {
@@ -64,10 +64,10 @@ std::vector<std::string> pieces(const std::string& text) {
   return list;
 }
 
-// Of texts like "rate 0.05, momentum 0.9" the pieces that are not in all of them; the whole of all
-// where that would leave one with nothing to say.
+// The pieces of texts like "rate 0.05, momentum 0.9" that are not in all of them; all texts whole
+// where that would leave one of them empty.
 std::vector<std::string> shortened(const std::vector<std::string>& texts) {
-  std::map<std::string, std::size_t> in;  // of how many texts
+  std::map<std::string, std::size_t> in;  // number of texts that contain a piece
   for (const std::string& text : texts) {
     const std::vector<std::string> list = pieces(text);
     for (const std::string& piece : std::set<std::string>(list.begin(), list.end())) ++in[piece];
@@ -88,7 +88,7 @@ std::vector<std::string> shortened(const std::vector<std::string>& texts) {
   return kinds(made) == kinds(texts) ? made : texts;
 }
 
-// Adds to the names of `which` what differs among them in one aspect.
+// Appends to the names of `which` the values of one aspect, if they differ.
 void add_aspect(std::vector<std::string>& names, const std::vector<TrainingSettings>& settings,
                 const std::vector<std::size_t>& which, const Aspect& aspect) {
   if (which.empty()) return;
@@ -103,7 +103,7 @@ void add_aspect(std::vector<std::string>& names, const std::vector<TrainingSetti
   }
 }
 
-// Those of `which` that are not told apart yet, by the name they share.
+// The members of `which` that still share a name, by that name.
 std::vector<std::vector<std::size_t>> namesakes(const std::vector<std::string>& names,
                                                 const std::vector<std::size_t>& which) {
   std::map<std::string, std::vector<std::size_t>> by_name;
@@ -147,7 +147,7 @@ std::vector<std::string> curve_names(const std::vector<TrainingSettings>& settin
   for (const std::size_t i : pipelined) {
     if (names[i].empty()) names[i] = settings[i].schedule;
   }
-  // Trainings without a pipeline that were asked for under different schedules.
+  // Trainings without a pipeline that were started under different schedules.
   for (const auto& group : namesakes(names, all)) {
     for (const Aspect& aspect : aspects) {
       if (aspect.of_pipeline) add_aspect(names, settings, group, aspect);

@@ -1,4 +1,4 @@
-// Training logs as text: read, written, as a table.
+// Reads and writes training logs, and writes them as CSV.
 #include "tools/training/log.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr std::int64_t most_devices = 4096;
 constexpr std::int64_t most_int = std::numeric_limits<int>::max();
 constexpr std::int64_t most_whole = std::int64_t{1} << 62U;
 
-// Shortest text that is read back as the same number.
+// The shortest text that is read back as the same number.
 std::string number_text(double number) {
   return std::isfinite(number) ? fmt::format("{}", number) : "null";
 }
@@ -30,7 +30,7 @@ std::string text_list(const std::vector<std::string>& texts) {
   return "[" + list + "]";
 }
 
-// "key": a list over many lines.
+// "key": a list broken over many lines.
 std::string number_list(std::string_view key, const std::vector<std::string>& numbers) {
   if (numbers.empty()) return fmt::format("    \"{}\": []", key);
   return fmt::format("    \"{}\": [{}]", key, json_lines(numbers, "      ").substr(1));
@@ -91,7 +91,7 @@ std::string evaluations_text(const std::vector<Evaluation>& evaluations) {
   return text.empty() ? "[]" : "[" + text + "\n  ]";
 }
 
-// A number, or null for none.
+// A number, or NaN for null.
 double read_number(const JsonNode& node) {
   if (node.kind() == JsonKind::null) return std::numeric_limits<double>::quiet_NaN();
   return node.number();
@@ -127,7 +127,7 @@ TrainingSettings read_settings(const JsonNode& node) {
   return settings;
 }
 
-// Stages in order of the model, which share its layers without a gap.
+// The stages in model order, which cover its layers without a gap.
 std::vector<LoggedStage> read_stages(const JsonNode& list) {
   std::vector<LoggedStage> stages;
   for (const JsonNode& node : list.items()) {
@@ -138,8 +138,8 @@ std::vector<LoggedStage> read_stages(const JsonNode& list) {
     stage.first_layer = static_cast<int>(node.at("first_layer").whole(0, most_int));
     if (stage.first_layer != expected) {
       node.at("first_layer")
-          .refuse(fmt::format("stages follow one another in the model: the first layer of this one "
-                              "must be {} (it is {})",
+          .refuse(fmt::format("stages follow one another in the model: "
+                              "the first layer of this one must be {} (it is {})",
                               expected, stage.first_layer));
     }
     stage.last_layer = static_cast<int>(node.at("last_layer").whole(expected, most_int - 1));
@@ -188,13 +188,13 @@ std::vector<LoggedStep> read_steps(const JsonNode& node, std::int64_t most) {
   return steps;
 }
 
-// Its step is from `least` to `most`.
+// An evaluation at a step from `least` to `most`.
 Evaluation read_evaluation(const JsonNode& node, std::int64_t least, std::int64_t most) {
   node.check_keys({"step", "end_ps", "loss", "accuracy"}, {});
   Evaluation one;
   one.step = node.at("step").whole(0, most);
   if (one.step < least) {
-    node.at("step").refuse(fmt::format("evaluations stand in order of their steps ({} follows {})",
+    node.at("step").refuse(fmt::format("evaluations are in order of their steps ({} follows {})",
                                        one.step, least - 1));
   }
   one.end = read_time(node.at("end_ps"));
@@ -207,7 +207,7 @@ Evaluation read_evaluation(const JsonNode& node, std::int64_t least, std::int64_
   return one;
 }
 
-// Evaluations of at most `most` steps.
+// The evaluations, each after at most `most` steps.
 std::vector<Evaluation> read_evaluations(const JsonNode& list, std::int64_t most) {
   std::vector<Evaluation> all;
   for (const JsonNode& node : list.items()) {
@@ -217,7 +217,7 @@ std::vector<Evaluation> read_evaluations(const JsonNode& list, std::int64_t most
   return all;
 }
 
-// The end of a look at the test set is its step's.
+// Checks that each evaluation ends with its step.
 void check_ends(const JsonNode& list, const TrainingLog& log) {
   const std::vector<JsonNode> nodes = list.items();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -225,11 +225,11 @@ void check_ends(const JsonNode& list, const TrainingLog& log) {
     const Time end = one.step == 0 ? Time{} : log.steps[as_size(one.step) - 1].end;
     if (one.end == end) continue;
     nodes[i].at("end_ps").refuse(
-        fmt::format("step {} ends at {} (this says {})", one.step, end.count(), one.end.count()));
+        fmt::format("step {} ends at {} (this has {})", one.step, end.count(), one.end.count()));
   }
 }
 
-// The same of a log that has no steps: what there is must rise.
+// The same for a log without steps: the times present must ascend.
 void check_order(const JsonNode& list, const TrainingLog& log) {
   const std::vector<JsonNode> nodes = list.items();
   Time before{};
@@ -244,7 +244,7 @@ void check_order(const JsonNode& list, const TrainingLog& log) {
   }
 }
 
-// All but the steps and the evaluations.
+// Reads everything but the steps and the evaluations.
 TrainingLog read_head(const JsonNode& root) {
   TrainingLog log;
   log.settings = read_settings(root.at("settings"));
@@ -263,7 +263,7 @@ TrainingLog read_head(const JsonNode& root) {
   return log;
 }
 
-// Of the document's keys, one a line, all but the format and the steps.
+// The document's keys, one a line, without the format and the steps.
 std::string head_text(const TrainingLog& log) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& value) {
@@ -322,7 +322,7 @@ TrainingLog parse_training_log(const std::string& text, const std::string& file)
   if (root.kind() != JsonKind::object) root.refuse("a training log is one JSON object");
   if (const std::string format = root.at("format").text(); format != format_name) {
     root.at("format").refuse(
-        fmt::format("a training log says \"{}\" here, not {}", format_name, in_quotes(format)));
+        fmt::format("a training log has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
   root.check_keys({"format", "settings", "seed", "mode", "stages", "evaluations", "steps"},
                   {"software", "command", "date", "wall_seconds"});

@@ -30,8 +30,8 @@ void check_cut(const Case& asked, const TrainingLog& log) {
     for (int layer = stage.first_layer; layer <= stage.last_layer; ++layer) {
       if (nth(stage_of, layer) == static_cast<int>(s)) continue;
       throw UsageError(fmt::format(
-          "layer {} was trained in stage {}, but {} on these devices puts it into stage {}, which "
-          "is another training",
+          "layer {} was trained in stage {}, but {} on these devices puts it into stage {}, "
+          "which is another training",
           layer, s, spelled(asked.spec), nth(stage_of, layer)));
     }
   }
@@ -44,10 +44,10 @@ Case case_of(const TrainingLog& log, const Model& model, const Cluster& cluster)
   const int layers = static_cast<int>(model.layers.size());
   const int trained = log.stages.empty() ? layers : log.stages.back().last_layer + 1;
   if (trained != layers) {
-    throw UsageError(fmt::format(
-        "its model {} has {} layers, but the trace of {} has {}; name a trace of the model that "
-        "was trained",
-        settings.model, trained, model.name, layers));
+    throw UsageError(
+        fmt::format("its model {} has {} layers, but the trace of {} has {}; "
+                    "name a trace of the model that was trained",
+                    settings.model, trained, model.name, layers));
   }
   Case asked;
   asked.model = model;
@@ -74,7 +74,7 @@ std::vector<Time> ends_of(const Case& asked, const TrainingLog& log) {
 }
 
 std::string staleness_note(const Case& asked, const TrainingLog& log) {
-  // Until the pipe has filled and emptied several times.
+  // Until the pipeline has filled and emptied several times.
   const std::int64_t enough = 32 * static_cast<std::int64_t>(asked.cluster.devices.size());
   const std::int64_t steps = std::min(log.settings.pipelined, enough);
   if (steps == 0) return "";
@@ -86,8 +86,7 @@ std::string staleness_note(const Case& asked, const TrainingLog& log) {
     if (there == trained || (steps < log.settings.pipelined && there < trained)) continue;
     return fmt::format(
         "on these devices stage {} would be stale by {:g} update(s), but was trained with {:g}: "
-        "its "
-        "accuracy there is not known",
+        "its accuracy there is not known",
         s, there, trained);
   }
   return "";

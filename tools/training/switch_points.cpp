@@ -42,7 +42,7 @@ std::string words_of(const SwitchFamily& family, std::int64_t steps) {
   return fmt::format("{}", steps);
 }
 
-// `point`: the i-th switch.
+// `point` gives the i-th switch.
 template <class Point>
 std::string beside_words(const SwitchFamily& family, std::size_t best, Point point) {
   const bool first = best == 0;
@@ -121,10 +121,10 @@ std::vector<std::string> switch_words(const AccuracyStudy& study, const SwitchFa
   }
   for (std::size_t i = 0; i < family.curves.size(); ++i) {
     if (!at(i).reached.before_switch) continue;
-    words.push_back(fmt::format(
-        "with {} steps pipelined the target was reached by step {}, before the switch: there the "
-        "switch did not matter",
-        switch_of(at(i)), at(i).reached.latest));
+    words.push_back(
+        fmt::format("with {} steps pipelined the target was reached by step {}, before the switch: "
+                    "there the switch did not matter",
+                    switch_of(at(i)), at(i).reached.latest));
   }
   return words;
 }

@@ -1,5 +1,5 @@
-// Hybrid training by its switch: trainings that differ only in how many of their steps are
-// pipelined, and which of them reaches an accuracy first.
+// Compares hybrid trainings that differ only in how many of their steps are pipelined: which of
+// them reaches an accuracy first.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace stageline {
 
-/// By rising number of pipelined steps, each once; a non-pipelined training of the same task counts
-/// as one with none, whatever its schedule. At least one switches on the way.
+/// By ascending number of pipelined steps, each once; a non-pipelined training of the same task
+/// counts as 0 steps, whatever its schedule. At least one of them switches on the way.
 struct SwitchFamily {
-  std::string name;                 // as a curve's, without the switch
+  std::string name;                 // the curves' name without the switch
   std::int64_t steps = 0;           // of the whole training
-  std::vector<std::size_t> curves;  // into AccuracyStudy::curves
-  /// Into `curves`: the one that reaches the target first, of those that all their seeds do; where
-  /// there is none, of those that some do. Of equals, the earliest switch.
+  std::vector<std::size_t> curves;  // indices into AccuracyStudy::curves
+  /// Index into `curves`: the one that reaches the target first, of those with all seeds reaching
+  /// it; where there is none, of those with some. Of equals, the earliest switch.
   std::optional<std::size_t> best;
 };
 std::vector<SwitchFamily> switch_families(const AccuracyStudy& study);
 
-/// Which switch is the fastest, what was trained beside it, and where the switch did not matter:
+/// The fastest switch, the switches trained beside it, and where the switch did not matter:
 /// sentences without a full stop.
 std::vector<std::string> switch_words(const AccuracyStudy& study, const SwitchFamily& family);
 

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr double rounding = 1e-12;  // of a mean; far below one sample of any test set
+constexpr double rounding = 1e-12;  // tolerance of a mean; far below one sample of any test set
 
 std::vector<std::int64_t> common_steps(const AccuracyCurve& curve) {
   std::vector<std::int64_t> common;
@@ -31,7 +31,7 @@ AccuracyPoint point_of(const AccuracyCurve& curve, std::int64_t step) {
   point.step = step;
   point.least = 1;
   double sum = 0;
-  Time later{};  // than the first run's, together
+  Time later{};  // sum of the ends' differences from the first run's
   Time first{};
   for (std::size_t i = 0; i < curve.runs.size(); ++i) {
     const auto& list = curve.runs[i].log.evaluations;
@@ -39,7 +39,7 @@ AccuracyPoint point_of(const AccuracyCurve& curve, std::int64_t step) {
                                     [&](const Evaluation& one) { return one.step == step; });
     if (i == 0) first = found->end;
     later += found->end - first;
-    sum += found->accuracy;  // stays no number once it is none
+    sum += found->accuracy;  // NaN propagates
     if (std::isnan(found->accuracy)) continue;
     point.least = std::min(point.least, found->accuracy);
     point.most = std::max(point.most, found->accuracy);
@@ -115,7 +115,7 @@ void reach(AccuracyCurve& curve, double target) {
       reached.before_switch && reached.seeds > 0 && reached.latest <= curve.settings.pipelined;
 }
 
-// How much two trainings of one task have in common beside the pipeline.
+// How much two trainings of one task have in common besides the pipeline.
 int likeness(const TrainingSettings& a, const TrainingSettings& b) {
   return int{a.recipe == b.recipe} + int{a.optimizer == b.optimizer} +
          int{a.number_format == b.number_format} + int{a.trace == b.trace} +
@@ -123,7 +123,7 @@ int likeness(const TrainingSettings& a, const TrainingSettings& b) {
          int{std::int64_t{a.batch} * a.microbatches == std::int64_t{b.batch} * b.microbatches};
 }
 
-// The non-pipelined curve of the same model and data that is most like it; of equals the first.
+// The non-pipelined curve of the same model and data that is most similar; of equals the first.
 std::optional<std::size_t> base_of(const std::vector<AccuracyCurve>& curves, std::size_t of) {
   if (!curves[of].pipelined()) return of;
   std::optional<std::size_t> found;
@@ -149,10 +149,10 @@ void add_notes(AccuracyStudy& study, const AccuracyCurve& curve) {
     const auto blind = std::find_if(log.evaluations.begin(), log.evaluations.end(),
                                     [](const Evaluation& one) { return std::isnan(one.accuracy); });
     if (lost != log.steps.end()) {
-      study.notes.push_back(fmt::format("{} diverged: its loss is no number from step {} on",
+      study.notes.push_back(fmt::format("{} diverged: its loss is not a number from step {} on",
                                         run.file, lost - log.steps.begin() + 1));
     } else if (blind != log.evaluations.end()) {
-      study.notes.push_back(fmt::format("{} diverged: its accuracy is no number after step {}",
+      study.notes.push_back(fmt::format("{} diverged: its accuracy is not a number after step {}",
                                         run.file, blind->step));
     }
   }

@@ -1,4 +1,4 @@
-// How long it takes on the simulated devices to reach an accuracy: training logs put side by side.
+// The simulated time to reach an accuracy: compares training logs.
 //
 //   accuracy
 //     │            ╭──── A     A reaches the target after fewer seconds than B, though each of its
@@ -22,40 +22,40 @@ struct NamedLog {
   TrainingLog log;
 };
 
-/// The test set after `step` updates, over the seeds of a curve. Without a mean one of them is no
-/// number, and the others say nothing.
+/// The test set after `step` updates, over the seeds of a curve. The mean is empty if the value of
+/// a seed is NaN; the other fields are then meaningless.
 struct AccuracyPoint {
   std::int64_t step = 0;
-  Time end{};                  // simulated; the mean over the seeds, which hardly ever differ
+  Time end{};                  // simulated; the mean over the seeds, which rarely differ
   std::optional<double> mean;  // shares from 0 to 1
-  double least = 0;            //
-  double most = 0;             //
+  double least = 0;            // of the seeds
+  double most = 0;             // of the seeds
 };
 
-/// When the target is reached: at the first evaluation that is not below it, of each seed by
-/// itself. `time` and `steps` are means over the seeds that reach it.
+/// The moment at which the target is reached: the first evaluation that is not below it, for each
+/// seed separately. `time` and `steps` are means over the seeds that reach it.
 struct TargetReached {
-  int seeds = 0;               // that reach it
+  int seeds = 0;               // number of seeds that reach it
   Time time{};                 // simulated
-  double steps = 0;            //
-  std::int64_t latest = 0;     // step of the seed that took most steps
-  bool before_switch = false;  // every seed that reaches it does while all is still pipelined
+  double steps = 0;            // mean number of steps
+  std::int64_t latest = 0;     // step of the seed that took the most steps
+  bool before_switch = false;  // every such seed reaches it while all is still pipelined
 };
 
-/// Logs that differ in nothing but their seed.
+/// Logs that differ only in their seed.
 struct AccuracyCurve {
   TrainingSettings settings;
-  std::string name;                   // what tells it from the other curves
+  std::string name;                   // distinguishes it from the other curves
   std::vector<NamedLog> runs;         // by seed
-  std::vector<AccuracyPoint> points;  // where every seed looked at the test set
+  std::vector<AccuracyPoint> points;  // at steps that every seed evaluated
   double stale_share = 0;             // of the weights
-  double staleness = 0;               // updates: the most of any stage
-  std::int64_t steps = 0;             // trained: of the seed that has fewest
+  double staleness = 0;               // updates; the maximum over the stages
+  std::int64_t steps = 0;             // trained: of the seed with the fewest
   Time total{};                       // of these steps
   std::optional<double> best;         // the highest of any seed at any time
   TargetReached reached;
   std::optional<std::size_t> base;  // the non-pipelined curve of the same task
-  std::optional<double> speedup;    // in time to target over `base`, where all seeds of both reach
+  std::optional<double> speedup;    // in time to target over `base`, if all seeds of both reach
                                     // it
 
   bool pipelined() const { return settings.pipelined > 0 && settings.devices > 1; }
@@ -67,7 +67,7 @@ struct AccuracyStudy {
   std::vector<AccuracyCurve> curves;  // in order of their first log
   double target = 0;
   bool target_given = false;
-  std::vector<std::string> notes;  // what must be known to read the numbers, one sentence each
+  std::vector<std::string> notes;  // remarks needed to read the numbers, one sentence each
 };
 
 /// Groups, averages and compares. Without a target: the highest accuracy that the mean of every
@@ -76,12 +76,12 @@ struct AccuracyStudy {
 /// step, and for a target that is not in (0, 1].
 AccuracyStudy accuracy_study(std::vector<NamedLog> logs, std::optional<double> target);
 
-/// By curve, a short name: what its settings have that others have not. Curves that are not
-/// pipelined are called so, and are told apart only by what matters to them. All names differ.
+/// A short name per curve: the settings that distinguish it. Curves that are not pipelined are
+/// called so, and are distinguished only by settings that matter to them. All names differ.
 std::vector<std::string> curve_names(const std::vector<TrainingSettings>& settings);
 
-/// Settings without what plays no part where nothing is pipelined: schedule, cut, rule, correction
-/// and devices are empty then.
+/// The settings without those that are irrelevant where nothing is pipelined: schedule, cut, rule,
+/// correction and devices are empty then.
 TrainingSettings without_pipeline(TrainingSettings settings);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// A whole training as one stream through the simulator.
+// Simulates a whole training as one stream.
 //
 //     step      1 …                     N │ N + 1 …
 //     pipeline  ├ fill ┤ … ├─── drain ───┤
@@ -23,7 +23,7 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t most_ops = 1'000'000;  // of a device, messages not counted
 
-// What is known before a step is run.
+// The parts prepared before a step is simulated.
 struct Prepared {
   Layout layout;
   Costs costs;
@@ -33,8 +33,8 @@ struct Prepared {
 Prepared prepare(const Case& asked) {
   if (asked.program) {
     throw UsageError(
-        "a given program has the length it has and cannot be made as long as a training; name its "
-        "--schedule instead");
+        "a given program has the length it has and cannot be made as long as a training; "
+        "name its --schedule instead");
   }
   Prepared prepared;
   prepared.layout = checked_layout(asked);
@@ -51,7 +51,7 @@ Prepared prepare(const Case& asked) {
       steps, microbatches, microbatches == 1 ? "" : "es", ops, where, most_ops));
 }
 
-// Before any op is written: a forward and a backward at least of every stage.
+// Checks the length before any op is written: at least a forward and a backward of every stage.
 void check_length(std::int64_t steps, int microbatches, const Prepared& prepared,
                   std::size_t devices) {
   const Wide ops = Wide{2} * steps * microbatches * prepared.layout.sequence_chunks *
@@ -63,8 +63,8 @@ void check_length(std::int64_t steps, int microbatches, const Prepared& prepared
                 "a device on average, updates not counted");
 }
 
-// The order of `steps` optimizer steps: as many steps of it, or of a stream one of as many
-// mini-batches. An order that was written for a flush repeats by its own steps.
+// The order of `steps` optimizer steps: as many steps of the case, or of a stream one step of as
+// many mini-batches. An order that was written for a flush repeats by its own steps.
 Case stream_of(const Case& asked, std::int64_t steps, WeightRule weights) {
   Case stream = asked;
   if (updates_by_step(weights)) {
@@ -114,7 +114,7 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   return made;
 }
 
-// One step without the pipeline, and without what the schedule leaves out.
+// One step without the pipeline, and without the ops that the schedule leaves out.
 Time alone(const Case& asked, const Prepared& prepared, int microbatches) {
   const Program program = program_of(asked, prepared.layout, prepared.costs, 1);
   return time_on_one_device(asked.model, asked.cluster, program, prepared.layout.plan.partition,
@@ -186,14 +186,14 @@ std::vector<Time> hybrid_step_ends(const Case& asked, std::int64_t steps, std::i
   if (pipelined > 0) {
     const TrainingProgram training = stream_program(asked, pipelined, std::move(prepared));
     ends = step_ends_of(training);
-    now = makespan(training.times);  // what follows waits until the pipeline is empty
+    now = makespan(training.times);  // later steps wait until the pipeline is empty
   }
   const std::int64_t others = steps - pipelined;
   constexpr Wide most = std::numeric_limits<std::int64_t>::max();
   if (static_cast<Wide>(plain.count()) * others + now.count() > most) {
     throw UsageError(
-        fmt::format("{} steps of {} on one device would last longer than 106 days, the most that "
-                    "picoseconds in 64 bits can say; train fewer",
+        fmt::format("{} steps of {} on one device would last longer than 106 days, "
+                    "the most that picoseconds in 64 bits can hold; train fewer",
                     others, print(plain)));
   }
   ends.reserve(as_size(steps));
