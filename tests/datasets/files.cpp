@@ -73,7 +73,7 @@ TEST_CASE("the first images of a file can be asked for, and no more than there a
   CHECK(source.train.pixels.size() == 12);
   CHECK(source.mean[0] == doctest::Approx(6. / 255));  // of these two alone
   CHECK(usage_error_of([&] { open_data("mnist:" + folder.path() + ",test=3"); }) ==
-        "mnist: test=3 asks for more images than the 2 there are");
+        "mnist: test=3 exceeds the 2 images available");
 }
 
 TEST_CASE("MNIST's files have dots or dashes in their names, and may be gzip data") {
@@ -181,8 +181,7 @@ TEST_CASE("bytes behind the end, counts that differ, impossible sizes and labels
   write_mnist(folder);
   folder.write(test_images, idx_images(2, 3, 3));
   CHECK(contains(mnist_error(folder).what(),
-                 "training images have 3 × 2 pixels, and test images 3 "
-                 "× 3"));
+                 "training images have 3 × 2 pixels, and test images 3 × 3"));
 }
 
 TEST_CASE("CIFAR-10's six files are read, in the folder or in the one that its archive makes") {

@@ -1,4 +1,4 @@
-// Which images a batch holds, and what a model is shown of them.
+// Selects the images of a batch, and builds the model's input from them.
 #include <fmt/format.h>
 
 #include <array>
@@ -15,15 +15,15 @@ namespace stageline {
 std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std::uint64_t seed,
                                        std::uint64_t number) {
   if (batch < 1 || batch > size) {
-    throw UsageError(fmt::format(
-        "a batch holds from 1 image to all that there are (it is {}, of {})", batch, size));
+    throw UsageError(
+        fmt::format("a batch holds from 1 image to the whole set (it is {}, of {})", batch, size));
   }
   const std::uint64_t batches = size / batch;  // in an epoch
   RandomStream random{seed, purpose::order, number / batches};
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Fisher and Yates from the front: after step i, places 0 to i are final, and later batches need
-  // not be dealt.
+  // Fisher and Yates from the front: after step i, places 0 to i are final, so that the batches
+  // after this one need not be drawn.
   const std::size_t first = as_size(number % batches) * batch;
   for (std::size_t i = 0; i < first + batch; ++i) {
     std::swap(order[i], order[i + as_size(random.below(size - i))]);
@@ -34,14 +34,14 @@ std::vector<std::size_t> batch_indices(std::size_t size, std::size_t batch, std:
 
 namespace {
 
-// Where a pixel of the old image is in the new one, and whether left is right.
+// The position of the old image in the new one, and whether it is mirrored.
 struct View {
   int down = 0;   // pixels
   int right = 0;  // pixels
   bool mirrored = false;
 };
 
-// From the seed and the image alone, so that a batch in pieces is the same batch.
+// Depends on the seed and the image alone, so that a batch in pieces is the same batch.
 View view_of(Augmentation augmentation, std::uint64_t seed, std::size_t image) {
   constexpr int border = 4;  // pixels
   RandomStream random{seed, purpose::view, image};

@@ -1,4 +1,4 @@
-// From what the user writes ("digits,train=2000") to images.
+// Opens data by their name on the command line ("digits,train=2000").
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,7 +41,7 @@ DataOptions complete(const DataKind& kind, const Spec& words) {
     known.emplace_back(option.name);
   }
   for (const auto& word : words.options) {
-    const std::string& key = word.first;  // clang 14 captures no structured binding
+    const std::string& key = word.first;  // clang 14 cannot capture structured bindings
     const auto option = std::find_if(kind.options.begin(), kind.options.end(),
                                      [&](const DataOption& one) { return one.name == key; });
     if (option == kind.options.end()) {
@@ -54,19 +54,19 @@ DataOptions complete(const DataKind& kind, const Spec& words) {
   return options;
 }
 
-// The first `wanted` images; all, where that is 0.
+// Keeps the first `wanted` images; all of them if that is 0.
 void shorten(Dataset& set, const std::string& what, std::int64_t wanted) {
   if (wanted == 0) return;
   const auto count = as_size(wanted);
   if (count > set.size()) {
-    throw UsageError(
-        fmt::format("{}={} asks for more images than the {} there are", what, count, set.size()));
+    throw UsageError(fmt::format("{}={} exceeds the {} images available", what, count, set.size()));
   }
   set.labels.resize(count);
   set.pixels.resize(count * set.image_size());
 }
 
-// Of values from 0 to 1, by channel; sums are whole numbers, so the order of addition is no matter.
+// Mean and deviation by channel, of values from 0 to 1. The sums are integers, so the order of
+// addition does not matter.
 void measure(DataSource& source) {
   const Dataset& set = source.train;
   const auto channels = as_size(set.channels);
@@ -85,7 +85,7 @@ void measure(DataSource& source) {
     const auto count = static_cast<double>(set.size() * plane);
     const double mean = static_cast<double>(sum) / count;
     const double variance = static_cast<double>(squares) / count - mean * mean;
-    // All alike: there is nothing to divide by.
+    // All values are equal: there is nothing to divide by.
     const double deviation = variance > 0 ? std::sqrt(variance) : 255;
     source.mean.push_back(static_cast<float>(mean / 255));
     source.deviation.push_back(static_cast<float>(deviation / 255));

@@ -1,5 +1,5 @@
-// Handwritten digits, drawn: strokes through jittered points, bent and slanted as a whole, in one
-// of several inks, among stray strokes and noise. + - * / and sqrt only, and bytes at the end, so
+// Draws handwritten digits: strokes through jittered points, bent and slanted as a whole, in one of
+// several inks, among stray strokes and noise. Uses only + - * / and sqrt, and bytes at the end, so
 // that every machine draws the same.
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ Point operator+(Point a, Point b) { return {a.x + b.x, a.y + b.y}; }
 Point operator-(Point a, Point b) { return {a.x - b.x, a.y - b.y}; }
 Point operator*(double factor, Point a) { return {factor * a.x, factor * a.y}; }
 
-// Between -x and x, and -y and y; the order in which numbers are drawn is part of the rule.
+// A point between -x and x, and -y and y; the order of the random numbers is part of the format.
 Point within(RandomStream& random, double x, double y) {
   const double first = random.between(-x, x);
   const double second = random.between(-y, y);
@@ -37,7 +37,7 @@ struct Stroke {
 };
 using Glyph = std::vector<Stroke>;
 
-// Ways to write each digit.
+// The ways to write each digit.
 const std::array<std::vector<Glyph>, 10>& alphabet() {
   constexpr Line straight = Line::straight;
   constexpr Line round = Line::curve;
@@ -84,8 +84,8 @@ const std::array<std::vector<Glyph>, 10>& alphabet() {
   return glyphs;
 }
 
-// Points along the stroke, close enough that straight pieces between them do: for the round ones,
-// on the curve of Catmull and Rom.
+// Points along the stroke, close enough to be joined by straight segments: for round strokes, on
+// the Catmull-Rom curve.
 std::vector<Point> traced(Line kind, std::vector<Point> through) {
   if (kind == Line::straight) return through;
   constexpr int pieces = 6;
@@ -109,11 +109,11 @@ std::vector<Point> traced(Line kind, std::vector<Point> through) {
   return line;
 }
 
-// A glyph's place on the image: turned, slanted, stretched, bent, moved.
+// Places a glyph on the image: turned, slanted, stretched, bent, moved.
 class Warp {
  public:
   Warp(RandomStream& random, double strength) {
-    // cos and sin of an angle whose half has the tangent t: no library's sine is asked.
+    // cos and sin of an angle whose half has the tangent t: needs no library's sine.
     const double t = strength * random.between(-.16, .16);
     const double cosine = (1 - t * t) / (1 + t * t);
     const double sine = 2 * t / (1 + t * t);
@@ -129,7 +129,7 @@ class Warp {
   // From the glyph's box to pixels.
   Point operator()(Point p) const {
     const Point straight = middle_ + (p.x - .5) * across_ + (p.y - .5) * down_;
-    // Four corners and the middle of each edge pull: bilinear between 3 × 3 places.
+    // Displaced by the four corners and the middle of each edge: bilinear between 3 × 3 places.
     const double gx = std::clamp(2 * p.x, 0., 1.999);
     const double gy = std::clamp(2 * p.y, 0., 1.999);
     const auto column = static_cast<std::size_t>(gx);
@@ -150,7 +150,7 @@ class Warp {
 
 using Plane = std::array<std::array<double, side>, side>;  // ink, from 0 to 1; by row
 
-// Ink along the line, where there is less yet; soft over a pixel at its edge.
+// Adds ink along the line where there is less yet; soft over one pixel at its edge.
 void ink(Plane& plane, const std::vector<Point>& line, double thickness, double darkness) {
   const double reach = thickness / 2 + .5;  // pixels
   const auto clamped = [](double value) {
@@ -179,7 +179,7 @@ void ink(Plane& plane, const std::vector<Point>& line, double thickness, double 
   }
 }
 
-// A short stroke that belongs to nothing.
+// Draws a short stroke that is not part of the digit.
 void stray(Plane& plane, RandomStream& random) {
   const Point start = Point{side / 2., side / 2.} + within(random, side / 2., side / 2.);
   const Point step = within(random, 6, 6);
@@ -218,7 +218,7 @@ constexpr std::array<DataOption, 5> options{{
     {"test", 1, 1'000'000, 1000, "test images"},
     {"noise", 0, 255, 20, "deviation of the noise, in grey levels"},
     {"warp", 0, 200, 100, "how far digits are bent, turned and moved, in percent"},
-    {"seed", 0, INT64_MAX, 1, "of all that is drawn"},
+    {"seed", 0, INT64_MAX, 1, "seed of all random numbers"},
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Both parts of a task that is drawn.
+// Draws both parts of a generated data set.
 #include "sim/index.hpp"
 #include "tools/datasets/kinds.hpp"
 

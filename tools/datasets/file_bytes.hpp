@@ -1,4 +1,4 @@
-// A file of a data set, whole. For this folder only.
+// Reads a whole file of a data set. For this folder only.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct FileBytes {
   std::string bytes;
 };
 
-/// The first of `names` that is in `folder`, unpacked where it is gzip data. Throws TraceError
-/// where there is none, or where it is empty.
+/// The contents of the first of `names` found in `folder`, decompressed if gzip data. Throws
+/// TraceError where none is found, or where the file is empty.
 FileBytes first_of(const std::string& folder, const std::vector<std::string>& names);
 
 }  // namespace stageline

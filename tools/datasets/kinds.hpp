@@ -1,4 +1,4 @@
-// The kinds of data there are, each a constant at the foot of its own .cpp. For this folder only.
+// The kinds of data, each a constant at the end of its own .cpp. For this folder only.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,11 @@ struct DataOption {
   std::string_view name;
   std::int64_t least;
   std::int64_t most;
-  std::int64_t fallback;  // 0 where `most` is what a file holds: all of it
+  std::int64_t fallback;  // 0 for files: all of their images
   std::string_view summary;
 };
 
-/// By name; complete: defaults filled in.
+/// Values by name, with all defaults filled in.
 using DataOptions = std::map<std::string, std::int64_t, std::less<>>;
 
 struct DataParts {
@@ -33,10 +33,10 @@ struct DataParts {
 
 struct DataKind {
   std::string_view name;
-  std::string_view form;  // as it is typed: "mnist:FOLDER"
+  std::string_view form;  // as typed: "mnist:FOLDER"
   std::string_view summary;
   std::span<const DataOption> options;
-  /// `folder` is empty for what is drawn.
+  /// `folder` is empty for generated data.
   DataParts (*open)(const std::string& folder, const DataOptions& options);
 };
 
@@ -45,13 +45,13 @@ extern const DataKind textures_data;
 extern const DataKind mnist_data;
 extern const DataKind cifar10_data;
 
-/// How images are drawn: the label is the image's number modulo ten, and all else follows from
-/// (seed, purpose, number), so that a longer set begins as a shorter one does, and train and test
-/// have streams of their own.
+/// Draws one image: the label is the image's number modulo ten, and all else follows from (seed,
+/// purpose, number), so that a longer set begins with the images of a shorter one, and train and
+/// test have separate streams.
 using Draw = void (*)(RandomStream& random, int label, const DataOptions& options,
                       std::span<std::uint8_t> image);
 
-/// The nearest of the values that a pixel can have.
+/// The nearest pixel value.
 inline std::uint8_t to_byte(double value) {
   return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0., 255.)));
 }

@@ -1,4 +1,4 @@
-// MNIST, and what has its form (Fashion-MNIST): four IDX files, whose bytes are, big-endian,
+// Reads MNIST and data in its format (Fashion-MNIST): four IDX files, with the big-endian bytes
 //   images  magic 0x00000803, images, rows, columns (4 bytes each), then a byte a pixel
 //   labels  magic 0x00000801, labels, then a byte a label
 // (yann.lecun.com/exdb/mnist; 0x08: bytes, 0x03 and 0x01: dimensions).
@@ -33,8 +33,8 @@ std::uint32_t word_at(const FileBytes& from, std::size_t byte) {
 void check_head(const FileBytes& from, std::size_t head, std::uint32_t magic, const char* what) {
   if (from.bytes.size() < head) {
     refuse(from, from.bytes.size(),
-           fmt::format("the file ends within its first {} bytes, which say what it holds; it was "
-                       "cut off: copy it again",
+           fmt::format("the file ends within its first {} bytes, which say what it holds; "
+                       "it was cut off: copy it again",
                        head));
   }
   const std::uint32_t found = word_at(from, 0);
@@ -49,7 +49,7 @@ void check_head(const FileBytes& from, std::size_t head, std::uint32_t magic, co
   if (word_at(from, 4) == 0) refuse(from, 4, fmt::format("the file holds no {}", what));
 }
 
-// `expected` bytes, of which the head says that they are there.
+// Checks the size: `expected` bytes, according to the head.
 void check_size(const FileBytes& from, std::uint64_t expected, const std::string& because) {
   const std::uint64_t found = from.bytes.size();
   if (found < expected) {

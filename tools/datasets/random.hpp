@@ -1,5 +1,5 @@
-// Numbers drawn by rule: the same on every machine and with every compiler, which the standard
-// library's distributions and std::shuffle are not. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014,
+// Reproducible random numbers: the same on every machine and with every compiler, unlike the
+// standard library's distributions and std::shuffle. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014,
 // doi 10.1145/2660193.2660195): a counter and a mixer, so that a stream starts anywhere at no cost.
 #pragma once
 
@@ -14,7 +14,7 @@ constexpr std::uint64_t mixed_bits(std::uint64_t z) {
   return z ^ (z >> 31U);
 }
 
-/// The second word of a key: what a stream is for, so that one seed serves all.
+/// The second word of a key: the purpose of a stream, so that one seed serves all.
 namespace purpose {
 inline constexpr std::uint64_t train_image = 0;
 inline constexpr std::uint64_t test_image = 1;
@@ -34,14 +34,14 @@ class RandomStream {
     return mixed_bits(state_);
   }
 
-  /// From 0, below 1: 53 bits.
+  /// Uniform from 0 to below 1: 53 bits.
   double unit() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
 
   double between(double low, double high) { return low + (high - low) * unit(); }
 
-  /// From 0, below `bound`, each as likely as the others. bound >= 1.
+  /// Uniform from 0 to below `bound`. bound >= 1.
   std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound: so many are drawn again
+    const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound: lower values are redrawn
     while (true) {
       const std::uint64_t word = next();
       if (word >= uneven) return word % bound;
@@ -50,7 +50,7 @@ class RandomStream {
 
   bool chance(double probability) { return unit() < probability; }
 
-  /// Near a normal distribution of mean 0 and deviation 1, within ±3.46: the sum of four uniform
+  /// Approximately normal with mean 0 and deviation 1, within ±3.46: the sum of four uniform
   /// numbers of 16 bits.
   double bell() {
     const std::uint64_t word = next();

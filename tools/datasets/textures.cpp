@@ -1,7 +1,7 @@
-// Ten kinds of surface, told apart by their statistics and by nothing else: colours, phases,
-// directions, sizes and contrast are drawn anew for each image, from the same ranges for all. Each
-// is a height from 0 to 1 at every point of the plane. All of them mean the same in a mirror. + - *
-// / and sqrt only, and bytes at the end, so that every machine draws the same.
+// Ten kinds of surface that differ only in their statistics: colours, phases, directions, sizes and
+// contrast are drawn anew for each image, from the same ranges for all. Each is a height from 0 to
+// 1 at every point of the plane. Mirroring does not change the class. Uses only + - * / and sqrt,
+// and bytes at the end, so that every machine draws the same.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int side = 32;
 
-// Half circles' worth of a wave of period 1, of parabolas: from 0 to 1.
+// A wave of period 1 made of parabolas, which approximate a sine: from 0 to 1.
 double wave(double x) {
   const double u = x - std::floor(x);
   return u < .5 ? .5 + 8 * u * (.5 - u) : .5 - 8 * (u - .5) * (1 - u);
@@ -28,7 +28,7 @@ double disc(double dx, double dy, double radius) {
   return smooth_step(std::clamp((radius - distance) / .2 + .5, 0., 1.));
 }
 
-// Numbers at the points of a grid without end.
+// Random values at the points of an infinite grid.
 class Lattice {
  public:
   explicit Lattice(RandomStream& random) : key_(random.next()) {}
@@ -38,7 +38,7 @@ class Lattice {
                         static_cast<std::uint64_t>(static_cast<std::int64_t>(row))};
   }
 
-  // Smooth between the points, which are 1 apart; from 0 to 1.
+  // Interpolated smoothly between the points, which are 1 apart; from 0 to 1.
   double smooth(double x, double y) const {
     const double column = std::floor(x);
     const double row = std::floor(y);
@@ -56,18 +56,18 @@ class Lattice {
 
 enum class Surface : std::uint8_t {
   stripes,  // straight
-  waves,    // stripes that wind
-  weave,    // the mean of stripes both ways
-  checks,   // light where stripes both ways agree
+  waves,    // winding stripes
+  weave,    // the mean of stripes in both directions
+  checks,   // light where stripes in both directions agree
   lattice,  // discs in rows
-  spots,    // as many discs, in disorder
+  spots,    // as many discs, at random places
   cells,    // dark borders between random centres
   blobs,    // smooth noise of one size
   clouds,   // noise of several sizes
   veins,    // where smooth noise is near its middle
 };
 
-// One surface, somewhere on its plane.
+// One surface, at a random place on its plane.
 class Texture {
  public:
   Texture(RandomStream& random, Surface surface, double warp)
@@ -123,7 +123,7 @@ class Texture {
     return 0;
   }
 
-  // One disc a cell, anywhere in it.
+  // One disc per cell, at a random place in it.
   double spots(double p, double q) const {
     double most = 0;
     each_near(p, q, [&](double dx, double dy) { most = std::max(most, disc(dx, dy, fill_)); });
@@ -142,7 +142,7 @@ class Texture {
     return std::clamp(2.5 * (second - nearest), 0., 1.);
   }
 
-  // The way from (p, q) to the centre in each of the cells around.
+  // Visits the offsets from (p, q) to the centres of the cells around.
   template <class Visit>
   void each_near(double p, double q, Visit visit) const {
     for (int down = -1; down <= 1; ++down) {
@@ -172,8 +172,8 @@ class Texture {
 
 using Colour = std::array<double, 3>;
 
-// The colours of height 0 and of height 1: about a random middle, light and dark mostly together in
-// all channels, either of the two the lighter.
+// The colours of height 0 and of height 1: around a random middle, with the contrast mostly alike
+// in all channels; either may be the lighter one.
 std::array<Colour, 2> two_colours(RandomStream& random) {
   const double contrast = random.between(60, 170) * (random.chance(.5) ? 1 : -1);
   std::array<Colour, 2> colours{};
@@ -215,7 +215,7 @@ constexpr std::array<DataOption, 6> options{{
     {"noise", 0, 255, 12, "deviation of the noise, in levels of a colour"},
     {"warp", 0, 400, 100, "how far patterns are bent, in percent"},
     {"mix", 0, 100, 35, "the most of another class's pattern that shines through, in percent"},
-    {"seed", 0, INT64_MAX, 1, "of all that is drawn"},
+    {"seed", 0, INT64_MAX, 1, "seed of all random numbers"},
 }};
 
 }  // namespace
