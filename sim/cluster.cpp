@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// How long a route is: compared field by field.
+// The length of a route: compared field by field.
 struct Length {
   std::int64_t latency = 0;
   double seconds_per_byte = 0;
@@ -31,16 +31,16 @@ constexpr Length unreachable{std::numeric_limits<std::int64_t>::max() / 4, 0, 0}
 struct Wire {  // one direction of a link
   Length length;
   std::size_t link = 0;
-  int resource = 0;  // what bytes occupy this way
-  int opposite = 0;  // and the other way; the same on a half-duplex link
-  Time back{};       // latency the other way
+  int resource = 0;  // the resource that bytes occupy in this direction
+  int opposite = 0;  // in the other direction; the same on a half-duplex link
+  Time back{};       // latency in the other direction
 };
 
 using Graph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Wire>;
 using Edge = Graph::edge_descriptor;
 
-// Bytes do not travel through a third device: only the source may be left by its own links.
+// Bytes do not travel through a third device: of all devices, only the source is left by its links.
 struct FromSourceOrRelay {
   const Graph* graph = nullptr;
   const Cluster* cluster = nullptr;
@@ -61,7 +61,7 @@ std::string node_name(const Cluster& cluster, int node) {
   return cluster.switches[index - cluster.hosts.size()];
 }
 
-// Everything reachable from one device.
+// Finds the routes from one device to every reachable node.
 class RoutesFrom {
  public:
   RoutesFrom(const Graph& graph, const Cluster& cluster, std::size_t source)
@@ -107,7 +107,7 @@ class RoutesFrom {
   }
 
  private:
-  // Without its latency.
+  // The route without its latency.
   Route route_from(std::size_t node, int Wire::*resource) const {
     Route route;
     while (node != source_) {
@@ -143,7 +143,7 @@ Network network_of(const Cluster& cluster) {
 
   Time slowest{};
   for (const Link& link : cluster.links) slowest = std::max(slowest, link.latency);
-  const std::size_t most_links = cluster.hosts.size() + cluster.switches.size() + 1;  // of a route
+  const std::size_t most_links = cluster.hosts.size() + cluster.switches.size() + 1;  // bound
   if (static_cast<double>(slowest.count()) * static_cast<double>(most_links) >=
       static_cast<double>(unreachable.latency)) {
     throw UsageError(fmt::format(
@@ -234,7 +234,7 @@ Cluster uniform_cluster(int count, std::optional<LinkSpec> link, std::optional<B
   cluster.switches.emplace_back("switch");
   const int common = count + static_cast<int>(cluster.hosts.size());
   for (int i = 0; i < count; ++i) {
-    // Every way leaves by one port and arrives by another: the latency is that of leaving.
+    // Every route leaves by one port and arrives by another: its latency is that of the first.
     Link out{fmt::format("port{}", i), i, common, port.bandwidth, port.latency, Duplex::full};
     if (port.latency != Time{}) out.latency_back = Time{};
     cluster.links.push_back(std::move(out));

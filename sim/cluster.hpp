@@ -1,4 +1,4 @@
-// Where it runs: devices, host memories, links, and the routes between them.
+// The hardware: devices, host memories, links, and the routes between them.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace stageline {
 
-/// Dense arithmetic rate of a device kind at one precision ("fp32", "tf32", "bf16", "fp16").
+/// Dense arithmetic throughput of a device kind at one precision ("fp32", "tf32", "bf16", "fp16").
 struct PeakRate {
   std::string precision;
-  double flops = 0;  // floating-point operations a second
+  double flops = 0;  // floating-point operations per second
 
   friend bool operator==(const PeakRate&, const PeakRate&) = default;
 };
@@ -21,9 +21,9 @@ struct PeakRate {
 struct DeviceKind {
   std::string name;             // "h100", as in model:resnet50@h100
   std::string title;            // "NVIDIA H100 SXM5 80 GB"
-  std::optional<Bytes> memory;  //
-  Bandwidth memory_bandwidth;   //
-  std::vector<PeakRate> peak;   //
+  std::optional<Bytes> memory;  // capacity; empty: unknown
+  Bandwidth memory_bandwidth;   // of the device's own memory
+  std::vector<PeakRate> peak;   // by precision
   double power_watts = 0;       // board power; 0: unknown
   double price_per_hour = 0;    // US dollars; 0: unknown
   std::string source;           // data sheet
@@ -34,10 +34,10 @@ struct DeviceKind {
 struct Device {
   std::string name;             // "gpu0"
   int kind = -1;                // index into Cluster::kinds; -1: unnamed
-  std::optional<Bytes> memory;  // of this device; nothing: unknown, and so is the fit
+  std::optional<Bytes> memory;  // capacity of this device; empty: unknown, and so is the fit
   double rate = 1;              // speed relative to the device the trace was measured on
   int host = -1;                // index into Cluster::hosts; -1: none
-  Time op_overhead{};           // of each compute op: starting it, first touches; calibrated
+  Time op_overhead{};           // per compute op: launch, first touches; calibrated
 
   friend bool operator==(const Device&, const Device&) = default;
 };
@@ -53,7 +53,7 @@ struct Host {
 enum class Duplex : std::uint8_t { full, half };
 
 /// A cable, bus or port. Its ends are nodes: devices first (0..D-1), then hosts, then switches.
-/// Whoever uses a link shares it first come, first served; a half-duplex one in both directions.
+/// Transfers share a link first come, first served; a half-duplex one in both directions together.
 struct Link {
   std::string name;
   int from = 0;
@@ -61,7 +61,7 @@ struct Link {
   Bandwidth bandwidth;
   Time latency{};
   Duplex duplex = Duplex::full;
-  std::optional<Time> latency_back{};  // from `to` to `from`, where it is another
+  std::optional<Time> latency_back{};  // from `to` to `from`, if it differs
 
   Time back() const { return latency_back.value_or(latency); }
   friend bool operator==(const Link&, const Link&) = default;
@@ -75,13 +75,13 @@ struct Cluster {
   std::vector<Host> hosts;
   std::vector<std::string> switches;
   std::vector<Link> links;
-  /// Of the shorter op of an overlapped pair, the share that the longer hides, 0 to 1.
+  /// The share of the shorter op of an overlapped pair that the longer one hides, 0 to 1.
   double pair_overlap = 0;
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// One way from node to node: the narrowest link's bandwidth, the latencies added up, and the
+/// One route from node to node: the narrowest link's bandwidth, the sum of the latencies, and the
 /// shared resources it occupies (see Network::resources) while bytes move.
 struct Route {
   Bandwidth bandwidth = Bandwidth::unlimited();
@@ -97,9 +97,9 @@ struct Network {
   int devices = 0;
   std::vector<Route> routes;           // devices × devices, row = from; the diagonal is free
   std::vector<Route> to_host;          // by device; free where there is no host link
-  std::vector<Route> from_host;        //
-  std::vector<int> host;               // by device, index into hosts; devices without one share the
-  std::vector<std::string> hosts;      // first ("host", where the cluster has none)
+  std::vector<Route> from_host;        // by device; free where there is no host link
+  std::vector<int> host;               // by device, index into hosts; 0 for devices without one
+  std::vector<std::string> hosts;      // names; "host" where the cluster has none
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
 
   const Route& between(int from, int to) const {
@@ -107,21 +107,21 @@ struct Network {
   }
 };
 
-/// Routes of least latency, and of those the one whose narrowest link is widest (Boost.Graph,
-/// Dijkstra). Throws UsageError when two devices are not connected and there are links at all; with
+/// Routes of least latency, and among those the one whose narrowest link is widest (Boost.Graph,
+/// Dijkstra). Throws UsageError when two devices are not connected although there are links; with
 /// no links every route is free (communication is not modelled).
 Network network_of(const Cluster& cluster);
 
-/// The first `count` devices of the cluster and everything that is not a device. Throws UsageError,
+/// The first `count` devices of the cluster, with all hosts, switches and links. Throws UsageError,
 /// with both numbers, when the cluster has fewer.
 Cluster first_devices(Cluster cluster, int count);
 
 /// `count` equal devices gpu0.. . With a link, each has one full-duplex port of that bandwidth on a
-/// common switch, so that what one device sends (or receives) at the same time shares its port;
-/// `latency` is that of the whole way from device to device: every way passes two ports, and the
-/// one that it leaves by has all of it. Without a link communication is free. With a `host` link
-/// each has also one of its own to a common host memory, full duplex, for what is offloaded and
-/// nothing else; without one that is free.
+/// common switch, shared by all messages that the device sends (or receives) at the same time;
+/// `latency` is that of the whole route from device to device, which passes two ports: the first
+/// one has all of it. Without a link communication is free. With a `host` link each device also has
+/// a full-duplex link of its own to a common host memory, used for offloading only; without one
+/// offloading is free.
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{};

@@ -65,7 +65,7 @@ Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time
   stage.stash_weight_grad = Bytes{1};
   stage.weights = stage.gradients = Bytes{1};
   costs.stage.assign(as_size(stages), stage);
-  // A byte a picosecond, over wires of their own between every two devices.
+  // One byte per picosecond, over a separate wire between every two devices.
   const Bytes message{transfer.count()};
   for (const StageEdge edge : chain_edges(stages)) costs.edges.push_back({edge, message, message});
   costs.network.devices = devices;

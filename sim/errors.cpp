@@ -25,7 +25,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
-  std::size_t best = name.size() / 2 + 2;  // farther than that is another word
+  std::size_t best = name.size() / 2 + 2;  // a larger distance is no typo
   std::string nearest;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);

@@ -1,5 +1,5 @@
-// What can be wrong with what a user hands us, as exceptions with data. Each message is one
-// sentence: what, rule, numbers, where, hint. main() turns every one of them into exit code 2.
+// Errors in user input, as exceptions with data. Each message is one sentence: subject, rule,
+// numbers, place, hint. main() turns every one of them into exit code 2.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-/// A trace, cluster or profile that breaks its format. `where` is a JSON pointer or "line 3".
+/// A trace, cluster or profile that violates its format. `where` is a JSON pointer or "line 3".
 struct TraceError : std::runtime_error {
   TraceError(std::string in_file, std::string at, const std::string& message)
       : std::runtime_error(in_file + (at.empty() ? "" : " at " + at) + ": " + message),
@@ -20,7 +20,7 @@ struct TraceError : std::runtime_error {
   std::string where;
 };
 
-/// A program that breaks a rule. `device` and `position` (in that device's list) are -1 where the
+/// A program that violates a rule. `device` and `position` (in that device's list) are -1 where the
 /// fault has no single place; `figure` is a drawn excerpt, or empty.
 struct ProgramError : std::runtime_error {
   explicit ProgramError(const std::string& message, int on_device = -1, int at_position = -1,
@@ -34,8 +34,8 @@ struct ProgramError : std::runtime_error {
   std::string figure;
 };
 
-/// A program that cannot finish: `cycle` holds the ops, each of which waits for the next and the
-/// last for the first; what() says it in words; `figure` shows the lists with the culprits marked.
+/// A program that cannot finish: `cycle` holds ops that each wait for the next, and the last for
+/// the first; what() spells it out; `figure` shows the lists with these ops marked.
 struct Deadlock : std::runtime_error {
   Deadlock(const std::string& message, std::vector<Op> around, std::string drawn)
       : std::runtime_error(message), cycle(std::move(around)), figure(std::move(drawn)) {}
@@ -43,12 +43,12 @@ struct Deadlock : std::runtime_error {
   std::string figure;
 };
 
-/// An option, knob, name or combination that does not fit ("8 devices need at least 8 layers").
+/// An invalid option, knob, name or combination ("8 devices need at least 8 layers").
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The name in `known` nearest to `name` by edit distance, as ` (did you mean "X"?)` or an empty
+/// The name in `known` nearest to `name` by edit distance, as ` (did you mean "X"?)`, or an empty
 /// text.
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known);
 

@@ -13,7 +13,7 @@ namespace {
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS>;
 
 // One cycle of the graph, found by walking inside a strong component that has more than one node
-// (or a node with an edge to itself) until a node comes again.
+// (or a node with an edge to itself) until a node repeats.
 std::vector<int> a_cycle(const Graph& graph) {
   const std::size_t nodes = boost::num_vertices(graph);
   std::vector<std::size_t> component(nodes);
@@ -49,7 +49,7 @@ GraphOrder topological_order(int nodes, const std::vector<std::pair<int, int>>& 
   for (const auto& [from, to] : edges) {
     boost::add_edge(as_size(from), as_size(to), graph);
   }
-  // boost::topological_sort has no say in ties; smallest first keeps a file's own order.
+  // boost::topological_sort does not define ties; smallest first keeps a file's own order.
   std::vector<std::size_t> waiting(as_size(nodes));
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t node = 0; node < waiting.size(); ++node) {

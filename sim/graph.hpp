@@ -1,4 +1,4 @@
-// The graph questions of sim/, answered by Boost.Graph behind plain types.
+// Graph algorithms for sim/: Boost.Graph behind plain types.
 #pragma once
 
 #include <utility>
@@ -6,8 +6,8 @@
 
 namespace stageline {
 
-/// `order` holds all nodes, every edge leading forward, the smallest number first where there is a
-/// choice; or `cycle` holds the nodes of one cycle, each leading to the next, and `order` is empty.
+/// `order` holds all nodes, with every edge leading forward and ties resolved to the smallest
+/// number; or `cycle` holds the nodes of one cycle, each leading to the next, and `order` is empty.
 struct GraphOrder {
   std::vector<int> order;
   std::vector<int> cycle;

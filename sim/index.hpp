@@ -1,4 +1,4 @@
-// Signed ids (stage, device, layer) as positions in containers.
+// Indexing of containers by signed ids (stage, device, layer).
 #pragma once
 
 #include <cassert>
@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-/// A count or an enumerator as a size. `n` >= 0.
+/// A count or an enumerator as a std::size_t. `n` >= 0.
 template <class Number>
 requires std::integral<Number> || std::is_enum_v<Number>
 constexpr std::size_t as_size(Number n) {

@@ -53,8 +53,8 @@ Model in_topological_order(Model model, const std::string& file) {
     }
     names += fmt::format("\"{}\"", nth(model.layers, order.cycle.front()).name);
     throw TraceError(file, "/edges",
-                     fmt::format("the layers feed each other in a circle: {}; a layer graph must "
-                                 "have no cycle",
+                     fmt::format("the layers feed each other in a circle: {}; "
+                                 "a layer graph must have no cycle",
                                  names));
   }
   std::vector<int> place(model.layers.size());

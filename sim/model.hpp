@@ -1,5 +1,5 @@
-// What is trained: layers with their costs on the device they were measured on (or priced for), and
-// how they feed each other.
+// The model to train: its layers, with costs on the device they were measured on (or priced for),
+// and the edges between them.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,35 @@ namespace stageline {
 struct Layer {
   std::string name;
   std::string kind;             // "conv", "linear", "norm", ...: free text, for people
-  Time forward{};               //
-  Time input_grad{};            // dL/d(input)
-  Time weight_grad{};           // dL/d(weights)
-  Time backward{};              // both at once; a reader that has only the halves gives their sum
+  Time forward{};               // F
+  Time input_grad{};            // I: dL/d(input)
+  Time weight_grad{};           // W: dL/d(weights)
+  Time backward{};              // B: I and W in one op; a reader of both halves sets their sum
   Time update{};                // the optimizer's step on this layer's weights
   Time forward_spread{};        // half the interquartile range over the samples; 0: not measured
-  Time input_grad_spread{};     //
-  Time weight_grad_spread{};    //
-  Time backward_spread{};       //
-  Time update_spread{};         //
-  Bytes weights{};              //
+  Time input_grad_spread{};     // as forward_spread
+  Time weight_grad_spread{};    // as forward_spread
+  Time backward_spread{};       // as forward_spread
+  Time update_spread{};         // as forward_spread
+  Bytes weights{};              // one version of the parameters
   Bytes gradients{};            // weight gradients, usually as large as the weights
-  Bytes optimizer_state{};      //
-  Bytes output{};               // what the next layers read; the gradient sent back is as large
+  Bytes optimizer_state{};      // moments and the like
+  Bytes output{};               // read by the next layers; the gradient sent back is as large
   Bytes stash_input_grad{};     // held from F for I alone, freed when I ends
   Bytes stash_weight_grad{};    // held from F for W (or for both), freed when W ends
-  Bytes stash_gradient{};       // what I adds to that for W, beyond what I frees: output gradients
-  Bytes input_kept{};           // what of its input (of several, the last) its backward reads, and
-  Bytes output_kept{};          // of its output: counted above with the first layer that reads the
-                                // tensor, and once more where a cut parts them; 0: not known
+  Bytes stash_gradient{};       // output gradients that I adds for W, beyond what I frees
+  Bytes input_kept{};           // the part of its (last) input that its backward reads, and
+  Bytes output_kept{};          // of its output: counted above at the first layer that reads the
+                                // tensor, and again if a cut separates the two; 0: unknown
   Bytes forward_workspace{};    // needed only while its F runs
-  Bytes backward_workspace{};   // while its B, I or W runs
+  Bytes backward_workspace{};   // needed only while its B, I or W runs
   Bytes workspace{};            // needed only while one of the layer's ops runs
-  std::int64_t parameters = 0;  // as the literature counts them; 0: unknown
+  std::int64_t parameters = 0;  // number, as counted in the literature; 0: unknown
 
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
-/// A tensor that layer `from` makes and layer `to` reads.
+/// A tensor that layer `from` produces and layer `to` reads.
 struct LayerEdge {
   int from = 0;
   int to = 0;
@@ -52,10 +52,10 @@ struct LayerEdge {
 };
 
 enum class Origin : std::uint8_t { measured, estimated, synthetic };
-/// "measured", "estimated", "synthetic": as traces, tables and JSON spell it.
+/// "measured", "estimated", "synthetic": the spelling of traces, tables and JSON.
 std::string_view name(Origin origin);
 
-/// Where the numbers come from, so that no table shows an estimate as a measurement.
+/// The origin of the numbers, so that no table shows an estimate as a measurement.
 struct Provenance {
   Origin origin = Origin::measured;
   std::string device;              // "NVIDIA H100 SXM", or empty when unknown
@@ -64,21 +64,21 @@ struct Provenance {
   std::string settings;            // "fp32, 1 thread on core 0, momentum", or empty
   std::string source;              // a paper, repository or command
   std::string date;                // ISO 8601, or empty
-  std::vector<std::string> notes;  // what was estimated, split, scaled or fitted, one sentence each
+  std::vector<std::string> notes;  // estimates, splits, scalings and fits, one sentence each
 
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
-/// The whole model run plainly (forward, autograd's backward, optimizer step), by turns with the
-/// layers: what their times must add up to.
+/// Times of the whole model run without pipeline (forward, autograd's backward, optimizer step),
+/// measured alternately with the layers: the reference for the sum of the layers' times.
 struct WholeRun {
-  int samples = 0;  // of each time, the layers' too; 0: not measured
+  int samples = 0;  // per time, also of the layers' times; 0: not measured
   Time forward{};   // medians
-  Time backward{};  //
-  Time update{};    //
+  Time backward{};  // median
+  Time update{};    // median
   Time spread{};    // half the interquartile range of the three together
-  Time noise{};     // how far medians of the three together differ from one half of the samples to
-                    // the other: what smaller differences mean nothing against
+  Time noise{};     // difference of the medians of the three together between two halves of the
+                    // samples: smaller differences are not significant
 
   friend bool operator==(const WholeRun&, const WholeRun&) = default;
 };
@@ -87,10 +87,10 @@ struct WholeRun {
 struct Model {
   std::string name;
   int batch = 0;            // samples in one micro-batch; 0: unknown
-  std::string sample = "";  // what a sample is: "image", "sequence"; empty: "sample"
+  std::string sample = "";  // name of a sample: "image", "sequence"; empty: "sample"
   std::vector<Layer> layers;
   std::vector<LayerEdge> edges;
-  Bytes input{};            // of one micro-batch, held by the first layer for its backward
+  Bytes input{};            // per micro-batch, held by the first layer for its backward
   bool bytes_known = true;  // false: all bytes are 0 because none were measured
   WholeRun whole;
   Provenance provenance;
@@ -98,16 +98,16 @@ struct Model {
   friend bool operator==(const Model&, const Model&) = default;
 };
 
-/// The edges of the model, sorted by (from, to); those of the chain when none are stated.
+/// The edges of the model, sorted by (from, to); the edges of a chain when none are stated.
 std::vector<LayerEdge> edges_of(const Model& model);
 
 /// The same model with its layers renumbered in a topological order that keeps the given order
-/// wherever it can (Boost.Graph). Throws TraceError, which names the layers, on a cycle, and on an
-/// edge whose ends are not layers. `file` is for the message only.
+/// where possible (Boost.Graph). Throws TraceError, which names the layers, on a cycle, and on an
+/// edge whose ends are not layers. `file` is used only in the message.
 Model in_topological_order(Model model, const std::string& file);
 
-/// One micro-batch through every layer on one device: forward + backward, without updates. Throws
-/// UsageError where that is longer than `longest_run`.
+/// Time of one micro-batch through every layer on one device: forward + backward, without updates.
+/// Throws UsageError where that is longer than `longest_run`.
 Time forward_backward(const Model& model);
 
 }  // namespace stageline

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, op_kinds> symbols{
     "PREFETCH",    "SEND_STASH", "RECV_STASH",  "SEND_WEIGHTS",
     "RECV_WEIGHTS"};
 
-// A run of digits at the front of `text`, at most `limit`; cuts it off.
+// Cuts a run of digits, at most `limit`, off the front of `text`.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t limit) {
   std::uint32_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);

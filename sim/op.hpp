@@ -1,5 +1,5 @@
-// One thing a device does: kind, stage, micro-batch, part. Prints and parses itself as PyTorch
-// spells it ("0F3", "2B1", "1SEND_F0").
+// One operation of a device: kind, stage, micro-batch, part. Printed and parsed in PyTorch's
+// spelling ("0F3", "2B1", "1SEND_F0").
 #pragma once
 
 #include <compare>
@@ -14,18 +14,18 @@ enum class OpKind : std::uint8_t {
   forward,           // F
   input_grad,        // I   dL/d(input)
   weight_grad,       // W   dL/d(weights)
-  backward,          // B   I and W as one, indivisible
+  backward,          // B   I and W in one indivisible op
   recompute,         // R   forward again, to rebuild the stash
   update,            // U   optimizer step; its number counts updates, not micro-batches
   reduce_grad,       // REDUCE_GRAD  all-reduce between replicas; numbered as U
-  send_forward,      // SEND_F  an activation leaves
-  receive_forward,   // RECV_F
-  send_backward,     // SEND_B  a gradient leaves
-  receive_backward,  // RECV_B
+  send_forward,      // SEND_F  an activation is sent
+  receive_forward,   // RECV_F  and received
+  send_backward,     // SEND_B  a gradient is sent
+  receive_backward,  // RECV_B  and received
   offload,           // OFFLOAD   stash to host memory
-  prefetch,          // PREFETCH  and back
-  send_stash,        // SEND_STASH    what backward reads, to another device than the forward's
-  receive_stash,     // RECV_STASH
+  prefetch,          // PREFETCH  stash back to the device
+  send_stash,        // SEND_STASH    stash to a backward on another device than its forward
+  receive_stash,     // RECV_STASH    and received
   send_weights,      // SEND_WEIGHTS  after an update, to the other devices that read the weights
   receive_weights,   // RECV_WEIGHTS  numbered as U
 };
@@ -49,7 +49,7 @@ struct Op {
 };
 static_assert(sizeof(Op) == 8);
 
-/// The op of that kind. `number`: a micro-batch, or an update where the kind counts updates.
+/// An op of that kind. `number`: a micro-batch, or an update where the kind counts updates.
 constexpr Op op_of(OpKind kind, int stage, std::uint32_t number, int part = 0) {
   Op op;
   op.kind = kind;
@@ -59,27 +59,27 @@ constexpr Op op_of(OpKind kind, int stage, std::uint32_t number, int part = 0) {
   return op;
 }
 
-/// The same op without that mark, as one looks it up.
+/// The same op without the overlapped mark, as used in look-ups.
 constexpr Op plain(Op op) {
   op.overlapped = 0;
   return op;
 }
 
-/// "F", "SEND_F", ...: the kind as the program text spells it.
+/// "F", "SEND_F", ...: the spelling of the kind in the program text.
 std::string_view symbol(OpKind kind);
 
-/// "0F3", "1I2.1". The overlapped mark is the program text's business, not the op's.
+/// "0F3", "1I2.1". The overlapped mark is printed by the program text, not here.
 std::string print(Op op);
 
-/// The op spelled by the whole of `text`, or nothing.
+/// The op spelled by the whole of `text`; empty if it is not an op.
 std::optional<Op> parse_op(std::string_view text);
 
-/// Where an op runs on its device. Lanes run side by side; each does one thing at a time, in the
-/// order of the program (receives are posted ahead and need no turn).
+/// The lane of a device on which an op runs. Lanes run in parallel; each runs one op at a time, in
+/// program order (receives are posted ahead and do not queue).
 enum class LaneKind : std::uint8_t { compute, send, receive, copy_out, copy_in };
 inline constexpr int lane_kinds = 5;
 std::string_view name(LaneKind kind);
-/// Messages and reductions, which what-ifs take to be free.
+/// Whether a lane carries messages and reductions, which what-ifs take to be free.
 constexpr bool is_communication(LaneKind kind) {
   return kind == LaneKind::send || kind == LaneKind::receive;
 }
@@ -109,7 +109,7 @@ constexpr LaneKind lane_of(OpKind kind) {
     case OpKind::prefetch:
       return LaneKind::copy_in;
   }
-  return LaneKind::compute;  // unreachable; g++ wants it
+  return LaneKind::compute;  // unreachable; g++ requires it
 }
 
 /// Whether the op's number is a micro-batch (and not an update).
@@ -118,7 +118,7 @@ constexpr bool counts_microbatches(OpKind kind) {
          kind != OpKind::receive_weights;
 }
 
-/// What an op does, as far as most passes care.
+/// The class of an op, which is all that most passes distinguish.
 enum class OpClass : std::uint8_t {
   forward,
   backward,  // B, I, W: a whole backward or one of its halves
@@ -156,14 +156,14 @@ constexpr OpClass class_of(OpKind kind) {
     case OpKind::prefetch:
       return OpClass::copy;
   }
-  return OpClass::copy;  // unreachable; g++ wants it
+  return OpClass::copy;  // unreachable; g++ requires it
 }
 
-/// What a message carries.
+/// The payload of a message.
 enum class Cargo : std::uint8_t { activation, gradient, stash, weights };
 inline constexpr int cargoes = 4;
 
-/// Nothing for an op that is not a message.
+/// The payload of a message kind; empty for other kinds.
 constexpr std::optional<Cargo> cargo_of(OpKind kind) {
   switch (kind) {
     case OpKind::send_forward:
@@ -201,7 +201,7 @@ constexpr OpKind receive_of(Cargo cargo) {
                               OpKind::receive_stash, OpKind::receive_weights};
   return kinds[static_cast<std::size_t>(cargo)];
 }
-/// Whether the op sends a message (a reduction between replicas is none).
+/// Whether the op sends a message (a reduction between replicas does not).
 constexpr bool is_send(OpKind kind) { return cargo_of(kind) && lane_of(kind) == LaneKind::send; }
 
 }  // namespace stageline

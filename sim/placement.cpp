@@ -64,7 +64,7 @@ int device_of(const Placement& placement, Op op) {
 
 std::int64_t part_of(std::int64_t whole, const StagePlace& place, int part) {
   if (place.share.empty()) return part == 0 ? whole : 0;
-  // Differences of rounded running sums: no rounding error is left over.
+  // Differences of rounded running sums, so that the parts add up exactly.
   double before = 0;
   for (int i = 0; i < part; ++i) before += nth(place.share, i);
   const auto up_to = [&](double share) { return std::llround(static_cast<double>(whole) * share); };
@@ -94,7 +94,7 @@ Partition partition_from_cuts(const std::vector<int>& last_layers, int layers) {
 
 void check(const Partition& partition, const Model& model) {
   if (partition.stage_of.size() != model.layers.size()) {
-    throw UsageError(fmt::format("the partition speaks of {} layers, but the trace has {}",
+    throw UsageError(fmt::format("the partition has {} layers, but the trace has {}",
                                  partition.stage_of.size(), model.layers.size()));
   }
   std::vector<int> count(as_size(std::max(partition.stages, 0)));
@@ -102,8 +102,7 @@ void check(const Partition& partition, const Model& model) {
     const int stage = partition.stage_of[layer];
     if (stage < 0 || stage >= partition.stages) {
       throw UsageError(
-          fmt::format("layer {} (\"{}\") is put in stage {}, but there are stages 0 to "
-                      "{} only",
+          fmt::format("layer {} (\"{}\") is put in stage {}, but there are stages 0 to {} only",
                       layer, model.layers[layer].name, stage, partition.stages - 1));
     }
     ++nth(count, stage);
@@ -117,16 +116,16 @@ void check(const Partition& partition, const Model& model) {
     const auto from = as_size(edge.from);
     const auto to = as_size(edge.to);
     if (partition.stage_of[from] <= partition.stage_of[to]) continue;
-    throw UsageError(fmt::format(
-        "layer {} (\"{}\", stage {}) feeds layer {} (\"{}\", stage {}); a stage may feed later "
-        "stages only",
-        from, model.layers[from].name, partition.stage_of[from], to, model.layers[to].name,
-        partition.stage_of[to]));
+    throw UsageError(
+        fmt::format("layer {} (\"{}\", stage {}) feeds layer {} (\"{}\", stage {}); "
+                    "a stage may feed later stages only",
+                    from, model.layers[from].name, partition.stage_of[from], to,
+                    model.layers[to].name, partition.stage_of[to]));
   }
 }
 
 std::vector<StageFlow> stage_flows(const Partition& partition, const Model& model) {
-  // (layer, receiving stage) pairs, each counted once however many layers of that stage read it
+  // (layer, receiving stage) pairs, each counted once even if several layers of that stage read it
   std::map<std::pair<int, int>, bool> sent;
   std::map<StageEdge, Bytes> bytes;
   for (const LayerEdge& edge : edges_of(model)) {

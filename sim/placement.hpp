@@ -1,4 +1,4 @@
-// Which stage lives on which device, and which layer in which stage.
+// The device of each stage, and the stage of each layer.
 #pragma once
 
 #include <compare>
@@ -12,25 +12,25 @@
 
 namespace stageline {
 
-/// What of a stage may have a device of its own.
+/// The roles of a stage that may each have a device of their own.
 enum class Role : std::uint8_t {
   forward,
   input_grad,   // I, in one or several parts
   weight_grad,  // W, and with it B, U, PREFETCH and the weights
 };
 
-/// Where one stage's ops run. The usual case is one device: `replicas` of size 1 and nothing else.
-/// Micro-batch m of a replicated stage belongs to replicas[m mod r], forward and backward.
+/// The devices of one stage's ops. The usual case is one device: `replicas` of size 1 and nothing
+/// else. Micro-batch m of a replicated stage belongs to replicas[m mod r], forward and backward.
 /// The other tables are for systems that split the roles (stale weights, PipeFB, LayerPipe); empty
-/// means "where the forward is".
+/// means "the forward's device".
 struct StagePlace {
   std::vector<int> replicas;
-  std::vector<int> input_grad;   // one device a part of I
+  std::vector<int> input_grad;   // one device per part of I
   std::vector<double> share;     // of each part of I; sums to 1
   std::vector<int> weight_grad;  // one device; it updates the weights
 
   bool apart() const { return !input_grad.empty() || !weight_grad.empty(); }
-  /// Devices of a role, by part or replica: the tables above with their default applied.
+  /// Devices of a role, by part or replica: the tables above with their defaults applied.
   const std::vector<int>& homes(Role role) const {
     switch (role) {
       case Role::forward:
@@ -42,8 +42,8 @@ struct StagePlace {
     }
     return replicas;
   }
-  /// The device of part `part` of a role of a stage that is not replicated; of one that is, of that
-  /// replica. A role that is not split has the same device for every part.
+  /// The device of part `part` of a role if the stage is not replicated; else of replica `part`. A
+  /// role that is not split has the same device for every part.
   int device(Role role, int part = 0) const {
     const std::vector<int>& all = homes(role);
     return all[as_size(part) % all.size()];
@@ -65,14 +65,14 @@ Placement straight_placement(int stages);
 /// Stage s on r_s devices of its own, in order: replicated_placement({3, 1}) is PipeDream's "3-1".
 Placement replicated_placement(const std::vector<int>& replicas);
 
-/// The device an op belongs to, -1 for none. B, U and PREFETCH are where W is. Not for messages of
-/// a stage with its roles apart: sim/rules.hpp says which wire they are.
+/// The device of an op, -1 for none. B, U and PREFETCH are where W is. Not for messages of a stage
+/// with split roles: those belong to a wire (sim/rules.hpp).
 int device_of(const Placement& placement, Op op);
 
-/// Part `part` of what I takes or makes: shares are rounded so that the parts add up to the whole.
+/// Part `part` of a quantity that I divides: shares are rounded so that the parts add up exactly.
 std::int64_t part_of(std::int64_t whole, const StagePlace& place, int part);
 
-/// stage_of[layer]; stages are 0..stages-1.
+/// stage_of[layer]; stages are numbered 0..stages-1.
 struct Partition {
   std::vector<int> stage_of;
   int stages = 0;
@@ -86,19 +86,19 @@ struct StageEdge {
   friend auto operator<=>(const StageEdge&, const StageEdge&) = default;
 };
 
-/// 0>1 1>2 ...
+/// The edges of a chain: 0>1 1>2 ...
 std::vector<StageEdge> chain_edges(int stages);
 
-/// A partition from the last layer of every stage but the last: cuts {1, 3} over 6 layers are
-/// stages 0-1, 2-3, 4-5.
+/// A partition from the last layers of all stages except the final one: cuts {1, 3} over 6 layers
+/// give stages 0-1, 2-3, 4-5.
 Partition partition_from_cuts(const std::vector<int>& last_layers, int layers);
 
 /// Throws UsageError unless every layer has a stage, no stage is empty, and every stage is convex
-/// and feeds only later ones. The message names the layers in question.
+/// and feeds only later ones. The message names the layers concerned.
 void check(const Partition& partition, const Model& model);
 
-/// Stage edges of a partitioned model with the bytes of one micro-batch that cross each of them:
-/// every layer's output once a receiving stage. Sorted.
+/// Stage edges of a partitioned model with the bytes per micro-batch that cross each of them: every
+/// layer's output once per receiving stage. Sorted.
 struct StageFlow {
   StageEdge edge;
   Bytes bytes;

@@ -1,4 +1,4 @@
-// What a scheduler may know.
+// The input of a scheduler.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-/// Knob values as text, defaults filled in.
+/// Knob values as text, with defaults filled in.
 using Knobs = std::map<std::string, std::string>;
 
 struct Problem {
@@ -23,14 +23,14 @@ struct Problem {
   std::vector<std::string> devices;               // names
   std::vector<std::optional<Bytes>> memory;       // by device
   std::vector<std::optional<Bytes>> host_memory;  // by host of Network::hosts; empty: unknown
-  std::vector<bool> one_layer;  // by stage: its W need not wait for its I; empty: none
+  std::vector<bool> one_layer;  // by stage: its W need not wait for its I; empty: no such stage
   Knobs knobs;
 };
 
-/// Forwards in one program; with them come as many backwards, and messages.
+/// Most forwards in one program; it has as many backwards, and messages.
 inline constexpr int most_forwards = 1 << 24;
 
-/// A program with everything but its ops: devices, placement, edges, micro-batches, steps.
+/// A program without ops: devices, placement, edges, micro-batches, steps.
 Program blank_program(const Problem& problem, std::string schedule, WeightRule weights);
 
 }  // namespace stageline

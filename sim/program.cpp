@@ -76,8 +76,8 @@ int updates(const Program& program, int stage) {
 
 namespace {
 
-// The devices that read something of a stage in the backward pass: those of I's parts, then that of
-// W; each once. -1 is the replica that the micro-batch picks.
+// The devices that read a part of a stage in the backward pass: those of I's parts, then that of W;
+// each once. -1 is the replica that the micro-batch selects.
 std::vector<int> backward_readers(const StagePlace& place) {
   if (!place.apart()) return {-1};
   std::vector<int> devices = place.input_grad;
@@ -171,7 +171,7 @@ Op other_end(const StageGraph& graph, Op message) {
 
 ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   for (Row& row : row_) row.columns = program.total_microbatches();
-  // Numbered as updates are, and one a replica.
+  // Rows numbered by update, one per replica.
   Row by_update;
   by_update.columns = 1;
   for (const StagePlace& place : program.placement.stage) {
@@ -196,7 +196,7 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     if (!seen[kind]) continue;
     Op op;
     op.kind = static_cast<OpKind>(kind);
-    // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
+    // Only the kinds of products of stage 0's ops matter here; their edges may not exist.
     makes(graph, op, [&](Product product, int, std::uint32_t, int) { nth(made, product) = true; });
   }
   std::int64_t base = 0;
@@ -209,8 +209,8 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     const auto cargo = cargo_of(static_cast<Product>(product));
     const std::size_t rows = cargo ? nth(graph.wires, *cargo).size() : graph.in.size();
     row.base = base;
-    // An odd number of cache lines (16 numbers of 4 bytes) apart, for stages are walked side by
-    // side: micro-batches in powers of two would put them all in one set of the cache.
+    // An odd number of cache lines (16 numbers of 4 bytes) apart: stages are walked side by side,
+    // and powers of two of micro-batches would map them all to one set of the cache.
     row.stride = 16 * ((static_cast<std::int64_t>(row.columns) * row.parts / 16 + 1) | 1);
     base += static_cast<std::int64_t>(rows) * row.stride;
   }
@@ -225,7 +225,7 @@ Program blank_program(const Problem& problem, std::string schedule, WeightRule w
   if (problem.steps < 1) {
     throw UsageError(fmt::format("--steps must be at least 1 (it is {})", problem.steps));
   }
-  // A forward and its backward come to some 400 bytes by the time they are drawn.
+  // A forward and its backward need some 400 bytes by the time they are drawn.
   const int stages = problem.placement.stages();
   const double forwards = static_cast<double>(problem.microbatches) * problem.steps * stages;
   if (forwards > most_forwards) {

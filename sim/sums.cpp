@@ -22,7 +22,7 @@ std::vector<int> homes(const StagePlace& place) {
   return {all.begin(), all.end()};
 }
 
-// The narrowest bandwidth and the longest latency of all the ways from one stage to another.
+// The narrowest bandwidth and the longest latency of all routes from one stage to another.
 Route worst_route(const Network& network, const StagePlace& from, const StagePlace& to) {
   Route worst;
   for (const int a : homes(from)) {
@@ -56,7 +56,7 @@ void check_time(const Costs& costs, const Placement& placement, std::int64_t mic
     compute += Wide{stage.forward.count()} + stage.recompute.count() +
                std::max(Wide{stage.backward.count()},
                         Wide{stage.input_grad.count()} + stage.weight_grad.count());
-    // One a micro-batch, or one a replica and step.
+    // One per micro-batch, or one per replica and step.
     const auto replicas = static_cast<std::int64_t>(placement.stage[s].replicas.size());
     updates += Wide{stage.update.count()} * std::max(Wide{microbatches}, Wide{replicas} * steps);
   }
@@ -89,7 +89,7 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
     const auto copies =
         static_cast<Wide>(std::max<std::size_t>(homes(placement.stage[s]).size(), 1));
     weights += Wide{stage.weights.count} * copies;
-    // With a moving average of the gradients.
+    // Including a moving average of the gradients.
     state += (Wide{stage.gradients.count} * 2 + stage.optimizer_state.count) * copies;
     stash += Wide{stage.stash_input_grad.count} + stage.stash_weight_grad.count +
              stage.boundary.count + stage.workspace.count +
@@ -113,7 +113,7 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
 
 void check_sums(const Costs& costs, const Placement& placement, std::int64_t microbatches,
                 std::int64_t steps) {
-  if (costs.stage.size() != placement.stage.size()) return;  // compile() says so
+  if (costs.stage.size() != placement.stage.size()) return;  // compile() reports it
   check_time(costs, placement, microbatches, steps);
   check_bytes(costs, placement, microbatches);
 }

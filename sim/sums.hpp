@@ -1,4 +1,4 @@
-// What would not fit into 64 bits is refused before anything is added up.
+// Rejects cases whose sums would not fit into 64 bits, before anything is added up.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 namespace stageline {
 
 /// Throws UsageError, with the numbers, where `microbatches` micro-batches (of all steps) may last
-/// longer than `longest_run` when all that is computed and sent is done one after the other, or may
-/// need more than `most_bytes_held` when nothing is ever freed; and where one message alone takes
-/// longer than that. Schedulers and engines add up no more. O(stages + edges × replicas).
+/// longer than `longest_run` if all computation and communication is serial, or may need more than
+/// `most_bytes_held` if nothing is ever freed; and where one message alone takes longer than that.
+/// Schedulers and engines never exceed these sums. O(stages + edges × replicas).
 void check_sums(const Costs& costs, const Placement& placement, std::int64_t microbatches,
                 std::int64_t steps);
 

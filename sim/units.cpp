@@ -58,7 +58,7 @@ struct Decimal {
   std::int64_t exponent = 0;
 };
 
-// Of the text that std::from_chars has read as a finite number that is not negative.
+// Converts a text that std::from_chars has read as a finite non-negative number.
 Decimal decimal_of(std::string_view number) {
   constexpr int most_digits = 25;
   Decimal decimal;
@@ -86,7 +86,7 @@ Decimal decimal_of(std::string_view number) {
   return decimal;
 }
 
-// decimal · scale to the nearest whole number, halves up; nothing above `limit`.
+// decimal · scale to the nearest whole number, halves up; empty above `limit`.
 std::optional<std::int64_t> scaled_to_whole(Decimal decimal, std::int64_t scale,
                                             std::int64_t limit) {
   Wide value = decimal.digits * scale;
@@ -105,7 +105,7 @@ std::optional<std::int64_t> scaled_to_whole(Decimal decimal, std::int64_t scale,
 }
 
 // "<number><blank?><unit>" to a whole count of the base unit, at most `limit`. A bare number is
-// taken only where `bare` says so, or when it is 0.
+// accepted only if `bare`, or when it is 0.
 template <std::size_t N>
 std::int64_t parse_quantity(std::string_view text, std::string_view what, std::string_view example,
                             const std::array<Unit, N>& units, bool bare, std::int64_t limit) {
@@ -117,7 +117,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::result_out_of_range) {
-    // Out of range is too large or too small; the sign of the exponent tells.
+    // Out of range is either too large or too small; the exponent's sign distinguishes them.
     const std::string_view number(text.data(), as_size(rest - text.data()));
     if (number.find_first_of("eE") != number.find('-') - 1) refuse("is too large");
     value = 0;
@@ -137,7 +137,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
     std::string names;
     for (const Unit& known : units) names += fmt::format(" {}", known.name);
     refuse(unit.empty() ? fmt::format("has no unit (one of{})", names)
-                        : fmt::format("has no unit that is known (one of{})", names));
+                        : fmt::format("has no known unit (one of{})", names));
   }
   if (value == 0) return 0;
   const std::string_view number(text.data(), as_size(rest - text.data()));
@@ -167,9 +167,8 @@ Time transfer_time(Bytes bytes, Bandwidth bandwidth) {
   const Wide time = (scaled_bytes + rate / 2) / rate;
   if (time > longest_run.count()) {
     throw UsageError(fmt::format(
-        "{} at {} take {:.3g} s, and at most {:.3g} s (53 days) can be simulated; check the unit "
-        "of "
-        "the bandwidth",
+        "{} at {} take {:.3g} s, and at most {:.3g} s (53 days) can be simulated; "
+        "check the unit of the bandwidth",
         print(bytes), print(bandwidth), static_cast<double>(time) / 1e12, to_seconds(longest_run)));
   }
   return Time{static_cast<std::int64_t>(time)};

@@ -1,5 +1,5 @@
-// Exact units: Time in picoseconds, Bytes, Bandwidth, and the one function that turns bytes into
-// time. Floating point enters only in the parse_* functions and from_seconds, and is rounded once.
+// Exact units: Time in picoseconds, Bytes, Bandwidth, and the one function that converts bytes to
+// time. Floating point is used only in the parse_* functions and from_seconds, rounded once.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace stageline {
 
-/// A point in or a stretch of virtual time. 64 bits of picoseconds are 106 days.
+/// A point in virtual time, or a duration. 64 bits of picoseconds are 106 days.
 using Time = std::chrono::duration<std::int64_t, std::pico>;
 
 struct Bytes {
@@ -27,7 +27,7 @@ struct Bytes {
   friend Bytes operator*(Bytes a, std::int64_t k) { return {a.count * k}; }
 };
 
-/// Bytes a second. `unlimited` moves anything in no time at all.
+/// Bytes per second. `unlimited` transfers any amount in no time.
 struct Bandwidth {
   std::int64_t bytes_per_second = std::numeric_limits<std::int64_t>::max();
 
@@ -36,13 +36,13 @@ struct Bandwidth {
   constexpr bool is_unlimited() const { return *this == unlimited(); }
 };
 
-/// The longest run, and the longest transfer, that is simulated: half of what Time holds (53 days),
-/// so that the sum of two moments still fits. The most bytes that are added up, likewise.
+/// The longest run, and the longest transfer, that is simulated: half the range of Time (53 days),
+/// so that the sum of two moments still fits. Sums of bytes have the same limit.
 inline constexpr Time longest_run{std::int64_t{1} << 62};
 inline constexpr Bytes most_bytes_held{std::int64_t{1} << 62};
 
-/// Time that `bytes` keep a link of that bandwidth busy, rounded to the nearest picosecond. Throws
-/// UsageError where that is longer than `longest_run`.
+/// The time for which `bytes` occupy a link of that bandwidth, rounded to the nearest picosecond.
+/// Throws UsageError where that is longer than `longest_run`.
 Time transfer_time(Bytes bytes, Bandwidth bandwidth);
 
 /// Seconds, rounded once to the nearest picosecond. Throws std::invalid_argument when the value is
@@ -52,7 +52,7 @@ double to_seconds(Time time);
 inline constexpr Time longest_input = Time{100'000'000'000'000'000};  // 10^5 s, a little over a day
 
 /// time · numerator / denominator in 128 bits, rounded to the nearest picosecond, halves up.
-/// numerator >= 0, denominator > 0. Nothing where that is more than 64 bits hold (106 days).
+/// numerator >= 0, denominator > 0. Empty where the result exceeds 64 bits (106 days).
 std::optional<Time> scaled(Time time, std::int64_t numerator, std::int64_t denominator);
 
 /// Text to values: "12ms", "5us", "1.5 s", "0" (ps ns us ms s); "4MB", "16GiB", "1200" (B kB MB GB

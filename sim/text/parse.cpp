@@ -1,4 +1,4 @@
-// The program text, read. Grammar: traces/README.md; writing it: sim/text/print.cpp.
+// Reads the program text. Grammar: traces/README.md; writing it: sim/text/print.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-// A stage line waits for the device names, which come with the lists.
+// A stage line, kept until the device names, which come with the lists, are known.
 struct StageLine {
   int stage = 0;
   TextPlace place;
@@ -50,8 +50,8 @@ class Parser {
     const std::size_t colon = line.text.find(':');
     if (colon == std::string_view::npos) {
       if (program_.devices.empty()) {
-        refuse(words[0], fmt::format("\"{}\" is neither a \"key: value\" nor belongs to a device's "
-                                     "list",
+        refuse(words[0], fmt::format("\"{}\" is neither a \"key: "
+                                     "value\" nor belongs to a device's list",
                                      words[0].text));
       }
       return read_ops(words);
@@ -72,7 +72,7 @@ class Parser {
                 std::size_t colon) {
     const auto once = [&] {
       if (!seen_.emplace(std::string(key.text), true).second) {
-        refuse(key, fmt::format("\"{}:\" stands here a second time", key.text));
+        refuse(key, fmt::format("\"{}:\" appears a second time", key.text));
       }
     };
     const auto one = [&]() -> const Word& {
@@ -145,10 +145,9 @@ class Parser {
       }
       known.emplace_back(name(rule));
     }
-    refuse(word,
-           fmt::format("weights are one of flush, stash, vertical_sync, double_buffer, latest "
-                       "(not \"{}\"{})",
-                       word.text, did_you_mean(std::string(word.text), known)));
+    refuse(word, fmt::format("weights are one of flush, stash, vertical_sync, "
+                             "double_buffer, latest (not \"{}\"{})",
+                             word.text, did_you_mean(std::string(word.text), known)));
   }
 
   template <class Value>
@@ -161,7 +160,7 @@ class Parser {
     refuse(word, fmt::format("\"{}\" is none of {}", word.text, known));
   }
 
-  // One number a stage; a dash is `none`. Nothing where there is no such line.
+  // One number per stage; a dash is `none`. Empty where there is no such line.
   std::vector<int> by_stage(const std::vector<Word>& words, std::string_view what, int none,
                             int least) const {
     std::vector<int> values;
@@ -224,8 +223,8 @@ class Parser {
   int device_named(const Word& word) {
     const auto found = std::find(program_.devices.begin(), program_.devices.end(), word.text);
     if (found == program_.devices.end()) {
-      refuse(word, fmt::format("there is no device \"{}\"{}; give it a list, even an empty one "
-                               "(\"{}:\")",
+      refuse(word, fmt::format("there is no device \"{}\"{}; give it a list, "
+                               "even an empty one (\"{}:\")",
                                word.text, did_you_mean(std::string(word.text), program_.devices),
                                word.text));
     }
@@ -252,7 +251,7 @@ class Parser {
     const auto forward_on = [&](const Word& all, const Word& devices) {
       if (!place.replicas.empty()) {
         refuse(all, fmt::format("the forward of stage {} is placed a second time; replicas are "
-                                "written gpu0+gpu1, roles apart F=gpu0 I=gpu1 W=gpu1",
+                                "written gpu0+gpu1, split roles F=gpu0 I=gpu1 W=gpu1",
                                 stage));
       }
       place.replicas = devices_named(devices);
@@ -275,7 +274,7 @@ class Parser {
       } else if (role == "share") {
         read_shares(value, place);
       } else {
-        refuse(word, fmt::format("\"{}\" is no role; a stage has F=, I=, W= and share=", role));
+        refuse(word, fmt::format("\"{}\" is not a role; a stage has F=, I=, W= and share=", role));
       }
     }
     if (place.replicas.empty()) refuse(line.words[0], "the stage's forward has no device");
@@ -334,11 +333,11 @@ class Parser {
     }
     std::sort(program_.edges.begin(), program_.edges.end());
     if (std::adjacent_find(program_.edges.begin(), program_.edges.end()) != program_.edges.end()) {
-      refuse(edges_[0], "an edge stands here twice");
+      refuse(edges_[0], "an edge appears twice");
     }
   }
 
-  TextPlaces* places_;  // or nothing, when nobody asks
+  TextPlaces* places_;  // null unless requested
   Program program_;
   std::vector<StageLine> stages_;
   std::vector<Word> independent_;

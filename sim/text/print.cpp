@@ -1,4 +1,4 @@
-// The program text, written. Grammar: traces/README.md; reading it: sim/text/parse.cpp.
+// Writes the program text. Grammar: traces/README.md; reading it: sim/text/parse.cpp.
 #include <fmt/format.h>
 
 #include "sim/index.hpp"
@@ -19,8 +19,8 @@ std::string device_names(const Program& program, const std::vector<int>& devices
   return text;
 }
 
-// "0F0", or "(7F3;0B2)OVERLAP_F_B" for the pair that begins at `i`, which then points at its
-// second.
+// "0F0", or "(7F3;0B2)OVERLAP_F_B" for the pair that begins at `i`, which is then advanced to its
+// second op.
 std::string item(const std::vector<Op>& ops, std::size_t& i) {
   const Op op = ops[i];
   if (!op.overlapped || i + 1 == ops.size()) return print(op);

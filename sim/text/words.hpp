@@ -1,4 +1,4 @@
-// Lines and words of the program text, each with its place, and the error that names it.
+// Splits the program text into lines and words with their positions, for errors that name them.
 #pragma once
 
 #include <string>
@@ -18,26 +18,26 @@ struct Line {
   int number = 0;
 };
 
-/// Throws ProgramError "line 4, column 12: message".
+/// Throws ProgramError with the message "line 4, column 12: message".
 [[noreturn]] void refuse(int line, int column, const std::string& message);
 [[noreturn]] void refuse(const Word& word, const std::string& message);
 
-/// Without comments, numbered from 1.
+/// The lines without comments, numbered from 1.
 std::vector<Line> lines_of(std::string_view text);
 
-/// Blank-separated words of `line` from position `from` on.
+/// The blank-separated words of `line` from position `from` on.
 std::vector<Word> words_of(const Line& line, std::size_t from);
 
 std::vector<Word> split(const Word& word, char separator);
 
-/// The word as a number from `least` to `most`, or an error that says `what` must be one.
+/// The word as a number from `least` to `most`; else throws an error that names `what`.
 int whole_number(const Word& word, std::string_view what, int least, int most);
 
-/// In Program::delay and Program::window, of a stage that has none.
+/// The value in Program::delay and Program::window of a stage that has none.
 inline constexpr int no_delay = -1;
 inline constexpr int no_window = 0;
 
-/// "4 2 -": a number a stage, a dash where it is `none`.
+/// "4 2 -": one number per stage, a dash where it is `none`.
 std::string by_stage(const std::vector<int>& values, int none);
 
 }  // namespace stageline

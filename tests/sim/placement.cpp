@@ -88,7 +88,7 @@ TEST_CASE("cuts name the last layer of every stage but the last") {
 
 TEST_CASE("a partition must cover the layers, leave no stage empty and never go back") {
   CHECK(refusal({{0, 0, 1}, 2}, layers(3)) == "");
-  CHECK(refusal({{0, 1}, 2}, layers(3)) == "the partition speaks of 2 layers, but the trace has 3");
+  CHECK(refusal({{0, 1}, 2}, layers(3)) == "the partition has 2 layers, but the trace has 3");
   CHECK(refusal({{0, 1, 2}, 2}, layers(3)) ==
         "layer 2 (\"l2\") is put in stage 2, but there are stages 0 to 1 only");
   CHECK(refusal({{0, -1, 1}, 2}, layers(3)) ==
@@ -96,8 +96,8 @@ TEST_CASE("a partition must cover the layers, leave no stage empty and never go 
   CHECK(refusal({{0, 0, 2}, 3}, layers(3)) ==
         "stage 1 of 3 has no layer; every stage needs at least one");
   CHECK(refusal({{0, 1, 0}, 2}, layers(3)) ==
-        "layer 1 (\"l1\", stage 1) feeds layer 2 (\"l2\", stage 0); a stage may feed later stages "
-        "only");
+        "layer 1 (\"l1\", stage 1) feeds layer 2 (\"l2\", stage 0); "
+        "a stage may feed later stages only");
 }
 
 TEST_CASE("branches may share a stage or lie in different ones") {

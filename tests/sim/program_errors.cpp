@@ -45,8 +45,8 @@ TEST_CASE("numbers must be whole and in range") {
   CHECK(with("steps: 67108864") ==
         "line 5, column 1: 2 micro-batches × 67108864 steps are more than 2^26");
   CHECK(refusal("stageline-program 1\nmicrobatches: none\n") ==
-        "line 2, column 15: microbatches must be a whole number from 1 to 67108864 (it is "
-        "\"none\")");
+        "line 2, column 15: microbatches must be a whole "
+        "number from 1 to 67108864 (it is \"none\")");
   CHECK(with("stage -1: gpu0") ==
         "line 4, column 7: a stage must be a whole number from 0 to 65534 (it is \"-1\")");
   CHECK(with("stage 65535: gpu0") ==
@@ -56,17 +56,17 @@ TEST_CASE("numbers must be whole and in range") {
 }
 
 TEST_CASE("a key stands once, with one value") {
-  CHECK(with("microbatches: 3") == "line 4, column 1: \"microbatches:\" stands here a second time");
-  CHECK(with("gpu0: 0F0") == "line 5, column 1: \"gpu0:\" stands here a second time");
+  CHECK(with("microbatches: 3") == "line 4, column 1: \"microbatches:\" appears a second time");
+  CHECK(with("gpu0: 0F0") == "line 5, column 1: \"gpu0:\" appears a second time");
   CHECK(with("schedule: a\nschedule: b") ==
-        "line 5, column 1: \"schedule:\" stands here a second time");
+        "line 5, column 1: \"schedule:\" appears a second time");
   CHECK(with("  weights:") == "line 4, column 3: \"weights:\" takes one value (there are 0)");
   CHECK(with("steps: 1 2") == "line 4, column 1: \"steps:\" takes one value (there are 2)");
   CHECK(with("correction: a b") ==
         "line 4, column 1: \"correction:\" takes one value (there are 2)");
-  CHECK(with("edges: \nedges: ") == "line 5, column 1: \"edges:\" stands here a second time");
+  CHECK(with("edges: \nedges: ") == "line 5, column 1: \"edges:\" appears a second time");
   CHECK(with("independent_w: 0\nindependent_w: 0") ==
-        "line 5, column 1: \"independent_w:\" stands here a second time");
+        "line 5, column 1: \"independent_w:\" appears a second time");
 }
 
 TEST_CASE("a line is a key with values, or goes on with a device's list") {
@@ -79,12 +79,12 @@ TEST_CASE("a line is a key with values, or goes on with a device's list") {
 
 TEST_CASE("weights have one of five rules") {
   CHECK(with("weights: stashed") ==
-        "line 4, column 10: weights are one of flush, stash, vertical_sync, double_buffer, latest "
-        "(not \"stashed\"" +
+        "line 4, column 10: weights are one of flush, stash, vertical_sync, double_buffer, "
+        "latest (not \"stashed\"" +
             did_you_mean("stashed", {"stash"}) + ")");
   CHECK(with("weights: everything") ==
-        "line 4, column 10: weights are one of flush, stash, vertical_sync, double_buffer, latest "
-        "(not \"everything\")");
+        "line 4, column 10: weights are one of flush, stash, vertical_sync, double_buffer, "
+        "latest (not \"everything\")");
 }
 
 TEST_CASE("an op that is none says what one looks like") {
@@ -127,7 +127,7 @@ TEST_CASE("stages are placed, each once, on devices that have a list") {
 
 TEST_CASE("roles have names, devices and shares") {
   CHECK(with("stage 1: F=gpu0 G=gpu0") ==
-        "line 4, column 17: \"G\" is no role; a stage has F=, I=, W= and share=");
+        "line 4, column 17: \"G\" is not a role; a stage has F=, I=, W= and share=");
   CHECK(with("stage 1: I=gpu0") == "line 4, column 10: the stage's forward has no device");
   CHECK(test::contains(with("stage 1: F=gpu0 I=gpux"), "line 4, column 19: there is no device"));
   CHECK(with("stage 1: F=gpu0 I=gpu0 share=0") ==
@@ -146,7 +146,7 @@ TEST_CASE("edges lead to later stages, each once") {
   CHECK(with("stage 1: gpu0\nedges: 0>1 1>0") ==
         "line 5, column 12: a stage feeds later stages only");
   CHECK(with("stage 1: gpu0\nedges: 1>1") == "line 5, column 8: a stage feeds later stages only");
-  CHECK(with("stage 1: gpu0\nedges: 0>1 0>1") == "line 5, column 8: an edge stands here twice");
+  CHECK(with("stage 1: gpu0\nedges: 0>1 0>1") == "line 5, column 8: an edge appears twice");
 }
 
 }  // namespace

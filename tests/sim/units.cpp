@@ -90,8 +90,8 @@ TEST_CASE("what is not a time is refused with the text, the reason and an exampl
   CHECK(refused_time("12") ==
         "time \"12\" has no unit (one of ps ns us µs ms s); write it like \"1.5ms\" or \"20us\"");
   CHECK(refused_time("12 min") ==
-        "time \"12 min\" has no unit that is known (one of ps ns us µs ms s); write it like "
-        "\"1.5ms\" or \"20us\"");
+        "time \"12 min\" has no known unit (one of ps ns us µs ms s); "
+        "write it like \"1.5ms\" or \"20us\"");
   CHECK(refused_time("-1ms") == "time \"-1ms\" is negative; write it like \"1.5ms\" or \"20us\"");
   CHECK(refused_time("-0ms") != "");
   CHECK(refused_time("nanms") ==
