@@ -15,7 +15,7 @@ namespace {
 std::string kept_text() {
   const char* const source = std::getenv("STAGELINE_SOURCE");
   REQUIRE(source != nullptr);
-  return read_file(std::string(source) + "/tests/validate/small.evidence.json");
+  return read_file(std::string(source) + "/tests/evidence/small.evidence.json");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 # Every command that a --help prints as an example works, on small inputs.
 cp small.graph.txt "$OUT"
 for log in plain stale hybrid; do cp ../training/logs/$log.1.json "$OUT/$log.json"; done
-cp ../validate/small.evidence.json "$OUT/evidence.json"
+cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cp ../../tools/executor/studies/staleness.json "$OUT/staleness.json"
 cd "$OUT"
 stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && NF { print $1 }' > subcommands

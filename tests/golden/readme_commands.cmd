@@ -1,7 +1,7 @@
 # Every command of README's block "What you can ask" works, on small inputs.
 readme=$PWD/../../README.md
 cp small.graph.txt "$OUT"
-cp ../validate/small.evidence.json "$OUT/evidence.json"
+cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cd "$OUT"
 awk '/^## /     { ours = /What you can ask/ }
      ours && /^```/ { inside = !inside; next }

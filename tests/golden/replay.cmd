@@ -1,5 +1,5 @@
 # Stored measurements, predicted again: the summary, the page, and what has become worse.
-cp ../validate/small.evidence.json "$OUT/evidence.json"
+cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cd "$OUT"
 try() {
   echo "\$ stageline replay $*"
