@@ -57,7 +57,7 @@ inline Problem problem_of(const Pipeline& pipeline) {
 /// Gives the makespan. All moments are kept, as an engine must keep them.
 struct BareTimes {
   std::vector<std::int64_t> forward;   // [microbatch][device], moment the output is at its reader
-  std::vector<std::int64_t> backward;  //
+  std::vector<std::int64_t> backward;  // [microbatch][device], moment the gradient is at its reader
 };
 
 inline Time bare_recurrence(const Pipeline& pipeline, BareTimes& times) {

@@ -113,9 +113,9 @@ Trained plain_training(const Job& job) {
 // and each stage's updates come in their order
 
 struct StageReads {
-  std::vector<std::uint32_t> forward;      // by micro-batch
-  std::vector<std::uint32_t> input_grad;   // of B, too
-  std::vector<std::uint32_t> weight_grad;  //
+  std::vector<std::uint32_t> forward;      // version read, by micro-batch
+  std::vector<std::uint32_t> input_grad;   // by micro-batch; also of B
+  std::vector<std::uint32_t> weight_grad;  // by micro-batch
   bool mixed = false;  // parts of one I have read different versions (only a correction lets them)
   bool apart = false;  // W does not follow I on its device: it makes its own way through the stage
 };
@@ -309,11 +309,11 @@ class StaleTraining {
   const std::vector<StageReads>& reads_;
   TensorModel model_;
   std::vector<std::vector<Values>> versions_;  // by layer and version
-  std::vector<std::vector<Values>> drift_;     // the same
+  std::vector<std::vector<Values>> drift_;     // by layer and version
   std::vector<MicroBatch> batches_;
   std::vector<std::uint32_t> forwards_;                      // by stage: micro-batches done
-  std::vector<std::uint32_t> backwards_;                     //
-  std::vector<std::uint32_t> weight_grads_;                  //
+  std::vector<std::uint32_t> backwards_;                     // by stage: micro-batches done
+  std::vector<std::uint32_t> weight_grads_;                  // by stage: micro-batches done
   std::vector<std::uint32_t> updates_;                       // made
   std::vector<std::map<std::uint32_t, MicroBatch>> before_;  // by stage: as W apart finds it
   Trained result_;

@@ -213,18 +213,18 @@ ClockShifts align_clocks(const std::vector<KinetoRank>& ranks) {
   }
   const std::vector<std::int64_t> least = longest(ranks, bounds, clocks, false);
   const std::vector<std::int64_t> most = longest(ranks, bounds, clocks, true);
-  bool apart = result.contradicted;
+  bool disagree = result.contradicted;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    // Any shift between the two ends is feasible, and so are the midpoints of all of them together.
+    // The least and the greatest feasible shift; the midpoints are feasible together.
     const std::int64_t low = nth(least, clock[i]);
     const std::int64_t high = -nth(most, clock[i]);
     const std::int64_t middle = low + (high - low) / 2;
     result.shifts.push_back({ranks[i].rank.value_or(static_cast<int>(i)),
                              std::chrono::nanoseconds(middle),
                              std::chrono::nanoseconds((high - low) / 2)});
-    apart = apart || std::abs(middle) > (high - low) / 4;
+    disagree = disagree || std::abs(middle) > (high - low) / 4;
   }
-  if (!apart) result.shifts.clear();
+  if (!disagree) result.shifts.clear();
   return result;
 }
 
