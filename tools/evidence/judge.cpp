@@ -75,13 +75,13 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
   result.error = fraction_of(result.prediction.makespan - result.measured, result.measured);
   for (std::size_t d = 0; d < measured.devices.size(); ++d) {
     const MeasuredDevice& is = measured.devices[d];
-    const PredictedDevice& said = result.prediction.devices[d];
+    const PredictedDevice& predicted = result.prediction.devices[d];
     std::vector<Time> idle = measured.makespan;
     for (std::size_t run = 0; run < idle.size(); ++run) idle[run] -= is.busy[run];
     const int device = static_cast<int>(d);
-    keep_furthest(fraction_of(said.idle - median(idle), result.measured), device, result.idle_error,
-                  result.idle_device);
-    keep_furthest(fraction_of(said.transfer - median(is.transfer), result.measured), device,
+    keep_furthest(fraction_of(predicted.idle - median(idle), result.measured), device,
+                  result.idle_error, result.idle_device);
+    keep_furthest(fraction_of(predicted.transfer - median(is.transfer), result.measured), device,
                   result.transfer_error, result.transfer_device);
   }
   const bool memory = std::all_of(measured.devices.begin(), measured.devices.end(),
@@ -91,12 +91,12 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
   Bytes stash{};
   for (std::size_t d = 0; d < measured.devices.size(); ++d) {
     const MeasuredDevice& is = measured.devices[d];
-    const PredictedDevice& said = result.prediction.devices[d];
+    const PredictedDevice& predicted = result.prediction.devices[d];
     const int device = static_cast<int>(d);
     keep_furthest(
-        static_cast<double>((said.peak - is.peak).count) / static_cast<double>(is.peak.count),
+        static_cast<double>((predicted.peak - is.peak).count) / static_cast<double>(is.peak.count),
         device, peak, result.peak_device);
-    keep_furthest(said.stash - is.stash, device, stash, result.stash_device);
+    keep_furthest(predicted.stash - is.stash, device, stash, result.stash_device);
   }
   result.peak_error = peak;
   result.stash_error = stash;

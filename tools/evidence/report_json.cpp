@@ -57,14 +57,14 @@ Json summary_object(const Summary& summary) {
 
 Json device_json(const MeasuredCase& measured, const CaseJudgement& judged, std::size_t d) {
   const MeasuredDevice& is = measured.devices[d];
-  const PredictedDevice& said = judged.prediction.devices[d];
+  const PredictedDevice& predicted = judged.prediction.devices[d];
   Json device{{"name", judged.prediction.timeline.devices[d]}};
-  put_time(device, "predicted_busy", said.busy);
+  put_time(device, "predicted_busy", predicted.busy);
   put_time(device, "measured_busy", median(is.busy));
-  put_time(device, "predicted_transfer", said.transfer);
+  put_time(device, "predicted_transfer", predicted.transfer);
   put_time(device, "measured_transfer", median(is.transfer));
-  device["predicted_peak_bytes"] = said.peak.count;
-  device["predicted_stash_bytes"] = said.stash.count;
+  device["predicted_peak_bytes"] = predicted.peak.count;
+  device["predicted_stash_bytes"] = predicted.stash.count;
   const bool known = is.peak != Bytes{};
   device["measured_peak_bytes"] = known ? Json(is.peak.count) : Json(nullptr);
   device["measured_stash_bytes"] = known ? Json(is.stash.count) : Json(nullptr);

@@ -115,7 +115,7 @@ std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsB
 }
 
 std::string against_json(const Model& first, const Model& second,
-                         const std::vector<std::string>& said, CostsBy by) {
+                         const std::vector<std::string>& adjustments, CostsBy by) {
   const CostsAgainst against = costs_against(first, second);
   const DifferMost most = differ_most(against);
   Json result;
@@ -127,7 +127,7 @@ std::string against_json(const Model& first, const Model& second,
                            {"by_time", names_of(most.by_time)}};
   result["only_first"] = against.only_first;
   result["only_second"] = against.only_second;
-  result["notes"] = said;
+  result["notes"] = adjustments;
   Json& list = result[by == CostsBy::kind ? "per_kind" : "per_layer"] = Json::array();
   for (const CostPair& pair : cost_pairs(against, by)) {
     Json object = named(pair.first, by);

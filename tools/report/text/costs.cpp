@@ -260,7 +260,8 @@ std::string costs_report(const Model& model, const std::vector<int>& sizes,
 }
 
 std::string against_report(const Model& first, const Model& second,
-                           const std::vector<std::string>& said, const CostsOptions& options) {
+                           const std::vector<std::string>& adjustments,
+                           const CostsOptions& options) {
   const CostsAgainst against = costs_against(first, second);
   const Time time = against.total.first.step();
   const Time other = against.total.second.step();
@@ -277,7 +278,7 @@ std::string against_report(const Model& first, const Model& second,
   text += against_table(against, options) + differ_text(against);
   if (options.quiet) return text;
   std::vector<std::string> notes = unmatched_notes(against);
-  notes.insert(notes.end(), said.begin(), said.end());
+  notes.insert(notes.end(), adjustments.begin(), adjustments.end());
   for (const std::string& note : first.provenance.notes) notes.push_back("TRACE: " + note);
   for (const std::string& note : second.provenance.notes) notes.push_back("TRACE2: " + note);
   add_cut_note(notes, options, against.layers.size());

@@ -23,14 +23,15 @@ std::string costs_report(const Model& model, const std::vector<int>& sizes,
                          const CostsOptions& options);
 
 /// The ratios first / second of each layer's times, and the layers that differ most; the first is
-/// called TRACE, the second TRACE2. `said`: notes on how they were made comparable. Throws
+/// called TRACE, the second TRACE2. `adjustments`: notes on how they were made comparable. Throws
 /// UsageError when they have no layer in common.
 std::string against_report(const Model& first, const Model& second,
-                           const std::vector<std::string>& said, const CostsOptions& options);
+                           const std::vector<std::string>& adjustments,
+                           const CostsOptions& options);
 
 /// The same numbers as JSON, with all rows; keys in tools/README.md.
 std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsBy by);
 std::string against_json(const Model& first, const Model& second,
-                         const std::vector<std::string>& said, CostsBy by);
+                         const std::vector<std::string>& adjustments, CostsBy by);
 
 }  // namespace stageline
