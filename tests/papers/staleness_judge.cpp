@@ -193,7 +193,7 @@ TEST_CASE("evidence is read as it was written, in the order of the cases") {
   };
   CHECK(refusal("\"plain\"", "\"plian\"").find("did you mean \"plain\"") != std::string::npos);
   CHECK(refusal("staleness 1", "staleness 2").find("runs.json at /format") != std::string::npos);
-  CHECK(refusal("\"seed\": 2", "\"seed\": 1").find("stands there twice") != std::string::npos);
+  CHECK(refusal("\"seed\": 2", "\"seed\": 1").find("appears twice") != std::string::npos);
   CHECK(refusal("\"step\": 1500", "\"step\": 1501").find("/step") != std::string::npos);
   CHECK(refusal("\"copies\": 0.5", "\"copies\": -1").find("/copies") != std::string::npos);
 }

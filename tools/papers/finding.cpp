@@ -1,3 +1,4 @@
+// Computes deviations and verdicts of findings.
 #include "tools/papers/finding.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +9,8 @@
 namespace stageline {
 namespace {
 
-// Room for what floating point does to a number that is exactly as far away as is allowed.
-constexpr double hair = 1e-9;
+// Tolerance for the rounding of a deviation that equals the allowed one.
+constexpr double tolerance = 1e-9;
 
 }  // namespace
 
@@ -79,7 +80,7 @@ std::string print_deviation(const Finding& finding) {
 }
 
 Finding judged(Finding finding) {
-  const bool same = std::abs(deviation(finding)) <= finding.allowed + hair;
+  const bool same = std::abs(deviation(finding)) <= finding.allowed + tolerance;
   const bool theirs = !from_costs(finding.basis);
   finding.verdict = !same                                    ? Verdict::differs
                     : theirs && finding.rule == Rule::quoted ? Verdict::reproduced

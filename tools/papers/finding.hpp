@@ -1,4 +1,4 @@
-// A published number beside ours, and what may be said about the two.
+// A published number beside ours, and the verdict on the two.
 #pragma once
 
 #include <cstdint>
@@ -9,37 +9,37 @@
 
 namespace stageline {
 
-/// What our number was made from: of the first two what the paper gives, else costs of ours, with
-/// which a schedule is cut or run.
+/// The inputs of our number: for the first two the paper's own, else costs of ours, with which a
+/// schedule is cut or run.
 enum class Basis : std::uint8_t {
   their_inputs,    // the paper's own numbers
   counted,         // the paper's network and cut, counted in our model shapes
   closed_form,     // the rule's formula over equal stages
-  mac_costs,       // a pass of a layer takes as long as it has multiply-accumulates
+  mac_costs,       // a pass of a layer takes time in proportion to its multiply-accumulates
   measured_costs,  // a bundled trace
   roofline_costs,  // a model priced from a data sheet: a lower bound on time
   equal_stages,    // equal stages with chosen times
   their_shares,    // time shares worked out from the published times
 };
 std::string_view name(Basis basis);
-/// Whether costs of ours are in it; else it is arithmetic on what the paper gives.
+/// Whether our own costs are among the inputs; else the number is arithmetic on the paper's inputs.
 bool from_costs(Basis basis);
 
-/// Whether the rule behind our number stands in the paper, or was rebuilt from its abstract, from
-/// sibling papers and from checks.
+/// Whether the rule behind our number is printed in the paper, or was rebuilt from its abstract,
+/// from related papers and from checks.
 enum class Rule : std::uint8_t { quoted, rebuilt };
 std::string_view name(Rule rule);
 
 enum class Verdict : std::uint8_t {
-  reproduced,      // a quoted rule on the paper's own inputs, as near as stated
-  consistent,      // as near as stated, but the rule is rebuilt or the costs are ours
-  differs,         //
-  not_comparable,  // the note says why
+  reproduced,      // within `allowed`, by a quoted rule on the paper's own inputs
+  consistent,      // within `allowed`, but the rule is rebuilt or the costs are ours
+  differs,         // outside `allowed`
+  not_comparable,  // the note gives the reason
 };
 inline constexpr int verdicts = 4;
 std::string_view name(Verdict verdict);
 
-/// `unit` stands behind the number: "×", " %", " s".
+/// `unit` is appended to the number: "×", " %", " s".
 struct Number {
   double value = 0;
   int decimals = 2;
@@ -59,17 +59,17 @@ Claim claim_of(const Number& number);
 struct Finding {
   std::string what;
   Claim published;
-  std::optional<Number> ours;  // nothing where nothing could be made
+  std::optional<Number> ours;  // empty where none can be computed
   double allowed = 0;  // deviation, in the unit of the number, that still counts as the same
   Basis basis = Basis::their_inputs;
   Rule rule = Rule::quoted;
   Verdict verdict = Verdict::not_comparable;
-  std::string note{};  // why it is not comparable, or what makes the difference; may be empty
+  std::string note{};  // why it is not comparable, or the cause of a deviation; may be empty
 };
 
-/// How far ours lies outside of the claim: 0 inside of a range. Only where there is one.
+/// The distance of ours from the claim: 0 inside a range. Only for a finding with a number of ours.
 double deviation(const Finding& finding);
-/// "+0.3 %" of the published number; of percentages "+0.3 points"; "inside" of a range; empty
+/// "+0.3 %" of the published number; for percentages "+0.3 points"; "inside" for a range; empty
 /// where nothing is compared.
 std::string print_deviation(const Finding& finding);
 
@@ -79,19 +79,19 @@ Finding not_comparable(Finding finding, std::string why);
 
 struct Figure {
   std::string file;     // "hybrid.svg"
-  std::string caption;  // what it shows, one or two sentences
+  std::string caption;  // description, one or two sentences
   std::string svg;
 };
 
 /// One table of one paper.
 struct Section {
   std::string name;                  // as in --only
-  std::string title;                 //
+  std::string title;                 // heading
   std::string source;                // citation of the published numbers
   std::vector<std::string> says;     // paragraphs above the tables (Markdown)
-  std::vector<Finding> findings;     //
-  std::vector<Figure> figures;       //
-  std::vector<std::string> remarks;  // below: what to conclude
+  std::vector<Finding> findings;     // rows of the tables
+  std::vector<Figure> figures;       // below the tables
+  std::vector<std::string> remarks;  // conclusions, below the figures
   std::string headline;              // one sentence for the head table
 };
 

@@ -1,4 +1,4 @@
-// Part of a training pipelined, the rest not: T = f·T_pipe + (1 − f)·T_non.
+// Hybrid training: a part of the steps is pipelined, T = f·T_pipe + (1 − f)·T_non.
 #include <fmt/format.h>
 
 #include "tools/papers/published.hpp"
@@ -71,7 +71,7 @@ Section hybrid_training() {
   }
   section.figures.push_back(
       {"hybrid.svg",
-       "Each curve follows from two published times; the published hybrid runs stand on them a "
+       "Each curve follows from two published times; the published hybrid runs lie on them a "
        "little left of one half.",
        chart_svg(curves())});
   section.headline = "All eight from the paper's own times, at one half.";

@@ -1,4 +1,4 @@
-// LayerPipe over PipeDream: the chain [I_l] F_l W_l in P pieces against whole layers in P pieces.
+// LayerPipe over PipeDream: the chain [I_l] F_l W_l cut into P pieces against whole layers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<Priced> priced(Basis basis) {
   return all;
 }
 
-// Mean over the networks and 2..`to` processors; the most over the networks with 7 to 9.
+// Mean over the networks and 2..`to` processors; maximum over the networks with 7 to 9.
 struct Gains {
   double mean = 0;
   double most = 0;
@@ -70,8 +70,8 @@ double intra_only(const Model& model, int processors) {
   return layerpipe_gain(model, processors, Division::never);
 }
 
-// Steady steps of both schedules as programs, updates free, on links that take no time. PipeDream
-// cannot use more processors than there are layers.
+// Ratio of the steady steps of both schedules run as programs, with free updates and links.
+// PipeDream cannot use more processors than there are layers.
 double simulated(const Model& model, int processors) {
   Case asked;
   asked.model = model;
@@ -106,7 +106,7 @@ Chart gains_chart(const std::vector<Priced>& models, const std::string& subtitle
 
 Number percent_faster(double ratio) { return {100 * (ratio - 1), 0, " %"}; }
 
-// The published two numbers against one kind of costs.
+// Compares the two published numbers with one kind of costs.
 void add_findings(Section& section, const std::vector<Priced>& models) {
   const Basis basis = models.front().basis;
   const Claim average = claim_of({layerpipe_average, 0, " %"});
@@ -126,7 +126,7 @@ void add_findings(Section& section, const std::vector<Priced>& models) {
                                      most, percent_faster(by_run.most), 0, basis, Rule::rebuilt}));
 }
 
-// "cut / simulated" at 7, 8 and 9, and means of the cut.
+// Table rows "cut / simulated" at 7, 8 and 9 processors, and means of the cut.
 void add_values(std::string& rows, const std::vector<Priced>& models) {
   for (const Priced& priced : models) {
     rows += fmt::format("| {} | {} |", priced.title, name(priced.basis));
@@ -144,16 +144,15 @@ Section layerpipe_gains() {
   Section section;
   section.source = "Unnikrishnan & Parhi, arXiv 2108.06629, abstract";
   section.says = {
-      "The abstract says 25 % on average over PipeDream, and upwards of 80 % with 7 to 9 "
-      "processors; not which networks, processors and costs the average goes over. The rule is "
-      "**rebuilt**: the layers as a chain `[I] F W`, cut into P pieces, each input gradient I in "
-      "two "
-      "at most; the slowest piece is the period. PipeDream cuts between whole layers. Ours are "
-      "AlexNet, VGG-11, VGG-16, ResNet-18 and ResNet-50 for ImageNet (measured: AlexNet, VGG-16 "
-      "and "
-      "ResNet-50 on a CPU core; roofline: a V100 in fp32, batch 32), the mean over P = 2 to 16, "
-      "with "
-      "free communication and updates. *Simulated*: both schedules run as programs."};
+      "The abstract claims 25 % on average over PipeDream, "
+      "and upwards of 80 % with 7 to 9 processors, but not for which networks, "
+      "processors and costs. The rule is **rebuilt**: the layers as a chain `[I] F W`, "
+      "cut into P pieces, each input gradient I in two at most; the slowest piece is the period. "
+      "PipeDream cuts between whole layers. Our networks are AlexNet, VGG-11, VGG-16, "
+      "ResNet-18 and ResNet-50 for ImageNet (measured: AlexNet, "
+      "VGG-16 and ResNet-50 on a CPU core; roofline: a V100 in fp32, batch 32), "
+      "the mean is over P = 2 to 16, with free communication and updates. *Simulated*: "
+      "both schedules run as programs."};
   std::string values =
       "| | from | P = 7 | P = 8 | P = 9 | mean of 2–9 | mean of 2–16 |\n"
       "|---|---|--:|--:|--:|--:|--:|\n";
@@ -165,20 +164,20 @@ Section layerpipe_gains() {
   const std::vector<Priced> by_macs = priced(Basis::mac_costs);
   section.figures.push_back(
       {"layerpipe_mac.svg",
-       fmt::format("Where few large layers bound PipeDream, parting F, I and W pays up to 3 times "
-                   "({}: {:.2f}× with 9); where layers are many and alike it pays little "
-                   "(ResNet-50: {:.2f}×).",
+       fmt::format("Where few large layers bound PipeDream, splitting F, "
+                   "I and W is up to 3 times as fast ({}: {:.2f}× with 9); "
+                   "where layers are many and alike it gains little (ResNet-50: {:.2f}×).",
                    by_macs.front().title, both(by_macs.front().model, 9),
                    both(by_macs.back().model, 9)),
        chart_svg(gains_chart(by_macs, "costs: multiply-accumulates"))});
   section.figures.push_back(
       {"layerpipe_roofline.svg",
-       "Costs that count bytes change the steps of the curves, not their order.",
+       "Costs that include bytes change the steps of the curves, not their order.",
        chart_svg(gains_chart(priced(Basis::roofline_costs), "costs: roofline of a V100, fp32"))});
-  section.remarks.push_back("Times as fast as PipeDream, by the cut / simulated:\n\n" + values);
+  section.remarks.push_back("Speed-up over PipeDream, by the cut / simulated:\n\n" + values);
   section.remarks.push_back(
       "The claim for 7 to 9 processors is met by AlexNet and VGG-11 with every kind of costs. The "
-      "average is not: it depends on the networks and processors that it goes over, from 1.07× "
+      "average is not: it depends on the networks and processors averaged, from 1.07× "
       "(ResNet-50) to 2.3× (AlexNet), and the abstract names neither.");
   section.headline = fmt::format(
       "Above 80 % with 7 to 9 processors for AlexNet; the mean over our five networks is {} "

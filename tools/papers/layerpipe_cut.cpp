@@ -1,3 +1,4 @@
+// Cuts chains of F, I and W for LayerPipe and PipeDream.
 #include "tools/papers/layerpipe_cut.hpp"
 
 #include <vector>
@@ -5,7 +6,7 @@
 namespace stageline {
 namespace {
 
-// A layer that takes no time is nowhere.
+// Appends an item; one without duration is left out.
 void add(std::vector<ChainItem>& chain, ChainItem item) {
   if (item.time > Time{}) chain.push_back(item);
 }

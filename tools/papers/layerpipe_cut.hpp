@@ -1,4 +1,4 @@
-// The rebuilt assignment of LayerPipe and PipeDream's, as periods: the slowest piece of a chain.
+// The rebuilt assignment of LayerPipe, and PipeDream's, as periods: the slowest piece of a chain.
 #pragma once
 
 #include "schedulers/partition/chain_cut.hpp"
@@ -12,7 +12,7 @@ Time pipedream_period(const Model& model, int processors);
 /// [I_l] F_l W_l with each I in at most two pieces, as `division` allows.
 Time layerpipe_period(const Model& model, int processors, Division division);
 
-/// The first over the second: times as fast.
+/// Speed-up: PipeDream's period over LayerPipe's.
 double layerpipe_gain(const Model& model, int processors, Division division);
 
 }  // namespace stageline

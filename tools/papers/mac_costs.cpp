@@ -1,3 +1,4 @@
+// Builds a model from the multiply-accumulates of its layers.
 #include "tools/papers/mac_costs.hpp"
 
 #include "cost_models/roofline.hpp"

@@ -1,4 +1,4 @@
-// Costs that count multiply-accumulates and nothing else, as papers about systolic arrays do.
+// Costs that count only multiply-accumulates, as papers about systolic arrays do.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace stageline {
 
 /// The convolutional and linear layers of a built-in model in their order, as a chain: each pass of
-/// one image takes a picosecond for every multiply-accumulate. No bytes. Throws UsageError for an
-/// unknown model.
+/// one image takes a picosecond per multiply-accumulate. No bytes. Throws UsageError for an unknown
+/// model.
 Model mac_model(const std::string& shape);
 
 }  // namespace stageline

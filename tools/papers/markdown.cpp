@@ -1,3 +1,4 @@
+// Renders sections, tables and figures as Markdown.
 #include "tools/papers/markdown.hpp"
 
 #include <fmt/format.h>
@@ -10,11 +11,11 @@ namespace {
 constexpr const char* preface = R"(# The papers' numbers, and ours
 
 Made by `stageline reproduce --output tools/papers`; a test makes it again and fails where a byte
-differs. Each table of the three papers stands beside what Stageline gives, in two parts that are
+differs. Each table of the three papers is compared with Stageline's results, in two parts that are
 never mixed:
 
 * **Their inputs, our arithmetic**: the paper's own numbers or networks, put through its formula.
-* **From our own costs**: a schedule cut or run with costs of ours: a bundled trace measured on a CPU core
+* **From our own costs**: a schedule cut or run with our costs: a bundled trace measured on a CPU core
   (*measured costs*), a data sheet (*roofline costs*, a lower bound on time), multiply-accumulates
   (*MAC costs*), or equal stages.
 
@@ -23,9 +24,9 @@ never mixed:
 | **reproduced** | a rule quoted from the paper, on the paper's own inputs, gives the printed number within *allowed* |
 | **consistent** | within *allowed*, but the rule is rebuilt (not printed in what we could read) or the costs are ours |
 | **differs** | outside of *allowed* |
-| **not comparable** | the reason stands beside it |
+| **not comparable** | for the reason given |
 
-*Allowed* is half a printed digit, or as much as is said; of simulations it is a judgement, and says how near is called near.
+*Allowed* is half a printed digit, or as stated; for simulations it is a judgement of how near counts as near.
 )";
 
 std::string ours_of(const Finding& finding) { return finding.ours ? print(*finding.ours) : "–"; }
@@ -36,7 +37,7 @@ std::string allowed(const Finding& finding) {
   Number most = *finding.ours;
   most.value = finding.allowed;
   if (most.unit == " %") most.unit = " points";
-  // As many decimals as the first two digits that count need.
+  // As many decimals as two significant digits need.
   while (most.decimals < 4 && most.value < 10 &&
          std::stod(fmt::format("{:.{}f}", most.value, most.decimals)) != most.value)
     ++most.decimals;

@@ -1,4 +1,4 @@
-// The report as Markdown, with its figures beside.
+// Renders the report as Markdown, with its figures beside it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-/// Findings of a section by what they were made from, in two parts that are never mixed: arithmetic
-/// on the paper's inputs, then what was cut or run from costs. Counts by verdict.
+/// Counts by verdict of a section's findings, in two parts that are never mixed: arithmetic on the
+/// paper's inputs, and results cut or run from costs.
 struct Tally {
   int of[verdicts] = {};
   int all = 0;
@@ -21,7 +21,7 @@ std::string print(const Tally& tally);
 /// The whole report. Figures are linked as figures/FILE.
 std::string report_markdown(const std::vector<Section>& sections);
 
-/// The head table as text for a terminal; of a single section its findings too.
+/// The head table as text for a terminal; for a single section its findings too.
 std::string report_text(const std::vector<Section>& sections);
 
 }  // namespace stageline

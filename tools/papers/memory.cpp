@@ -1,4 +1,4 @@
-// Table 9: how much more memory pipelined training takes than plain.
+// Table 9: the additional memory of pipelined over non-pipelined training.
 #include <fmt/format.h>
 
 #include <string>
@@ -13,10 +13,10 @@
 namespace stageline {
 namespace {
 
-constexpr double megabyte = 1 << 20;  // as the paper's tool counts
+constexpr double megabyte = 1 << 20;  // as in the paper's tool
 
-// Elements that the forward ops of the first layers of a network write, for one image: as the
-// paper's tool counts activations.
+// Elements that the forward ops of a network's first layers write, for one image: the paper's tool
+// counts activations this way.
 std::int64_t written(const ModelShape& shape, std::size_t layers) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < layers; ++i) {
@@ -25,7 +25,7 @@ std::int64_t written(const ModelShape& shape, std::size_t layers) {
   return sum;
 }
 
-// Of all that is written, what the layers before the registers write.
+// The share of all written elements that the layers before the registers write.
 double activation_share(const ZhangMemory& row) {
   const ModelShape shape = parse_shape(std::string(row.model));
   return static_cast<double>(written(shape, layers_before(shape, row.ppv))) /
@@ -37,7 +37,7 @@ double activation_megabytes(const ModelShape& shape) {
   return 2 * 4 * static_cast<double>(written(shape, shape.layers.size())) / megabyte;
 }
 
-// What the table counts, at each device's peak, all devices together.
+// The memory that the table counts, at each device's peak, all devices together.
 struct Counted {
   Bytes weights{};  // and their older versions
   Bytes stashes{};
@@ -52,8 +52,8 @@ Counted counted(const Outcome& outcome) {
   return sum;
 }
 
-// More than on one device, in percent of the paper's base: weights, activations and as many bytes
-// again for the gradients of these.
+// Additional memory over one device, in percent of the paper's base: weights, activations, and the
+// latter's size again for their gradients.
 double percent_more(const ZhangMemory& row, const std::string& schedule) {
   Case asked;
   asked.model = trace_named(fmt::format("model:{}@gtx1060,batch={}", row.model, row.batch));
@@ -71,12 +71,12 @@ double percent_more(const ZhangMemory& row, const std::string& schedule) {
   return 100 * static_cast<double>(more.count) / static_cast<double>(base.count);
 }
 
-// What the stale-weights column implies, in copies of the non-pipelined activations.
+// The stale-weights column as copies of the non-pipelined activations.
 std::string implied_copies() {
   std::string text =
       "The stale-weights column as extra copies of the non-pipelined activations `A·B`, beside "
-      "what the rule asks for, a staleness of 2 times the forward half of the first stage's share; "
-      "and `A` beside twice all that our layers write, ReLUs among them:\n\n"
+      "the rule's prediction, a staleness of 2 times the forward half of the first stage's share; "
+      "and `A` beside twice the elements that our layers write, ReLUs included:\n\n"
       "| | published | by the rule | A, published | A, ours |\n|---|--:|--:|--:|--:|\n";
   for (const ZhangMemory& row : zhang_table9) {
     const double activations = row.activations * row.batch;
@@ -101,18 +101,16 @@ Section stale_memory() {
   Section section;
   section.source = "Zhang & Abdelrahman, arXiv 1912.12675, table 9";
   section.says = {
-      "More memory than non-pipelined training takes, which is `A·B + W` (A: activations and their "
-      "gradients at batch 1, B: batch, W: weights). In every row the two columns differ by four "
-      "copies of *all* weights, `4W/(A·B + W)`: that is the paper's model of PipeDream. "
-      "PipeDream's "
-      "own rule, S − s versions at stage s, keeps one copy more of the first stage's weights "
-      "only.",
+      "Additional memory over non-pipelined training, which takes `A·B + W` (A: "
+      "activations and their gradients at batch 1, B: batch, W: weights). "
+      "In every row the two columns differ by four copies of *all* weights, `4W/(A·B + W)`: "
+      "that is the paper's model of PipeDream. PipeDream's own rule, S − s versions at stage s, "
+      "keeps one more copy of the first stage's weights only.",
       "The layers of AlexNet and VGG-16 for CIFAR-10 are not printed. Ours are **rebuilt** from "
       "the printed weights: VGG-16 with linear layers of 512, 512 and 10 and no batch norm, "
-      "AlexNet "
-      "in one tower with 3×3 convolutions behind the first of 11×11, pools of 2×2 and linear "
-      "layers of 4096, 4096 and 10. AlexNet's two dropouts, which shapes leave out, would bring "
-      "`A` to the printed 0.88 MB; no VGG-16 that we tried has 3.30 MB."};
+      "AlexNet in one tower with 3×3 convolutions after the first of 11×11, pools of 2×2 and "
+      "linear layers of 4096, 4096 and 10. AlexNet's two dropouts, which our shapes leave out, "
+      "would bring `A` to the printed 0.88 MB; no VGG-16 that we tried has 3.30 MB."};
   for (const ZhangMemory& row : zhang_table9) section.findings.push_back(weights_finding(row));
   for (const ZhangMemory& row : zhang_table9) {
     const double base = row.activations * row.batch + row.weights;
@@ -145,8 +143,7 @@ Section stale_memory() {
   section.remarks.push_back(implied_copies());
   section.headline =
       "The paper's formula for PipeDream, in all rows. Of the stale-weights column the rule "
-      "explains "
-      "ResNet-20, AlexNet but for two points, and for VGG-16 about half.";
+      "explains ResNet-20, AlexNet but for two points, and about half of VGG-16.";
   return section;
 }
 

@@ -1,3 +1,4 @@
+// Opens traces, clusters and cuts by the papers' names.
 #include "tools/papers/named.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the papers name, as values: a network's trace, its devices, its cut.
+// The papers' networks, devices and cuts as values: traces, clusters, layer counts.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace stageline {
 
-/// As on the command line: "resnet56-cpu", "model:resnet56@gtx1060,batch=128". Throws what
-/// open_trace throws.
+/// A trace by its name on the command line: "resnet56-cpu", "model:resnet56@gtx1060,batch=128".
+/// Throws as open_trace() does.
 Model trace_named(const std::string& text);
 
-/// The first `devices` of a bundled cluster.
+/// The first `devices` devices of a bundled cluster.
 Cluster cluster_named(const std::string& name, int devices);
 
-/// Layers up to and including the `convolutions`-th convolutional or linear one, as the
-/// stale-weights paper counts. Throws UsageError when there are not so many.
+/// The number of layers up to and including the `convolutions`-th convolutional or linear one, as
+/// the stale-weights paper counts. Throws UsageError when there are fewer.
 std::size_t layers_before(const ModelShape& shape, int convolutions);
 
 }  // namespace stageline

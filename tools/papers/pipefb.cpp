@@ -1,4 +1,4 @@
-// PipeFB over PipeDream with data transfer: where in (nodes, D/F) is it 1.48 to 2.27 times as fast?
+// PipeFB over PipeDream with data transfer: for which (nodes, D/F) is the speed-up 1.48 to 2.27?
 #include <fmt/format.h>
 
 #include <utility>
@@ -20,7 +20,7 @@ namespace {
 constexpr double backward_over_forward = 2;
 double baseline_period(double d) { return 1 + backward_over_forward + 2 * d; }
 
-// PipeFB on f F-nodes and b B-nodes, each side's stages stretched over its nodes: the slowest of
+// PipeFB on f F-nodes and b B-nodes, each side's stages distributed over its nodes: the slowest of
 // the passes and the copies.
 double pipefb_period(int base, int f, int b, double d) {
   const double forward = static_cast<double>(base) / f;
@@ -44,7 +44,7 @@ std::vector<double> copies() {
   return ratios;
 }
 
-// Axes and band, without values.
+// The axes and the band, without values.
 Region window(const std::string& title, const std::string& subtitle) {
   Region region;
   region.title = title;
@@ -87,7 +87,7 @@ Region by_runs(const std::vector<PipefbRun>& runs) {
   return region;
 }
 
-// Peak of the fullest device, PipeFB's over the baseline's.
+// The peak of the fullest device, PipeFB's over the baseline's.
 double memory_ratio(const PipefbRun& run) {
   return static_cast<double>(run.peak.count) / static_cast<double>(run.baseline_peak.count);
 }
@@ -105,8 +105,8 @@ Region by_memory(const std::vector<PipefbRun>& runs) {
   return region;
 }
 
-// How many points of the map lie in the published range, and where those with no more memory than
-// the baseline are.
+// The number of points of the map in the published range, and the location of those that need no
+// more memory than the baseline.
 std::string inside_both(const std::vector<PipefbRun>& runs) {
   int in_range = 0;
   int both = 0;
@@ -123,12 +123,12 @@ std::string inside_both(const std::vector<PipefbRun>& runs) {
     ++both;
   }
   std::string text =
-      fmt::format("Simulated, {} of {} points lie in the published range", in_range, runs.size());
+      fmt::format("Simulated, {} of {} points are in the published range", in_range, runs.size());
   if (both == 0) {
     return text +
-           ", none of them at equal peak memory on the fullest device: the baseline that "
-           "waits for its copies holds one stash at a time, PipeFB two, one of them on its "
-           "way.";
+           ", none of them at equal peak memory on the fullest device: "
+           "the baseline that waits for its copies holds one stash at a time, PipeFB two, "
+           "one of them on its way.";
   }
   return text +
          fmt::format(
@@ -143,13 +143,12 @@ Section pipefb_window() {
   Section section;
   section.source = "PipeFB, abstract";
   section.says = {
-      "The abstract says that PipeFB trains 1.48 to 2.27 times as fast as PipeDream + data "
-      "transfer "
-      "at equal peak memory; not on which nodes. The rules are **rebuilt**. With F and B the "
-      "passes of "
-      "a stage and D the copy of its stash, the baseline takes F + B + 2D (it waits for both "
-      "copies), PipeFB the slowest of F, B and D, each side's stages stretched over its nodes; "
-      "B = 2F. So the published range fixes no point but a region in (nodes, D/F)."};
+      "The abstract claims that PipeFB trains 1.48 to 2.27 times as fast as PipeDream + data "
+      "transfer at equal peak memory, but not on which nodes. The rules are **rebuilt**. "
+      "With F and B the passes of a stage and D the copy of its stash, "
+      "the baseline takes F + B + 2D (it waits for both copies), PipeFB the slowest of F, B and D, "
+      "with each side's stages distributed over its nodes; B = 2F. "
+      "So the published range does not fix a point but a region in (nodes, D/F)."};
   const Claim range{fmt::format("{:.2f}–{:.2f}×", pipefb_from, pipefb_to), pipefb_from, pipefb_to};
   for (const double d : {0.0, 0.25, 0.5, 0.75}) {
     section.findings.push_back(
@@ -177,28 +176,28 @@ Section pipefb_window() {
   }
   const std::vector<PipefbRun> runs = pipefb_runs("blocking", copies());
   section.figures.push_back({"pipefb_formula.svg",
-                             "Hatched: the published range. Few nodes need slow copies, many nodes "
-                             "fast ones, to be inside.",
+                             "Hatched: the published range. To be inside it, few nodes need slow "
+                             "copies and many nodes fast ones.",
                              region_svg(by_formula())});
   section.figures.push_back({"pipefb_simulated.svg",
-                             "The same from programs that run: every copy an op on its lane.",
+                             "The same from simulated programs: every copy is an op on its lane.",
                              region_svg(by_runs(runs))});
   section.figures.push_back(
       {"pipefb_memory.svg",
-       "What that costs in memory: a node whose side has fewer nodes than the baseline holds the "
-       "stashes of more layers, two at a time.",
+       "The memory cost: a node on a side with fewer nodes than the baseline holds the stashes of "
+       "more layers, two at a time.",
        region_svg(by_memory(runs))});
-  // With a node of each kind a stage, and D below B, PipeFB's period is B.
+  // With a node of each kind per stage, and D below B, PipeFB's period is B.
   const double top = (pipefb_to * backward_over_forward - baseline_period(0)) / 2;
   section.remarks.push_back(fmt::format(
       "With an F-node and a B-node for every node of the baseline the ratio is (3F + 2D) / 2F: 1.5 "
-      "where copies cost nothing, just above the published least, and 2.27 at D = {:.2f} F. So the "
-      "published range is what doubled nodes give for copies of up to three quarters of a forward.",
+      "where copies are free, just above the lower published bound, and 2.27 at D = {:.2f} F. So "
+      "doubled nodes yield the published range for copies of up to three quarters of a forward.",
       top));
   section.remarks.push_back(inside_both(runs));
   section.headline = fmt::format(
       "With doubled nodes the rebuilt rule spans 1.50× to 2.27× for D/F from 0 to {:.2f}, the "
-      "published range; on the fullest device it needs more memory than the baseline that waits.",
+      "published range; the fullest device needs more memory than that of the waiting baseline.",
       top);
   return section;
 }

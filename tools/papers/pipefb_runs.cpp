@@ -1,3 +1,4 @@
+// Runs PipeFB and its baseline through the simulator.
 #include "tools/papers/pipefb_runs.hpp"
 
 #include <fmt/format.h>
@@ -32,8 +33,8 @@ Model equal_layers() {
   return model;
 }
 
-// Each device with a full-duplex link of its own to the host, which is large enough, and a way to
-// the other devices that takes no time: what else goes over the host link is not looked at here.
+// Each device has its own full-duplex link to the host, whose memory suffices, and a free route to
+// the other devices: traffic over the host link other than copies is ignored.
 Cluster with_host(int devices, double copy_over_forward) {
   Cluster cluster = uniform_cluster(devices, {}, {});
   if (copy_over_forward == 0) return cluster;

@@ -11,10 +11,10 @@ namespace stageline {
 /// Networks", arXiv 1912.12675, doi 10.1155/2021/3839543.
 ///
 /// Table 5: CIFAR-10, two GTX 1060, 4-stage; seconds of a whole training, and the speed-ups over
-/// the non-pipelined one (cut off, not rounded, behind the second decimal, but for the last row).
+/// the non-pipelined one (truncated, not rounded, to two decimals, except in the last row).
 struct ZhangSpeedup {
   std::string_view title;
-  std::string_view model;    // as we spell it
+  std::string_view model;    // in our spelling
   int ppv = 0;               // convolutions before the registers
   double non_pipelined = 0;  // s
   double pipelined = 0;      // s
@@ -43,11 +43,11 @@ inline constexpr std::array<ZhangAccuracy, 4> zhang_accuracies = {{
     {"ResNet-362", 93.46, 90.53, 93.98},
 }};
 
-/// The same paper's abstract: points of accuracy lost where early layers alone are pipelined, and
-/// with the deepest pipelines ("up to"; 0: not given).
+/// The same paper's abstract: points of accuracy lost with only early layers pipelined, and with
+/// the deepest pipelines ("up to"; 0: not given).
 struct ZhangLoss {
   std::string_view title;
-  std::string_view model;  // as we spell it
+  std::string_view model;  // in our spelling
   double early = 0;
   double deep = 0;
 };
@@ -58,8 +58,8 @@ inline constexpr std::array<ZhangLoss, 4> zhang_losses = {{
     {"ResNet-20", "resnet20", 1.45, 8.5},
 }};
 
-/// The same paper: share of the weights that are stale, with the registers behind the first
-/// (16-channel) group, and all weights; 0: not given.
+/// The same paper: share of stale weights with the registers behind the first (16-channel) group,
+/// and number of all weights; 0: not given.
 struct ZhangShare {
   std::string_view title;
   std::string_view model;
@@ -79,14 +79,14 @@ inline constexpr std::array<ZhangShare, 5> zhang_shares = {{
 /// MB are 2^20 bytes.
 struct ZhangMemory {
   std::string_view title;
-  std::string_view model;        // as we spell it
-  int ppv = 0;                   //
+  std::string_view model;        // in our spelling
+  int ppv = 0;                   // convolutions before the registers
   double activations = 0;        // MB at batch 1
-  int batch = 0;                 //
+  int batch = 0;                 // images
   double weights = 0;            // MB
   double pipedream_percent = 0;  // more than non-pipelined
-  double stale_percent = 0;      //
-  bool layers_printed = true;    // or a form that is common, so that ours is that one
+  double stale_percent = 0;      // more than non-pipelined
+  bool layers_printed = true;    // or of a common form, which ours then has
 };
 inline constexpr std::array<ZhangMemory, 5> zhang_table9 = {{
     {"LeNet-5", "lenet5", 2, 0.06, 128, 0.24, 109, 97},
@@ -96,8 +96,8 @@ inline constexpr std::array<ZhangMemory, 5> zhang_table9 = {{
     {"VGG-16, ImageNet", "vgg16", 2, 218.59, 32, 527.79, 105, 77},
 }};
 
-/// Unnikrishnan & Parhi, "LayerPipe", arXiv 2108.06629, abstract: faster than PipeDream by so many
-/// percent, on average and with 7 to 9 processors ("upwards of").
+/// Unnikrishnan & Parhi, "LayerPipe", arXiv 2108.06629, abstract: gain over PipeDream in percent,
+/// on average and with 7 to 9 processors ("upwards of").
 inline constexpr double layerpipe_average = 25;
 inline constexpr double layerpipe_most = 80;
 inline constexpr std::array<int, 3> layerpipe_processors = {7, 8, 9};
@@ -105,7 +105,7 @@ inline constexpr std::array<int, 3> layerpipe_processors = {7, 8, 9};
 struct LayerPipeNet {
   std::string_view title;
   std::string_view model;
-  std::string_view trace;  // the bundled measured one; empty: none
+  std::string_view trace;  // bundled measured trace; empty: none
 };
 inline constexpr std::array<LayerPipeNet, 5> layerpipe_nets = {{
     {"AlexNet", "alexnet", "alexnet-cpu"},
@@ -115,7 +115,7 @@ inline constexpr std::array<LayerPipeNet, 5> layerpipe_nets = {{
     {"ResNet-50", "resnet50", "resnet50-cpu"},
 }};
 
-/// PipeFB, abstract: times faster than PipeDream with data transfer, from – to.
+/// PipeFB, abstract: range of the speed-up over PipeDream with data transfer.
 inline constexpr double pipefb_from = 1.48;
 inline constexpr double pipefb_to = 2.27;
 

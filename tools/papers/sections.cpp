@@ -1,3 +1,4 @@
+// The table of sections, and look-up by name.
 #include "tools/papers/sections.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The tables of the three papers, one function each. A section computes everything it says from the
+// The tables of the three papers, one function each. A section computes all its text from the
 // published numbers, the model shapes and the bundled traces; the same input gives the same bytes.
 #pragma once
 
@@ -21,7 +21,7 @@ std::span<const SectionEntry> reproduction_sections();
 /// The section, with its name and title.
 Section section_of(const SectionEntry& entry);
 
-/// By name; throws UsageError with the nearest.
+/// The section of that name; throws UsageError with the nearest name.
 const SectionEntry& reproduction_section(const std::string& name);
 
 // Zhang & Abdelrahman: stale weights.

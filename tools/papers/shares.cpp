@@ -1,4 +1,4 @@
-// Which share of the weights is read stale: all before the last pair of registers.
+// The share of the weights that is read stale: those before the last pair of registers.
 #include <fmt/format.h>
 
 #include "cost_models/roofline.hpp"
@@ -13,7 +13,7 @@ Section stale_shares() {
   section.source = "Zhang & Abdelrahman, arXiv 1912.12675, percentages of stale weights";
   section.says = {
       "The weights before the last pair of pipeline registers are stale, the others are not. The "
-      "registers stand behind the first (16-channel) group of each CIFAR-10 ResNet; we count the "
+      "registers are behind the first (16-channel) group of each CIFAR-10 ResNet; we count the "
       "parameters of our own shapes."};
   for (const ZhangShare& row : zhang_shares) {
     const ModelShape shape = parse_shape(std::string(row.model));

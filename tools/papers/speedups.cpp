@@ -1,4 +1,4 @@
-// Table 5: how much faster two devices train with stale weights than one.
+// Table 5: the speed-up of training with stale weights on two devices over one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// Two layers, of which the first takes `share` of a second.
+// Two layers; the first takes `share` of a second.
 Case two_stages(double share) {
   Case asked;
   asked.model.name = "two stages";
@@ -59,8 +59,8 @@ Chart against_depth(const std::vector<ZhangRun>& runs) {
   return chart;
 }
 
-// What a further block gains: by how much longer one device takes for the deeper network than for
-// the shallower, over how much longer two take.
+// The marginal speed-up of further blocks: the additional time of the deeper network on one device
+// over that on two.
 double slope(double one_deep, double one_shallow, double two_deep, double two_shallow) {
   return (one_deep - one_shallow) / (two_deep - two_shallow);
 }
@@ -93,13 +93,10 @@ void add_slope(Section& section, const std::vector<ZhangRun>& runs) {
   section.remarks.push_back(fmt::format(
       "The published speed-ups grow with depth, ours do not. A straight line through the published "
       "times of {} and {} explains it: with n blocks a group, two devices take {:.0f} s + {:.0f} "
-      "s·n, "
-      "one device {:.0f} s + {:.0f} s·n. What is added by depth is {:.2f} times as fast, as with "
-      "our "
-      "costs; what two devices lose once, {:.0f} s, costs the shallow networks most, and is not in "
-      "our costs: copies between the devices are hidden in our simulation, if the links are those "
-      "of "
-      "a data sheet.",
+      "s·n, one device {:.0f} s + {:.0f} s·n. The added blocks run {:.2f} times as fast, as with "
+      "our costs; the fixed loss of two devices, {:.0f} s, affects the shallow networks most, and "
+      "is not in our costs: copies between the devices are hidden in our simulation if the links "
+      "are those of a data sheet.",
       shallow.title, deep.title, fixed, by_block, fixed_one, by_block_one, theirs, fixed));
 }
 
@@ -117,8 +114,7 @@ Section stale_speedups() {
   section.source = "Zhang & Abdelrahman, arXiv 1912.12675, table 5";
   section.says = {
       "Two devices: the first runs both passes of the layers before the registers, the second "
-      "those "
-      "behind. The published times were taken on two GTX 1060 with batches of 128."};
+      "those after them. The published times were measured on two GTX 1060 with batches of 128."};
   for (const ZhangSpeedup& row : zhang_table5) {
     section.findings.push_back(judged({fmt::format("{}, from the two times", row.title),
                                        claim_of({row.pipelined_speedup, 2, "×"}),
@@ -149,12 +145,12 @@ Section stale_speedups() {
       {"speedups.svg",
        fmt::format(
            "Our costs give {:.2f}× to {:.2f}×, a little less as the network grows deeper; the "
-           "published speed-ups come up to that from below. FLOPs alone would cap them at 1.5×.",
+           "published speed-ups approach that from below. FLOPs alone would cap them at 1.5×.",
            *least, *most),
        chart_svg(against_depth(runs))});
   section.headline = fmt::format(
       "By roofline {:.2f}× for ResNet-362 (published 1.82×) and {:.2f}× for ResNet-56 (published "
-      "1.65×): the shallow networks lost something in the experiment that our costs do not have.",
+      "1.65×): the experiment's shallow networks have a loss that our costs do not contain.",
       speedup_of(runs, Basis::roofline_costs, 362), speedup_of(runs, Basis::roofline_costs, 56));
   return section;
 }

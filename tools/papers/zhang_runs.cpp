@@ -1,3 +1,4 @@
+// Builds and simulates the rows of table 5.
 #include "tools/papers/zhang_runs.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Table 5 simulated: CIFAR ResNets on two devices, in one place for the sections that need it.
+// Simulates table 5: CIFAR ResNets on two devices, shared by the sections that need it.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace stageline {
 
-/// Stale weights on the two-device mapping, cut as the paper cuts.
+/// Stale weights on the two-device mapping, with the paper's cut.
 struct ZhangRun {
   const ZhangSpeedup* row = nullptr;  // of table 5; nullptr: ResNet-20, which has no row
   std::string title;
   Case asked;
-  int depth = 0;  // of the network
+  int depth = 0;  // of the network, in layers
   Basis basis = Basis::roofline_costs;
-  double share = 0;    // of forward + backward time that the first device has
-  double speedup = 0;  // over one device that does the same, updates included
-  double seconds = 0;  // a mini-batch takes, once the pipeline runs steadily
+  double share = 0;    // the first device's part of forward + backward time
+  double speedup = 0;  // over one device with the same work, updates included
+  double seconds = 0;  // per mini-batch in the steady state
 };
 
 /// From the measured traces (ResNet-20, -56, -110), then from the roofline of a GTX 1060 (all).

@@ -1,5 +1,5 @@
 // The nets and cases, as values. The settings were chosen so that plain training does well and
-// staleness shows: a momentum of 0.9 and small batches. They are the same for all cases of a net.
+// staleness has an effect: a momentum of 0.9 and small batches. All cases of a net share them.
 #include "tools/papers/staleness/cases.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ constexpr std::array<GroupName, 6> group_names = {{{StudyGroup::plain, "plain"},
                                                    {StudyGroup::correction, "correction"},
                                                    {StudyGroup::gentle, "gentle"}}};
 
-// Cases of one net, one after the other.
+// Builds the cases of one net in sequence.
 class Cases {
  public:
   Cases(std::int64_t steps, double rate) : steps_(steps), rate_(rate) {}
@@ -105,8 +105,8 @@ StudyNet lenet5() {
   cases.hybrid(1, 4);
   cases.hybrid(1, 2);
   cases.hybrid(3, 4);
-  // Where the clock is free, nothing holds a stage back that need not wait for its weights to be
-  // read, and the delays are others; in lockstep they are the same.
+  // With a free clock, no stage that need not wait for its weights to be read is held back, and the
+  // delays differ; in lockstep they are equal.
   cases.schedule("stale_weights:clock=lockstep", "stash, in lockstep").correction = "stash";
   cases.correction("moving_average", 1);
   cases.correction("weight_prediction", 1);
@@ -152,8 +152,9 @@ StudyNet resnet20() {
   return net;
 }
 
-// A net of full width, 51 passes over CIFAR-10 or as many drawn textures. `pairs`: of the deepest
-// pipeline, whose first so many are those of the others; empty `deepest`: it is one of these.
+// A net of full width, trained for 51 passes over CIFAR-10 or as many drawn textures. `pairs`: the
+// register pairs of the deepest pipeline, whose first ones those of the others are; empty
+// `deepest`: it is one of these.
 StudyNet full(const std::string& model, const std::string& title, const std::string& data,
               double rate, const std::vector<int>& pairs, const std::vector<int>& deepest) {
   const bool drawn = data == "textures";
@@ -204,7 +205,7 @@ StudyGroup study_group(const std::string& name) {
 }
 
 const std::vector<StudyNet>& staleness_nets() {
-  // The first register pair of each stands where the paper's table 9 has it, or its table 5.
+  // The first register pair of each is at its position in the paper's table 9, or table 5.
   static const std::vector<StudyNet> nets = {
       lenet5(),
       resnet20(),
@@ -230,8 +231,8 @@ int stages_of(const StudyCase& one) { return 2 * (static_cast<int>(one.ppv.size(
 
 std::vector<std::string> train_arguments(const StudyNet& net, const StudyCase& one,
                                          std::uint64_t seed) {
-  // Every forward and every backward stage on a device, but for the last of both; other schedules
-  // have a stage's both on one.
+  // Every forward and every backward stage on its own device, except the last pair; other schedules
+  // put both passes of a stage on one device.
   const std::size_t pairs = one.ppv.size();
   const std::size_t devices =
       one.schedule.rfind("stale_weights", 0) == 0 ? 2 * pairs + 1 : pairs + 1;

@@ -1,3 +1,4 @@
+// Counts the weight copies of a case by simulating it.
 #include "tools/papers/staleness/copies.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::int64_t enough_steps = 64;  // far behind the warm-up of ten stages
+constexpr std::int64_t enough_steps = 64;  // well past the warm-up of ten stages
 
 }  // namespace
 

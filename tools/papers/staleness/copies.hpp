@@ -1,4 +1,4 @@
-// What a weight rule and a correction keep beside the newest weights.
+// The memory that a weight rule and a correction need beside the newest weights.
 #pragma once
 
 #include "tools/papers/staleness/cases.hpp"
@@ -6,9 +6,9 @@
 
 namespace stageline {
 
-/// Weight tensors kept beside the newest ones, in copies of all weights: the versions that the
-/// simulated program holds at most, and what the correction keeps beside each of them in stages
-/// that are stale. 0 where nothing is pipelined. Throws what the simulation throws.
+/// Weight tensors kept beside the newest ones, in copies of all weights: the maximum of versions
+/// that the simulated program holds, and the tensors that the correction keeps beside each of them
+/// in stale stages. 0 where nothing is pipelined. Throws as the simulation does.
 double kept_copies(const StudyNet& net, const StudyCase& one, const TrainingLog& log);
 
 }  // namespace stageline

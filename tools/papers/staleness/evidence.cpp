@@ -1,3 +1,4 @@
+// Reads, writes and updates the runs of the staleness study.
 #include "tools/papers/staleness/evidence.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::string_view format_name = "stageline-staleness 1";
 
-// Where a case stands in the table; cases that are no longer in it come last.
+// The position of a case in the table; cases that are no longer in it come last.
 std::pair<std::size_t, std::size_t> place_of(const StudyRun& run) {
   const std::vector<StudyNet>& nets = staleness_nets();
   for (std::size_t net = 0; net < nets.size(); ++net) {
@@ -56,10 +57,10 @@ StudyRun read_run(const JsonNode& node) {
   }
   run.name = node.at("case").text();
   run.copies = node.at("copies").number();
-  if (run.copies < 0) node.at("copies").refuse("there cannot be less than no copies");
+  if (run.copies < 0) node.at("copies").refuse("there cannot be fewer than 0 copies");
   run.log = read_without_steps(node.at("log"));
   if (run.log.evaluations.empty()) {
-    node.at("log").at("evaluations").refuse("a run of the study looked at the test set");
+    node.at("log").at("evaluations").refuse("a run of the study must have an evaluation");
   }
   return run;
 }
@@ -103,7 +104,7 @@ StalenessEvidence parse_staleness_evidence(const std::string& text, const std::s
   if (root.kind() != JsonKind::object) root.refuse("the staleness study is one JSON object");
   if (const std::string format = root.at("format").text(); format != format_name) {
     root.at("format").refuse(
-        fmt::format("the staleness study says \"{}\" here, not \"{}\"", format_name, format));
+        fmt::format("the staleness study has \"{}\" here, not \"{}\"", format_name, format));
   }
   root.check_keys({"format", "seeds", "runs"}, {});
   StalenessEvidence evidence;
@@ -112,8 +113,7 @@ StalenessEvidence parse_staleness_evidence(const std::string& text, const std::s
     StudyRun run = read_run(node);
     if (std::any_of(evidence.runs.begin(), evidence.runs.end(),
                     [&](const StudyRun& other) { return same_case(run, other); })) {
-      node.refuse(
-          fmt::format("{}, {}, seed {} stands there twice", run.net, run.name, run.log.seed));
+      node.refuse(fmt::format("{}, {}, seed {} appears twice", run.net, run.name, run.log.seed));
     }
     evidence.runs.push_back(std::move(run));
   }

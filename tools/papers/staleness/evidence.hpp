@@ -1,4 +1,4 @@
-// The runs of the staleness study as a file: its report is made from it without training again.
+// The runs of the staleness study as a file, from which its report is made without training again.
 #pragma once
 
 #include <string>
@@ -11,25 +11,25 @@ namespace stageline {
 
 struct StudyRun {
   std::string net;                       // "lenet5"
-  StudyGroup group = StudyGroup::plain;  //
+  StudyGroup group = StudyGroup::plain;  // of the case
   std::string name;                      // of the case: "10-stage"
   double copies = 0;  // weight tensors kept beside the newest ones, in copies of all the weights
   TrainingLog log;    // without its steps
 };
 
 struct StalenessEvidence {
-  int seeds = 3;               // asked for: 1, 2, …
+  int seeds = 3;               // requested: 1, 2, …
   std::vector<StudyRun> runs;  // in the order of the cases, then by seed
 };
 
-/// The run of this case and seed, made with these very arguments; null where there is none.
+/// The run of this case and seed, made with exactly these arguments; null where there is none.
 const StudyRun* find_run(const StalenessEvidence& evidence, const StudyNet& net,
                          const StudyCase& one, std::uint64_t seed);
 
-/// Puts the run in its place, for the one of the same case and seed.
+/// Inserts the run in its place, replacing one of the same case and seed.
 void keep_run(StalenessEvidence& evidence, StudyRun run);
 
-/// JSON, "format": "stageline-staleness 1"; tools/training/README.md has the keys.
+/// JSON, "format": "stageline-staleness 1"; tools/training/README.md lists the keys.
 std::string to_json(const StalenessEvidence& evidence);
 /// Throws TraceError with file and JSON pointer.
 StalenessEvidence parse_staleness_evidence(const std::string& text, const std::string& file);

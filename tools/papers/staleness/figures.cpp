@@ -1,4 +1,4 @@
-// The figures of the staleness study: a line through the means, a hollow mark for every seed.
+// Draws the figures of the staleness study: a line through the means, a hollow mark for every seed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<Placed> by_depth(const NetResult& net) {
   return some;
 }
 
-// The non-pipelined run among them.
+// The cases with one register pair, and the non-pipelined run.
 std::vector<Placed> one_pair(const NetResult& net) {
   std::vector<Placed> some = {{0, net.plain()}};
   for (const CaseResult& one : net.cases) {
@@ -61,8 +61,8 @@ std::vector<StudyFigure> staleness_figures(const std::vector<NetResult>& results
   StudyFigure depth;
   depth.file = "staleness-depth.svg";
   depth.caption =
-      "Accuracy against depth; 2 stages are a forward and a backward one, which is not pipelined. "
-      "Hollow: single seeds.";
+      "Accuracy against depth; 2 stages are a forward and a backward one, "
+      "which is not pipelined. Hollow: single seeds.";
   depth.chart.title = "Accuracy by depth of the pipeline";
   depth.chart.x = {"stages of the pipeline, forward and backward", "", false, true, {}, {}};
   depth.chart.y = {"test accuracy", "%", false, false, 0.0, 100.0};

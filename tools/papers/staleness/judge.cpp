@@ -1,3 +1,4 @@
+// Computes accuracies, differences and findings of the staleness study.
 #include "tools/papers/staleness/judge.hpp"
 
 #include <fmt/format.h>
@@ -10,15 +11,15 @@
 namespace stageline {
 namespace {
 
-// So that a number that is exactly as large as its limit is not beyond it by rounding.
-constexpr double hair = 1e-9;
+// Tolerance, so that a number equal to its limit is not beyond it by rounding.
+constexpr double tolerance = 1e-9;
 
 CaseResult result_of(const StudyCase& asked, const std::vector<const StudyRun*>& runs) {
   CaseResult result;
   result.asked = &asked;
   for (const StudyRun* const run : runs) {
     const Evaluation& last = run->log.evaluations.back();
-    // What diverged guesses; it is none the better for that.
+    // A diverged net guesses; it gets no credit for that.
     const bool number = std::isfinite(last.accuracy);
     result.percents.push_back(number ? 100 * last.accuracy : 0);
     if (!number || !std::isfinite(last.loss)) ++result.diverged;
@@ -65,7 +66,7 @@ void add_depth(std::vector<StudyFinding>& all, const NetResult& one) {
                      : fmt::format("up to {} points lost", theirs->deep)});
 }
 
-// Of the deeper nets, where they lost something.
+// The published recovery of the deeper nets with a loss.
 std::string published_recovery() {
   std::string text;
   for (const ZhangAccuracy& one : zhang_accuracies) {
@@ -113,7 +114,7 @@ Accuracy accuracy_over(const std::vector<double>& percents) {
 }
 
 Difference difference(const Accuracy& a, const Accuracy& b) {
-  return {a.mean - b.mean, a.half + b.half + hair};
+  return {a.mean - b.mean, a.half + b.half + tolerance};
 }
 
 std::string_view name(Holds holds) {
@@ -130,7 +131,7 @@ std::string_view name(Holds holds) {
 
 Holds costs_little(const Accuracy& plain, const Accuracy& shallow, double most) {
   const Difference loss = difference(plain, shallow);
-  if (loss.points + loss.spread <= most + 2 * hair) return Holds::yes;
+  if (loss.points + loss.spread <= most + 2 * tolerance) return Holds::yes;
   return loss.points - loss.spread > most ? Holds::no : Holds::within_spread;
 }
 

@@ -1,5 +1,5 @@
-// What the runs of the staleness study say, by rules: means, spreads, and whether the paper's
-// findings hold beyond what another seed would change.
+// Judges the runs of the staleness study by rules: means, spreads, and whether the paper's findings
+// hold beyond the variation between seeds.
 //
 //   accuracy      ├──●──┤  a: mean, and half the range over the seeds on either side
 //                    ├────●────┤  b
@@ -23,7 +23,7 @@ struct Accuracy {
 };
 Accuracy accuracy_over(const std::vector<double>& percents);
 
-/// a's mean less b's, in points, and both halves together.
+/// a's mean less b's, in points, and the sum of both halves.
 struct Difference {
   double points = 0;
   double spread = 0;
@@ -37,7 +37,7 @@ enum class Holds : std::uint8_t { yes, no, within_spread };
 /// "agrees", "differs", "within the spread".
 std::string_view name(Holds holds);
 
-/// Shallow pipelines cost little: plain less shallow is `most` points or less. Yes or no only where
+/// Shallow pipelines cost little: plain less shallow is at most `most` points. Yes or no only where
 /// the spread leaves no doubt.
 inline constexpr double shallow_points = 1.5;
 Holds costs_little(const Accuracy& plain, const Accuracy& shallow, double most = shallow_points);
@@ -45,16 +45,16 @@ Holds costs_little(const Accuracy& plain, const Accuracy& shallow, double most =
 /// Deep pipelines cost: plain is above deep.
 Holds costs_much(const Accuracy& plain, const Accuracy& deep);
 
-/// Of what deep lost, the share that hybrid has again; nothing where the loss is not beyond the
-/// spread. 1: all of it; above: hybrid is better than plain.
+/// The share of deep's loss that hybrid recovers; empty where the loss is within the spread. 1: all
+/// of it; above: hybrid is better than plain.
 std::optional<double> recovered(const Accuracy& plain, const Accuracy& deep,
                                 const Accuracy& hybrid);
-/// Hybrid training recovers at least half: it is above the middle of plain and deep, and the spread
-/// of that middle is half of both's. Within the spread, too, where nothing was lost beyond it.
+/// Hybrid training recovers at least half: it is above the midpoint of plain and deep, whose spread
+/// is half the sum of both. Within the spread, too, where the loss was within it.
 Holds recovers_half(const Accuracy& plain, const Accuracy& deep, const Accuracy& hybrid);
 
-/// Pairs of cases whose accuracies differ beyond the spread, and those of them where more of
-/// `cause` goes with less accuracy. Pairs of the same cause do not count.
+/// Pairs of cases whose accuracies differ beyond the spread, and the number of them with less
+/// accuracy for more of `cause`. Pairs of equal cause do not count.
 struct PairsInOrder {
   int decided = 0;
   int falling = 0;
@@ -64,7 +64,7 @@ struct Caused {
   Accuracy accuracy;
 };
 PairsInOrder order_of(const std::vector<Caused>& cases);
-/// Falling in all decided pairs, in none, or something between (which is no).
+/// Yes if falling in all decided pairs, no if in none or in some.
 Holds falls(const PairsInOrder& order);
 
 /// All runs of one case.
@@ -72,19 +72,19 @@ struct CaseResult {
   const StudyCase* asked = nullptr;
   std::vector<double> percents;  // by seed
   Accuracy accuracy;
-  int diverged = 0;         // seeds whose loss is no number at the end
+  int diverged = 0;         // seeds with a NaN loss at the end
   double stale_share = 0;   // of the weights, from 0 to 1
-  double staleness = 0;     // updates: the most of any stage
+  double staleness = 0;     // updates; the maximum over the stages
   Time total{};             // simulated, of the whole training
   double copies = 0;        // StudyRun::copies
-  double wall_seconds = 0;  // of all seeds
+  double wall_seconds = 0;  // sum over the seeds
 };
 
 struct NetResult {
   const StudyNet* net = nullptr;
-  std::vector<CaseResult> cases;  // as in the table, without those that have no run
+  std::vector<CaseResult> cases;  // in the order of the table, without those that have no run
 
-  /// Null where it was not run.
+  /// Null where the case was not run.
   const CaseResult* find(StudyGroup group, const std::string& name) const;
   std::vector<const CaseResult*> of(StudyGroup group) const;
   const CaseResult* plain() const;
@@ -92,7 +92,7 @@ struct NetResult {
   const CaseResult* deepest() const;     // 10-stage
 };
 
-/// Nets that have runs. Runs that were made with other arguments than the table's are left out.
+/// The nets that have runs. Runs that were made with other arguments than the table's are left out.
 std::vector<NetResult> results_of(const StalenessEvidence& evidence);
 
 /// One finding of the paper on one net.

@@ -1,3 +1,4 @@
+// Renders the page of the staleness study.
 #include "tools/papers/staleness/report.hpp"
 
 #include <fmt/format.h>
@@ -19,15 +20,15 @@ constexpr const char* preface = R"(# What stale weights cost in accuracy
 
 Made by `stageline-study staleness`, and from its runs (`staleness.json`) again by
 `stageline staleness tools/executor/studies/staleness.json --report tools/executor/studies`; a test does
-that and fails where a byte differs. Beside ours stand the figures of Zhang and Abdelrahman (arXiv 1912.12675), who
+that and fails where a byte differs. Beside ours are the figures of Zhang and Abdelrahman (arXiv 1912.12675), who
 trained full nets on MNIST and CIFAR-10: **ours are smaller nets on drawn tasks**, so directions and orders can agree,
 sizes need not.
 
 Accuracies are of the test set after the last step, in percent: mean ± half the range over the seeds. *Lost* is
-non-pipelined less this; its ± is both halves together, and a difference smaller than that is *within the spread*.
-The settings were chosen so that plain training does well and staleness shows (momentum 0.9, small batches); the rows
-at a gentler rate say how far that goes. The first three findings below are the paper's, the orders are asked of our
-runs alone. Every run can be made by hand: its command stands in `staleness.json`.
+non-pipelined less this; its ± is the sum of both halves, and a smaller difference is *within the spread*.
+The settings were chosen so that plain training does well and staleness has an effect (momentum 0.9, small batches);
+the rows at a gentler rate show how much depends on that. The first three findings below are the paper's, the orders
+are tested on our runs alone. Every run can be made by hand: its command is in `staleness.json`.
 )";
 
 constexpr const char* counting = R"(
@@ -36,16 +37,16 @@ constexpr const char* counting = R"(
 * *within 1.5 points*: agrees where loss and spread together are 1.5 points or less, differs where the loss less the
   spread is more; otherwise the seeds leave it open.
 * *measurably worse*: the loss is larger than the spread.
-* *recovers half*: hybrid stands above the middle of non-pipelined and pipelined by more than its half range and the
+* *recovers half*: hybrid is above the midpoint of non-pipelined and pipelined by more than its half range and the
   mean of theirs. *Recovered* is (hybrid − pipelined) / (non-pipelined − pipelined).
-* *the deeper, the worse*, *the more stale weights, the worse*: of all pairs of cases (non-pipelined among them) that
-  differ beyond the spread, all must be in that order.
-* *copies*: weight tensors kept beside the newest, in copies of all weights; activations are not in it.
+* *the deeper, the worse*, *the more stale weights, the worse*: all pairs of cases (non-pipelined among them) that
+  differ beyond the spread must be in that order.
+* *copies*: weight tensors kept beside the newest, in copies of all weights; activations are not included.
 * *×*: speed-up of the whole training in simulated time, on as many devices as the pipeline has.
-* A seed that diverged counts with the accuracy it ended with (guessing is 10 %).
+* A seed that diverged counts with its final accuracy (guessing is 10 %).
 )";
 
-// Of text in a Markdown table.
+// Escapes text for a Markdown table.
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -297,8 +298,8 @@ std::vector<NetResult> some_results(const StalenessEvidence& evidence) {
   std::vector<NetResult> results = results_of(evidence);
   if (results.empty()) {
     throw UsageError(
-        "the evidence has no run with the settings of today's study; `stageline-study staleness` "
-        "makes them");
+        "the evidence has no run with the settings of today's study; "
+        "`stageline-study staleness` makes them");
   }
   return results;
 }

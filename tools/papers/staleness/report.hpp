@@ -1,4 +1,4 @@
-// The staleness study as a page with figures, made from its evidence alone.
+// Renders the staleness study as a page with figures, from its evidence alone.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct StudyFigure {
   Chart chart;
 };
 
-/// Accuracy by depth; by share of stale weights. Only those that have two points to draw.
+/// Accuracy by depth; by share of stale weights. Only figures with at least two points.
 std::vector<StudyFigure> staleness_figures(const std::vector<NetResult>& results);
 
 /// The page, staleness.md. Throws UsageError where the evidence has no run of the table.
@@ -24,7 +24,7 @@ std::string staleness_markdown(const StalenessEvidence& evidence);
 /// The findings for a terminal.
 std::string staleness_text(const StalenessEvidence& evidence);
 
-/// Writes staleness.md and its figures to the folder, which is made where it is missing.
+/// Writes staleness.md and its figures to the folder, which is created if missing.
 void write_staleness_report(const std::string& folder, const StalenessEvidence& evidence);
 
 }  // namespace stageline
