@@ -1,3 +1,4 @@
+// Finds routes between devices, and builds uniform clusters.
 #include "sim/cluster.hpp"
 
 #include <fmt/format.h>

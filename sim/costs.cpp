@@ -1,3 +1,4 @@
+// Costs of overlapped pairs, sequence chunks and uniform stages.
 #include "sim/costs.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Suggests the nearest known name by edit distance.
 #include "sim/errors.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Topological order and cycles of a graph, by Boost.Graph.
 #include "sim/graph.hpp"
 
 #include <boost/graph/adjacency_list.hpp>

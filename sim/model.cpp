@@ -1,3 +1,4 @@
+// Edges, topological order and total time of a model.
 #include "sim/model.hpp"
 
 #include <fmt/format.h>

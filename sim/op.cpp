@@ -1,3 +1,4 @@
+// Prints and parses ops.
 #include "sim/op.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Placements and partitions: construction, checks, stage edges.
 #include "sim/placement.hpp"
 
 #include <fmt/format.h>

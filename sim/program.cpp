@@ -1,3 +1,4 @@
+// Counts updates, and builds blank programs, stage graphs and product indices.
 #include "sim/program.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Bounds the sums of times and bytes of a case.
 #include "sim/sums.hpp"
 
 #include <fmt/format.h>

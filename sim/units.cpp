@@ -1,3 +1,4 @@
+// Parses, prints and converts times, sizes and bandwidths.
 #include "sim/units.hpp"
 
 #include <fmt/format.h>

@@ -157,7 +157,7 @@ class Parser {
       if (name(value) == word.text) return value;
       known += fmt::format("{}{}", known.empty() ? "" : ", ", name(value));
     }
-    refuse(word, fmt::format("\"{}\" is none of {}", word.text, known));
+    refuse(word, fmt::format("\"{}\" is not one of {}", word.text, known));
   }
 
   // One number per stage; a dash is `none`. Empty where there is no such line.

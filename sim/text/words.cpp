@@ -1,3 +1,4 @@
+// Splits the program text into lines and words, and reads numbers.
 #include "sim/text/words.hpp"
 
 #include <fmt/format.h>
