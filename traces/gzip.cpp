@@ -1,3 +1,4 @@
+// Decompresses gzip data with zlib.
 #include "traces/gzip.hpp"
 
 #include <fmt/format.h>

@@ -297,9 +297,9 @@ TEST_CASE("messages are checked") {
         "rank 1 (line 2), cell 3: stage 1 is the last of 2: "
         "there is no stage to send an activation to");
   CHECK(complaint(first + "1F0,1B0,1SEND_B0\n") ==
-        "rank 0 (line 1), cell 2: nobody receives 0SEND_F0: rank 1 has no 1RECV_F0");
+        "rank 0 (line 1), cell 2: no rank receives 0SEND_F0: rank 1 has no 1RECV_F0");
   CHECK(complaint("0F0,0RECV_B0,0B0\n" + second) ==
-        "rank 1 (line 2), cell 1: nobody sends 1RECV_F0: rank 0 has no 0SEND_F0");
+        "rank 1 (line 2), cell 1: no rank sends 1RECV_F0: rank 0 has no 0SEND_F0");
   CHECK(complaint("0F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n") ==
         "rank 1 (line 2), cell 1: 1F0 reads what stage 0 makes on rank 0, but there is no 1RECV_F0 "
         "before it; write all messages or none");

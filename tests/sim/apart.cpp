@@ -151,9 +151,9 @@ TEST_CASE("lines of the program say delays, windows, clock and copies, and read 
   };
   CHECK(broken("delays: 2") ==
         "line 3, column 9: there are 2 stages, but 1 numbers (a dash for none)");
-  CHECK(broken("clock: fast") == "line 3, column 8: \"fast\" is none of free, lockstep");
+  CHECK(broken("clock: fast") == "line 3, column 8: \"fast\" is not one of free, lockstep");
   CHECK(broken("copies: some") ==
-        "line 3, column 9: \"some\" is none of free, full, half, blocking");
+        "line 3, column 9: \"some\" is not one of free, full, half, blocking");
   CHECK(broken("weights_transfer: no") ==
         "line 3, column 19: weights_transfer is on or off (not \"no\")");
 }

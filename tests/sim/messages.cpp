@@ -44,7 +44,7 @@ TEST_CASE("the setting is read and written, and left out where it is async") {
   CHECK(parse_program(print(program)) == program);
   CHECK_FALSE(contains(print(parse_program(two("messages: async\n"))), "messages:"));
   CHECK(test::complaint<ProgramError>([] { parse_program(two("messages: blocked\n")); }) ==
-        "line 3, column 11: \"blocked\" is none of async, blocking, batched");
+        "line 3, column 11: \"blocked\" is not one of async, blocking, batched");
 }
 
 //            0         1         2
@@ -136,9 +136,9 @@ TEST_CASE("batches wait in a circle, too") {
       "gpu0: 0F0 0F1 0SEND_F1 0RECV_B1 0B1 0SEND_F0 0RECV_B0 0B0\n"
       "gpu1: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n";
   CHECK(deadlock(straight_text(2, 2, lists, "messages: batched\n"), 2) ==
-        "the program cannot finish: the batch (0SEND_F1 0RECV_B1) waits for 1RECV_F1, which stands "
-        "behind 1RECV_F0, which waits for 0SEND_F0, which stands behind the batch (0SEND_F1 "
-        "0RECV_B1)");
+        "the program cannot finish: the batch (0SEND_F1 0RECV_B1) waits for 1RECV_F1, "
+        "which stands behind 1RECV_F0, which waits for 0SEND_F0, "
+        "which stands behind the batch (0SEND_F1 0RECV_B1)");
 }
 
 TEST_CASE("a message ahead of what it carries, and a reader ahead of its message") {

@@ -129,7 +129,7 @@ TEST_CASE("of seeds that were looked at differently often only the common looks 
   REQUIRE(study.curves[0].points.size() == 2);
   CHECK(study.curves[0].points[1].step == 4);
   seldom.log.evaluations = {{3, 3_s, 1, 0.5}};
-  CHECK(refusal({often, seldom}).find("never looked at the test set after the same step") !=
+  CHECK(refusal({often, seldom}).find("have no evaluation after the same step") !=
         std::string::npos);
 }
 

@@ -1,3 +1,4 @@
+// Finds, reads and decompresses a file of a data set.
 #include "tools/datasets/file_bytes.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Computes the figures of a judgement and compares them with the aims.
 #include "tools/evidence/aims.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Fits rate and op overhead by least squares.
 #include "tools/evidence/calibrate.hpp"
 
 #include <Eigen/Dense>

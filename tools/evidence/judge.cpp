@@ -1,3 +1,4 @@
+// Predicts measured cases and computes their errors.
 #include "tools/evidence/judge.hpp"
 
 #include <fmt/format.h>

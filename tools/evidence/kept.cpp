@@ -1,3 +1,4 @@
+// Writes the stored figures of a replay and finds regressions.
 #include "tools/evidence/kept.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Writes time to accuracy as text and charts.
 #include "tools/training/accuracy_report.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Simulates a logged training on another trace and cluster.
 #include "tools/training/retime.hpp"
 
 #include <fmt/format.h>

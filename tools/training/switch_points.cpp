@@ -1,3 +1,4 @@
+// Groups hybrid trainings by task and finds the best switch.
 #include "tools/training/switch_points.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Groups logs into curves, averages them, and finds the target.
 #include "tools/training/time_to_accuracy.hpp"
 
 #include <fmt/format.h>
@@ -56,8 +57,8 @@ void add_points(AccuracyCurve& curve) {
   }
   if (curve.points.empty()) {
     throw UsageError(fmt::format(
-        "{} and {} are seeds of one training, but never looked at the test set after the same "
-        "step; evaluate them equally often",
+        "{} and {} are seeds of one training, but have no evaluation after the same step; "
+        "evaluate them equally often",
         curve.runs.front().file, curve.runs.back().file));
   }
   for (const NamedLog& run : curve.runs) {

@@ -72,7 +72,7 @@ struct AccuracyStudy {
 
 /// Groups, averages and compares. Without a target: the highest accuracy that the mean of every
 /// curve reaches. Throws UsageError where there is no log, for a log without evaluations, for two
-/// logs of one run (settings and seed), for seeds that never looked at the test set after the same
+/// logs of one run (settings and seed), for seeds without an evaluation after the same
 /// step, and for a target that is not in (0, 1].
 AccuracyStudy accuracy_study(std::vector<NamedLog> logs, std::optional<double> target);
 

@@ -1,3 +1,4 @@
+// Scans trace events with a SAX parser.
 #include "traces/chrome/trace_events.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Typed access to JSON values, with errors that name their pointer.
 #include <fmt/format.h>
 
 #include <algorithm>

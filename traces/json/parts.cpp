@@ -1,3 +1,4 @@
+// Writes JSON strings and filled lists.
 #include "traces/json/parts.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Builds a JSON tree with the digits of its numbers.
 #include "traces/json/tree.hpp"
 
 #include <fmt/format.h>

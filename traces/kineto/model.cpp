@@ -1,3 +1,4 @@
+// Derives layer costs from the ranges of a run.
 #include "traces/kineto/model.hpp"
 
 #include <fmt/format.h>

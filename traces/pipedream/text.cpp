@@ -1,3 +1,4 @@
+// Parses the text of PipeDream profiles.
 #include "traces/pipedream/text.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Splits a schedule CSV into cells and parses their actions.
 #include "traces/pytorch/cells.hpp"
 
 #include <fmt/format.h>

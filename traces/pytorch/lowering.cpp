@@ -1,3 +1,4 @@
+// Replays PyTorch's placement of messages, and checks their order.
 #include "traces/pytorch/lowering.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Checks the messages of a schedule CSV.
 #include <fmt/format.h>
 
 #include <array>
@@ -44,7 +45,7 @@ class Messages {
       const std::uint32_t m = action.microbatch;
       const auto partner = [&](CellWord word, int stage, std::string_view does) {
         if (find(word, stage, m)) return;
-        refuse(cell, fmt::format("nobody {} {}: rank {} has no {}", does, print(action),
+        refuse(cell, fmt::format("no rank {} {}: rank {} has no {}", does, print(action),
                                  table_.home.at(stage)->rank, print(CellAction{word, stage, m})));
       };
       const auto brought = [&](CellWord word, int from) {

@@ -1,3 +1,4 @@
+// Checks stages, micro-batches and ranks of a schedule CSV.
 #include "traces/pytorch/rules.hpp"
 
 #include <fmt/format.h>

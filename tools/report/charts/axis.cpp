@@ -1,3 +1,4 @@
+// Computes scales, ticks and label positions.
 #include "tools/report/charts/axis.hpp"
 
 #include <fmt/format.h>

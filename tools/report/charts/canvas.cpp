@@ -1,3 +1,4 @@
+// Draws characters on a grid, wraps text, and numbers an axis.
 #include "tools/report/charts/canvas.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Places the names of series and reference lines.
 #include <fmt/format.h>
 
 #include <algorithm>

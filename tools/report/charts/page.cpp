@@ -1,3 +1,4 @@
+// Draws the head, foot, styles and markers of a chart's page.
 #include "tools/report/charts/page.hpp"
 
 #include <fmt/format.h>

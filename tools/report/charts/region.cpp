@@ -1,3 +1,4 @@
+// Positions and labels of a region's cells, and its notes.
 #include "tools/report/charts/region.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Builds the JSON objects of outcomes and comparisons.
 #include "tools/report/json/outcome.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// Formats numbers, escapes and wraps text, and computes axes.
 #include "tools/report/svg/text.hpp"
 
 #include <fmt/format.h>

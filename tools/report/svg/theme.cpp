@@ -1,3 +1,4 @@
+// The tables of colours, and the style sheet.
 #include "tools/report/svg/theme.hpp"
 
 #include <fmt/format.h>

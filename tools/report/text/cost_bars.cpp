@@ -1,3 +1,4 @@
+// Draws bars of costs and ratios.
 #include "tools/report/text/cost_bars.hpp"
 
 #include <fmt/format.h>

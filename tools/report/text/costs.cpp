@@ -1,3 +1,4 @@
+// Writes cost tables of one trace or two.
 #include "tools/report/text/costs.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Writes the diff of two programs as text and JSON.
 #include "tools/report/text/diff.hpp"
 
 #include <fmt/format.h>

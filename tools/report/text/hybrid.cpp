@@ -1,3 +1,4 @@
+// Writes a hybrid study as text, chart and JSON.
 #include "tools/report/text/hybrid.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Writes findings as text and JSON.
 #include "tools/report/text/lint.hpp"
 
 #include <fmt/format.h>

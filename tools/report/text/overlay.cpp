@@ -1,3 +1,4 @@
+// Writes an overlay as tables, JSON and picture.
 #include "tools/report/text/overlay.hpp"
 
 #include <fmt/format.h>

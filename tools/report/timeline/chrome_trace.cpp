@@ -1,3 +1,4 @@
+// Writes spans, flows and counters as trace events.
 #include "tools/report/timeline/chrome_trace.hpp"
 
 #include <fmt/format.h>

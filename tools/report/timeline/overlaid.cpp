@@ -1,3 +1,4 @@
+// Interleaves the rows of two timelines.
 #include "tools/report/timeline/overlaid.hpp"
 
 #include <fmt/format.h>

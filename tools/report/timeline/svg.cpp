@@ -1,3 +1,4 @@
+// Composes the page of the space-time diagram.
 #include "tools/report/timeline/svg.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Converts pieces to boxes, and merges narrow ones.
 #include "tools/report/timeline/svg_boxes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Computes curves of held versions and summaries of staleness.
 #include "tools/report/timeline/weights.hpp"
 
 #include <fmt/format.h>
