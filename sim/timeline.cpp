@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 
 #include "sim/engine.hpp"
 #include "sim/rules.hpp"
@@ -22,7 +23,7 @@ bool starts_sooner_or_precedes(const Span& a, const Span& b) {
 // O(spans × piles) comparisons. The buffers are kept from lane to lane.
 class PileSorter {
  public:
-  void sort(std::vector<Span>& spans) {
+  void sort(Spans& spans) {
     const auto disorder =
         std::is_sorted_until(spans.begin(), spans.end(), starts_sooner_or_precedes);
     if (disorder == spans.end()) return;
@@ -36,7 +37,7 @@ class PileSorter {
   static constexpr std::size_t most_piles = 8;  // beside the first
 
   // Returns false, with `spans` a permutation of what they were, where it takes too many piles.
-  bool part(std::vector<Span>& spans, std::size_t sorted) {
+  bool part(Spans& spans, std::size_t sorted) {
     for (auto& pile : piles_) pile.clear();
     std::size_t kept = sorted;
     bool few = true;
@@ -66,7 +67,7 @@ class PileSorter {
   }
 
   // From the back: `spans` has room for the pile behind its first `kept`, which are in order.
-  static void merge(std::vector<Span>& spans, std::size_t kept, const std::vector<Span>& pile) {
+  static void merge(Spans& spans, std::size_t kept, const std::vector<Span>& pile) {
     Span* const first = spans.data();
     const Span* from = first + kept;
     Span* to = first + kept + pile.size();
@@ -139,6 +140,30 @@ class Deliveries {
   std::array<std::vector<std::uint32_t>, op_kinds> first_;  // by kind and stage, into all_
 };
 
+// Lanes with room for so many spans each, in one block.
+std::vector<Spans> lanes_with_room(const std::vector<std::size_t>& sizes) {
+  std::size_t bytes = 0;
+  for (const std::size_t size : sizes) bytes += Block::room_for(size * sizeof(Span));
+  const auto block = std::make_shared<Block>(bytes);
+  std::vector<Spans> lanes;
+  lanes.reserve(sizes.size());
+  for (const std::size_t size : sizes) {
+    lanes.emplace_back(BlockAllocator<Span>(block));
+    lanes.back().reserve(size);
+  }
+  return lanes;
+}
+
+// Lanes grow in turns, so that the cache line that a lane needs next can be fetched ahead.
+void append(Spans& spans, Op op, Time start, Time end) {
+  // Field by field: a temporary would be written in parts and read back as a whole, which stalls.
+  Span& span = spans.emplace_back();
+  span.op = op;
+  span.start = start;
+  span.end = end;
+  __builtin_prefetch(spans.data() + spans.size() + 4, 1);
+}
+
 bool is_receive(OpKind kind) { return lane_of(kind) == LaneKind::receive; }
 
 }  // namespace
@@ -153,16 +178,13 @@ Time makespan(const Timeline& timeline) {
 
 Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
   const Deliveries deliveries(program);
-  Timeline timeline;
-  timeline.devices = graph.devices;
-  timeline.lanes.resize(graph.devices.size() * lane_kinds);
-  std::vector<std::size_t> sizes(timeline.lanes.size());
-  std::vector<std::vector<Span>*> spans_of(graph.lanes.size());
-  std::vector<bool> batched(timeline.lanes.size());  // several lanes of the graph in one
+  std::vector<std::size_t> lane_of(graph.lanes.size());  // index into Timeline::lanes
+  std::vector<std::size_t> sizes(graph.devices.size() * lane_kinds);
+  std::vector<bool> batched(sizes.size());  // several lanes of the graph in one
   for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
     const std::size_t at = static_cast<std::size_t>(graph.lanes[lane].device) * lane_kinds +
                            static_cast<std::size_t>(graph.lanes[lane].kind);
-    spans_of[lane] = &timeline.lanes[at];
+    lane_of[lane] = at;
     if (graph.lanes[lane].kind == LaneKind::receive) continue;
     batched[at] = sizes[at] > 0;
     sizes[at] += graph.lane_begin[lane + 1] - graph.lane_begin[lane];
@@ -170,15 +192,10 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
   for (const Op op : graph.op) {
     if (deliveries.is_send(op.kind)) ++sizes[deliveries.of(op).lane];
   }
-  if (!graph.partner.empty()) {
-    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      if (!graph.op[task].overlapped) continue;
-      const Lane lane = graph.lanes[graph.lane[task]];
-      ++sizes[static_cast<std::size_t>(lane.device) * lane_kinds +
-              static_cast<std::size_t>(lane.kind)];
-    }
+  for (std::uint32_t task = 0; task < graph.partner.size(); ++task) {
+    if (graph.op[task].overlapped) ++sizes[lane_of[graph.lane[task]]];
   }
-  for (std::size_t at = 0; at < sizes.size(); ++at) timeline.lanes[at].reserve(sizes[at]);
+  Timeline timeline{graph.devices, lanes_with_room(sizes)};
   std::vector<Time> lag;
   lag.reserve(graph.paths.size());
   for (const Path& path : graph.paths) lag.push_back(path.lag);
@@ -190,18 +207,18 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
     const Time lag_of_path = lag[graph.path_of[task]];
     const Time end = times.available[task] - lag_of_path;
     const Time start = end - graph.duration[task];
-    std::vector<Span>& spans = *spans_of[graph.lane[task]];
-    spans.push_back({op, start, end});
-    if (op.overlapped) spans.push_back({graph.partner[task], start, end});
+    Spans& spans = timeline.lanes[lane_of[graph.lane[task]]];
+    append(spans, op, start, end);
+    if (op.overlapped) append(spans, graph.partner[task], start, end);
     if (!deliveries.is_send(op.kind)) continue;
     const bool blocks = task + 1 < graph.tasks() && is_receive(graph.op[task + 1].kind);
     const Time late = blocks ? graph.duration[task + 1] : lag_of_path;
     const auto [receive, at] = deliveries.of(op);
-    timeline.lanes[at].push_back({receive, start + late, end + late});
+    append(timeline.lanes[at], receive, start + late, end + late);
   }
   PileSorter sorter;
   for (std::size_t at = 0; at < timeline.lanes.size(); ++at) {
-    auto& spans = timeline.lanes[at];
+    Spans& spans = timeline.lanes[at];
     if (static_cast<LaneKind>(at % lane_kinds) == LaneKind::receive) sorter.sort(spans);
     if (batched[at]) std::stable_sort(spans.begin(), spans.end(), starts_sooner);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/block_allocator.hpp"
 #include "sim/op.hpp"
 #include "sim/units.hpp"
 
@@ -19,14 +20,17 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
+/// Those of one lane. A large timeline has one block of memory for all its lanes.
+using Spans = std::vector<Span, BlockAllocator<Span>>;
+
 /// Spans by lane, each lane in order of start. Every device has all five lanes, maybe empty.
 /// In compute, send and copy lanes spans do not overlap (the two halves of an overlapped pair are
 /// two spans with the same times); receives may, and where messages are batched sends of one batch.
 struct Timeline {
   std::vector<std::string> devices;
-  std::vector<std::vector<Span>> lanes;  // devices × lane_kinds
+  std::vector<Spans> lanes;  // devices × lane_kinds
 
-  const std::vector<Span>& lane(int device, LaneKind kind) const {
+  const Spans& lane(int device, LaneKind kind) const {
     return lanes[static_cast<std::size_t>(device) * lane_kinds + static_cast<std::size_t>(kind)];
   }
   friend bool operator==(const Timeline&, const Timeline&) = default;

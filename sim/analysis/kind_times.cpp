@@ -47,7 +47,7 @@ std::vector<KindTimes> kind_times(const Timeline& timeline, const std::set<Op>& 
   std::map<Key, Found> times;
   std::vector<Pair> pairs;
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
-    const std::vector<Span>& lane = timeline.lanes[d * lane_kinds];
+    const Spans& lane = timeline.lanes[d * lane_kinds];
     for (std::size_t i = 0; i < lane.size(); ++i) {
       const Time time = lane[i].end - lane[i].start;
       if (lane[i].op.overlapped && i + 1 < lane.size()) {

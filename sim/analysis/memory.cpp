@@ -144,7 +144,7 @@ class DeviceAccount {
     // Those of one batch start together and end as they may.
     const auto ends_sooner = [](const Span& a, const Span& b) { return a.end < b.end; };
     const auto& as_started = timeline.lane(device, LaneKind::send);
-    std::vector<Span> as_ended;
+    Spans as_ended;
     if (!std::is_sorted(as_started.begin(), as_started.end(), ends_sooner)) {
       as_ended = as_started;
       std::stable_sort(as_ended.begin(), as_ended.end(), ends_sooner);
@@ -225,7 +225,7 @@ class DeviceAccount {
   void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
 
   // An overlapped pair starts as one and ends as one.
-  static std::size_t unit_end(const std::vector<Span>& spans, std::size_t at) {
+  static std::size_t unit_end(const Spans& spans, std::size_t at) {
     return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
   }
 

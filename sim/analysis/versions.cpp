@@ -223,7 +223,7 @@ class Order {
     std::fill(graph.duration.begin(), graph.duration.end(), Time{1});
     const Timeline timeline = timeline_of(program_, graph, sweep(graph));
     span_.emplace();
-    for (const std::vector<Span>& lane : timeline.lanes) {
+    for (const Spans& lane : timeline.lanes) {
       for (const Span& span : lane) span_->emplace(span.op, span);
     }
   }

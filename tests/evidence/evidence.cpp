@@ -35,7 +35,7 @@ TEST_CASE("what is written is read back unchanged") {
   evidence.traces[1].layers[0].forward = Time{1};
   evidence.cases[0].batch = 2;
   evidence.cases[1].makespan[0] = longest_input;
-  Timeline overlapped{{"lane0", "lane1"}, std::vector<std::vector<Span>>(2 * lane_kinds)};
+  Timeline overlapped{{"lane0", "lane1"}, std::vector<Spans>(2 * lane_kinds)};
   Op first{OpKind::forward, 0, 1, 0, 3};
   overlapped.lanes[0] = {{first, Time{0}, Time{5}},
                          {{OpKind::backward, 0, 0, 1, 2}, Time{0}, Time{5}}};

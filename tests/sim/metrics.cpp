@@ -218,7 +218,7 @@ TEST_CASE("random programs: idle intervals fill what is not busy, and their sums
     for (std::size_t d = 0; d < metrics.device.size(); ++d) {
       const DeviceMetrics& device = metrics.device[d];
       Time busy{};
-      const std::vector<Span>& spans = ran.timeline.lane(static_cast<int>(d), LaneKind::compute);
+      const Spans& spans = ran.timeline.lane(static_cast<int>(d), LaneKind::compute);
       for (std::size_t at = 0; at < spans.size(); ++at) {
         if (at > 0 && spans[at - 1].op.overlapped) continue;  // counted with its pair
         busy += spans[at].end - spans[at].start;

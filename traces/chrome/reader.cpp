@@ -107,7 +107,7 @@ class ChromeReader {
 
   const std::string& file_;
   std::map<std::string, std::string> names_;  // by pid
-  std::vector<std::vector<Span>> lanes_;
+  std::vector<Spans> lanes_;
   int devices_ = 0;
 };
 

@@ -43,7 +43,7 @@ using Tids = std::vector<std::vector<int>>;
 int further_rows(LaneKind lane) { return lane == LaneKind::receive ? lane_kinds : 10000; }
 
 // Assigns rows first fit. `spans` in order of start.
-std::vector<int> overlapping_tids(const std::vector<Span>& spans, LaneKind lane) {
+std::vector<int> overlapping_tids(const Spans& spans, LaneKind lane) {
   std::vector<Time> busy_until;  // by row
   std::vector<int> tids;
   for (const Span& span : spans) {

@@ -51,7 +51,7 @@ std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timel
   return result;
 }
 
-std::string labels(const Boxes& boxes, const std::vector<Span>& spans, bool with_stage,
+std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage,
                    const std::array<double, op_kinds>& sizes, double top, double height) {
   std::string out;
   for (const Box& box : boxes.boxes) {

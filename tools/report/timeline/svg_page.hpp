@@ -68,7 +68,7 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
 /// boxes, the same for all kinds; 0 for a kind whose labels do not fit. `height` of a row, in px.
 std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timeline, double height);
 /// The labels of one compute lane that fit. `top` of the row, in px.
-std::string labels(const Boxes& boxes, const std::vector<Span>& spans, bool with_stage,
+std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage,
                    const std::array<double, op_kinds>& sizes, double top, double height);
 
 /// Whether there are curves to draw; draws them: small multiples for few devices, else one panel.

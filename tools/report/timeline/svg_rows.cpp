@@ -34,7 +34,7 @@ RowLayout row_layout(std::size_t devices) {
 constexpr int compute_lane = static_cast<int>(LaneKind::compute);
 
 // Distinct stages in a compute lane, ascending.
-std::vector<std::uint16_t> stages_in(const std::vector<Span>& spans) {
+std::vector<std::uint16_t> stages_in(const Spans& spans) {
   std::vector<std::uint16_t> stages;
   stages.reserve(spans.size());
   for (const Span& span : spans) stages.push_back(span.op.stage);
@@ -73,7 +73,7 @@ Pieces pieces_of(const Drawing& drawing) {
 }
 
 // The share of the whole time in which the compute lane is idle.
-double idle_share(const std::vector<Span>& compute, Time end) {
+double idle_share(const Spans& compute, Time end) {
   Time busy{};
   Time until{};
   for (const Span& span : compute) {
