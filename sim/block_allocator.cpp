@@ -4,7 +4,7 @@
 #include <functional>
 #include <new>
 
-#include "sim/huge_pages.hpp"
+#include "sim/pages.hpp"
 
 namespace stageline {
 namespace {

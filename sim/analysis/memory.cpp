@@ -1,14 +1,14 @@
-// A merge of each device's lanes, all of which are in order of time already: no sorting, one pass.
+// Memory by device and host: the lanes of each are merged in order of time, which all of them are
+// in already.
 #include "sim/analysis/memory.hpp"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <array>
 
+#include "sim/analysis/memory_account.hpp"
+#include "sim/analysis/memory_tables.hpp"
 #include "sim/analysis/versions.hpp"
-#include "sim/rules.hpp"
 #include "sim/sums.hpp"
-#include "sim/task_graph.hpp"
 
 namespace stageline {
 
@@ -40,450 +40,170 @@ Bytes total(const MemoryUse& use) {
 
 namespace {
 
-struct VersionChange {
+constexpr Time never = Time::max();
+
+// A change of what one device or host holds.
+struct Change {
   Time at;
   Bytes bytes;  // signed
 };
 
-// What all devices share: tables by stage, and which micro-batches are recomputed or were half
-// freed.
-struct Tables {
-  Tables(const Program& in_program, const Costs& in_costs)
-      : program(in_program),
-        costs(in_costs),
-        stages(stage_graph(in_program)),
-        input_grads(in_program) {
-    const auto count = static_cast<std::size_t>(program.stages());
-    recomputed.resize(count);
-    half_done.resize(count);
-    offloaded.resize(count);
-    whole.resize(count);
-    for (const auto& list : program.ops) {
-      for (const Op op : list) {
-        if (is_send(op.kind)) any_messages = true;
-        if (op.kind == OpKind::offload) offloaded[op.stage] = true;
-        if (op.kind == OpKind::backward) whole[op.stage] = true;
-        if (op.kind != OpKind::recompute) continue;
-        recomputed[op.stage].resize(program.total_microbatches());
-        recomputed[op.stage][op.microbatch] = true;
-      }
-    }
-  }
+// At one moment frees come first.
+void sort(std::vector<Change>& changes) {
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
+  });
+}
 
-  bool has_input_grad(Op op) const {
-    // B makes it too.
-    return input_grads.has(op.stage, op.microbatch) || whole[op.stage];
-  }
-  bool is_recomputed(Op op) const {
-    return !recomputed[op.stage].empty() && recomputed[op.stage][op.microbatch];
-  }
-  Bytes bytes_of(Op message) const { return message_bytes(program, costs, stages, message); }
-  // Bytes of the messages of that cargo which the op's stage sends from, or receives on, `device`;
-  // 0 when the program has no messages. Of a gradient's, those of the op's own part.
-  Bytes messages(Op op, Cargo cargo, bool sends, int device) const {
-    Bytes sum{};
-    if (!any_messages) return sum;
-    const auto c = static_cast<std::size_t>(cargo);
-    const auto& wires = (sends ? stages.sends : stages.receives)[c][op.stage];
-    for (std::size_t i = 0; i < wires.size(); ++i) {
-      const Wire& way = stages.wires[c][static_cast<std::size_t>(wires[i])];
-      const Ends ends = ends_of(program.placement, way, op.microbatch);
-      if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
-      if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
-      if (cargo == Cargo::weights && !program.weights_transfer) continue;
-      Op message = op;
-      message.kind = sends ? send_of(cargo) : receive_of(cargo);
-      message.part = static_cast<std::uint8_t>(i & 0x7f);
-      sum += bytes_of(message);
-    }
-    return sum;
-  }
-
-  const Program& program;
-  const Costs& costs;
-  StageGraph stages;
-  InputGrads input_grads;
-  std::vector<std::vector<bool>> recomputed;
-  std::vector<std::vector<bool>> half_done;  // I or W of a pair has ended
-  std::vector<bool> whole;                   // by stage: I and W are one op, B
-  std::vector<bool> offloaded;               // by stage: its stash goes by way of the host
-  bool any_messages = false;
+// The next event of each stream, in order of precedence at one moment.
+enum class Stream : std::uint8_t {
+  send_ends,
+  copy_out_ends,
+  version,
+  receive_starts,
+  copy_in_starts,
+  turn_in_starts,  // a PREFETCH in turn with OFFLOADs, in the lane of copies out
 };
+constexpr std::size_t streams = 6;
 
-class DeviceAccount {
+// Messages, copies and old versions of one device, merged in order of time.
+class SideEvents {
  public:
-  DeviceAccount(Tables& tables, int device, Curves curves, MemoryProfile& profile)
-      : tables_(tables),
-        curves_(curves),
-        profile_(profile),
-        result_(profile.device[static_cast<std::size_t>(device)]),
-        device_(device),
-        held_(tables.costs.stage.size()) {
-    for (std::size_t s = 0; s < tables.costs.stage.size(); ++s) {
-      const StagePlace& place = tables.program.placement.stage[s];
-      const StageCosts& costs = tables.costs.stage[s];
-      if (tables.program.correction == moving_average && updates_here(place)) {
-        add(MemoryKind::optimizer, costs.gradients);
-      }
-      if (place.apart()) {
-        add_copy(place, costs);
-        continue;
-      }
-      if (std::find(place.replicas.begin(), place.replicas.end(), device) == place.replicas.end()) {
-        continue;
-      }
-      add(MemoryKind::weights, costs.weights);
-      add(MemoryKind::gradients, costs.gradients);
-      add(MemoryKind::optimizer, costs.optimizer_state);
-    }
-  }
-
-  // Frees at one moment come before allocations; each stream keeps its own order.
-  void merge(const Timeline& timeline, int device, const std::vector<VersionChange>& versions) {
-    const auto& compute = timeline.lane(device, LaneKind::compute);
-    // Those of one batch start together and end as they may.
+  SideEvents(const Timeline& timeline, int device, const std::vector<Change>& versions)
+      : sends_(&timeline.lane(device, LaneKind::send)),
+        receives_(timeline.lane(device, LaneKind::receive)),
+        copies_out_(timeline.lane(device, LaneKind::copy_out)),
+        copies_in_(timeline.lane(device, LaneKind::copy_in)),
+        versions_(versions) {
+    // Sends of one batch start together and end one by one.
     const auto ends_sooner = [](const Span& a, const Span& b) { return a.end < b.end; };
-    const auto& as_started = timeline.lane(device, LaneKind::send);
-    Spans as_ended;
-    if (!std::is_sorted(as_started.begin(), as_started.end(), ends_sooner)) {
-      as_ended = as_started;
-      std::stable_sort(as_ended.begin(), as_ended.end(), ends_sooner);
+    if (!std::is_sorted(sends_->begin(), sends_->end(), ends_sooner)) {
+      sends_by_end_ = *sends_;
+      std::stable_sort(sends_by_end_.begin(), sends_by_end_.end(), ends_sooner);
+      sends_ = &sends_by_end_;
     }
-    const auto& send = as_ended.empty() ? as_started : as_ended;
-    const auto& receive = timeline.lane(device, LaneKind::receive);
-    const auto& out = timeline.lane(device, LaneKind::copy_out);
-    const auto& in = timeline.lane(device, LaneKind::copy_in);
-    std::size_t c = 0, s = 0, r = 0, o = 0, i = 0, v = 0;
-    bool running = false;     // compute[c] has started
-    bool copying_in = false;  // out[o] has, a PREFETCH in turn with the OFFLOADs
-    Time now{};
-    while (true) {
-      Time best = Time::max();
-      int which = -1;
-      const auto offer = [&](bool there, Time at, int stream) {
-        if (there && at < best) {
-          best = at;
-          which = stream;
+    for (std::size_t stream = 0; stream < streams; ++stream) look(static_cast<Stream>(stream));
+    choose();
+  }
+  SideEvents(const SideEvents&) = delete;
+  SideEvents& operator=(const SideEvents&) = delete;
+
+  /// When the next event happens; never: there is none.
+  Time next() const { return at_; }
+
+  /// Reports the next event and goes on to the one behind it.
+  void report(DeviceAccount& account) {
+    account.go_to(at_);
+    switch (chosen_) {
+      case Stream::send_ends:
+        account.sent((*sends_)[send_++].op);
+        break;
+      case Stream::copy_out_ends:
+        if (copies_out_[copy_out_].op.kind == OpKind::offload) {
+          account.copied_out(copies_out_[copy_out_].op);
         }
-      };
-      // in order of precedence at one moment
-      offer(c < compute.size() && running, running ? compute[c].end : Time{}, 0);
-      offer(s < send.size(), s < send.size() ? send[s].end : Time{}, 1);
-      const bool out_ends = o < out.size() && (out[o].op.kind != OpKind::prefetch || copying_in);
-      offer(out_ends, out_ends ? out[o].end : Time{}, 2);
-      offer(v < versions.size(), v < versions.size() ? versions[v].at : Time{}, 3);
-      offer(r < receive.size(), r < receive.size() ? receive[r].start : Time{}, 4);
-      offer(i < in.size(), i < in.size() ? in[i].start : Time{}, 5);
-      // In a lane that copies both ways, what comes in is there from its start.
-      const bool in_out_lane = o < out.size() && out[o].op.kind == OpKind::prefetch && !copying_in;
-      offer(in_out_lane, in_out_lane ? out[o].start : Time{}, 7);
-      offer(c < compute.size() && !running, c < compute.size() ? compute[c].start : Time{}, 6);
-      if (best != now) settle(now);
-      now = best;
-      switch (which) {
-        case 0:
-          for (const std::size_t end = unit_end(compute, c); c < end; ++c) ended(compute[c].op);
-          running = false;
-          break;
-        case 1:
-          sent(send[s++].op);
-          break;
-        case 2:
-          if (out[o].op.kind == OpKind::offload) copied_out(out[o].op);
-          ++o;
-          copying_in = false;
-          break;
-        case 3:
-          add(MemoryKind::versions, versions[v++].bytes);
-          break;
-        case 4:
-          received(receive[r++].op);
-          break;
-        case 5:
-          copied_in(in[i++].op);
-          break;
-        case 7:
-          copied_in(out[o].op);
-          copying_in = true;
-          break;
-        case 6:
-          for (std::size_t at = c; at < unit_end(compute, c); ++at) started(compute[at].op);
-          running = true;
-          break;
-        default:
-          result_.at_end = use_;
-          return;
-      }
+        ++copy_out_;
+        in_turn_ = false;
+        look(Stream::turn_in_starts);
+        break;
+      case Stream::version:
+        account.version(versions_[version_++].bytes);
+        break;
+      case Stream::receive_starts:
+        account.received(receives_[receive_++].op);
+        break;
+      case Stream::copy_in_starts:
+        account.copied_in(copies_in_[copy_in_++].op);
+        break;
+      case Stream::turn_in_starts:
+        account.copied_in(copies_out_[copy_out_].op);
+        in_turn_ = true;
+        look(Stream::copy_out_ends);
+        break;
     }
+    look(chosen_);
+    choose();
   }
 
  private:
-  void add(MemoryKind kind, Bytes bytes) {
-    use_[static_cast<std::size_t>(kind)] += bytes;
-    sum_ += bytes;
-  }
-  void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
+  void look(Stream stream) { head_[static_cast<std::size_t>(stream)] = head(stream); }
 
-  // An overlapped pair starts as one and ends as one.
-  static std::size_t unit_end(const Spans& spans, std::size_t at) {
-    return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
-  }
-
-  void hold(std::size_t stage, int change) {
-    held_[stage] += change;
-    held_here_ += change;
-    int& peak = profile_.stage[stage].stash_peak;
-    peak = std::max(peak, held_[stage]);
-    stash_peak_ = std::max(stash_peak_, held_here_);
-  }
-
-  bool updates_here(const StagePlace& place) const {
-    const auto& homes = place.weight_grad.empty() ? place.replicas : place.weight_grad;
-    return std::find(homes.begin(), homes.end(), device_) != homes.end();
-  }
-  const StagePlace& place_of(Op op) const { return tables_.program.placement.stage[op.stage]; }
-  static bool is_backward(OpKind kind) {
-    return kind == OpKind::backward || kind == OpKind::input_grad || kind == OpKind::weight_grad;
-  }
-
-  // A copy of the weights of a stage with its roles apart; gradients and optimizer where W is. New
-  // weights arrive beside those in use.
-  void add_copy(const StagePlace& place, const StageCosts& costs) {
-    const int f = place.replicas[0];
-    const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
-    const bool has_i = std::find(place.input_grad.begin(), place.input_grad.end(), device_) !=
-                       place.input_grad.end();
-    if (w == device_) {
-      add(MemoryKind::weights, costs.weights);
-      add(MemoryKind::gradients, costs.gradients);
-      add(MemoryKind::optimizer, costs.optimizer_state);
-    } else if (f == device_ || has_i) {
-      add(MemoryKind::weights, costs.weights * (tables_.program.weights_transfer ? 2 : 1));
+  Time head(Stream stream) const {
+    const bool copies = copy_out_ < copies_out_.size();
+    const bool waits_for_turn =
+        copies && copies_out_[copy_out_].op.kind == OpKind::prefetch && !in_turn_;
+    switch (stream) {
+      case Stream::send_ends:
+        return send_ < sends_->size() ? (*sends_)[send_].end : never;
+      case Stream::copy_out_ends:
+        return copies && !waits_for_turn ? copies_out_[copy_out_].end : never;
+      case Stream::version:
+        return version_ < versions_.size() ? versions_[version_].at : never;
+      case Stream::receive_starts:
+        return receive_ < receives_.size() ? receives_[receive_].start : never;
+      case Stream::copy_in_starts:
+        return copy_in_ < copies_in_.size() ? copies_in_[copy_in_].start : never;
+      case Stream::turn_in_starts:
+        return waits_for_turn ? copies_out_[copy_out_].start : never;
     }
+    return never;
   }
 
-  Bytes workspace_of(Op op) const {
-    const StageCosts& costs = tables_.costs.stage[op.stage];
-    const Bytes backward = costs.backward_workspace.value_or(costs.workspace);
-    if (op.kind == OpKind::input_grad) return costs.input_grad_workspace.value_or(backward);
-    if (tables_.input_grads.takes_output_gradient(op)) return backward;
-    if (op.kind == OpKind::weight_grad) {
-      return costs.weight_grad_workspace.value_or(costs.workspace);
+  // The first of the earliest.
+  void choose() {
+    std::size_t first = 0;
+    for (std::size_t stream = 1; stream < streams; ++stream) {
+      if (head_[stream] < head_[first]) first = stream;
     }
-    if (op.kind == OpKind::forward && tables_.is_recomputed(op)) {
-      return costs.recomputed_workspace.value_or(costs.workspace);
-    }
-    return costs.workspace;
+    chosen_ = static_cast<Stream>(first);
+    at_ = head_[first];
   }
 
-  void started(Op op) {
-    const StageCosts& costs = tables_.costs.stage[op.stage];
-    const bool apart = place_of(op).apart();
-    add(MemoryKind::workspace, workspace_of(op));
-    if (op.kind == OpKind::forward) {
-      drop(MemoryKind::buffers, tables_.messages(op, Cargo::activation, false, device_));
-      const bool later = tables_.is_recomputed(op);
-      add(MemoryKind::stash, later ? costs.boundary : costs.stash());
-      if (!later) hold(op.stage, +1);
-      if (apart) keep_forward(op, costs);
-    } else if (op.kind == OpKind::recompute) {
-      add(MemoryKind::stash, costs.stash() - costs.boundary);
-      hold(op.stage, +1);
-    } else if (apart && is_backward(op.kind)) {
-      // The first of them to read the output gradient takes it over.
-      Kept& here = kept_[{op.stage, op.microbatch}];
-      const bool reads =
-          tables_.input_grads.takes_output_gradient(op) || tables_.program.independent_w[op.stage];
-      if (reads && !here.gradient_read) {
-        here.gradient_read = true;
-        drop(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, false, device_));
-      }
-    } else if (tables_.input_grads.takes_output_gradient(op)) {
-      drop(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, false, device_));
-    }
-  }
-
-  void ended(Op op) {
-    const StageCosts& costs = tables_.costs.stage[op.stage];
-    drop(MemoryKind::workspace, workspace_of(op));
-    if (op.kind == OpKind::forward) {
-      add(MemoryKind::buffers, tables_.messages(op, Cargo::activation, true, device_));
-    } else if (op.kind == OpKind::update) {
-      add(MemoryKind::buffers, tables_.messages(op, Cargo::weights, true, device_));
-    } else if (is_backward(op.kind) && place_of(op).apart()) {
-      Kept& here = kept_[{op.stage, op.microbatch}];
-      if (op.kind != OpKind::weight_grad) --here.input_grad_readers;
-      if (op.kind != OpKind::input_grad) {
-        --here.weight_grad_readers;
-      } else if (here.there && here.weight_grad_readers > 0 && !here.gradient_kept) {
-        // The first part of I here has made it. W may be elsewhere: then it makes its own.
-        here.gradient_kept = true;
-        add(MemoryKind::stash, costs.stash_gradient);
-        here.for_weight_grad += costs.stash_gradient;
-      }
-      release(op);
-    } else if (op.kind == OpKind::backward) {
-      drop(MemoryKind::stash, costs.stash());
-      hold(op.stage, -1);
-    } else if (op.kind == OpKind::weight_grad &&
-               !tables_.input_grads.has(op.stage, op.microbatch)) {
-      drop(MemoryKind::stash, costs.stash());
-      hold(op.stage, -1);
-    } else if (op.kind == OpKind::weight_grad) {
-      drop(MemoryKind::stash, costs.stash_weight_grad);
-      if (release_half(op)) drop(MemoryKind::stash, costs.stash_gradient);
-    } else if (op.kind == OpKind::input_grad) {
-      drop(MemoryKind::stash, costs.stash_input_grad);
-      if (!release_half(op)) add(MemoryKind::stash, costs.stash_gradient);
-    }
-    if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
-      add(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, true, device_));
-    }
-  }
-
-  // ---- a stage with its roles apart: what this device holds of a micro-batch, and for whom
-  // --------
-
-  struct Kept {
-    Bytes for_input_grad{};
-    Bytes for_weight_grad{};
-    int input_grad_readers = 0;   // ops here and messages that still read it
-    int weight_grad_readers = 0;  //
-    bool gradient_read = false;   // the output gradient has been taken over
-    bool gradient_kept = false;   // what I adds for W is in for_weight_grad
-    bool there = false;
-  };
-
-  // Ops on this device that read the stash: parts of I (B is one), W (B is one).
-  int input_grad_ops(Op op) const {
-    const StagePlace& place = place_of(op);
-    if (!tables_.has_input_grad(op)) return 0;
-    if (place.input_grad.empty()) return place.replicas[0] == device_ ? 1 : 0;
-    return static_cast<int>(std::count(place.input_grad.begin(), place.input_grad.end(), device_));
-  }
-  int weight_grad_ops(Op op) const {
-    const StagePlace& place = place_of(op);
-    return (place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0]) == device_ ? 1
-                                                                                             : 0;
-  }
-
-  void keep(Op op, StashRead bytes, int others) {
-    Kept& here = kept_[{op.stage, op.microbatch}];
-    here.there = true;
-    here.for_input_grad = bytes.by_input_grad;
-    here.for_weight_grad = bytes.by_weight_grad;
-    here.input_grad_readers += input_grad_ops(op) + others;
-    here.weight_grad_readers += weight_grad_ops(op) + others;
-  }
-
-  // F keeps all of it until those here, and the messages or the copy to the host, have read it.
-  void keep_forward(Op op, const StageCosts& costs) {
-    int others = 0;
-    if (tables_.offloaded[op.stage]) {
-      others = 1;
-    } else {
-      const auto cargo = static_cast<std::size_t>(Cargo::stash);
-      others = static_cast<int>(tables_.stages.sends[cargo][op.stage].size());
-    }
-    keep(op, {costs.stash_input_grad, costs.stash_weight_grad}, others);
-    release(op);
-  }
-
-  void release(Op op) {
-    const auto found = kept_.find({op.stage, op.microbatch});
-    Kept& here = found->second;
-    if (here.there && here.input_grad_readers == 0) {
-      drop(MemoryKind::stash, here.for_input_grad);
-      here.for_input_grad = Bytes{};
-    }
-    if (here.there && here.weight_grad_readers == 0) {
-      drop(MemoryKind::stash, here.for_weight_grad);
-      here.for_weight_grad = Bytes{};
-    }
-    if (here.input_grad_readers != 0 || here.weight_grad_readers != 0) return;
-    if (here.there) hold(op.stage, -1);
-    kept_.erase(found);
-  }
-
-  void sent(Op op) {
-    if (op.kind == OpKind::reduce_grad) return;
-    if (op.kind != OpKind::send_stash) return drop(MemoryKind::buffers, tables_.bytes_of(op));
-    read_by_message(op);
-  }
-
-  void read_by_message(Op op) {
-    Kept& here = kept_[{op.stage, op.microbatch}];
-    --here.input_grad_readers;
-    --here.weight_grad_readers;
-    release(op);
-  }
-
-  void received(Op op) {
-    if (op.kind == OpKind::receive_weights) return;  // beside those in use: see add_copy
-    if (op.kind != OpKind::receive_stash) return add(MemoryKind::buffers, tables_.bytes_of(op));
-    const StashRead bytes = stash_read_on(place_of(op), tables_.costs.stage[op.stage], device_);
-    add(MemoryKind::stash, bytes.both());
-    hold(op.stage, +1);
-    keep(op, bytes, 0);
-  }
-
-  void copied_out(Op op) {
-    if (place_of(op).apart()) return read_by_message(op);
-    drop(MemoryKind::stash, tables_.costs.stage[op.stage].stash());
-    hold(op.stage, -1);
-  }
-
-  void copied_in(Op op) {
-    const StageCosts& costs = tables_.costs.stage[op.stage];
-    add(MemoryKind::stash, costs.stash());
-    hold(op.stage, +1);
-    if (place_of(op).apart()) keep(op, {costs.stash_input_grad, costs.stash_weight_grad}, 0);
-  }
-
-  // The stash is gone when both I and W have ended. Whether the other one had ended before.
-  bool release_half(Op op) {
-    auto& half = tables_.half_done[op.stage];
-    half.resize(tables_.program.total_microbatches());
-    const bool both = half[op.microbatch];
-    if (both) hold(op.stage, -1);
-    half[op.microbatch] = true;
-    return both;
-  }
-
-  // A moment is over: what is held now is held until the next.
-  void settle(Time at) {
-    if (sum_ > result_.peak || result_.peak == Bytes{}) {
-      result_.peak = sum_;
-      result_.peak_at = at;
-      result_.at_peak = use_;
-    }
-    if (curves_ == Curves::all) result_.curve.push_back({at, use_});
-  }
-
- public:
-  int stash_peak() const { return stash_peak_; }
-
- private:
-  Tables& tables_;
-  Curves curves_;
-  MemoryProfile& profile_;
-  DeviceMemory& result_;
-  int device_;
-  std::map<std::pair<int, std::uint32_t>, Kept> kept_;  // by stage and micro-batch; those in flight
-  MemoryUse use_{};
-  Bytes sum_{};
-  std::vector<int> held_;  // by stage, here
-  int held_here_ = 0;
-  int stash_peak_ = 0;
+  const Spans* sends_;  // by end
+  const Spans& receives_;
+  const Spans& copies_out_;
+  const Spans& copies_in_;
+  const std::vector<Change>& versions_;
+  Spans sends_by_end_;  // if they are not in this order already
+  std::size_t send_ = 0;
+  std::size_t receive_ = 0;
+  std::size_t copy_out_ = 0;
+  std::size_t copy_in_ = 0;
+  std::size_t version_ = 0;
+  bool in_turn_ = false;  // the PREFETCH at copy_out_ has started
+  std::array<Time, streams> head_{};
+  Stream chosen_ = Stream::send_ends;
+  Time at_{};
 };
+
+// An overlapped pair starts as one and ends as one.
+std::size_t unit_end(const Spans& spans, std::size_t at) {
+  return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
+}
+
+// At one moment the ends of ops come first and their starts last.
+void replay(const Timeline& timeline, int device, const std::vector<Change>& versions,
+            DeviceAccount& account) {
+  const Spans& compute = timeline.lane(device, LaneKind::compute);
+  SideEvents side(timeline, device, versions);
+  for (std::size_t unit = 0; unit < compute.size();) {
+    const std::size_t behind = unit_end(compute, unit);
+    const Time start = compute[unit].start;
+    const Time end = compute[unit].end;
+    while (side.next() <= start) side.report(account);
+    account.go_to(start);
+    for (std::size_t i = unit; i < behind; ++i) account.started(compute[i].op);
+    while (side.next() < end) side.report(account);
+    account.go_to(end);
+    for (std::size_t i = unit; i < behind; ++i) account.ended(compute[i].op);
+    unit = behind;
+  }
+  while (side.next() != never) side.report(account);
+}
 
 // Hosts hold a stash from the start of its OFFLOAD to the end of its PREFETCH.
 void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
                 MemoryProfile& profile) {
-  struct Change {
-    Time at;
-    Bytes bytes;  // signed
-  };
   const Network& network = costs.network;
   std::vector<std::vector<Change>> changes(std::max<std::size_t>(network.hosts.size(), 1));
   const auto host_of = [&](std::size_t device) {
@@ -501,10 +221,7 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
   }
   profile.host.resize(changes.size());
   for (std::size_t h = 0; h < changes.size(); ++h) {
-    // At one moment frees come first, as on devices.
-    std::sort(changes[h].begin(), changes[h].end(), [](const Change& a, const Change& b) {
-      return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
-    });
+    sort(changes[h]);
     DeviceMemory& host = profile.host[h];
     MemoryUse use{};
     Bytes& held = use[static_cast<std::size_t>(MemoryKind::stash)];
@@ -531,9 +248,9 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
   MemoryProfile profile;
   profile.device.resize(timeline.devices.size());
   profile.stage.resize(costs.stage.size());
-  Tables tables(program, costs);
+  const MemoryTables tables(program, costs);
 
-  std::vector<std::vector<VersionChange>> changes(timeline.devices.size());
+  std::vector<std::vector<Change>> changes(timeline.devices.size());
   // A moving average of the gradients takes the place of old versions.
   const bool old_versions = program.weights != WeightRule::flush &&
                             program.weights != WeightRule::latest &&
@@ -546,16 +263,13 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
             {event.at, costs.stage[s].weights * event.change});
       }
     }
-    for (auto& list : changes) {
-      std::sort(list.begin(), list.end(), [](const VersionChange& a, const VersionChange& b) {
-        return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
-      });
-    }
+    for (auto& list : changes) sort(list);
   }
-  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
-    DeviceAccount account(tables, static_cast<int>(device), curves, profile);
-    account.merge(timeline, static_cast<int>(device), changes[device]);
-    profile.device_stash_peak.push_back(account.stash_peak());
+  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
+    const int device = static_cast<int>(d);
+    DeviceAccount account(tables, device, curves, profile);
+    replay(timeline, device, changes[d], account);
+    profile.device_stash_peak.push_back(account.finish());
   }
   read_hosts(costs, timeline, curves, profile);
   return profile;

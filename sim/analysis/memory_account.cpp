@@ -1,0 +1,163 @@
+// The account of one device's memory, op by op.
+#include "sim/analysis/memory_account.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+namespace {
+
+bool has(const std::vector<int>& devices, int device) {
+  return std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+bool is_backward(OpKind kind) {
+  return kind == OpKind::backward || kind == OpKind::input_grad || kind == OpKind::weight_grad;
+}
+
+}  // namespace
+
+DeviceAccount::DeviceAccount(const MemoryTables& tables, int device, Curves curves,
+                             MemoryProfile& profile)
+    : tables_(tables),
+      device_(device),
+      held_(profile, device, curves),
+      split_(tables, device, held_),
+      half_done_(profile.stage.size()) {
+  for (const MemoryTables::Stage& stage : tables.stages()) add_state(stage);
+}
+
+bool DeviceAccount::updates_here(const StagePlace& place) const {
+  return has(place.weight_grad.empty() ? place.replicas : place.weight_grad, device_);
+}
+
+void DeviceAccount::add_state(const MemoryTables::Stage& stage) {
+  const StageCosts& costs = *stage.costs;
+  if (tables_.program().correction == moving_average && updates_here(*stage.place)) {
+    held_.add(MemoryKind::optimizer, costs.gradients);
+  }
+  if (stage.split) return add_split_state(stage);
+  if (!has(stage.place->replicas, device_)) return;
+  held_.add(MemoryKind::weights, costs.weights);
+  held_.add(MemoryKind::gradients, costs.gradients);
+  held_.add(MemoryKind::optimizer, costs.optimizer_state);
+}
+
+// Every device of the stage has a copy of the weights, and room for new ones if they arrive by
+// message; gradients and optimizer state are where W is.
+void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
+  const StagePlace& place = *stage.place;
+  const StageCosts& costs = *stage.costs;
+  const int forward = place.replicas[0];
+  const int weight_grad = place.weight_grad.empty() ? forward : place.weight_grad[0];
+  if (weight_grad == device_) {
+    held_.add(MemoryKind::weights, costs.weights);
+    held_.add(MemoryKind::gradients, costs.gradients);
+    held_.add(MemoryKind::optimizer, costs.optimizer_state);
+  } else if (forward == device_ || has(place.input_grad, device_)) {
+    held_.add(MemoryKind::weights, costs.weights * (tables_.program().weights_transfer ? 2 : 1));
+  }
+}
+
+void DeviceAccount::drop_messages(Op op, Cargo cargo, Side side) {
+  held_.drop(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
+}
+
+void DeviceAccount::add_messages(Op op, Cargo cargo, Side side) {
+  held_.add(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
+}
+
+void DeviceAccount::drop_stash(Op op) {
+  held_.drop(MemoryKind::stash, tables_.stage(op).stash);
+  held_.hold(op.stage, -1);
+}
+
+void DeviceAccount::started(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  held_.add(MemoryKind::workspace, tables_.workspace(op));
+  if (op.kind == OpKind::forward) {
+    forward_started(op);
+  } else if (op.kind == OpKind::recompute) {
+    held_.add(MemoryKind::stash, stage.stash - stage.costs->boundary);
+    held_.hold(op.stage, +1);
+  } else if (stage.split && is_backward(op.kind)) {
+    split_.backward_started(op);
+  } else if (tables_.takes_output_gradient(op)) {
+    drop_messages(op, Cargo::gradient, Side::receives);
+  }
+}
+
+void DeviceAccount::forward_started(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  drop_messages(op, Cargo::activation, Side::receives);
+  if (tables_.is_recomputed(op)) {
+    held_.add(MemoryKind::stash, stage.costs->boundary);
+  } else {
+    held_.add(MemoryKind::stash, stage.stash);
+    held_.hold(op.stage, +1);
+  }
+  if (stage.split) split_.forward_started(op);
+}
+
+void DeviceAccount::ended(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  held_.drop(MemoryKind::workspace, tables_.workspace(op));
+  if (op.kind == OpKind::forward) {
+    add_messages(op, Cargo::activation, Side::sends);
+  } else if (op.kind == OpKind::update) {
+    add_messages(op, Cargo::weights, Side::sends);
+  } else if (stage.split && is_backward(op.kind)) {
+    split_.backward_ended(op);
+  } else if (op.kind == OpKind::backward) {
+    drop_stash(op);
+  } else if (op.kind == OpKind::weight_grad && !tables_.has_input_grad(op)) {
+    drop_stash(op);
+  } else if (op.kind == OpKind::weight_grad) {
+    held_.drop(MemoryKind::stash, stage.costs->stash_weight_grad);
+    if (other_half_ended(op)) held_.drop(MemoryKind::stash, stage.costs->stash_gradient);
+  } else if (op.kind == OpKind::input_grad) {
+    held_.drop(MemoryKind::stash, stage.costs->stash_input_grad);
+    if (!other_half_ended(op)) held_.add(MemoryKind::stash, stage.costs->stash_gradient);
+  }
+  if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
+    add_messages(op, Cargo::gradient, Side::sends);
+  }
+}
+
+// Whether the other one of I and W had ended before: the stash is released then.
+bool DeviceAccount::other_half_ended(Op op) {
+  std::vector<bool>& half_done = half_done_[op.stage];
+  if (half_done.empty()) half_done.resize(tables_.program().total_microbatches());
+  const bool both = half_done[op.microbatch];
+  if (both) held_.hold(op.stage, -1);
+  half_done[op.microbatch] = true;
+  return both;
+}
+
+void DeviceAccount::sent(Op op) {
+  if (op.kind == OpKind::reduce_grad) return;
+  if (op.kind == OpKind::send_stash) return split_.read_by_message(op);
+  held_.drop(MemoryKind::buffers, tables_.bytes(op));
+}
+
+void DeviceAccount::received(Op op) {
+  if (op.kind == OpKind::receive_weights) return;  // add_split_state() has made room for them
+  if (op.kind != OpKind::receive_stash) return held_.add(MemoryKind::buffers, tables_.bytes(op));
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  held_.add(MemoryKind::stash, stash_read_on(*stage.place, *stage.costs, device_).both());
+  held_.hold(op.stage, +1);
+  split_.received(op);
+}
+
+void DeviceAccount::copied_out(Op op) {
+  if (tables_.stage(op).split) return split_.read_by_message(op);
+  drop_stash(op);
+}
+
+void DeviceAccount::copied_in(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  held_.add(MemoryKind::stash, stage.stash);
+  held_.hold(op.stage, +1);
+  if (stage.split) split_.copied_in(op);
+}
+
+}  // namespace stageline

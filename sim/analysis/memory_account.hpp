@@ -1,0 +1,48 @@
+// What one device holds, op by op.
+#pragma once
+
+#include <vector>
+
+#include "sim/analysis/held_memory.hpp"
+#include "sim/analysis/memory_tables.hpp"
+#include "sim/analysis/split_stash.hpp"
+
+namespace stageline {
+
+/// Everything that happens on a device is reported here in order of time; what frees at one moment
+/// before what allocates.
+class DeviceAccount {
+ public:
+  DeviceAccount(const MemoryTables& tables, int device, Curves curves, MemoryProfile& profile);
+
+  /// What is reported from now on happens at that moment.
+  void go_to(Time at) { held_.go_to(at); }
+  void started(Op op);  // of the compute lane
+  void ended(Op op);
+  void sent(Op op);        // a SEND or a REDUCE_GRAD has ended
+  void received(Op op);    // a RECV has started
+  void copied_out(Op op);  // an OFFLOAD has ended
+  void copied_in(Op op);   // a PREFETCH has started
+  void version(Bytes change) { held_.add(MemoryKind::versions, change); }
+  /// Ends the last moment. Returns the most stashes held at once.
+  int finish() { return held_.finish(); }
+
+ private:
+  void add_state(const MemoryTables::Stage& stage);
+  void add_split_state(const MemoryTables::Stage& stage);
+  bool updates_here(const StagePlace& place) const;
+  void forward_started(Op op);
+  bool other_half_ended(Op op);
+  void drop_stash(Op op);
+  void drop_messages(Op op, Cargo cargo, Side side);
+  void add_messages(Op op, Cargo cargo, Side side);
+
+  const MemoryTables& tables_;
+  int device_;
+  HeldMemory held_;
+  SplitStash split_;
+  std::vector<std::vector<bool>>
+      half_done_;  // by stage and micro-batch: I or W of a pair has ended
+};
+
+}  // namespace stageline

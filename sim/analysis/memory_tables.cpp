@@ -1,0 +1,109 @@
+// Tables of the memory account, by stage and by message.
+#include "sim/analysis/memory_tables.hpp"
+
+#include <algorithm>
+
+#include "sim/task_graph.hpp"
+
+namespace stageline {
+
+MemoryTables::MemoryTables(const Program& program, const Costs& costs)
+    : program_(program),
+      costs_(costs),
+      graph_(stage_graph(program)),
+      input_grads_(program),
+      stages_(program.placement.stage.size()) {
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    fill_stage(stages_[s], program.placement.stage[s], costs.stage[s]);
+  }
+  read_ops();
+  if (bytes_) fix_messages();
+}
+
+void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
+                              const StageCosts& costs) const {
+  stage.place = &place;
+  stage.costs = &costs;
+  stage.split = place.apart();
+  stage.stash = costs.stash();
+  const Bytes backward = costs.backward_workspace.value_or(costs.workspace);
+  stage.workspace_with_gradient = backward;
+  stage.recomputed_workspace = costs.recomputed_workspace.value_or(costs.workspace);
+  const auto of = [&](OpKind kind) -> Bytes& {
+    return stage.workspace[static_cast<std::size_t>(kind)];
+  };
+  stage.workspace.fill(costs.workspace);
+  of(OpKind::backward) = backward;
+  of(OpKind::input_grad) = costs.input_grad_workspace.value_or(backward);
+  of(OpKind::weight_grad) = costs.weight_grad_workspace.value_or(costs.workspace);
+}
+
+void MemoryTables::read_ops() {
+  std::uint32_t kinds = 0;  // a bit for each that the program has
+  for (const auto& list : program_.ops) {
+    for (const Op op : list) {
+      kinds |= 1U << static_cast<unsigned>(op.kind);
+      Stage& stage = stages_[op.stage];
+      if (op.kind == OpKind::backward) stage.whole = true;
+      if (op.kind == OpKind::offload) stage.offloaded = true;
+      if (op.kind != OpKind::recompute) continue;
+      stage.recomputed.resize(program_.total_microbatches());
+      stage.recomputed[op.microbatch] = true;
+    }
+  }
+  bool any_messages = false;
+  for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+    const auto send = static_cast<unsigned>(send_of(static_cast<Cargo>(cargo)));
+    any_messages = any_messages || (kinds >> send & 1U) != 0;
+  }
+  if (!any_messages) return;
+  bytes_.emplace(graph_, [&](Op op) { return message_bytes(program_, costs_, graph_, op); });
+}
+
+// Micro-batches share their routes unless a stage at one end has replicas. With split roles the
+// device and the part of the op count, too.
+void MemoryTables::fix_messages() {
+  const auto fixed_end = [&](int device, int stage) {
+    return device >= 0 ||
+           program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
+  };
+  for (const Side side : {Side::receives, Side::sends}) {
+    for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+      auto& fixed = fixed_[static_cast<std::size_t>(side)][cargo];
+      fixed.resize(stages_.size());
+      const auto& wires_of = side == Side::sends ? graph_.sends[cargo] : graph_.receives[cargo];
+      for (std::size_t s = 0; s < stages_.size(); ++s) {
+        const bool same = std::all_of(wires_of[s].begin(), wires_of[s].end(), [&](int number) {
+          const Wire& way = wire(graph_, static_cast<Cargo>(cargo), number);
+          return fixed_end(way.from, way.sender) && fixed_end(way.to, way.receiver);
+        });
+        if (stages_[s].split || stages_[s].place->replicas.size() != 1 || !same) continue;
+        Op op;
+        op.stage = static_cast<std::uint16_t>(s);
+        fixed[s] =
+            sum_of_messages(op, static_cast<Cargo>(cargo), side, stages_[s].place->replicas[0]);
+      }
+    }
+  }
+}
+
+Bytes MemoryTables::sum_of_messages(Op op, Cargo cargo, Side side, int device) const {
+  Bytes sum{};
+  const bool sends = side == Side::sends;
+  const auto c = static_cast<std::size_t>(cargo);
+  const auto& wires = (sends ? graph_.sends : graph_.receives)[c][op.stage];
+  for (std::size_t i = 0; i < wires.size(); ++i) {
+    const Wire& way = graph_.wires[c][static_cast<std::size_t>(wires[i])];
+    const Ends ends = ends_of(program_.placement, way, op.microbatch);
+    if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
+    if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
+    if (cargo == Cargo::weights && !program_.weights_transfer) continue;
+    Op message = op;
+    message.kind = sends ? send_of(cargo) : receive_of(cargo);
+    message.part = static_cast<std::uint8_t>(i & 0x7f);
+    sum += bytes(message);
+  }
+  return sum;
+}
+
+}  // namespace stageline

@@ -1,0 +1,96 @@
+// The account of stashes of stages with split roles.
+#include "sim/analysis/split_stash.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+
+// Ops on this device that read the stash: parts of I, or B.
+int SplitStash::input_grad_ops(Op op) const {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  if (!tables_.has_input_grad(op) && !stage.whole) return 0;
+  const StagePlace& place = *stage.place;
+  if (place.input_grad.empty()) return place.replicas[0] == device_ ? 1 : 0;
+  return static_cast<int>(std::count(place.input_grad.begin(), place.input_grad.end(), device_));
+}
+
+// W, or B.
+int SplitStash::weight_grad_ops(Op op) const {
+  const StagePlace& place = *tables_.stage(op).place;
+  const int home = place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0];
+  return home == device_ ? 1 : 0;
+}
+
+void SplitStash::keep(Op op, StashRead bytes, int other_readers) {
+  Kept& here = kept(op);
+  here.there = true;
+  here.for_input_grad = bytes.by_input_grad;
+  here.for_weight_grad = bytes.by_weight_grad;
+  here.input_grad_readers += input_grad_ops(op) + other_readers;
+  here.weight_grad_readers += weight_grad_ops(op) + other_readers;
+}
+
+void SplitStash::release(Op op) {
+  const auto found = kept_.find({op.stage, op.microbatch});
+  Kept& here = found->second;
+  if (here.there && here.input_grad_readers == 0) {
+    held_.drop(MemoryKind::stash, here.for_input_grad);
+    here.for_input_grad = Bytes{};
+  }
+  if (here.there && here.weight_grad_readers == 0) {
+    held_.drop(MemoryKind::stash, here.for_weight_grad);
+    here.for_weight_grad = Bytes{};
+  }
+  if (here.input_grad_readers != 0 || here.weight_grad_readers != 0) return;
+  if (here.there) held_.hold(op.stage, -1);
+  kept_.erase(found);
+}
+
+void SplitStash::forward_started(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  const int others = stage.offloaded ? 1 : tables_.stash_sends(op);
+  keep(op, {stage.costs->stash_input_grad, stage.costs->stash_weight_grad}, others);
+  release(op);
+}
+
+void SplitStash::backward_started(Op op) {
+  Kept& here = kept(op);
+  const bool reads = tables_.takes_output_gradient(op) || tables_.program().independent_w[op.stage];
+  if (!reads || here.gradient_read) return;
+  here.gradient_read = true;
+  held_.drop(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, Side::receives, device_));
+}
+
+void SplitStash::backward_ended(Op op) {
+  Kept& here = kept(op);
+  if (op.kind != OpKind::weight_grad) --here.input_grad_readers;
+  if (op.kind != OpKind::input_grad) {
+    --here.weight_grad_readers;
+  } else if (here.there && here.weight_grad_readers > 0 && !here.gradient_kept) {
+    // Made by the first part of I on this device. If W is elsewhere, it makes its own.
+    const Bytes gradient = tables_.stage(op).costs->stash_gradient;
+    here.gradient_kept = true;
+    held_.add(MemoryKind::stash, gradient);
+    here.for_weight_grad += gradient;
+  }
+  release(op);
+}
+
+void SplitStash::read_by_message(Op op) {
+  Kept& here = kept(op);
+  --here.input_grad_readers;
+  --here.weight_grad_readers;
+  release(op);
+}
+
+void SplitStash::received(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0);
+}
+
+void SplitStash::copied_in(Op op) {
+  const StageCosts& costs = *tables_.stage(op).costs;
+  keep(op, {costs.stash_input_grad, costs.stash_weight_grad}, 0);
+}
+
+}  // namespace stageline
