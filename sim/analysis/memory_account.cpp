@@ -58,14 +58,6 @@ void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
   }
 }
 
-void DeviceAccount::drop_messages(Op op, Cargo cargo, Side side) {
-  held_.drop(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
-}
-
-void DeviceAccount::add_messages(Op op, Cargo cargo, Side side) {
-  held_.add(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
-}
-
 void DeviceAccount::drop_stash(Op op) {
   held_.drop(MemoryKind::stash, tables_.stage(op).stash);
   held_.hold(op.stage, -1);

@@ -34,8 +34,12 @@ class DeviceAccount {
   void forward_started(Op op);
   bool other_half_ended(Op op);
   void drop_stash(Op op);
-  void drop_messages(Op op, Cargo cargo, Side side);
-  void add_messages(Op op, Cargo cargo, Side side);
+  void add_messages(Op op, Cargo cargo, Side side) {
+    held_.add(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
+  }
+  void drop_messages(Op op, Cargo cargo, Side side) {
+    held_.drop(MemoryKind::buffers, tables_.messages(op, cargo, side, device_));
+  }
 
   const MemoryTables& tables_;
   int device_;
