@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-/// [start, end)
+/// An op and the time it takes: [start, end).
 struct Span {
   Op op;
   Time start{};
@@ -20,12 +20,12 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-/// Those of one lane. A large timeline has one block of memory for all its lanes.
+/// The spans of one lane. All lanes of a simulated timeline share one block of memory.
 using Spans = std::vector<Span, BlockAllocator<Span>>;
 
-/// Spans by lane, each lane in order of start. Every device has all five lanes, maybe empty.
-/// In compute, send and copy lanes spans do not overlap (the two halves of an overlapped pair are
-/// two spans with the same times); receives may, and where messages are batched sends of one batch.
+/// Spans by lane, each lane in order of start. Every device has all five lanes; a lane may be
+/// empty. Spans of a compute, send or copy lane do not overlap (the two ops of an overlapped pair
+/// are two spans with the same times). Receives may overlap, and so may the sends of one batch.
 struct Timeline {
   std::vector<std::string> devices;
   std::vector<Spans> lanes;  // devices × lane_kinds
@@ -36,7 +36,7 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// Last end of all spans.
+/// The last end of all spans; 0 if there are none.
 Time makespan(const Timeline& timeline);
 
 }  // namespace stageline

@@ -5,10 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "sim/analysis/wire_table.hpp"
 #include "sim/costs.hpp"
+#include "sim/index.hpp"
 #include "sim/program.hpp"
 #include "sim/rules.hpp"
+#include "sim/wire_table.hpp"
 
 namespace stageline {
 
@@ -28,7 +29,7 @@ class MemoryTables {
     Bytes workspace_with_gradient{};  // of an op that takes the output gradient
     Bytes recomputed_workspace{};     // of an F whose stash R rebuilds
     std::array<Bytes, op_kinds> workspace{};
-    std::vector<bool> recomputed;  // by micro-batch; empty: none is
+    std::vector<bool> recomputed;  // by micro-batch; empty if none is
   };
   const Stage& stage(Op op) const { return stages_[op.stage]; }
 
@@ -43,23 +44,22 @@ class MemoryTables {
     const Stage& stage = stages_[op.stage];
     if (op.kind == OpKind::forward && is_recomputed(op)) return stage.recomputed_workspace;
     if (op.kind == OpKind::weight_grad && !has_input_grad(op)) return stage.workspace_with_gradient;
-    return stage.workspace[static_cast<std::size_t>(op.kind)];
+    return nth(stage.workspace, op.kind);
   }
 
   Bytes bytes(Op message) const { return (*bytes_)[message]; }
 
-  /// The bytes of the messages of that cargo which go with `op` on `device`: those that its stage
-  /// receives there, or those that the op sends. 0 when the program has no messages.
+  /// The bytes of all messages of one cargo that `op` reads or sends on `device`; 0 if the program
+  /// has no messages.
   Bytes messages(Op op, Cargo cargo, Side side, int device) const {
     if (!bytes_) return Bytes{};
-    const std::optional<Bytes>& fixed =
-        fixed_[static_cast<std::size_t>(side)][static_cast<std::size_t>(cargo)][op.stage];
+    const std::optional<Bytes>& fixed = nth(nth(fixed_, side), cargo)[op.stage];
     return fixed ? *fixed : sum_of_messages(op, cargo, side, device);
   }
 
   /// How many devices F sends its stash to.
   int stash_sends(Op op) const {
-    return static_cast<int>(graph_.sends[static_cast<std::size_t>(Cargo::stash)][op.stage].size());
+    return static_cast<int>(nth(graph_.sends, Cargo::stash)[op.stage].size());
   }
 
   const std::vector<Stage>& stages() const { return stages_; }
@@ -76,7 +76,7 @@ class MemoryTables {
   StageGraph graph_;
   InputGrads input_grads_;
   std::vector<Stage> stages_;
-  std::optional<WireTable<Bytes>> bytes_;  // none: the program has no messages
+  std::optional<WireTable<Bytes>> bytes_;  // empty if the program has no messages
   // By side, cargo and stage: the sum of messages where it is the same for every micro-batch.
   std::array<std::array<std::vector<std::optional<Bytes>>, cargoes>, 2> fixed_;
 };

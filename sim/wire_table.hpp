@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "sim/op.hpp"
 #include "sim/rules.hpp"
 
@@ -26,19 +27,16 @@ class WireTable {
   }
 
   const T& operator[](Op message) const {
-    return values_[first_[static_cast<std::size_t>(message.kind)][message.stage] + message.part];
+    return values_[nth(first_, message.kind)[message.stage] + message.part];
   }
 
  private:
   template <class Value>
   void add(OpKind kind, const std::vector<std::vector<int>>& wires_of_stage, Value&& value) {
-    Op message;
-    message.kind = kind;
     for (std::size_t stage = 0; stage < wires_of_stage.size(); ++stage) {
-      message.stage = static_cast<std::uint16_t>(stage);
-      first_[static_cast<std::size_t>(kind)].push_back(values_.size());
+      nth(first_, kind).push_back(values_.size());
       for (std::size_t part = 0; part < wires_of_stage[stage].size(); ++part) {
-        message.part = static_cast<std::uint8_t>(part & 0x7f);
+        const Op message = op_of(kind, static_cast<int>(stage), 0, static_cast<int>(part));
         values_.push_back(value(message));
       }
     }
