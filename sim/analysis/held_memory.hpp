@@ -1,10 +1,11 @@
-// What one device holds at the moment, and its peaks.
+// The memory that one device holds now, and its peaks.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "sim/analysis/memory.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 
@@ -12,17 +13,17 @@ class HeldMemory {
  public:
   HeldMemory(MemoryProfile& profile, int device, Curves curves)
       : stages_(profile.stage),
-        result_(profile.device[static_cast<std::size_t>(device)]),
+        result_(nth(profile.device, device)),
         curves_(curves),
         stashes_of_(profile.stage.size()) {}
 
   void add(MemoryKind kind, Bytes bytes) {
-    use_[static_cast<std::size_t>(kind)] += bytes;
+    nth(use_, kind) += bytes;
     sum_ += bytes;
   }
   void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
 
-  /// Counts stashes of a stage that are held from now on: +1, or no longer: -1.
+  /// Counts the stashes of a stage: +1 for one that is held from now on, -1 for one that is freed.
   void hold(std::size_t stage, int change) {
     int& here = stashes_of_[stage];
     here += change;
@@ -32,7 +33,7 @@ class HeldMemory {
     stash_peak_ = std::max(stash_peak_, stashes_);
   }
 
-  /// Goes on to another moment: what is held now is held until then.
+  /// Goes on to another moment; what is held now is held until then.
   void go_to(Time at) {
     if (at == now_) return;
     settle();

@@ -8,6 +8,7 @@
 #include "sim/analysis/memory_account.hpp"
 #include "sim/analysis/memory_tables.hpp"
 #include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
 #include "sim/sums.hpp"
 
 namespace stageline {
@@ -126,7 +127,7 @@ class SideEvents {
   }
 
  private:
-  void look(Stream stream) { head_[static_cast<std::size_t>(stream)] = head(stream); }
+  void look(Stream stream) { nth(head_, stream) = head(stream); }
 
   Time head(Stream stream) const {
     const bool copies = copy_out_ < copies_out_.size();
@@ -207,7 +208,7 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
   const Network& network = costs.network;
   std::vector<std::vector<Change>> changes(std::max<std::size_t>(network.hosts.size(), 1));
   const auto host_of = [&](std::size_t device) {
-    return network.host.empty() ? std::size_t{0} : static_cast<std::size_t>(network.host[device]);
+    return network.host.empty() ? std::size_t{0} : as_size(network.host[device]);
   };
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     for (const LaneKind kind : {LaneKind::copy_out, LaneKind::copy_in}) {
@@ -224,7 +225,7 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
     sort(changes[h]);
     DeviceMemory& host = profile.host[h];
     MemoryUse use{};
-    Bytes& held = use[static_cast<std::size_t>(MemoryKind::stash)];
+    Bytes& held = nth(use, MemoryKind::stash);
     for (std::size_t i = 0; i < changes[h].size(); ++i) {
       held += changes[h][i].bytes;
       const Time at = changes[h][i].at;
@@ -251,16 +252,11 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
   const MemoryTables tables(program, costs);
 
   std::vector<std::vector<Change>> changes(timeline.devices.size());
-  // A moving average of the gradients takes the place of old versions.
-  const bool old_versions = program.weights != WeightRule::flush &&
-                            program.weights != WeightRule::latest &&
-                            program.correction != moving_average;
-  if (old_versions) {
+  if (keeps_versions(program)) {
     const std::vector<StageVersions> versions = versions_of(program, timeline);
     for (std::size_t s = 0; s < versions.size(); ++s) {
       for (const VersionEvent& event : versions[s].events) {
-        changes[static_cast<std::size_t>(event.device)].push_back(
-            {event.at, costs.stage[s].weights * event.change});
+        nth(changes, event.device).push_back({event.at, costs.stage[s].weights * event.change});
       }
     }
     for (auto& list : changes) sort(list);

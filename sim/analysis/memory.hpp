@@ -1,5 +1,5 @@
-// How much memory each device holds, and when: a pass over a timeline, since in a static program
-// nothing decides on memory at run time.
+// How much memory each device holds, and when: computed from a timeline, since a static program
+// makes no decisions about memory at run time.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace stageline {
 
 enum class MemoryKind : std::uint8_t {
   weights,    // the newest version
-  versions,   // older versions still to be read
-  gradients,  //
-  optimizer,  //
+  versions,   // older versions that ops have yet to read
+  gradients,  // of the weights
+  optimizer,  // optimizer state
   stash,      // activations kept for backward
-  buffers,    // messages on their way out or not yet read
+  buffers,    // messages that have not been sent, or received and not yet read
   workspace,  // while an op runs
 };
 inline constexpr int memory_kinds = 7;
@@ -35,33 +35,34 @@ struct DeviceMemory {
   Bytes peak{};
   Time peak_at{};
   MemoryUse at_peak{};
-  MemoryUse at_end{};              // what is left when the program has ended
-  std::vector<MemoryPoint> curve;  // a step function: value from `at` on; only when asked for
+  MemoryUse at_end{};              // when the program has ended
+  std::vector<MemoryPoint> curve;  // a step function, each value from `at` on; for Curves::all
 };
 
 struct StageMemory {
-  int stash_peak =
-      0;  // most micro-batches of this stage whose stash is held at once, all replicas' maximum
+  /// The most micro-batches of this stage whose stash one device holds at once.
+  int stash_peak = 0;
 };
 
 struct MemoryProfile {
   std::vector<DeviceMemory> device;
-  std::vector<DeviceMemory> host;  // in the order of Network::hosts; stashes from OFFLOAD's start
-                                   // to PREFETCH's end
+  /// In the order of Network::hosts: stashes, from the start of OFFLOAD to the end of PREFETCH.
+  std::vector<DeviceMemory> host;
   std::vector<StageMemory> stage;
-  std::vector<int> device_stash_peak;  // by device: most stashes held at once, over all its stages
+  /// By device: the most stashes held at once, of all its stages together.
+  std::vector<int> device_stash_peak;
 };
 
 enum class Curves : std::uint8_t { none, all };
 
 /// At one moment frees come before allocations. A stash is held from the start of F until its last
-/// reader ends: I frees what only I reads, W the rest, B both; what I adds for W is there from
-/// I's end to W's. A recomputed micro-batch keeps the
-/// stage's input instead, and the stash from the start of R. Messages: a sent tensor from its
-/// producer's end to the end of the send, a received one from the start of the receive until the
-/// op that reads it starts. Where F, I and W are on several devices, each holds what its own ops
-/// and messages still read, and its copy of the weights (with room for the next beside it).
-/// O(spans). Throws UsageError where bytes or times may leave 64 bits (sim/sums.hpp).
+/// reader ends: I frees what only I reads, W the rest, B both; what I adds for W is held from the
+/// end of I to the end of W. A recomputed micro-batch keeps the stage's input from F, and the stash
+/// from the start of R. A sent tensor is held from the end of its producer to the end of the send,
+/// a received one from the start of the receive to the start of the op that reads it. With split
+/// roles, each device holds what its own ops and messages have yet to read, and a copy of the
+/// weights (with room for the next one if the program transfers weights).
+/// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);
 

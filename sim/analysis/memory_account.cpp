@@ -10,10 +10,6 @@ bool has(const std::vector<int>& devices, int device) {
   return std::find(devices.begin(), devices.end(), device) != devices.end();
 }
 
-bool is_backward(OpKind kind) {
-  return kind == OpKind::backward || kind == OpKind::input_grad || kind == OpKind::weight_grad;
-}
-
 }  // namespace
 
 DeviceAccount::DeviceAccount(const MemoryTables& tables, int device, Curves curves,
@@ -26,13 +22,10 @@ DeviceAccount::DeviceAccount(const MemoryTables& tables, int device, Curves curv
   for (const MemoryTables::Stage& stage : tables.stages()) add_state(stage);
 }
 
-bool DeviceAccount::updates_here(const StagePlace& place) const {
-  return has(place.weight_grad.empty() ? place.replicas : place.weight_grad, device_);
-}
-
 void DeviceAccount::add_state(const MemoryTables::Stage& stage) {
   const StageCosts& costs = *stage.costs;
-  if (tables_.program().correction == moving_average && updates_here(*stage.place)) {
+  if (tables_.program().correction == moving_average &&
+      has(stage.place->homes(Role::weight_grad), device_)) {
     held_.add(MemoryKind::optimizer, costs.gradients);
   }
   if (stage.split) return add_split_state(stage);
@@ -47,13 +40,11 @@ void DeviceAccount::add_state(const MemoryTables::Stage& stage) {
 void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
   const StagePlace& place = *stage.place;
   const StageCosts& costs = *stage.costs;
-  const int forward = place.replicas[0];
-  const int weight_grad = place.weight_grad.empty() ? forward : place.weight_grad[0];
-  if (weight_grad == device_) {
+  if (place.device(Role::weight_grad) == device_) {
     held_.add(MemoryKind::weights, costs.weights);
     held_.add(MemoryKind::gradients, costs.gradients);
     held_.add(MemoryKind::optimizer, costs.optimizer_state);
-  } else if (forward == device_ || has(place.input_grad, device_)) {
+  } else if (place.device(Role::forward) == device_ || has(place.input_grad, device_)) {
     held_.add(MemoryKind::weights, costs.weights * (tables_.program().weights_transfer ? 2 : 1));
   }
 }
@@ -64,17 +55,23 @@ void DeviceAccount::drop_stash(Op op) {
 }
 
 void DeviceAccount::started(Op op) {
-  const MemoryTables::Stage& stage = tables_.stage(op);
   held_.add(MemoryKind::workspace, tables_.workspace(op));
-  if (op.kind == OpKind::forward) {
-    forward_started(op);
-  } else if (op.kind == OpKind::recompute) {
-    held_.add(MemoryKind::stash, stage.stash - stage.costs->boundary);
-    held_.hold(op.stage, +1);
-  } else if (stage.split && is_backward(op.kind)) {
-    split_.backward_started(op);
-  } else if (tables_.takes_output_gradient(op)) {
-    drop_messages(op, Cargo::gradient, Side::receives);
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
+      return forward_started(op);
+    case OpClass::recompute:
+      held_.add(MemoryKind::stash, stage.stash - stage.costs->boundary);
+      return held_.hold(op.stage, +1);
+    case OpClass::backward:
+      if (stage.split) return split_.backward_started(op);
+      if (tables_.takes_output_gradient(op)) drop_messages(op, Cargo::gradient, Side::receives);
+      return;
+    case OpClass::update:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
+      return;
   }
 }
 
@@ -91,31 +88,39 @@ void DeviceAccount::forward_started(Op op) {
 }
 
 void DeviceAccount::ended(Op op) {
-  const MemoryTables::Stage& stage = tables_.stage(op);
   held_.drop(MemoryKind::workspace, tables_.workspace(op));
-  if (op.kind == OpKind::forward) {
-    add_messages(op, Cargo::activation, Side::sends);
-  } else if (op.kind == OpKind::update) {
-    add_messages(op, Cargo::weights, Side::sends);
-  } else if (stage.split && is_backward(op.kind)) {
-    split_.backward_ended(op);
-  } else if (op.kind == OpKind::backward) {
-    drop_stash(op);
-  } else if (op.kind == OpKind::weight_grad && !tables_.has_input_grad(op)) {
-    drop_stash(op);
-  } else if (op.kind == OpKind::weight_grad) {
-    held_.drop(MemoryKind::stash, stage.costs->stash_weight_grad);
-    if (other_half_ended(op)) held_.drop(MemoryKind::stash, stage.costs->stash_gradient);
-  } else if (op.kind == OpKind::input_grad) {
-    held_.drop(MemoryKind::stash, stage.costs->stash_input_grad);
-    if (!other_half_ended(op)) held_.add(MemoryKind::stash, stage.costs->stash_gradient);
-  }
-  if (op.kind == OpKind::backward || op.kind == OpKind::input_grad) {
-    add_messages(op, Cargo::gradient, Side::sends);
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
+      return add_messages(op, Cargo::activation, Side::sends);
+    case OpClass::backward:
+      return backward_ended(op);
+    case OpClass::update:
+      return add_messages(op, Cargo::weights, Side::sends);
+    case OpClass::recompute:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
+      return;
   }
 }
 
-// Whether the other one of I and W had ended before: the stash is released then.
+void DeviceAccount::backward_ended(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  if (stage.split) {
+    split_.backward_ended(op);
+  } else if (op.kind == OpKind::input_grad) {
+    held_.drop(MemoryKind::stash, stage.costs->stash_input_grad);
+    if (!other_half_ended(op)) held_.add(MemoryKind::stash, stage.costs->stash_gradient);
+  } else if (op.kind == OpKind::weight_grad && tables_.has_input_grad(op)) {
+    held_.drop(MemoryKind::stash, stage.costs->stash_weight_grad);
+    if (other_half_ended(op)) held_.drop(MemoryKind::stash, stage.costs->stash_gradient);
+  } else {
+    drop_stash(op);
+  }
+  if (op.kind != OpKind::weight_grad) add_messages(op, Cargo::gradient, Side::sends);
+}
+
+// Whether the other one of I and W had ended before. The stash is no longer held then.
 bool DeviceAccount::other_half_ended(Op op) {
   std::vector<bool>& half_done = half_done_[op.stage];
   if (half_done.empty()) half_done.resize(tables_.program().total_microbatches());

@@ -1,4 +1,4 @@
-// What one device holds, op by op.
+// The memory account of one device, op by op.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,12 @@
 
 namespace stageline {
 
-/// Everything that happens on a device is reported here in order of time; what frees at one moment
-/// before what allocates.
+/// Takes all events of a device in order of time. At one moment frees come before allocations.
 class DeviceAccount {
  public:
   DeviceAccount(const MemoryTables& tables, int device, Curves curves, MemoryProfile& profile);
 
-  /// What is reported from now on happens at that moment.
+  /// Sets the time of the events that follow.
   void go_to(Time at) { held_.go_to(at); }
   void started(Op op);  // of the compute lane
   void ended(Op op);
@@ -30,8 +29,8 @@ class DeviceAccount {
  private:
   void add_state(const MemoryTables::Stage& stage);
   void add_split_state(const MemoryTables::Stage& stage);
-  bool updates_here(const StagePlace& place) const;
   void forward_started(Op op);
+  void backward_ended(Op op);
   bool other_half_ended(Op op);
   void drop_stash(Op op);
   void add_messages(Op op, Cargo cargo, Side side) {

@@ -29,9 +29,7 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
   const Bytes backward = costs.backward_workspace.value_or(costs.workspace);
   stage.workspace_with_gradient = backward;
   stage.recomputed_workspace = costs.recomputed_workspace.value_or(costs.workspace);
-  const auto of = [&](OpKind kind) -> Bytes& {
-    return stage.workspace[static_cast<std::size_t>(kind)];
-  };
+  const auto of = [&](OpKind kind) -> Bytes& { return nth(stage.workspace, kind); };
   stage.workspace.fill(costs.workspace);
   of(OpKind::backward) = backward;
   of(OpKind::input_grad) = costs.input_grad_workspace.value_or(backward);
@@ -60,16 +58,15 @@ void MemoryTables::read_ops() {
   bytes_.emplace(graph_, [&](Op op) { return message_bytes(program_, costs_, graph_, op); });
 }
 
-// Micro-batches share their routes unless a stage at one end has replicas. With split roles the
-// device and the part of the op count, too.
+// The messages of all micro-batches travel on the same routes unless a stage at one end is
+// replicated. Those of a stage with split roles also depend on the device and the part.
 void MemoryTables::fix_messages() {
   const auto fixed_end = [&](int device, int stage) {
-    return device >= 0 ||
-           program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
+    return device >= 0 || nth(program_.placement.stage, stage).replicas.size() == 1;
   };
   for (const Side side : {Side::receives, Side::sends}) {
     for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
-      auto& fixed = fixed_[static_cast<std::size_t>(side)][cargo];
+      auto& fixed = nth(fixed_, side)[cargo];
       fixed.resize(stages_.size());
       const auto& wires_of = side == Side::sends ? graph_.sends[cargo] : graph_.receives[cargo];
       for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -90,18 +87,16 @@ void MemoryTables::fix_messages() {
 Bytes MemoryTables::sum_of_messages(Op op, Cargo cargo, Side side, int device) const {
   Bytes sum{};
   const bool sends = side == Side::sends;
-  const auto c = static_cast<std::size_t>(cargo);
+  const auto c = as_size(cargo);
   const auto& wires = (sends ? graph_.sends : graph_.receives)[c][op.stage];
   for (std::size_t i = 0; i < wires.size(); ++i) {
-    const Wire& way = graph_.wires[c][static_cast<std::size_t>(wires[i])];
+    const Wire& way = nth(graph_.wires[c], wires[i]);
     const Ends ends = ends_of(program_.placement, way, op.microbatch);
     if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
     if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
     if (cargo == Cargo::weights && !program_.weights_transfer) continue;
-    Op message = op;
-    message.kind = sends ? send_of(cargo) : receive_of(cargo);
-    message.part = static_cast<std::uint8_t>(i & 0x7f);
-    sum += bytes(message);
+    sum += bytes(op_of(sends ? send_of(cargo) : receive_of(cargo), op.stage, op.microbatch,
+                       static_cast<int>(i)));
   }
   return sum;
 }

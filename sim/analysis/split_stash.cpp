@@ -9,16 +9,13 @@ namespace stageline {
 int SplitStash::input_grad_ops(Op op) const {
   const MemoryTables::Stage& stage = tables_.stage(op);
   if (!tables_.has_input_grad(op) && !stage.whole) return 0;
-  const StagePlace& place = *stage.place;
-  if (place.input_grad.empty()) return place.replicas[0] == device_ ? 1 : 0;
-  return static_cast<int>(std::count(place.input_grad.begin(), place.input_grad.end(), device_));
+  const std::vector<int>& homes = stage.place->homes(Role::input_grad);
+  return static_cast<int>(std::count(homes.begin(), homes.end(), device_));
 }
 
-// W, or B.
+// The same of W, or B.
 int SplitStash::weight_grad_ops(Op op) const {
-  const StagePlace& place = *tables_.stage(op).place;
-  const int home = place.weight_grad.empty() ? place.replicas[0] : place.weight_grad[0];
-  return home == device_ ? 1 : 0;
+  return tables_.stage(op).place->device(Role::weight_grad) == device_ ? 1 : 0;
 }
 
 void SplitStash::keep(Op op, StashRead bytes, int other_readers) {
