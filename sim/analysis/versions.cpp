@@ -1,52 +1,35 @@
+// Versions of weights: what every pass reads, and how long old versions are kept.
 #include "sim/analysis/versions.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <optional>
 
-#include "sim/costs.hpp"
-#include "sim/engine.hpp"
-#include "sim/rules.hpp"
+#include "sim/analysis/weight_copies.hpp"
+#include "sim/index.hpp"
 
 namespace stageline {
 namespace {
 
 bool reads_weights(OpKind kind) {
-  switch (kind) {
-    case OpKind::forward:
-    case OpKind::input_grad:
-    case OpKind::backward:
-    case OpKind::recompute:
+  switch (class_of(kind)) {
+    case OpClass::forward:
+    case OpClass::recompute:
       return true;
-    case OpKind::weight_grad:
-    case OpKind::update:
-    case OpKind::reduce_grad:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+    case OpClass::backward:
+      return kind != OpKind::weight_grad;
+    case OpClass::update:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
       return false;
   }
   return false;
 }
 
-// One stage on one of its devices: its compute spans, in order. Where another device updates the
-// weights, their arrival stands among them as an update.
-struct Copy {
-  int device = 0;
-  std::vector<Span> spans;
-};
-
 class StageReader {
  public:
-  // `reads`: where every pass is noted; null: nowhere.
+  // `entered`: by micro-batch, what entered_after() returned for the first stage; empty for the
+  // first stage itself. `reads`: takes every pass; may be null.
   StageReader(const Program& program, int stage, const std::vector<std::uint32_t>& entered,
               std::vector<VersionRead>* reads)
       : program_(program),
@@ -56,11 +39,11 @@ class StageReader {
         forward_version_(program.total_microbatches()),
         moved_on_(program.total_microbatches()) {}
 
-  void read(const Copy& copy) {
-    std::vector<Time> superseded;  // by version, when its successor was there
-    std::vector<Time> last_read{Time{}};
+  void read(const WeightCopy& copy) {
+    std::vector<Time> superseded;         // by version: when the next one exists
+    std::vector<Time> last_read{Time{}};  // by version
     const bool synced = program_.weights == WeightRule::vertical_sync;
-    std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be asked for
+    std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be read
     for (const Span& span : copy.spans) {
       const auto newest = static_cast<std::uint32_t>(superseded.size());
       if (span.op.kind == OpKind::update) {
@@ -75,8 +58,8 @@ class StageReader {
       last_read[version] = std::max(last_read[version], span.end);
       if (span.op.kind == OpKind::forward) {
         note_staleness(span.op.microbatch / group_, version);
-        // Which version the next forward will ask for is not known before it is there: none older
-        // than this one's.
+        // The version that the next forward reads is not known before it starts; it is not older
+        // than this one.
         for (; synced && in_reach < version; ++in_reach) {
           last_read[in_reach] = std::max(last_read[in_reach], span.start);
         }
@@ -103,7 +86,7 @@ class StageReader {
     });
     std::vector<int> held(program_.devices.size(), 1);
     for (const VersionEvent& event : events) {
-      int& here = held[static_cast<std::size_t>(event.device)];
+      int& here = nth(held, event.device);
       here += event.change;
       result_.held_peak = std::max(result_.held_peak, here);
     }
@@ -155,7 +138,8 @@ class StageReader {
     reads_->push_back({op, device, rebuilt ? newest : version_read(op, newest)});
   }
 
-  // Below 0 where micro-batches are updated out of order, so that a forward reads past its own.
+  // Negative if micro-batches are updated out of order and a forward reads a later update than its
+  // own.
   void note_staleness(std::uint32_t own_update, std::uint32_t version) {
     staleness_.push_back(static_cast<int>(own_update) - static_cast<int>(version));
   }
@@ -170,10 +154,10 @@ class StageReader {
     if (staleness_.empty()) return;
     const auto [least, most] = std::minmax_element(staleness_.begin(), staleness_.end());
     const int from = *least;
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(*most - from + 1));
+    std::vector<std::int64_t> counts(as_size(*most - from + 1));
     double sum = 0;
     for (const int updates : staleness_) {
-      counts[static_cast<std::size_t>(updates - from)] += 1;
+      nth(counts, updates - from) += 1;
       sum += updates;
     }
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -189,131 +173,19 @@ class StageReader {
   std::vector<VersionRead>* reads_;
   std::uint32_t group_;
   std::vector<std::uint32_t> forward_version_;  // by micro-batch
-  std::vector<int> moved_on_;   // by micro-batch: updates between its forward's and its backward's
-  std::vector<int> staleness_;  // one entry a forward, as they come
+  std::vector<int> moved_on_;   // by micro-batch: updates between the versions of F and backward
+  std::vector<int> staleness_;  // of every forward, in order of time
   StageVersions result_;
 };
 
-// Which of two ops comes first where neither takes time: as if every op took equally long. So an op
-// stands behind all that it waits for, whatever the moments say.
-class Order {
- public:
-  explicit Order(const Program& program) : program_(program) {}
-
-  // Whether `arrival` is over when `reader`, which takes no time and stands at that moment, begins.
-  bool is_over(Op arrival, Op reader) {
-    if (!span_) run();
-    const auto last = span_->find(arrival);
-    const auto next = span_->find(reader);
-    if (last == span_->end() || next == span_->end()) return true;
-    return last->second.end <= next->second.start;
-  }
-
- private:
-  void run() {
-    Costs costs;
-    costs.stage.resize(program_.placement.stage.size());
-    for (const StageEdge edge : program_.edges) costs.edges.push_back({edge, {}, {}});
-    costs.network.devices = static_cast<int>(program_.devices.size());
-    const std::size_t devices = program_.devices.size();
-    costs.network.routes.resize(devices * devices);
-    costs.network.to_host.resize(devices);
-    costs.network.from_host.resize(devices);
-    TaskGraph graph = compile(program_, costs);
-    std::fill(graph.duration.begin(), graph.duration.end(), Time{1});
-    const Timeline timeline = timeline_of(program_, graph, sweep(graph));
-    span_.emplace();
-    for (const Spans& lane : timeline.lanes) {
-      for (const Span& span : lane) span_->emplace(span.op, span);
-    }
-  }
-
-  const Program& program_;
-  std::optional<std::map<Op, Span>> span_;
-};
-
-// The copies of a stage whose F, I and W are on several devices, F's first: what it reads, the
-// others are held against.
-std::vector<Copy> copies_apart(const Program& program, const Timeline& timeline, int stage,
-                               Order& order) {
-  const StagePlace& place = program.placement.stage[static_cast<std::size_t>(stage)];
-  const int f = place.replicas[0];
-  const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
-  std::vector<int> devices{f};
-  for (const int device : place.input_grad) devices.push_back(device);
-  devices.push_back(w);
-  std::vector<Copy> copies;
-  for (const int device : devices) {
-    const bool known = std::any_of(copies.begin(), copies.end(),
-                                   [&](const Copy& copy) { return copy.device == device; });
-    if (known) continue;
-    std::vector<Span> arrivals;
-    const auto take = [&](int from, LaneKind lane, OpKind kind) {
-      for (const Span& span : timeline.lane(from, lane)) {
-        if (span.op.stage == stage && span.op.kind == kind) arrivals.push_back(span);
-      }
-    };
-    if (device != w && program.weights_transfer) {
-      take(device, LaneKind::receive, OpKind::receive_weights);
-    } else if (device != w) {
-      take(w, LaneKind::compute, OpKind::update);
-    }
-    std::sort(arrivals.begin(), arrivals.end(),
-              [](const Span& a, const Span& b) { return a.op.microbatch < b.op.microbatch; });
-    Copy copy{device, {}};
-    std::size_t arrived = 0;
-    const auto arrive = [&] {
-      copy.spans.push_back(arrivals[arrived++]);
-      copy.spans.back().op.kind = OpKind::update;
-    };
-    const auto is_there = [&](const Span& arrival, const Span& reader) {
-      if (arrival.end != reader.start || reader.start < reader.end) {
-        return arrival.end <= reader.start;
-      }
-      return order.is_over(arrival.op, reader.op);
-    };
-    for (const Span& span : timeline.lane(device, LaneKind::compute)) {
-      if (span.op.stage != stage) continue;
-      while (arrived < arrivals.size() && is_there(arrivals[arrived], span)) arrive();
-      copy.spans.push_back(span);
-    }
-    while (arrived < arrivals.size()) arrive();
-    copies.push_back(std::move(copy));
-  }
-  return copies;
-}
-
-// The passes of each stage, by the devices that hold its weights.
-std::vector<std::vector<Copy>> all_copies(const Program& program, const Timeline& timeline) {
-  std::vector<std::vector<Copy>> copies(static_cast<std::size_t>(program.stages()));
-  Order order(program);
-  for (std::size_t s = 0; s < copies.size(); ++s) {
-    const StagePlace& place = program.placement.stage[s];
-    if (place.apart()) continue;
-    for (const int device : place.replicas) copies[s].push_back({device, {}});
-  }
-  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
-    for (const Span& span : timeline.lane(static_cast<int>(device), LaneKind::compute)) {
-      for (Copy& copy : copies[span.op.stage]) {
-        if (copy.device == static_cast<int>(device)) copy.spans.push_back(span);
-      }
-    }
-  }
-  for (std::size_t s = 0; s < copies.size(); ++s) {
-    if (!program.placement.stage[s].apart()) continue;
-    copies[s] = copies_apart(program, timeline, static_cast<int>(s), order);
-  }
-  return copies;
-}
-
 std::vector<StageVersions> read_all(const Program& program, const Timeline& timeline,
                                     std::vector<VersionRead>* reads) {
-  const std::vector<std::vector<Copy>> copies = all_copies(program, timeline);
+  const std::vector<std::vector<WeightCopy>> copies = weight_copies(program, timeline);
   std::vector<StageVersions> result;
-  std::vector<std::uint32_t> entered;  // stays empty while the first stage is read
+  std::vector<std::uint32_t> entered;  // empty for the first stage
   for (std::size_t s = 0; s < copies.size(); ++s) {
     StageReader reader(program, static_cast<int>(s), entered, reads);
-    for (const Copy& copy : copies[s]) reader.read(copy);
+    for (const WeightCopy& copy : copies[s]) reader.read(copy);
     result.push_back(reader.finish());
     if (s == 0 && program.weights == WeightRule::vertical_sync) entered = reader.entered_after();
   }

@@ -1,4 +1,4 @@
-// Which weights each op reads: versions, staleness, and how many versions a stage must hold.
+// Which version of the weights each op reads: staleness, and how many versions a stage must hold.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace stageline {
 
-/// Change in the number of versions that one device holds of one stage.
+/// A change in the number of versions of one stage that a device holds.
 struct VersionEvent {
   Time at{};
   int device = 0;
-  int change = 0;  // +1: an old version starts to be kept beside the newest; -1: it is dropped
+  int change = 0;  // +1: an old version is kept beside the newest from now on; -1: it is freed
 };
 
-/// How many micro-batches were so stale.
+/// How many micro-batches have this staleness.
 struct StalenessCount {
   int updates = 0;
   std::int64_t microbatches = 0;
@@ -25,27 +25,27 @@ struct StalenessCount {
 };
 
 struct StageVersions {
-  int held_peak = 1;          // most versions held at once on one device, the newest included
-  double staleness_min = 0;   // updates between a micro-batch's forward and its own update
-  double staleness_mean = 0;  //
-  double staleness_max = 0;   //
-  std::vector<StalenessCount> staleness;  // by updates, rising; no empty counts
+  int held_peak = 1;         // the most versions held at once on one device, the newest included
+  double staleness_min = 0;  // staleness in updates, over all micro-batches
+  double staleness_mean = 0;
+  double staleness_max = 0;
+  std::vector<StalenessCount> staleness;  // by updates, ascending; no empty counts
   bool consistent = true;       // forward and backward of every micro-batch read the same version
-  std::int64_t read_other = 0;  // micro-batches whose backward read another one than their forward
-  int read_other_by = 0;        // the most updates between the two
+  std::int64_t read_other = 0;  // micro-batches with another version in backward than in forward
+  int read_other_by = 0;        // the most updates between the two versions
   std::vector<VersionEvent> events;  // in order of time
 };
 
-/// By stage, under the program's weight rule. The version of a stage is the number of its updates
-/// that ended before (where neither update nor reader takes time, by what waits for what); on a
-/// replica, of that replica's updates.
-/// Staleness of micro-batch m at a stage: updates applied there between the version that its
-/// forward reads and the update that its gradient goes into, that is 0 for plain training. Steady
-/// value: the maximum; the mean and the histogram are over all micro-batches, warm-up included.
-/// Linear in the spans, but for sorting the events.
+/// By stage, under the program's weight rule. The version that an op reads is the number of updates
+/// of its stage that ended before it starts (if neither update nor reader takes time, the
+/// dependencies decide); on a replica, of that replica's updates.
+/// Staleness of micro-batch m at a stage: the updates applied there between the version that its
+/// forward reads and the update that its gradient goes into, 0 for plain training. The steady value
+/// is the maximum; mean and histogram are over all micro-batches, warm-up included.
+/// Linear in the spans, except for sorting the events.
 std::vector<StageVersions> versions_of(const Program& program, const Timeline& timeline);
 
-/// One pass over a micro-batch, and the weights it goes by.
+/// One pass over a micro-batch, and the version of the weights that it reads.
 struct VersionRead {
   Op op;  // F, R, I, W or B
   int device = 0;
@@ -53,8 +53,8 @@ struct VersionRead {
   friend bool operator==(const VersionRead&, const VersionRead&) = default;
 };
 
-/// Every pass of the program, by stage and device, in order of time. Under a correction that
-/// rebuilds old weights, a pass backwards reads the newest, which they are rebuilt from.
+/// Every pass of the program, by stage and device, in order of time. With a correction that
+/// rebuilds old weights, a backward reads the newest version, from which they are rebuilt.
 std::vector<VersionRead> versions_read(const Program& program, const Timeline& timeline);
 
 }  // namespace stageline
