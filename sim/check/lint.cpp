@@ -1,15 +1,15 @@
+// The rules of lint(): order within a lane, updates, channels, deadlocks; hazards are elsewhere.
 #include "sim/check/lint.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <optional>
-#include <tuple>
 #include <utility>
 
 #include "sim/check/hazards.hpp"
+#include "sim/check/lint_findings.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
@@ -19,8 +19,8 @@ namespace stageline {
 namespace {
 
 struct Place {
-  int device = -1;
-  int position = -1;
+  int device = 0;
+  int position = 0;
 };
 
 // "2nd"
@@ -37,7 +37,7 @@ std::string ordinal(std::size_t number) {
 class Linter {
  public:
   Linter(const Program& program, const LintOptions& options)
-      : program_(program), options_(options) {}
+      : program_(program), options_(options), found_(program, options) {}
 
   Lint lint() {
     bad_.resize(program_.ops.size());
@@ -47,95 +47,25 @@ class Linter {
       const bool here = finding.position >= 0;
       placed = placed && (here || finding.rule == LintRule::missing);
       if (here && finding.rule != LintRule::unsent) {
-        bad_[static_cast<std::size_t>(finding.device)][static_cast<std::size_t>(finding.position)] =
-            true;
+        nth(nth(bad_, finding.device), finding.position) = true;
       }
-      errors_ = true;
-      add(std::move(finding));
+      found_.add(std::move(finding));
     });
-    if (!placed) return finish();
-    const Program sound = errors_ ? without_bad_ops() : program_;
+    if (!placed) return found_.finish();
+    const Program sound = found_.has_errors() ? without_bad_ops() : program_;
     look_for_order(sound);
     look_at_updates(sound);
     look_at_channels(sound);
     look_for_deadlocks(sound);
-    if (!errors_) {
+    if (!found_.has_errors()) {
       for (LintFinding& finding : hazards(program_, options_.costs, options_.most)) {
-        add(std::move(finding));
+        found_.add(std::move(finding));
       }
     }
-    return finish();
+    return found_.finish();
   }
 
  private:
-  // With its line and a picture, unless there are enough of its rule.
-  void add(LintFinding finding) {
-    if (finding.severity == Severity::error) errors_ = true;
-    if (++seen_[finding.rule] > options_.most) {
-      ++result_.left_out[finding.rule];
-      return;
-    }
-    const auto device = static_cast<std::size_t>(finding.device);
-    const auto position = static_cast<std::size_t>(finding.position);
-    const TextPlaces* const places = options_.places;
-    TextPlace text;
-    if (places != nullptr && finding.position >= 0) {
-      text = places->op[device][position];
-    } else if (places != nullptr && finding.stage >= 0) {
-      text = places->stage[static_cast<std::size_t>(finding.stage)];
-    }
-    finding.line = text.line;
-    finding.column = text.column;
-    if (finding.position >= 0 && finding.figure.empty()) {
-      finding.figure = grid(program_, {program_.ops[device][position]});
-    }
-    result_.findings.push_back(std::move(finding));
-  }
-
-  // Beyond the most, nothing more is found out about it: a list in reverse has as many as ops.
-  bool counted_alone(Severity severity, LintRule rule) {
-    if (seen_[rule] < options_.most) return false;
-    if (severity == Severity::error) errors_ = true;
-    ++seen_[rule];
-    ++result_.left_out[rule];
-    return true;
-  }
-
-  void add(Severity severity, LintRule rule, Op op, std::string message, std::string figure = "") {
-    const Place place = place_of(op);
-    LintFinding finding;
-    finding.severity = severity;
-    finding.rule = rule;
-    finding.device = place.device;
-    finding.position = place.position;
-    finding.message = std::move(message);
-    finding.figure = std::move(figure);
-    add(std::move(finding));
-  }
-
-  Lint finish() {
-    std::stable_sort(result_.findings.begin(), result_.findings.end(),
-                     [](const LintFinding& a, const LintFinding& b) {
-                       const auto key = [](const LintFinding& f) {
-                         return std::tuple(f.severity, f.line, f.column, f.device, f.position);
-                       };
-                       return key(a) < key(b);
-                     });
-    return std::move(result_);
-  }
-
-  // Where the program has the op; no place for one that a pass has added.
-  Place place_of(Op op) const {
-    for (std::size_t d = 0; d < program_.ops.size(); ++d) {
-      for (std::size_t i = 0; i < program_.ops[d].size(); ++i) {
-        if (plain(program_.ops[d][i]) == plain(op)) {
-          return {static_cast<int>(d), static_cast<int>(i)};
-        }
-      }
-    }
-    return {};
-  }
-
   Program without_bad_ops() const {
     Program sound = program_;
     for (std::size_t d = 0; d < sound.ops.size(); ++d) {
@@ -143,7 +73,7 @@ class Linter {
       list.clear();
       for (std::size_t i = 0; i < program_.ops[d].size(); ++i) {
         if (bad_[d][i]) {
-          // The second half of its pair stays, alone.
+          // The second op of its pair stays, on its own.
           if (!list.empty()) list.back().overlapped = 0;
           continue;
         }
@@ -182,7 +112,7 @@ class Linter {
         maker_of[static_cast<std::size_t>(index.index(product, at, number, part))] =
             static_cast<std::uint32_t>(makers.size());
       };
-      // Where messages block, who reads one waits for its own device's RECV.
+      // If messages block, the reader of one waits for the RECV on its own device.
       const auto cargo = cargo_of(op.kind);
       if (!cargo || (!blocks && is_send(op.kind))) {
         makes(stages, op, make);
@@ -209,11 +139,11 @@ class Linter {
                 maker.place.position < place.position) {
               return;
             }
-            if (counted_alone(Severity::error, LintRule::order)) return;
-            add(Severity::error, LintRule::order, op,
-                fmt::format("{} stands ahead of {}, which it needs, in the list of {}", print(op),
-                            print(maker.op), sound.devices[static_cast<std::size_t>(place.device)]),
-                grid(program_, {op, maker.op}));
+            if (found_.only_count(Severity::error, LintRule::order)) return;
+            found_.add(Severity::error, LintRule::order, op,
+                       fmt::format("{} stands ahead of {}, which it needs, in the list of {}",
+                                   print(op), print(maker.op), nth(sound.devices, place.device)),
+                       grid(program_, {op, maker.op}));
           });
     });
   }
@@ -236,11 +166,11 @@ class Linter {
       finding.message = fmt::format(
           "stage {} has no update, though stage {} has: one is put behind its last gradient", s,
           with - has.begin());
-      add(std::move(finding));
+      found_.add(std::move(finding));
     }
   }
 
-  // Between two devices, the k-th send must meet the k-th receive.
+  // Between two devices, the k-th send must match the k-th receive.
   void look_at_channels(const Program& sound) {
     const StageGraph stages = stage_graph(sound);
     struct Channel {
@@ -263,9 +193,10 @@ class Linter {
       for (std::size_t k = 0; k < both; ++k) {
         const Op meets = other_end(stages, channel.sends[k]);
         if (meets == channel.receives[k]) continue;
-        const std::string& from = sound.devices[static_cast<std::size_t>(ends.first)];
-        const std::string& to = sound.devices[static_cast<std::size_t>(ends.second)];
-        add(Severity::warning, LintRule::channel, channel.receives[k],
+        const std::string& from = nth(sound.devices, ends.first);
+        const std::string& to = nth(sound.devices, ends.second);
+        found_.add(
+            Severity::warning, LintRule::channel, channel.receives[k],
             fmt::format("the {0} message that {1} sends to {2} is {3}, but the {0} that {2} "
                         "receives from {1} is {4}: on a channel that keeps their order, as NCCL's "
                         "do, each gets the other's bytes",
@@ -277,33 +208,34 @@ class Linter {
     }
   }
 
-  // As written when something is wrong with it already, else as completed.
+  // In the program as written if it has errors already, else as completed.
   void look_for_deadlocks(Program sound) {
     const Costs costs = unit_costs(sound);
-    if (!errors_) {
+    if (!found_.has_errors()) {
       try {
         sound = complete(std::move(sound), costs);
         compile(sound, costs);
-      } catch (const ProgramError& error) {  // something is needed that nothing makes
+      } catch (const ProgramError& error) {  // an op needs what no op makes
         LintFinding finding;
         finding.rule = LintRule::missing;
         finding.message = error.what();
         finding.figure = error.figure;
-        add(std::move(finding));
+        found_.add(std::move(finding));
       } catch (const Deadlock&) {
       }
     }
     for (const Deadlock& deadlock : deadlocks_of(sound, costs, options_.most)) {
-      add(Severity::error, LintRule::deadlock, deadlock.cycle.front(), deadlock.what(),
-          deadlock.figure);
+      found_.add(Severity::error, LintRule::deadlock, deadlock.cycle.front(), deadlock.what(),
+                 deadlock.figure);
     }
-    if (errors_ || program_.messages != Messages::async) return;
+    if (found_.has_errors() || program_.messages != Messages::async) return;
     for (const Messages messages : {Messages::blocking, Messages::batched}) {
       Program stricter = program_;
       stricter.messages = messages;
       for (const Deadlock& deadlock :
            deadlocks_of(complete(std::move(stricter), costs), costs, 1)) {
-        add(Severity::note, LintRule::deadlock, deadlock.cycle.front(),
+        found_.add(
+            Severity::note, LintRule::deadlock, deadlock.cycle.front(),
             fmt::format("would deadlock under messages: {}: {}", name(messages), deadlock.what()),
             deadlock.figure);
       }
@@ -312,10 +244,8 @@ class Linter {
 
   const Program& program_;
   const LintOptions& options_;
-  Lint result_{};
-  bool errors_ = false;
-  std::vector<std::vector<bool>> bad_{};  // ops that are left out when deadlocks are looked for
-  std::map<LintRule, std::size_t> seen_{};
+  LintFindings found_;
+  std::vector<std::vector<bool>> bad_{};  // by device: ops left out when searching for deadlocks
 };
 
 }  // namespace
