@@ -1,3 +1,4 @@
+// The critical path of a run, walked back from its end.
 #include <algorithm>
 #include <string>
 
@@ -18,7 +19,7 @@ std::vector<PathPiece> critical_path(const TaskGraph& graph, const TaskTimes& ti
   for (std::uint32_t t = 1; t < graph.tasks(); ++t) {
     if (times.available[t] > times.available[task]) task = t;
   }
-  bool awaited = true;  // by what its result is used for, and not only by its lane
+  bool awaited = true;  // the next task needs its result, and not only its lane
   while (true) {
     const Time end = end_of(graph, times, task);
     const Time start = end - graph.duration[task];
@@ -26,12 +27,12 @@ std::vector<PathPiece> critical_path(const TaskGraph& graph, const TaskTimes& ti
     if (awaited && times.available[task] > end) {
       path.push_back({PathPiece::Kind::latency, op, end, times.available[task]});
     }
-    // Where messages block, a RECV is their latency.
+    // If messages block, the RECV is a task of its own: the latency.
     const bool arrives = lane_of(op.kind) == LaneKind::receive;
     if (end > start) {
       path.push_back({arrives ? PathPiece::Kind::latency : PathPiece::Kind::task, op, start, end});
     }
-    // What let it start: the need that came last, else its lane.
+    // The cause of its start: the last need to be met, else the predecessor in its lane.
     std::uint32_t cause = graph.tasks();
     Time ready{};
     for (std::uint32_t i = graph.need_begin[task]; i != graph.need_begin[task + 1]; ++i) {

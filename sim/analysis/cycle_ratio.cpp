@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t never = 0xffffffff;
 
-// Edges without their ops: an event graph, or what is left of one.
+// The edges of an event graph, or of the graph of its doors.
 using Edges = std::vector<EventGraph::Edge>;
 
 __extension__ using Wide = __int128;
@@ -30,7 +30,8 @@ Ratio ratio_of(const Edges& edges, const std::vector<std::size_t>& cycle) {
   return ratio;
 }
 
-// A cycle among "reached last by edge `by`", as edge numbers in order, or none.
+// A cycle of the edges `by`, through which each node was reached last, as edge numbers in order;
+// empty if there is none.
 std::vector<std::size_t> cycle_of(const Edges& edges, const std::vector<std::size_t>& by) {
   std::vector<std::size_t> seen_from(by.size(), by.size());
   for (std::size_t start = 0; start < by.size(); ++start) {
@@ -52,8 +53,8 @@ std::vector<std::size_t> cycle_of(const Edges& edges, const std::vector<std::siz
   return {};
 }
 
-// A cycle of a larger ratio, or none: a positive cycle of the weights time_e · rounds − rounds_e ·
-// time (Bellman and Ford).
+// A cycle of a larger ratio, empty if there is none: a positive cycle of the weights
+// time_e · rounds − rounds_e · time (Bellman and Ford).
 std::vector<std::size_t> better_cycle(std::size_t nodes, const Edges& edges, Ratio than) {
   std::vector<Wide> far(nodes, 0);
   std::vector<std::size_t> by(nodes, edges.size());
@@ -73,7 +74,7 @@ std::vector<std::size_t> better_cycle(std::size_t nodes, const Edges& edges, Rat
   }
 }
 
-// Howard's answer, in order. It may be one of several equals, and wrong in the last digits.
+// The cycle that Howard's algorithm finds, in order: one of several equal ones, up to rounding.
 std::vector<std::size_t> howard(std::size_t nodes, const Edges& edges) {
   using Weights =
       boost::property<boost::edge_weight_t, double,
@@ -108,11 +109,11 @@ std::vector<std::size_t> best_cycle(std::size_t nodes, const Edges& edges) {
   }
 }
 
-// A long round has few doors: nodes that wait for an earlier round. Every cycle is a chain of ways
-// from a door to a door, of which only the longest count; so the cycle is sought among the doors.
+// A long round has few doors: nodes that wait for an earlier round. Every cycle is a chain of paths
+// from door to door, and only the longest of each pair matters; so the search is among the doors.
 //
-//     round k   │ door ─►·─►·─►· │ door ─►·─►·        one edge a way: the longest path within the
-//               │ door ─►·─►·    │ door ─►·─►·─►·     round, and the step into a later one
+//     round k   │ door ─►·─►·─►· │ door ─►·─►·        one edge per path: the longest path within
+//               │ door ─►·─►·    │ door ─►·─►·─►·     the round, and the step into a later round
 //
 class Doors {
  public:
@@ -150,7 +151,7 @@ class Doors {
         if (far[edge.from] == unreached) continue;
         own.push_back({door, door_[edge.to], edge.rounds, far[edge.from] + edge.time, edge.wait});
       }
-      // Of one pair and number of rounds only the last, the longest.
+      // Of each pair of doors and number of rounds only the last, which is the longest.
       std::sort(own.begin(), own.end());
       for (std::size_t i = 0; i < own.size(); ++i) {
         const bool last =
@@ -161,7 +162,7 @@ class Doors {
     return ways;
   }
 
-  /// The edges of the graph that make this way.
+  /// The edges of the graph on this path.
   std::vector<std::size_t> edges_of(const EventGraph::Edge& way) const {
     std::vector<std::size_t> by;
     const std::vector<Time> far = from(way.from, &by);
@@ -184,7 +185,7 @@ class Doors {
  private:
   static constexpr Time unreached{-1};
 
-  // Longest way within the round from a door to every node, and by which edge.
+  // The longest path within the round from a door to every node, and its last edge.
   std::vector<Time> from(std::uint32_t door, std::vector<std::size_t>* by) const {
     std::vector<Time> far(graph_.op.size(), unreached);
     if (by != nullptr) by->assign(graph_.op.size(), graph_.edges.size());
@@ -205,7 +206,7 @@ class Doors {
   std::vector<std::uint32_t> doors_;  // nodes
   std::vector<std::size_t> into_;     // CSR into inner_, by node
   std::vector<std::size_t> inner_;    // edges within a round, by target
-  std::vector<std::size_t> outer_;    // edges into a later one
+  std::vector<std::size_t> outer_;    // edges into a later round
 };
 
 std::vector<std::size_t> best_cycle(const EventGraph& graph) {

@@ -1,6 +1,9 @@
+// When micro-batches and steps are done.
 #include "sim/analysis/metrics.hpp"
 
 #include <algorithm>
+
+#include "sim/index.hpp"
 
 namespace stageline {
 
@@ -25,9 +28,7 @@ std::vector<Time> step_ends(const Program& program, const TaskGraph& graph,
   const std::vector<Time> by_microbatch = microbatch_ends(program, graph, times);
   std::vector<Time> ends;
   for (int step = 1; step <= program.steps; ++step) {
-    ends.push_back(by_microbatch[static_cast<std::size_t>(step) *
-                                     static_cast<std::size_t>(program.microbatches) -
-                                 1]);
+    ends.push_back(by_microbatch[as_size(step) * as_size(program.microbatches) - 1]);
   }
   return ends;
 }

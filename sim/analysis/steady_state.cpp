@@ -1,4 +1,4 @@
-// The event graph of a run: what waits for what, round by round.
+// The event graph of a run: which task waits for which, and over how many rounds.
 #include "sim/analysis/steady_state.hpp"
 
 #include <algorithm>
@@ -6,19 +6,21 @@
 #include <map>
 #include <utility>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
 constexpr std::uint32_t never = 0xffffffff;
 
-// What repeats is an op by kind, stage and part, and by which one of the round it is.
+// Numbers the rounds of a run. Ops repeat by kind, stage, part and position in the round.
 class Rounds {
  public:
   Rounds(const TaskGraph& graph, const TaskTimes& times, int microbatches, int round) {
     count_families(graph, microbatches, round);
     if (!whole_) return;
-    // Counting begins at one moment for all, so that nobody waits for a round to come: whatever
-    // starts from then on is waited for by what starts from then on.
+    // Rounds are counted from one moment for all ops, so that none waits for a later round: a task
+    // that starts after that moment is only awaited by tasks that start after it, too.
     const auto middle = static_cast<std::uint32_t>(microbatches / round / 2 * round);
     Time begin{};
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
@@ -27,7 +29,7 @@ class Rounds {
         begin = start_of(graph, times, t);
       }
     }
-    std::vector<std::uint32_t> first(keys_, never);  // round
+    std::vector<std::uint32_t> first(keys_, never);  // by key: its first round
     round_of_.resize(graph.tasks());
     key_of_.resize(graph.tasks());
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
@@ -43,7 +45,7 @@ class Rounds {
       round_of_[t] -= first[key_of_[t]];
       if (round_of_[t] == 0) first_tasks_.push_back(t);
     }
-    // In order of time, so that who waits within a round comes behind whom it waits for.
+    // In order of time, so that a task comes after those of its round that it waits for.
     std::sort(first_tasks_.begin(), first_tasks_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return std::pair(start_of(graph, times, a), a) < std::pair(start_of(graph, times, b), b);
     });
@@ -54,16 +56,16 @@ class Rounds {
   bool whole() const { return whole_; }
   /// By node, its task in round 0.
   const std::vector<std::uint32_t>& first_tasks() const { return first_tasks_; }
-  /// `never` for what is over before the counting begins and does not come again.
+  /// `never` for a task that ends before the counting begins and has no repetition.
   std::uint32_t node(std::uint32_t task) const { return node_[key_of_[task]]; }
   std::int64_t round(std::uint32_t task) const { return round_of_[task]; }
 
  private:
   std::size_t family(Op op) const {
-    return (static_cast<std::size_t>(op.kind) * stages_ + op.stage) * parts_ + op.part;
+    return (as_size(op.kind) * stages_ + op.stage) * parts_ + op.part;
   }
 
-  // How many of each family a round holds: updates are fewer than micro-batches.
+  // How many ops of each family a round has: there may be fewer updates than micro-batches.
   void count_families(const TaskGraph& graph, int microbatches, int round) {
     for (const Op op : graph.op) {
       stages_ = std::max(stages_, std::size_t{op.stage} + 1);
@@ -79,7 +81,7 @@ class Rounds {
       std::int64_t share = round;
       if (!counts_microbatches(kind)) {
         share = (2 * count * round + microbatches) / (2 * std::int64_t{microbatches});  // nearest
-        // At the ends there may be a few more or less.
+        // At both ends of the run there may be a few more or less.
         const std::int64_t off = std::abs(count * round - share * microbatches);
         whole_ = whole_ && (count == 0 || (share > 0 && off <= 2 * std::int64_t{round}));
       } else if (count == 0) {
@@ -103,7 +105,7 @@ class Rounds {
   bool whole_ = true;
 };
 
-// Who waits for whom: by need, by lane, by resource.
+// Which task waits for which: by need, by lane, by resource.
 class Waits {
  public:
   Waits(const TaskGraph& graph, const TaskTimes& times)
@@ -144,14 +146,15 @@ class Waits {
 
  private:
   const TaskGraph& graph_;
-  std::vector<std::uint32_t> in_lane_;                          // by task: the one before
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> turns_;  // on a resource: task, one before
+  std::vector<std::uint32_t> in_lane_;  // by task: the one before it
+  // On a resource: a task and the one before it.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> turns_;
 };
 
-// Whether every lane's turns are one circle through all its ops, of one round.
+// Whether the turns of every lane are one cycle through all its ops, of one round.
 bool lanes_go_round(const EventGraph& events) {
-  std::vector<std::size_t> before(events.op.size(),
-                                  never);  // by node: the edge from the one before
+  // By node: the edge from the one before it in the lane.
+  std::vector<std::size_t> before(events.op.size(), never);
   for (std::size_t e = 0; e < events.edges.size(); ++e) {
     if (events.edges[e].wait == Wait::lane) before[events.edges[e].to] = e;
   }
@@ -198,10 +201,10 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
   if (!rounds.whole()) return std::nullopt;
   const std::vector<std::uint32_t>& first = rounds.first_tasks();
   const std::size_t nodes = first.size();
-  std::vector<std::uint32_t> task(nodes * static_cast<std::size_t>(looked_at), never);
+  std::vector<std::uint32_t> task(nodes * as_size(looked_at), never);
   for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
     if (rounds.node(t) == never || rounds.round(t) < 0 || rounds.round(t) >= looked_at) continue;
-    task[static_cast<std::size_t>(rounds.round(t)) * nodes + rounds.node(t)] = t;
+    task[as_size(rounds.round(t)) * nodes + rounds.node(t)] = t;
   }
   const Waits waits(graph, times);
   bool backwards = false;
@@ -226,7 +229,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
     result.path.push_back(graph.path_of[first[n]]);
     result.duration.push_back(graph.duration[first[n]]);
     edges_into(first[n], own);
-    for (std::size_t k = 1; k < static_cast<std::size_t>(looked_at); ++k) {
+    for (std::size_t k = 1; k < as_size(looked_at); ++k) {
       const std::uint32_t later = task[k * nodes + n];
       if (later == never) return std::nullopt;
       edges_into(later, again);

@@ -1,42 +1,34 @@
+// Timelines and programs drawn in text.
 #include "sim/text/figure.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
 char letter_of(Op op) {
-  switch (op.kind) {
-    case OpKind::forward:
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
       return static_cast<char>('0' + op.microbatch % 10);
-    case OpKind::input_grad:
-    case OpKind::backward:
-      return static_cast<char>('a' + op.microbatch % 26);
-    case OpKind::weight_grad:
-      return static_cast<char>('A' + op.microbatch % 26);
-    case OpKind::recompute:
+    case OpClass::backward:
+      return static_cast<char>((op.kind == OpKind::weight_grad ? 'A' : 'a') + op.microbatch % 26);
+    case OpClass::recompute:
       return '~';
-    case OpKind::update:
+    case OpClass::update:
       return '^';
-    case OpKind::reduce_grad:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
       return '?';  // not on a compute lane
   }
   return '?';
 }
 
-// Blue forward, orange backward, green weight gradient, grey the rest: the palette of the drawings.
+// The palette of the drawings: blue forward, orange backward, green weight gradient, grey the rest.
 const char* colour_of(char letter) {
   if (letter >= '0' && letter <= '9') return "\x1b[38;5;32m";
   if (letter >= 'a' && letter <= 'z') return "\x1b[38;5;172m";
@@ -73,7 +65,7 @@ std::string figure(const Timeline& timeline, FigureOptions options) {
       const Time middle = tick * static_cast<std::int64_t>(column) + tick / 2;
       while (at < spans.size() && spans[at].end <= middle) ++at;
       if (at == spans.size() || spans[at].start > middle) continue;
-      // An overlapped pair: its first op in the first half, its second in the other.
+      // An overlapped pair shows its first op in the first half and its second op in the second.
       const bool pair = spans[at].op.overlapped && at + 1 < spans.size();
       const bool second = pair && middle >= spans[at].start + (spans[at].end - spans[at].start) / 2;
       row[column] = letter_of(spans[second ? at + 1 : at].op);
@@ -101,14 +93,12 @@ std::string grid(const Program& program, const std::vector<Op>& marked, int arou
     };
     std::size_t first = 0;
     std::size_t last = ops.size();
-    const auto reach = static_cast<std::size_t>(around);
+    const std::size_t reach = as_size(around);
     if (!marked.empty()) {
       const auto one = std::find_if(ops.begin(), ops.end(), is_marked);
       const auto end = std::find_if(ops.rbegin(), ops.rend(), is_marked).base();
-      const auto from =
-          one == ops.end() ? std::size_t{0} : static_cast<std::size_t>(one - ops.begin());
-      const auto to =
-          one == ops.end() ? std::size_t{0} : static_cast<std::size_t>(end - ops.begin());
+      const std::size_t from = one == ops.end() ? 0 : as_size(one - ops.begin());
+      const std::size_t to = one == ops.end() ? 0 : as_size(end - ops.begin());
       first = from > reach ? from - reach : 0;
       last = std::min(ops.size(), to + reach);
       last = std::min(last, first + 6 * reach);
