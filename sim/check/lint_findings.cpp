@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/analysis/figure.hpp"
+#include "sim/text/figure.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
