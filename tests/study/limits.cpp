@@ -10,7 +10,7 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/ranking.hpp"
 #include "tools/study/study.hpp"

@@ -10,9 +10,10 @@
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/heading.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/staleness_facts.hpp"
 
@@ -87,10 +88,12 @@ Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
   return result;
 }
 
-int bound_command(const CommonFlags& flags) {
-  const Setting setting = read_setting(flags);
+int run_bound(const CommonFlags& flags) {
+  const SettingRequest request = request_of(flags);
+  const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("bound takes one number of devices");
-  const Case asked = make_case(flags, setting, one_schedule(flags), setting.device_counts.front());
+  const Case asked =
+      make_case(request, setting, one_schedule(flags), setting.device_counts.front());
   const std::optional<Bound> bound = bound_of(asked);
   const std::string reason = "no order of rounds repeats exactly, so nothing can be derived";
   if (!flags.json.empty()) {
@@ -123,18 +126,21 @@ int bound_command(const CommonFlags& flags) {
   return 0;
 }
 
-}  // namespace
-
-void add_bound(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "bound", "What decides a schedule's steady pace, derived, beside what nothing can beat");
+void add(Flags command) {
   const auto flags = std::make_shared<CommonFlags>();
-  add_problem_flags(*command, *flags);
-  add_output_flags(*command, *flags);
-  command->footer(
+  add_problem_flags(command, *flags);
+  add_output_flags(command, *flags);
+  command.footer(
       "Example:\n  stageline bound resnet50-cpu --schedule pipedream --devices 4\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");
-  command->callback([flags, &exit_code] { exit_code = bound_command(*flags); });
+  command.runs([flags] { return run_bound(*flags); });
 }
+
+}  // namespace
+
+extern const Command bound_command;
+const Command bound_command = {
+    "bound", "What decides a schedule's steady pace, derived, beside what nothing can beat", add,
+    ""};
 
 }  // namespace stageline

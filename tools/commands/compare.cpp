@@ -8,11 +8,14 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/heading.hpp"
 #include "tools/study/ranking.hpp"
 #include "tools/study/staleness_facts.hpp"
 
@@ -24,9 +27,7 @@ constexpr int chart_rows = 16;
 
 struct CompareFlags {
   CommonFlags common;
-  std::string svg;
-  std::string theme = "auto";
-  int width = 1000;
+  SvgFlags svg;
 };
 
 std::string fit_text(const Outcome& outcome) {
@@ -102,12 +103,13 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
 }
 
 // An infeasible candidate is a row; bad input (the same for every row) is an error.
-std::vector<Row> run_all(const CommonFlags& flags, const Setting& setting) {
+std::vector<Row> run_all(const SettingRequest& request, const Setting& setting,
+                         const std::vector<ScheduleSpec>& specs) {
   std::vector<Row> rows;
   std::string first_error;
   for (const int devices : setting.device_counts) {
-    for (const ScheduleSpec& spec : all_schedules(flags)) {
-      Row row{make_case(flags, setting, spec, devices), spelled(spec), std::nullopt, ""};
+    for (const ScheduleSpec& spec : specs) {
+      Row row{make_case(request, setting, spec, devices), spelled(spec), std::nullopt, ""};
       try {
         row.outcome = study(row.asked);
       } catch (const UsageError& error) {
@@ -168,14 +170,11 @@ Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row
   const int low = least->asked.microbatches;
   const int high = most->asked.microbatches;
   const Model& model = setting.model;
-  const std::string sample = model.sample.empty() ? "sample" : model.sample;
-  const std::string size =
-      model.batch > 0 ? fmt::format(" of {} {}{}", model.batch, sample, model.batch == 1 ? "" : "s")
-                      : "";
   const std::string count =
       low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
-  chart.subtitle = fmt::format("{} layers · {} micro-batches{} a step · cut: {}",
-                               model.layers.size(), count, size, rows.front().asked.partition);
+  chart.subtitle =
+      fmt::format("{} layers · {} micro-batches{} a step · cut: {}", model.layers.size(), count,
+                  of_samples(model.batch, model.sample), rows.front().asked.partition);
   if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
     chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
   }
@@ -198,14 +197,9 @@ Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row
 }
 
 void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
-  SvgOptions options;
-  options.width = flags.width;
-  options.theme = flags.theme == "light"  ? Theme::light
-                  : flags.theme == "dark" ? Theme::dark
-                                          : Theme::automatic;
-  write_file(flags.svg, chart_svg(with_provenance(speedup_chart(setting, rows), setting, rows,
-                                                  flags.common.link),
-                                  options));
+  const Chart chart =
+      with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
+  write_file(flags.svg.file, chart_svg(chart, svg_options(flags.svg)));
 }
 
 void print_notes(const Setting& setting, const std::vector<Row>& rows) {
@@ -227,24 +221,25 @@ void print_notes(const Setting& setting, const std::vector<Row>& rows) {
 
 int compare(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
-  const Setting setting = read_setting(common);
+  const SettingRequest request = request_of(common);
+  const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
-  if (!flags.svg.empty() && !sweep) {
+  if (!flags.svg.file.empty() && !sweep) {
     throw UsageError(fmt::format(
         "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
         "there is one number, {}; give --devices FROM..TO, such as 2..16",
         setting.device_counts.front()));
   }
-  if (flags.svg == "-" && common.json == "-") {
+  if (flags.svg.file == "-" && common.json == "-") {
     throw UsageError("only one of --json and --svg can go to standard output (-)");
   }
-  const std::vector<Row> rows = run_all(common, setting);
+  const std::vector<Row> rows = run_all(request, setting, all_schedules(common));
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
   const int answer = fits ? 0 : 1;
   if (!common.json.empty()) write_file(common.json, rows_json(setting, rows));
-  if (!flags.svg.empty()) write_svg(flags, setting, rows);
-  if (common.json == "-" || flags.svg == "-") return answer;
+  if (!flags.svg.file.empty()) write_svg(flags, setting, rows);
+  if (common.json == "-" || flags.svg.file == "-") return answer;
 
   std::vector<Outcome> outcomes;
   bool any[2] = {false, false};
@@ -267,33 +262,30 @@ int compare(const CompareFlags& flags) {
   }
   if (common.quiet) return answer;
   print_notes(setting, rows);
-  if (!flags.svg.empty()) fmt::print("wrote {}\n", flags.svg);
+  if (!flags.svg.file.empty()) fmt::print("wrote {}\n", flags.svg.file);
   return answer;
 }
 
-}  // namespace
-
-void add_compare(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("compare", "Compare schedules (the main job)");
+void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
-  add_case_flags(*command, flags->common, Many::yes);
-  add_messages_flag(*command, flags->common);
-  CLI::Option* const svg = command->add_option(
-      "--svg", flags->svg,
+  add_case_flags(command, flags->common, Many::yes);
+  add_messages_flag(command, flags->common);
+  const Flag svg = add_svg_flag(
+      command, flags->svg,
       "of a sweep: write the speed-ups over the devices as an SVG file, or - for stdout");
-  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark; default auto")
-      ->check(CLI::IsMember({"auto", "light", "dark"}))
-      ->needs(svg);
-  command->add_option("--width", flags->width, "of the SVG in pixels; default 1000")
-      ->check(CLI::Range(400, 10000))
-      ->needs(svg);
-  command->footer(
+  add_svg_style_flags(command, flags->svg, svg);
+  command.footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
       "ranks all schedules on 8 H100s. Exit code 1: none fits into the memory.\n"
       "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
       "sweep.svg\n"
       "ranks two on 2 to 16 devices and draws their speed-ups.");
-  command->callback([flags, &exit_code] { exit_code = compare(*flags); });
+  command.runs([flags] { return compare(*flags); });
 }
+
+}  // namespace
+
+extern const Command compare_command;
+const Command compare_command = {"compare", "Compare schedules (the main job)", add, ""};
 
 }  // namespace stageline

@@ -6,8 +6,9 @@
 
 #include "cost_models/batch.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/text/costs.hpp"
 
 namespace stageline {
@@ -82,35 +83,40 @@ void costs(const CostsFlags& flags) {
   fmt::print("{}", against_report(first.model, second.model, second.notes, options));
 }
 
-}  // namespace
-
-void add_costs(CLI::App& app, int&) {
-  CLI::App* const command =
-      app.add_subcommand("costs", "What the layers of a trace cost, or how two traces differ");
+void add(Flags command) {
   const auto flags = std::make_shared<CostsFlags>();
-  add_trace_flags(*command, flags->common);
-  add_batch_size_flag(*command, flags->common);
-  CLI::Option* const against =
-      command->add_option("--against", flags->against,
-                          "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
+  add_trace_flags(command, flags->common);
+  add_batch_size_flag(command, flags->common);
+  const Flag against =
+      command.option("--against", flags->against,
+                     "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
   command
-      ->add_option("--against-batch", flags->against_batch,
-                   "what --batch is, for TRACE2 where that is a PipeDream profile")
-      ->check(CLI::PositiveNumber)
-      ->needs(against);
-  command->add_option("--by", flags->by, "a row for each layer or for each kind; default layer")
-      ->check(CLI::IsMember({"layer", "kind"}));
+      .option("--against-batch", flags->against_batch,
+              "what --batch is, for TRACE2 where that is a PipeDream profile")
+      .positive()
+      .needs(against);
+  command.option("--by", flags->by, "a row for each layer or for each kind; default layer")
+      .one_of({"layer", "kind"});
   command
-      ->add_option("--top", flags->top,
-                   "this many rows, the most expensive, and one for all others; default all rows, "
-                   "or 32 where there are more than 64")
-      ->check(CLI::Range(1, 1 << 30));
-  add_output_flags(*command, flags->common);
-  command->footer(
+      .option("--top", flags->top,
+              "this many rows, the most expensive, and one for all others; default all rows, "
+              "or 32 where there are more than 64")
+      .range(1, 1 << 30);
+  add_output_flags(command, flags->common);
+  command.footer(
       "Example:\n  stageline costs model:resnet50@h100,batch=32 --top 10\n"
       "  stageline costs model:resnet50@h100 --against model:resnet50@a100 --by kind\n"
       "Of a trace that was measured, the layers are checked against the whole model.");
-  command->callback([flags] { costs(*flags); });
+  command.runs([flags] {
+    costs(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command costs_command;
+const Command costs_command = {"costs", "What the layers of a trace cost, or how two traces differ",
+                               add, ""};
 
 }  // namespace stageline

@@ -7,7 +7,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/provenance.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/compare/overlay.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
@@ -183,38 +183,41 @@ int run(const DiffFlags& flags) {
   return report.diff.equal() ? 0 : 1;
 }
 
-}  // namespace
-
-void add_diff(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "diff", "Where two programs, or the orders of two timelines, differ, and what that costs");
+void add(Flags command) {
   const auto flags = std::make_shared<DiffFlags>();
   command
-      ->add_option("FILE", flags->files,
-                   "a program text, a file of simulate --json --timeline, a Chrome trace, or "
-                   "PyTorch profiles of one run, one a rank")
-      ->required();
-  command->add_option("--and", flags->second, "the second: where both are PyTorch profiles");
-  command->add_option("--trace", flags->trace,
-                      "price both programs with this trace; default every stage alike");
-  command->add_option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
-  command->add_option("--link", flags->link,
-                      "equal devices with one full-duplex port each: 12GB/s,5us; default free");
-  command->add_option("--partition", flags->partition, "how to cut the trace; default balanced");
+      .option("FILE", flags->files,
+              "a program text, a file of simulate --json --timeline, a Chrome trace, or "
+              "PyTorch profiles of one run, one a rank")
+      .required();
+  command.option("--and", flags->second, "the second: where both are PyTorch profiles");
+  command.option("--trace", flags->trace,
+                 "price both programs with this trace; default every stage alike");
+  command.option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
+  command.option("--link", flags->link,
+                 "equal devices with one full-duplex port each: 12GB/s,5us; default free");
+  command.option("--partition", flags->partition, "how to cut the trace; default balanced");
   command
-      ->add_option("--batch", flags->profile_batch,
-                   "samples in a minibatch of a PipeDream profile, which does not say")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
-      ->check(CLI::Range(1, 1 << 26));
-  command->add_option("--json", flags->json, "write all of it as JSON to a file, or - for stdout");
-  command->add_flag("--quiet", flags->quiet, "no notes");
-  command->footer(
+      .option("--batch", flags->profile_batch,
+              "samples in a minibatch of a PipeDream profile, which does not say")
+      .positive();
+  command.option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
+      .range(1, 1 << 26);
+  command.option("--json", flags->json, "write all of it as JSON to a file, or - for stdout");
+  command.flag("--quiet", flags->quiet, "no notes");
+  command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"
       "  stageline program uniform:layers=4 --schedule gpipe --devices 4 --out b.slp\n"
       "  stageline diff a.slp b.slp --link 1GB/s\n"
       "Exit code 0: they are equal. 1: they differ.");
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.runs([flags] { return run(*flags); });
 }
+
+}  // namespace
+
+extern const Command diff_command;
+const Command diff_command = {
+    "diff", "Where two programs, or the orders of two timelines, differ, and what that costs", add,
+    ""};
 
 }  // namespace stageline

@@ -6,10 +6,13 @@
 #include "sim/errors.hpp"
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
+#include "tools/report/timeline/drawing_of.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/report/timeline/weights.hpp"
 
@@ -18,27 +21,26 @@ namespace {
 
 struct DrawFlags {
   CommonFlags common;
-  std::string svg;
+  SvgFlags svg;
   std::string chrome;
-  std::string theme = "auto";
-  int width = 1000;
   int columns = 100;
 };
 
 void draw(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
-  const Setting setting = read_setting(common);
+  const SettingRequest request = request_of(common);
+  const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) {
     throw UsageError("draw takes one number of devices");
   }
-  if ((flags.svg == "-") + (flags.chrome == "-") + (common.json == "-") > 1) {
+  if ((flags.svg.file == "-") + (flags.chrome == "-") + (common.json == "-") > 1) {
     throw UsageError("only one of --json, --svg and --chrome can go to standard output (-)");
   }
   const Case asked =
-      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+      make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked, Curves::all);
   if (!common.json.empty()) write_file(common.json, outcome_json(setting, asked, outcome, true));
-  if (flags.svg.empty() && flags.chrome.empty()) {
+  if (flags.svg.file.empty() && flags.chrome.empty()) {
     if (common.json == "-") return;
     const FigureOptions options{Time{}, flags.columns, colour_wanted()};
     fmt::print("{}{}", figure(outcome.timeline, options),
@@ -47,15 +49,10 @@ void draw(const DrawFlags& flags) {
     return;
   }
   const Drawing drawing = drawing_of(setting, asked, outcome);
-  const bool to_stdout = flags.svg == "-" || flags.chrome == "-" || common.json == "-";
-  if (!flags.svg.empty()) {
-    SvgOptions options;
-    options.width = flags.width;
-    options.theme = flags.theme == "light"  ? Theme::light
-                    : flags.theme == "dark" ? Theme::dark
-                                            : Theme::automatic;
-    write_file(flags.svg, svg(drawing, options));
-    if (!common.quiet && !to_stdout) fmt::print("wrote {}\n", flags.svg);
+  const bool to_stdout = flags.svg.file == "-" || flags.chrome == "-" || common.json == "-";
+  if (!flags.svg.file.empty()) {
+    write_file(flags.svg.file, svg(drawing, svg_options(flags.svg)));
+    if (!common.quiet && !to_stdout) fmt::print("wrote {}\n", flags.svg.file);
   }
   if (!flags.chrome.empty()) {
     write_file(flags.chrome, chrome_trace(drawing));
@@ -66,32 +63,31 @@ void draw(const DrawFlags& flags) {
   }
 }
 
-}  // namespace
-
-void add_draw(CLI::App& app, int&) {
-  CLI::App* const command = app.add_subcommand("draw", "The space-time diagram");
+void add(Flags command) {
   const auto flags = std::make_shared<DrawFlags>();
-  add_case_flags(*command, flags->common);
-  add_messages_flag(*command, flags->common);
-  CLI::Option* const svg =
-      command->add_option("--svg", flags->svg, "write an SVG file, or - for stdout");
-  CLI::Option* const chrome = command->add_option(
+  add_case_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  const Flag svg = add_svg_flag(command, flags->svg, "write an SVG file, or - for stdout");
+  const Flag chrome = command.option(
       "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
-  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark; default auto")
-      ->check(CLI::IsMember({"auto", "light", "dark"}))
-      ->needs(svg);
-  command->add_option("--width", flags->width, "of the SVG in pixels; default 1000")
-      ->check(CLI::Range(400, 10000))
-      ->needs(svg);
-  command->add_option("--columns", flags->columns, "of the text figure; default 100")
-      ->check(CLI::Range(20, 10000))
-      ->excludes(svg)
-      ->excludes(chrome);
-  command->footer(
+  add_svg_style_flags(command, flags->svg, svg);
+  command.option("--columns", flags->columns, "of the text figure; default 100")
+      .range(20, 10000)
+      .excludes(svg)
+      .excludes(chrome);
+  command.footer(
       "Example:\n  stageline draw model:resnet50@h100,batch=32 --schedule 1f1b --devices 4 \\\n"
       "    --microbatches 8 --svg 1f1b.svg\n"
       "Without --svg and --chrome the diagram is printed as text.");
-  command->callback([flags] { draw(*flags); });
+  command.runs([flags] {
+    draw(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command draw_command;
+const Command draw_command = {"draw", "The space-time diagram", add, ""};
 
 }  // namespace stageline

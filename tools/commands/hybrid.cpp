@@ -7,9 +7,10 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
 #include "tools/study/hybrid.hpp"
 
@@ -79,33 +80,21 @@ PipelinedShare share_of(const HybridFlags& flags) {
   return share;
 }
 
-// The paper's experiment on real devices: two of them, each with a stage's forward and backward.
-void default_to_the_papers(CommonFlags& flags) {
-  if (!flags.schedules.empty()) return;
-  flags.schedules = {"stale_weights:mapping=paired"};
-  if (flags.devices.empty() && flags.cluster.empty()) flags.devices = "2";
-}
+// Without a --schedule, the paper's experiment on real devices: two of them, each with a stage's
+// forward and backward.
+constexpr const char* paper_schedule = "stale_weights:mapping=paired";
+constexpr int paper_devices = 2;
 
 // As other commands begin, but a step plays no role here.
 std::string iterations_heading(const Setting& setting, const Case& asked, PipelinedShare share) {
-  const std::string usual = heading(setting, asked, false);
   const std::size_t devices = asked.cluster.devices.size();
-  const Model& model = setting.model;
-  const std::string size =
-      model.batch > 0
-          ? fmt::format(" of {} {}{}", model.batch, model.sample.empty() ? "sample" : model.sample,
-                        model.batch == 1 ? "" : "s")
-          : "";
-  return usual.substr(0, usual.find('\n') + 1) +
+  return model_line(setting) +
          fmt::format("{} device{}{} · {} iterations{} · cut: {}\n", devices,
-                     devices == 1 ? "" : "s",
-                     setting.cluster.fixed && !asked.cluster.name.empty()
-                         ? fmt::format(" of {}", asked.cluster.name)
-                         : "",
-                     share.all, size, asked.partition);
+                     devices == 1 ? "" : "s", of_cluster(setting, asked), share.all,
+                     of_samples(setting.model.batch, setting.model.sample), asked.partition);
 }
 
-int hybrid_command(HybridFlags flags) {
+int run_hybrid(const HybridFlags& flags) {
   const PipelinedShare share = share_of(flags);
   if (!flags.common.program.empty()) {
     throw UsageError("hybrid needs runs of any length; take a --schedule instead of a --program");
@@ -114,11 +103,16 @@ int hybrid_command(HybridFlags flags) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
   }
-  default_to_the_papers(flags.common);
-  const Setting setting = read_setting(flags.common);
+  SettingRequest request = request_of(flags.common);
+  const bool as_the_paper = flags.common.schedules.empty();
+  if (as_the_paper && request.devices.empty() && request.cluster.cluster.empty()) {
+    request.devices = {paper_devices};
+  }
+  const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("hybrid takes one number of devices");
-  const Case asked =
-      make_case(flags.common, setting, one_schedule(flags.common), setting.device_counts.front());
+  const ScheduleSpec schedule =
+      as_the_paper ? parse_schedules(paper_schedule).front() : one_schedule(flags.common);
+  const Case asked = make_case(request, setting, schedule, setting.device_counts.front());
   const std::optional<HybridStudy> study = hybrid_study(asked, share, 20);
   if (!study) {
     const std::string reason = "no order of rounds repeats exactly, so no long run can be derived";
@@ -153,28 +147,30 @@ int hybrid_command(HybridFlags flags) {
   return 0;
 }
 
-}  // namespace
-
-void add_hybrid(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "hybrid", "Training that is pipelined at first and not afterwards: time and speed-up");
+void add(Flags command) {
   const auto flags = std::make_shared<HybridFlags>();
-  add_case_flags(*command, flags->common);
-  command->get_option("--schedule")
-      ->description(
+  add_case_flags(command, flags->common);
+  command.find("--schedule")
+      .describe(
           "an asynchronous one, NAME[:knob=value,…]; default stale_weights:mapping=paired, on 2 "
           "devices");
-  command->add_option("--pipelined-fraction", flags->fraction,
-                      "of the iterations, from 0 to 1; default 0.5");
-  command->add_option("--pipelined-iterations", flags->pipelined, "the same as a number");
-  command->add_option("--iterations", flags->iterations,
-                      "of the whole training, one mini-batch each; default 64000, as for ResNets "
-                      "on CIFAR-10");
-  command->add_option("--svg", flags->svg, "draw the curve into a file, or - for stdout");
-  command->footer(
+  command.option("--pipelined-fraction", flags->fraction,
+                 "of the iterations, from 0 to 1; default 0.5");
+  command.option("--pipelined-iterations", flags->pipelined, "the same as a number");
+  command.option("--iterations", flags->iterations,
+                 "of the whole training, one mini-batch each; default 64000, as for ResNets "
+                 "on CIFAR-10");
+  command.option("--svg", flags->svg, "draw the curve into a file, or - for stdout");
+  command.footer(
       "Example:\n  stageline hybrid resnet56-cpu --pipelined-fraction 0.5 --partition ppv:19\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");
-  command->callback([flags, &exit_code] { exit_code = hybrid_command(*flags); });
+  command.runs([flags] { return run_hybrid(*flags); });
 }
+
+}  // namespace
+
+extern const Command hybrid_command;
+const Command hybrid_command = {
+    "hybrid", "Training that is pipelined at first and not afterwards: time and speed-up", add, ""};
 
 }  // namespace stageline

@@ -5,8 +5,8 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -30,23 +30,25 @@ void import_trace(const ImportFlags& flags) {
   for (const std::string& note : models.back().provenance.notes) fmt::print("note: {}\n", note);
 }
 
-}  // namespace
-
-void add_import(CLI::App& app, int&) {
-  CLI::App* const command =
-      app.add_subcommand("import", "Convert a profile (PipeDream graph.txt) to a native trace");
+void add(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
-  add_trace_flags(*command, flags->common);
-  command->add_option("--out,-o", flags->out, "file to write; default stdout");
-  command->add_flag("--quiet", flags->common.quiet, "no report");
-  command->footer(
+  add_trace_flags(command, flags->common);
+  command.option("--out,-o", flags->out, "file to write; default stdout");
+  command.flag("--quiet", flags->common.quiet, "no report");
+  command.footer(
       "Example:\n  stageline import vgg16/graph.txt --batch 128 --out vgg16.json\n"
       "model: and uniform: traces can be written out the same way.");
-  add_import_kineto(*command);
-  command->get_option("TRACE")->required(false);
-  command->callback([command, flags] {
-    if (command->get_subcommands().empty()) import_trace(*flags);
+  command.find("TRACE").required(false);
+  command.runs([command, flags] {
+    if (!command.subcommand_given()) import_trace(*flags);
+    return 0;
   });
 }
+
+}  // namespace
+
+extern const Command import_command;
+const Command import_command = {
+    "import", "Convert a profile (PipeDream graph.txt) to a native trace", add, ""};
 
 }  // namespace stageline

@@ -6,7 +6,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "traces/kineto/model.hpp"
 #include "traces/timelines.hpp"
@@ -55,24 +55,30 @@ void import_kineto(const KinetoFlags& flags) {
   for (const std::string& note : models[0].provenance.notes) fmt::print("note: {}\n", note);
 }
 
-}  // namespace
-
-void add_import_kineto(CLI::App& import) {
-  CLI::App* const command = import.add_subcommand(
-      "kineto", "Profiles of a pipelined run by PyTorch's profiler: its costs and its program");
+void add(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
-  command->add_option("PROFILE", flags->files, "one a rank, gzip or plain")->required();
-  command->add_option("--out,-o", flags->out,
-                      "the trace, a layer a stage; default stdout where --program is not given");
-  command->add_option("--program", flags->program, "the program that ran, as program text");
-  command->add_option("--name", flags->name, "of the model; default profile");
-  command->add_option("--batch", flags->batch, "samples in a micro-batch, which no profile says")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--quiet", flags->quiet, "no report");
-  command->footer(
+  command.option("PROFILE", flags->files, "one a rank, gzip or plain").required();
+  command.option("--out,-o", flags->out,
+                 "the trace, a layer a stage; default stdout where --program is not given");
+  command.option("--program", flags->program, "the program that ran, as program text");
+  command.option("--name", flags->name, "of the model; default profile");
+  command.option("--batch", flags->batch, "samples in a micro-batch, which no profile says")
+      .positive();
+  command.flag("--quiet", flags->quiet, "no report");
+  command.footer(
       "Example:\n  stageline import kineto rank0.json.gz rank1.json.gz --out mine.json --program "
       "mine.slp\n  stageline simulate mine.json --program mine.slp");
-  command->callback([flags] { import_kineto(*flags); });
+  command.runs([flags] {
+    import_kineto(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command import_kineto_command;
+const Command import_kineto_command = {
+    "kineto", "Profiles of a pipelined run by PyTorch's profiler: its costs and its program", add,
+    "import"};
 
 }  // namespace stageline

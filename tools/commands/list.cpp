@@ -5,10 +5,11 @@
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/index.hpp"
+#include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/datasets/dataset.hpp"
+#include "tools/inputs/inputs.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -100,20 +101,23 @@ void list_data() {
   for (const auto& [name, about] : data_names()) fmt::print("  {:<14} {}\n", name, about);
 }
 
-}  // namespace
-
-void add_list(CLI::App& app, int&) {
-  CLI::App* const command = app.add_subcommand(
-      "list", "Schedules, partitioners, models, clusters, traces and data there are");
-  command->footer("Example:\n  stageline list");
-  command->callback([] {
+void add(Flags command) {
+  command.footer("Example:\n  stageline list");
+  command.runs([] {
     list_schedulers();
     list_partitioners();
     list_models();
     list_clusters();
     list_traces();
     list_data();
+    return 0;
   });
 }
+
+}  // namespace
+
+extern const Command list_command;
+const Command list_command = {
+    "list", "Schedules, partitioners, models, clusters, traces and data there are", add, ""};
 
 }  // namespace stageline

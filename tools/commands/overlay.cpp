@@ -5,7 +5,8 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/report/text/overlay.hpp"
 
 namespace stageline {
@@ -14,10 +15,8 @@ namespace {
 struct OverlayFlags {
   std::vector<std::string> files;
   std::vector<std::string> measured;
-  std::string svg;
+  SvgFlags svg;
   std::string json;
-  std::string theme = "auto";
-  int width = 1000;
   int top = 10;
   int step = -1;
   bool quiet = false;
@@ -43,60 +42,54 @@ Overlay overlay(const OverlayFlags& flags) {
 }
 
 void run(const OverlayFlags& flags) {
-  if (flags.svg == "-" && flags.json == "-") {
+  if (flags.svg.file == "-" && flags.json == "-") {
     throw UsageError("only one of --json and --svg can go to standard output (-)");
   }
   const Overlay found = overlay(flags);
-  if (!flags.svg.empty()) {
-    SvgOptions options;
-    options.width = flags.width;
-    options.theme = flags.theme == "light"  ? Theme::light
-                    : flags.theme == "dark" ? Theme::dark
-                                            : Theme::automatic;
-    write_file(flags.svg, overlay_svg(found, options));
+  if (!flags.svg.file.empty()) {
+    write_file(flags.svg.file, overlay_svg(found, svg_options(flags.svg)));
   }
   if (!flags.json.empty()) write_file(flags.json, overlay_json(found));
-  if (flags.svg == "-" || flags.json == "-") return;
+  if (flags.svg.file == "-" || flags.json == "-") return;
   fmt::print("{}", overlay_text(found, flags.top));
   if (flags.quiet) return;
   for (const std::string& note : found.notes) fmt::print("note: {}\n", note);
 }
 
-}  // namespace
-
-void add_overlay(CLI::App& app, int&) {
-  CLI::App* const command = app.add_subcommand(
-      "overlay", "Two timelines of one pipeline, a model and a measured run or any two, op by op");
+void add(Flags command) {
   const auto flags = std::make_shared<OverlayFlags>();
   command
-      ->add_option("TIMELINE", flags->files,
-                   "a file of simulate --json --timeline, a Chrome trace, or PyTorch profiles of "
-                   "one run, one a rank; gzip or plain")
-      ->required();
-  command->add_option("--measured", flags->measured,
-                      "the second timeline: profiles of one run, one a rank, or one file");
-  command->add_option("--json", flags->json, "write all ops as JSON to a file, or - for stdout");
-  CLI::Option* const svg =
-      command->add_option("--svg", flags->svg, "write one picture of both, or - for stdout");
-  command->add_option("--theme", flags->theme, "of the SVG: auto, light or dark; default auto")
-      ->check(CLI::IsMember({"auto", "light", "dark"}))
-      ->needs(svg);
-  command->add_option("--width", flags->width, "of the SVG in pixels; default 1000")
-      ->check(CLI::Range(400, 10000))
-      ->needs(svg);
-  command->add_option("--top", flags->top, "how many ops to list; default 10")
-      ->check(CLI::Range(0, 1 << 20));
+      .option("TIMELINE", flags->files,
+              "a file of simulate --json --timeline, a Chrome trace, or PyTorch profiles of "
+              "one run, one a rank; gzip or plain")
+      .required();
+  command.option("--measured", flags->measured,
+                 "the second timeline: profiles of one run, one a rank, or one file");
+  command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout");
+  const Flag svg = add_svg_flag(command, flags->svg, "write one picture of both, or - for stdout");
+  add_svg_style_flags(command, flags->svg, svg);
+  command.option("--top", flags->top, "how many ops to list; default 10").range(0, 1 << 20);
   command
-      ->add_option("--step", flags->step,
-                   "which step of runs of several, from 0; default that of median length")
-      ->check(CLI::Range(0, 1 << 26));
-  command->add_flag("--quiet", flags->quiet, "no notes");
-  command->footer(
+      .option("--step", flags->step,
+              "which step of runs of several, from 0; default that of median length")
+      .range(0, 1 << 26);
+  command.flag("--quiet", flags->quiet, "no notes");
+  command.footer(
       "Example:\n  stageline simulate uniform:layers=4 --devices 2 --json model.json --timeline\n"
       "  stageline draw uniform:layers=4 --schedule gpipe --devices 2 --chrome other.json\n"
       "  stageline overlay model.json other.json --svg both.svg\n"
       "With profiles of a real run: overlay model.json --measured rank0.json.gz rank1.json.gz");
-  command->callback([flags] { run(*flags); });
+  command.runs([flags] {
+    run(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command overlay_command;
+const Command overlay_command = {
+    "overlay", "Two timelines of one pipeline, a model and a measured run or any two, op by op",
+    add, ""};
 
 }  // namespace stageline

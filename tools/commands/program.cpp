@@ -10,11 +10,12 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/report/text/lint.hpp"
 #include "tools/study/layout.hpp"
+#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -35,11 +36,11 @@ std::string counted(int number, const std::string& noun) {
 // On the TRACE, cut for the program's stages, where one is named.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace.empty()) return unit_costs(program);
-  CommonFlags common = flags.common;
-  common.program = flags.check;
-  const Setting setting = read_setting(common);
+  SettingRequest request = request_of(flags.common);
+  request.program = program;
+  const Setting setting = read_setting(request);
   const Case asked =
-      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+      make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   return costs_of(asked, lay_out(asked));
 }
 
@@ -50,7 +51,9 @@ int check_program(const ProgramFlags& flags) {
   Program program = read_program(flags.check, flags.common.quiet, &places);
   const bool is_text = !places.op.empty();  // a CSV has no lines of ours
   const TextPlaces* const where = is_text ? &places : nullptr;
-  if (const auto messages = parse_messages(flags.common.messages)) program.messages = *messages;
+  if (!flags.common.messages.empty()) {
+    program.messages = parse_messages(flags.common.messages, "--messages");
+  }
   Lint found = lint(program, {where, nullptr});
   // What a hazard costs on a trace can be asked of a program that could run.
   std::optional<Costs> costs;
@@ -109,10 +112,11 @@ void print_program(const ProgramFlags& flags) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
   const ProgramFormat format = parse_program_format(flags.format);
-  const Setting setting = read_setting(flags.common);
+  const SettingRequest request = request_of(flags.common);
+  const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("program takes one number of devices");
   Case asked =
-      make_case(flags.common, setting, one_schedule(flags.common), setting.device_counts.front());
+      make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
   const Outcome outcome = study(asked);
   Program program = outcome.program;
@@ -130,62 +134,61 @@ void print_program(const ProgramFlags& flags) {
   say(write_program(format, flags.out, program, &outcome, &asked.model), flags.common.quiet);
 }
 
-}  // namespace
-
-void add_program(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "program", "Print a schedule as a program, convert a program, or check it");
+void add(Flags command) {
   const auto flags = std::make_shared<ProgramFlags>();
-  add_problem_flags(*command, flags->common);
-  add_messages_flag(*command, flags->common);
-  CLI::Option* const trace = command->get_option("TRACE");
-  trace->required(false)->description(trace->get_description() +
-                                      "; or a program file, to be converted");
-  CLI::Option* const out = command->add_option(
+  add_problem_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  const Flag trace = command.find("TRACE");
+  trace.required(false).describe(trace.help() + "; or a program file, to be converted");
+  const Flag out = command.option(
       "--out", flags->out, "write to a file; default stdout; of chakra, what the names begin with");
-  CLI::Option* const format =
-      command->add_option("--format", flags->format,
-                          "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
-                          "torch.distributed, without "
-                          "and with messages), megatron (pipeline layout), pipedream (runtime "
-                          "configuration), torchgpipe "
-                          "(balance), chakra (execution traces); default slp");
-  CLI::Option* const compute_only =
-      command->add_flag("--compute-only", flags->compute_only,
-                        "without updates, reductions and messages, as a scheduler writes it");
-  CLI::Option* const check = command->add_option(
+  const Flag format =
+      command.option("--format", flags->format,
+                     "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
+                     "torch.distributed, without "
+                     "and with messages), megatron (pipeline layout), pipedream (runtime "
+                     "configuration), torchgpipe "
+                     "(balance), chakra (execution traces); default slp");
+  const Flag compute_only =
+      command.flag("--compute-only", flags->compute_only,
+                   "without updates, reductions and messages, as a scheduler writes it");
+  const Flag check = command.option(
       "--check", flags->check,
       "say all that is wrong with this program: errors, deadlocks, hazards and their cost on the "
       "TRACE or else on unit costs");
-  command->add_option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
-      ->needs(check);
-  CLI::Option* const quiet = command->add_flag("--quiet", flags->common.quiet,
-                                               "no notes; with --check: errors and warnings alone");
-  command->footer(
+  command.option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
+      .needs(check);
+  const Flag quiet = command.flag("--quiet", flags->common.quiet,
+                                  "no notes; with --check: errors and warnings alone");
+  command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
       "Exit code 1 of --check: there are errors or warnings; notes alone do not count. A program\n"
       "file is our own text or PyTorch's schedule CSV, here and for --program; what is in it "
       "decides.");
-  command->callback([=, &exit_code] {
+  command.runs([=] {
     if (flags->check.empty() && is_program_file(flags->common.trace)) {
-      for (const CLI::Option* const option : command->get_options()) {
+      for (const Flag option : command.all()) {
         const bool fits = option == trace || option == out || option == format ||
                           option == compute_only || option == quiet;
-        if (option->count() == 0 || fits) continue;
+        if (!option.given() || fits) continue;
         throw UsageError(fmt::format("{} is a program, which says all by itself; leave out {}",
-                                     flags->common.trace, option->get_name()));
+                                     flags->common.trace, option.name()));
       }
-      return convert_program(*flags);
+      convert_program(*flags);
+      return 0;
     }
-    if (flags->check.empty()) return print_program(*flags);
+    if (flags->check.empty()) {
+      print_program(*flags);
+      return 0;
+    }
     const std::vector<std::string> for_costs{
         "TRACE",       "--batch",           "--cluster",  "--link",  "--memory",      "--host-link",
         "--partition", "--microbatch-size", "--messages", "--check", "--host-memory", "--json",
         "--quiet"};
-    for (const CLI::Option* const option : command->get_options()) {
-      const std::string name = option->get_name();
-      if (option->count() == 0 ||
+    for (const Flag option : command.all()) {
+      const std::string name = option.name();
+      if (!option.given() ||
           std::find(for_costs.begin(), for_costs.end(), name) != for_costs.end()) {
         continue;
       }
@@ -196,8 +199,14 @@ void add_program(CLI::App& app, int& exit_code) {
       throw UsageError(
           fmt::format("the program text that --check reads says {} itself; leave it out", name));
     }
-    exit_code = check_program(*flags);
+    return check_program(*flags);
   });
 }
+
+}  // namespace
+
+extern const Command program_command;
+const Command program_command = {
+    "program", "Print a schedule as a program, convert a program, or check it", add, ""};
 
 }  // namespace stageline

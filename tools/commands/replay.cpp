@@ -9,7 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/evidence/kept.hpp"
 #include "tools/evidence/report.hpp"
 
@@ -39,7 +39,7 @@ void write_report(const std::filesystem::path& folder, const Evidence& evidence,
   write_file((folder / "report.md").string(), replay_markdown(evidence, judgement, pictures));
 }
 
-void replay(const ReplayFlags& flags, int& exit_code) {
+int replay(const ReplayFlags& flags) {
   if (flags.json == "-" && flags.summary == "-") {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
@@ -57,29 +57,31 @@ void replay(const ReplayFlags& flags, int& exit_code) {
   for (const std::string& sentence : worse) {
     fmt::print(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
   }
-  if (!worse.empty()) exit_code = 1;
+  return worse.empty() ? 0 : 1;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<ReplayFlags>();
+  command
+      .option("EVIDENCE", flags->evidence,
+              "a file of measured runs, as stageline-validate writes it; - is standard input")
+      .required();
+  command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout");
+  command.option("--report", flags->report,
+                 "write report.md and its pictures to this folder (made where it is missing)");
+  command.option("--summary", flags->summary,
+                 "write the figures that --against holds a later replay to, or - for stdout");
+  command.option("--against", flags->against,
+                 "a kept summary: exit code 1 where the errors have grown since");
+  command.footer("Example:\n  stageline replay evidence.json --report report");
+  command.runs([flags] { return replay(*flags); });
 }
 
 }  // namespace
 
-void add_replay(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "replay", "Stored measurements of real runs, predicted again: how far off the simulator is");
-  const auto flags = std::make_shared<ReplayFlags>();
-  command
-      ->add_option("EVIDENCE", flags->evidence,
-                   "a file of measured runs, as stageline-validate writes it; - is standard input")
-      ->required();
-  command->add_option("--json", flags->json,
-                      "write all figures as JSON to a file, or - for stdout");
-  command->add_option("--report", flags->report,
-                      "write report.md and its pictures to this folder (made where it is missing)");
-  command->add_option("--summary", flags->summary,
-                      "write the figures that --against holds a later replay to, or - for stdout");
-  command->add_option("--against", flags->against,
-                      "a kept summary: exit code 1 where the errors have grown since");
-  command->footer("Example:\n  stageline replay evidence.json --report report");
-  command->callback([flags, &exit_code] { replay(*flags, exit_code); });
-}
+extern const Command replay_command;
+const Command replay_command = {
+    "replay", "Stored measurements of real runs, predicted again: how far off the simulator is",
+    add, ""};
 
 }  // namespace stageline

@@ -8,7 +8,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/papers/markdown.hpp"
 #include "tools/papers/sections.hpp"
 
@@ -29,7 +29,7 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-void reproduce_command(const ReproduceFlags& flags) {
+void run_reproduce(const ReproduceFlags& flags) {
   std::vector<Section> sections;
   if (flags.only.empty()) {
     for (const SectionEntry& entry : reproduction_sections()) sections.push_back(section_of(entry));
@@ -52,25 +52,30 @@ void reproduce_command(const ReproduceFlags& flags) {
   fmt::print("{}", report_text(sections));
 }
 
-}  // namespace
-
-void add_reproduce(CLI::App& app, int&) {
-  CLI::App* const command = app.add_subcommand(
-      "reproduce",
-      "The published tables of stale weights, LayerPipe and PipeFB, ours beside theirs");
+void add(Flags command) {
   const auto flags = std::make_shared<ReproduceFlags>();
-  command->add_option("--output", flags->output,
-                      "write report.md and its figures to this folder (made where it is missing)");
+  command.option("--output", flags->output,
+                 "write report.md and its figures to this folder (made where it is missing)");
   std::string names;
   for (const SectionEntry& entry : reproduction_sections()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
   }
   command
-      ->add_option("--only", flags->only,
-                   fmt::format("this table, with all its numbers: {}; repeatable", names))
-      ->allow_extra_args(false);
-  command->footer("Example:\n  stageline reproduce --only hybrid");
-  command->callback([flags] { reproduce_command(*flags); });
+      .option("--only", flags->only,
+              fmt::format("this table, with all its numbers: {}; repeatable", names))
+      .repeatable();
+  command.footer("Example:\n  stageline reproduce --only hybrid");
+  command.runs([flags] {
+    run_reproduce(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command reproduce_command;
+const Command reproduce_command = {
+    "reproduce", "The published tables of stale weights, LayerPipe and PipeFB, ours beside theirs",
+    add, ""};
 
 }  // namespace stageline

@@ -10,9 +10,11 @@
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/heading.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/staleness_facts.hpp"
 
@@ -151,13 +153,14 @@ std::string path_line(const Outcome& outcome) {
   return text + "\n";
 }
 
-int simulate_command(const CommonFlags& flags, bool timeline) {
-  const Setting setting = read_setting(flags);
+int run_simulate(const CommonFlags& flags, bool timeline) {
+  const SettingRequest request = request_of(flags);
+  const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) {
     throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
   }
   const ScheduleSpec spec = one_schedule(flags);
-  const Case asked = make_case(flags, setting, spec, setting.device_counts.front());
+  const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const Outcome outcome = study(asked);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   if (!flags.json.empty()) write_file(flags.json, outcome_json(setting, asked, outcome, timeline));
@@ -175,21 +178,23 @@ int simulate_command(const CommonFlags& flags, bool timeline) {
   return answer;
 }
 
-}  // namespace
-
-void add_simulate(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("simulate", "One schedule in full");
+void add(Flags command) {
   const auto flags = std::make_shared<CommonFlags>();
   const auto timeline = std::make_shared<bool>(false);
-  add_case_flags(*command, *flags);
-  add_messages_flag(*command, *flags);
-  command->add_flag("--timeline", *timeline, "with --json: every span too")->needs("--json");
-  command->footer(
+  add_case_flags(command, *flags);
+  add_messages_flag(command, *flags);
+  command.flag("--timeline", *timeline, "with --json: every span too")
+      .needs(command.find("--json"));
+  command.footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"
       "says that the step takes 66 ms, and why. Exit code 1: it does not fit into the memory.");
-  command->callback(
-      [flags, timeline, &exit_code] { exit_code = simulate_command(*flags, *timeline); });
+  command.runs([flags, timeline] { return run_simulate(*flags, *timeline); });
 }
+
+}  // namespace
+
+extern const Command simulate_command;
+const Command simulate_command = {"simulate", "One schedule in full", add, ""};
 
 }  // namespace stageline

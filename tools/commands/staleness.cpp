@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/papers/staleness/report.hpp"
 
 namespace stageline {
@@ -23,21 +23,27 @@ void staleness(const StalenessFlags& flags) {
   fmt::print("{}", staleness_text(evidence));
 }
 
-}  // namespace
-
-void add_staleness(CLI::App& app, int&) {
-  CLI::App* const command = app.add_subcommand(
-      "staleness", "What stale weights cost in accuracy: the runs of stageline-study, judged");
+void add(Flags command) {
   const auto flags = std::make_shared<StalenessFlags>();
   command
-      ->add_option("EVIDENCE", flags->evidence,
-                   "staleness.json, as stageline-study writes it; - is standard input")
-      ->required();
-  command->add_option("--report", flags->report,
-                      "write staleness.md and its figures to this folder (made where it is "
-                      "missing)");
-  command->footer("Example:\n  stageline staleness staleness.json --report report");
-  command->callback([flags] { staleness(*flags); });
+      .option("EVIDENCE", flags->evidence,
+              "staleness.json, as stageline-study writes it; - is standard input")
+      .required();
+  command.option("--report", flags->report,
+                 "write staleness.md and its figures to this folder (made where it is "
+                 "missing)");
+  command.footer("Example:\n  stageline staleness staleness.json --report report");
+  command.runs([flags] {
+    staleness(*flags);
+    return 0;
+  });
 }
+
+}  // namespace
+
+extern const Command staleness_command;
+const Command staleness_command = {
+    "staleness", "What stale weights cost in accuracy: the runs of stageline-study, judged", add,
+    ""};
 
 }  // namespace stageline

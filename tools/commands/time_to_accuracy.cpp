@@ -8,8 +8,8 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/commands/commands.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
 #include "tools/training/accuracy_report.hpp"
 #include "tools/training/retime.hpp"
 
@@ -76,7 +76,8 @@ void check_flags(const AccuracyFlags& flags) {
 // Simulated again, once for all logs of the same training.
 class Retiming {
  public:
-  explicit Retiming(const CommonFlags& flags) : flags_(flags) {}
+  explicit Retiming(const CommonFlags& flags)
+      : trace_(flags.trace), link_(flags.link), request_(request_of(flags)) {}
 
   void apply(NamedLog& named) {
     TrainingLog& log = named.log;
@@ -88,49 +89,47 @@ class Retiming {
     } catch (const UsageError& error) {
       throw UsageError(fmt::format("{}: {}", named.file, error.what()));
     }
-    log.settings.trace = flags_.trace;
+    log.settings.trace = trace_;
   }
 
   TimesFrom from() const {
     std::string clusters;
     for (const std::string& one : clusters_) clusters += (clusters.empty() ? "" : ", ") + one;
-    return {flags_.trace, clusters};
+    return {trace_, clusters};
   }
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   const std::vector<Time>& simulate(const std::string& key, const NamedLog& named) {
     const TrainingSettings& settings = named.log.settings;
-    CommonFlags flags = flags_;
     // Where the trace does not say its size, its times are taken as they are.
     const bool sized =
-        open_trace_sizes({flags.trace, 0, flags.profile_batch, {}}).front().batch > 0;
-    flags.microbatch_size = sized ? settings.batch : 0;
-    const Setting setting = read_setting(flags);
+        open_trace_sizes({request_.trace, 0, request_.profile_batch, {}}).front().batch > 0;
+    request_.microbatch_size = sized ? settings.batch : 0;
+    const Setting setting = read_setting(request_);
     const Cluster cluster = cluster_of(setting.cluster, settings.devices);
     Case asked = case_of(named.log, setting.model, cluster);
-    asked.messages = parse_messages(flags.messages);
-    clusters_.insert(described(flags, setting, cluster));
+    asked.messages = request_.messages;
+    clusters_.insert(described(setting, cluster));
     for (const std::string& note : stageline::notes(setting)) add_note(note);
     if (!sized) {
       add_note(
           fmt::format("{} does not say the size of its micro-batches; its times are taken for "
                       "those of the logs",
-                      flags.trace));
+                      trace_));
     }
     const std::string stale = staleness_note(asked, named.log);
     if (!stale.empty()) add_note(fmt::format("{}: {}", named.file, stale));
     return ends_[key] = ends_of(asked, named.log);
   }
 
-  static std::string described(const CommonFlags& flags, const Setting& setting,
-                               const Cluster& cluster) {
+  std::string described(const Setting& setting, const Cluster& cluster) const {
     const std::size_t devices = cluster.devices.size();
     const char* const many = devices == 1 ? "" : "s";
     std::string text = setting.cluster.fixed
                            ? fmt::format("{} device{} of {}", devices, many, cluster.name)
                            : fmt::format("{} equal device{}", devices, many);
-    if (!flags.link.empty()) text += " with links of " + flags.link;
+    if (!link_.empty()) text += " with links of " + link_;
     return text;
   }
 
@@ -138,7 +137,9 @@ class Retiming {
     if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
   }
 
-  const CommonFlags& flags_;
+  std::string trace_;
+  std::string link_;  // as typed
+  SettingRequest request_;
   std::map<std::string, std::vector<Time>> ends_;
   std::set<std::string> clusters_;
   std::vector<std::string> notes_;
@@ -202,42 +203,42 @@ int run(const AccuracyFlags& flags) {
   return exit_code;
 }
 
-}  // namespace
-
-void add_time_to_accuracy(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand(
-      "time-to-accuracy", "Logs of stageline-train side by side: accuracy against simulated time");
+void add(Flags command) {
   const auto flags = std::make_shared<AccuracyFlags>();
   command
-      ->add_option("LOG", flags->logs,
-                   "training logs; those that differ in nothing but their seed are averaged")
-      ->required();
-  command->add_option("--target", flags->target,
-                      "the accuracy to reach, 97% or 0.97; default the highest that the mean of "
-                      "every curve reaches");
-  command->add_option("--trace", flags->common.trace,
-                      "simulate the steps again with these costs of the layers, instead of taking "
-                      "the times of the logs: a trace as `stageline simulate` takes it");
-  command
-      ->add_option("--batch", flags->common.profile_batch,
-                   "samples in a minibatch of a PipeDream profile, which does not say")
-      ->check(CLI::PositiveNumber);
-  add_cluster_flags(*command, flags->common);
-  add_messages_flag(*command, flags->common);
-  command->add_option("--svg", flags->svg,
-                      "draw accuracy against simulated time into a file, or - for stdout");
-  command->add_option("--switch-svg", flags->switch_svg,
-                      "draw the time to the target against the switch of hybrid training into a "
-                      "file, or - for stdout");
-  add_output_flags(*command, flags->common);
-  command->footer(
+      .option("LOG", flags->logs,
+              "training logs; those that differ in nothing but their seed are averaged")
+      .required();
+  command.option("--target", flags->target,
+                 "the accuracy to reach, 97% or 0.97; default the highest that the mean of "
+                 "every curve reaches");
+  command.option("--trace", flags->common.trace,
+                 "simulate the steps again with these costs of the layers, instead of taking "
+                 "the times of the logs: a trace as `stageline simulate` takes it");
+  add_profile_batch_flag(command, flags->common);
+  add_cluster_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  command.option("--svg", flags->svg,
+                 "draw accuracy against simulated time into a file, or - for stdout");
+  command.option("--switch-svg", flags->switch_svg,
+                 "draw the time to the target against the switch of hybrid training into a "
+                 "file, or - for stdout");
+  add_output_flags(command, flags->common);
+  command.footer(
       "Schedule, cut, steps and number of devices are those of the logs, always.\n"
       "Example:\n  stageline time-to-accuracy plain.json stale.json hybrid.json --target 90% --svg "
       "accuracy.svg\n"
       "  stageline time-to-accuracy plain.json stale.json --trace model:lenet5@h100 --link "
       "12GB/s,5us\n"
       "Exit code 1: no curve reaches the target.");
-  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+  command.runs([flags] { return run(*flags); });
 }
+
+}  // namespace
+
+extern const Command time_to_accuracy_command;
+const Command time_to_accuracy_command = {
+    "time-to-accuracy", "Logs of stageline-train side by side: accuracy against simulated time",
+    add, ""};
 
 }  // namespace stageline

@@ -1,9 +1,7 @@
 // Counts the weight copies of a case by simulating it.
 #include "tools/papers/staleness/copies.hpp"
 
-#include <fmt/format.h>
-
-#include "tools/commands/common.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/training/retime.hpp"
 #include "tools/training/times.hpp"
 
@@ -16,12 +14,12 @@ constexpr std::int64_t enough_steps = 64;  // well past the warm-up of ten stage
 
 double kept_copies(const StudyNet& net, const StudyCase& one, const TrainingLog& log) {
   if (log.settings.pipelined == 0) return 0;
-  CommonFlags flags;
-  flags.trace = net.trace;
-  flags.link = net.link;
-  flags.microbatch_size = log.settings.batch;
-  flags.devices = fmt::format("{}", log.settings.devices);
-  const Setting setting = read_setting(flags);
+  SettingRequest request;
+  request.trace = net.trace;
+  if (!net.link.empty()) request.cluster.link = parse_link(net.link);
+  request.microbatch_size = log.settings.batch;
+  request.devices = {log.settings.devices};
+  const Setting setting = read_setting(request);
   const Case asked = case_of(log, setting.model, cluster_of(setting.cluster, log.settings.devices));
   const TrainingProgram training = training_program(asked, enough_steps);
   const std::vector<StageVersions> versions = versions_of(training.program, training.timeline);

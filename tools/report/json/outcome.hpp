@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/commands/common.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {

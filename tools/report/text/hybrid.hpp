@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/commands/common.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/study/hybrid.hpp"
 

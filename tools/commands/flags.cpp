@@ -1,0 +1,207 @@
+// Flags by CLI11. No other file of the commands includes it: its inline classes cost seconds of
+// code generation in each.
+#include "tools/commands/flags.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+
+Flag Flag::required(bool yes) const {
+  option_->required(yes);
+  return *this;
+}
+
+Flag Flag::needs(Flag other) const {
+  option_->needs(other.option_);
+  return *this;
+}
+
+Flag Flag::excludes(Flag other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Flag Flag::describe(const std::string& help) const {
+  option_->description(help);
+  return *this;
+}
+
+Flag Flag::one_of(const std::vector<std::string>& values) const {
+  option_->check(CLI::IsMember(values));
+  return *this;
+}
+
+Flag Flag::range(int least, int most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag Flag::range(std::int64_t least, std::int64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag Flag::range(std::uint64_t least, std::uint64_t most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag Flag::range(double least, double most) const {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Flag Flag::positive() const {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Flag Flag::not_negative() const {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Flag Flag::check(const std::function<std::string(const std::string&)>& fault,
+                 const std::string& type) const {
+  option_->check(CLI::Validator(fault, type));
+  return *this;
+}
+
+Flag Flag::repeatable() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Flag Flag::comma_list() const {
+  option_->delimiter(',');
+  return *this;
+}
+
+Flag Flag::default_shown() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Flag Flag::default_shown(const std::string& text) const {
+  option_->default_str(text);
+  return *this;
+}
+
+std::string Flag::name() const { return option_->get_name(); }
+std::string Flag::help() const { return option_->get_description(); }
+bool Flag::given() const { return option_->count() > 0; }
+
+template <class T>
+Flag Flags::option(const std::string& name, T& value, const std::string& help) const {
+  return Flag(app_->add_option(name, value, help));
+}
+
+template Flag Flags::option(const std::string&, std::string&, const std::string&) const;
+template Flag Flags::option(const std::string&, int&, const std::string&) const;
+template Flag Flags::option(const std::string&, std::int64_t&, const std::string&) const;
+template Flag Flags::option(const std::string&, std::uint64_t&, const std::string&) const;
+template Flag Flags::option(const std::string&, double&, const std::string&) const;
+template Flag Flags::option(const std::string&, std::optional<double>&, const std::string&) const;
+template Flag Flags::option(const std::string&, std::optional<std::int64_t>&,
+                            const std::string&) const;
+template Flag Flags::option(const std::string&, std::vector<std::string>&,
+                            const std::string&) const;
+template Flag Flags::option(const std::string&, std::vector<int>&, const std::string&) const;
+template Flag Flags::option(const std::string&, std::vector<std::int64_t>&,
+                            const std::string&) const;
+
+Flag Flags::flag(const std::string& name, bool& value, const std::string& help) const {
+  return Flag(app_->add_flag(name, value, help));
+}
+
+void Flags::prints(const std::string& name, const std::function<std::string()>& text,
+                   const std::string& help) const {
+  const auto print_and_end = [text] {
+    fmt::print("{}", text());
+    throw CLI::Success();
+  };
+  app_->add_flag_callback(name, print_and_end, help);
+}
+
+Flag Flags::find(const std::string& name) const { return Flag(app_->get_option(name)); }
+
+std::vector<Flag> Flags::all() const {
+  std::vector<Flag> all;
+  for (CLI::Option* const option : app_->get_options()) all.emplace_back(option);
+  return all;
+}
+
+void Flags::footer(const std::string& text) const { app_->footer(text); }
+
+Flags Flags::subcommand(const std::string& name, const std::string& about) const {
+  Flags flags(*app_->add_subcommand(name, about));
+  flags.exit_code_ = exit_code_;
+  return flags;
+}
+
+Flags Flags::find_subcommand(const std::string& name) const {
+  Flags flags(*app_->get_subcommand(name));
+  flags.exit_code_ = exit_code_;
+  return flags;
+}
+
+void Flags::require_subcommand() const { app_->require_subcommand(1); }
+bool Flags::subcommand_given() const { return !app_->get_subcommands().empty(); }
+
+void Flags::runs(std::function<int()> command) const {
+  app_->callback([command = std::move(command), code = exit_code_] { *code = command(); });
+}
+
+CommandLine::CommandLine(const std::string& name, const std::string& about,
+                         const std::string& version)
+    : name_(name), app_(std::make_unique<CLI::App>(about)) {
+  app_->name(name);
+  app_->set_version_flag("--version", fmt::format("{} {}", name, version));
+}
+
+CommandLine::~CommandLine() = default;
+
+Flags CommandLine::flags() { return {*app_, exit_code_}; }
+
+namespace {
+
+// Where a program has subcommands: CLI11 would only say that one is missing.
+void check_subcommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  if (known.empty() || word[0] == '-') return;
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw CommandLineError(fmt::format("there is no subcommand \"{}\"{}; they are {}", word,
+                                     did_you_mean(word, known), fmt::join(known, ", ")));
+}
+
+// The subcommand whose flags were wrong: its help says more than that of the program.
+std::string command_of(const CLI::App& app, std::string name) {
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  return name;
+}
+
+}  // namespace
+
+int CommandLine::run(int argc, const char* const* argv) {
+  if (argc > 1) check_subcommand(*app_, argv[1]);
+  try {
+    app_->parse(argc, argv);
+    return exit_code_;
+  } catch (const CLI::Success& success) {
+    return app_->exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw CommandLineError(
+        fmt::format("{}; see `{} --help`", error.what(), command_of(*app_, name_)));
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,119 @@
+// The command line of a program, as its commands describe it. The library that parses it is
+// included in flags.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace stageline {
+
+/// One flag, option or positional argument. A handle: copies are the same flag.
+class Flag {
+ public:
+  explicit Flag(CLI::Option* option) : option_(option) {}
+
+  Flag required(bool yes = true) const;
+  Flag needs(Flag other) const;
+  Flag excludes(Flag other) const;
+  Flag describe(const std::string& help) const;  // instead of the help it has
+  Flag one_of(const std::vector<std::string>& values) const;
+  Flag range(int least, int most) const;
+  Flag range(std::int64_t least, std::int64_t most) const;
+  Flag range(std::uint64_t least, std::uint64_t most) const;
+  Flag range(double least, double most) const;
+  Flag positive() const;
+  Flag not_negative() const;
+  /// `fault` returns a sentence for a text that is refused, or an empty text; `type` is what --help
+  /// calls the value.
+  Flag check(const std::function<std::string(const std::string&)>& fault,
+             const std::string& type) const;
+  Flag repeatable() const;     // a list: one value each time the flag is given
+  Flag comma_list() const;     // a list: values may be joined by commas
+  Flag default_shown() const;  // --help shows the value that the variable has now
+  Flag default_shown(const std::string& text) const;
+
+  std::string name() const;  // "--out" of "--out,-o", "TRACE" of a positional argument
+  std::string help() const;
+  bool given() const;
+  friend bool operator==(Flag a, Flag b) { return a.option_ == b.option_; }
+
+ private:
+  CLI::Option* option_;
+};
+
+/// The flags of a program, or of one of its subcommands. A handle: copies add to the same command.
+/// The variables must live until the command has run.
+class Flags {
+ public:
+  /// For programs that hold a CLI::App of their own; these cannot call runs().
+  Flags(CLI::App& app) : app_(&app) {}
+  Flags(CLI::App& app, int& exit_code) : app_(&app), exit_code_(&exit_code) {}
+
+  /// `name` is "--out,-o", or "TRACE" for a positional argument. T: std::string, int, std::int64_t,
+  /// std::uint64_t, double, std::optional of double or std::int64_t, std::vector of std::string,
+  /// int or std::int64_t.
+  template <class T>
+  Flag option(const std::string& name, T& value, const std::string& help) const;
+  /// A flag without a value.
+  Flag flag(const std::string& name, bool& value, const std::string& help) const;
+  /// A flag that prints what `text` returns, and ends the program with exit code 0.
+  void prints(const std::string& name, const std::function<std::string()>& text,
+              const std::string& help) const;
+
+  Flag find(const std::string& name) const;  // which must exist
+  std::vector<Flag> all() const;
+
+  /// Behind the list of flags in --help: examples, and what the exit codes mean.
+  void footer(const std::string& text) const;
+  Flags subcommand(const std::string& name, const std::string& about) const;
+  Flags find_subcommand(const std::string& name) const;  // which must exist
+  void require_subcommand() const;
+  bool subcommand_given() const;
+
+  /// What the command does once all flags are read. Returns the exit code of the program.
+  void runs(std::function<int()> command) const;
+
+ private:
+  CLI::App* app_;
+  int* exit_code_ = nullptr;
+};
+
+/// A command line that breaks its rules; the sentence names the help to read.
+struct CommandLineError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The command line of one program, which owns its flags.
+class CommandLine {
+ public:
+  /// `name`: "stageline"; `about`: the first line of --help; `version`: as --version prints it,
+  /// behind the name.
+  CommandLine(const std::string& name, const std::string& about, const std::string& version);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Flags flags();
+
+  /// Parses, and runs what runs() was given; returns its exit code. --help and --version are
+  /// printed, which is exit code 0. argv[0] is ignored. Throws CommandLineError, and what the
+  /// command throws.
+  int run(int argc, const char* const* argv);
+
+ private:
+  std::string name_;
+  std::unique_ptr<CLI::App> app_;
+  int exit_code_ = 0;
+};
+
+}  // namespace stageline

@@ -1,0 +1,107 @@
+// Runs a command line, and turns what may go wrong into a sentence and an exit code.
+#include "tools/commands/program_main.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+#include "sim/errors.hpp"
+#include "tools/study/contradictions.hpp"
+
+namespace stageline {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// What goes to standard error where that may be full or closed: fmt::print would throw.
+void complain(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+class Ending {
+ public:
+  explicit Ending(const ProgramMain& program) : program_(program) {}
+
+  int refuse(std::string_view message, const std::string& figure = "") const {
+    complain(fmt::format("{}: {}\n", program_.name, message));
+    if (!figure.empty()) complain("\n" + figure);
+    return 2;
+  }
+
+  // Messages of other libraries may go on with a stack.
+  int refuse_first_line(std::string_view message) const {
+    return refuse(message.substr(0, message.find('\n')));
+  }
+
+  // `reason` is an errno. A reader who has seen enough (`| head`) needs no message.
+  int lost_output(int reason) const {
+    if (reason == EPIPE) return 2;
+    return refuse(fmt::format("cannot write to standard output: {}",
+                              reason != 0 ? std::strerror(reason) : "a write failed"));
+  }
+
+  // The exit code, unless what was printed did not arrive: that must not look like success.
+  int after_flushing(int exit_code) const {
+    const int before = errno;  // of the flush after --help, whose result nobody has looked at
+    if (std::fflush(stdout) != 0) return lost_output(errno);
+    std::cout.flush();
+    return std::ferror(stdout) != 0 || std::cout.bad() ? lost_output(before) : exit_code;
+  }
+
+  int interrupted(const Interrupted& by) const {
+    complain(fmt::format("{}{}: interrupted; {}\n", by.after_progress ? "\n" : "", program_.name,
+                         by.consequence));
+    return 130;
+  }
+
+ private:
+  const ProgramMain& program_;
+};
+
+void on_signal(int) { interrupted = true; }
+
+}  // namespace
+
+const std::atomic<bool>& catch_signals(Waiting waiting) {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = waiting == Waiting::goes_on ? SA_RESTART : 0;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return interrupted;
+}
+
+int program_main(const ProgramMain& program, int argc, const char* const* argv,
+                 const std::function<void(Flags)>& add) {
+  const Ending ending(program);
+  try {
+    CommandLine line(program.name, program.about, program.version);
+    add(line.flags());
+    return ending.after_flushing(line.run(argc, argv));
+  } catch (const ProgramError& error) {
+    return ending.refuse(error.what(), error.figure);
+  } catch (const Deadlock& error) {
+    return ending.refuse(error.what(), error.figure);
+  } catch (const ContradictionError& error) {
+    ending.refuse(error.what());
+    return 3;
+  } catch (const Interrupted& by) {
+    return ending.interrupted(by);
+  } catch (const std::bad_alloc&) {
+    return ending.refuse(program.no_memory);
+  } catch (const std::system_error& error) {  // of fmt::print and write_file
+    return std::ferror(stdout) != 0 ? ending.lost_output(error.code().value())
+                                    : ending.refuse_first_line(error.what());
+  } catch (const std::exception& error) {
+    return ending.refuse_first_line(error.what());
+  }
+}
+
+}  // namespace stageline

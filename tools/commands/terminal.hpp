@@ -1,0 +1,9 @@
+// The terminal that a command may write to.
+#pragma once
+
+namespace stageline {
+
+/// Whether standard output is a terminal and NO_COLOR is not set.
+bool colour_wanted();
+
+}  // namespace stageline

@@ -1,0 +1,57 @@
+// The setting of a question: the trace and the cluster that it names, opened, and the cases that it
+// asks about.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+#include "sim/program.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// A question as plain values. Traces, clusters and cuts may be files; nothing has been opened yet.
+struct SettingRequest {
+  std::string trace;                   // as open_trace() takes it
+  int microbatch_size = 0;             // samples; 0: as in the trace
+  int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
+  ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
+  std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
+  std::optional<Program> program;      // runs instead of a schedule
+  std::string partition = "balanced";  // as partition_text() takes it
+  std::optional<WeightRule> weights;   // default: the rule of the schedule
+  std::optional<Messages> messages;    // default: async, or as the program says
+  int microbatches = 0;                // per step; 0: four for each device
+  int steps = 0;                       // 0: one, or enough to run steadily
+};
+
+/// The trace, and the cluster it runs on.
+struct Setting {
+  Model model;
+  ClusterChoice cluster;
+  std::vector<int> device_counts;  // one, or a sweep
+  std::optional<Program> program;
+};
+
+/// Opens what the request names. Throws UsageError and TraceError.
+Setting read_setting(const SettingRequest& request);
+
+/// One case of the setting.
+Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
+               int devices);
+
+/// What a reader of any result must know: notes of the trace, assumptions about the cluster. Whole
+/// sentences without a full stop.
+std::vector<std::string> notes(const Setting& setting);
+
+/// "8" or a sweep "2..16", each from 1 to 4096. Throws UsageError.
+std::vector<int> parse_devices(const std::string& text);
+
+/// "blocking". Throws UsageError, which begins with `what`: "--messages is one of async, …".
+Messages parse_messages(const std::string& text, const std::string& what);
+
+}  // namespace stageline
