@@ -244,6 +244,8 @@ const Scheduler pipefb_scheduler = {
     nullptr,
     schedule,
     assign,
+    "",
+    false,  // windows are as long as the program at most
 };
 
 }  // namespace stageline

@@ -53,6 +53,9 @@ struct Scheduler {
   /// Where the sources do not give every rule of the schedule: what was reconstructed, as a phrase
   /// that follows "rebuilt: ". Else empty.
   std::string_view rebuilt = {};
+  /// Whether a program of fewer steps is the beginning of one of more: the ops with lower numbers,
+  /// in the same order. False where the length decides what is in flight.
+  bool begins_alike = true;
 };
 
 /// All schedulers, in the order of --help.

@@ -10,9 +10,9 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
+#include "tests/study/ranked.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/study/ranking.hpp"
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
@@ -241,8 +241,8 @@ void check_outcome(const Outcome& outcome) {
     CHECK(sum == device.peak.count);
   }
   for (const DeviceMemory& host : outcome.memory.host) CHECK(host.peak >= Bytes{});
-  CHECK(rank({outcome}, {0}).sentence.find("inf") == std::string::npos);
-  CHECK(rank({outcome}, {0}).sentence.find("nan") == std::string::npos);
+  CHECK(test::ranked({outcome}).sentence.find("inf") == std::string::npos);
+  CHECK(test::ranked({outcome}).sentence.find("nan") == std::string::npos);
 }
 
 TEST_CASE("whatever the magnitudes, an answer is right or a sentence") {
@@ -282,7 +282,7 @@ TEST_CASE("of bytes that are none or unknown, the ranking gives no ratio") {
       asked.model.bytes_known = known;
       outcomes.push_back(study(asked));
     }
-    CHECK(rank(outcomes, {0, 1}).sentence == "gpipe: same time as 1f1b");
+    CHECK(test::ranked(outcomes).sentence == "gpipe: same time as 1f1b");
   }
 }
 
@@ -291,8 +291,8 @@ TEST_CASE("what takes no time has no throughput, and ranks first") {
       study(case_of("layers=4", "gpipe", 4, 8)),
       study(case_of("layers=4,forward=0,input_grad=0,weight_grad=0", "1f1b", 4, 8))};
   CHECK(outcomes[1].step_time == Time{});
-  CHECK(rank(outcomes, {0, 1}).sentence == "1f1b: takes no time, unlike gpipe, 2.1× less memory");
-  CHECK(rank({outcomes[1]}, {0}).sentence == "1f1b: takes no time");
+  CHECK(test::ranked(outcomes).sentence == "1f1b: takes no time, unlike gpipe, 2.1× less memory");
+  CHECK(test::ranked({outcomes[1]}).sentence == "1f1b: takes no time");
 }
 
 TEST_CASE("unknown bytes are unknown in the fit and null in JSON, for every schedule") {

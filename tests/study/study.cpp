@@ -1,6 +1,6 @@
 // What the command computes from names: speed-up, fit, ranking, defaults.
 #include "tools/study/study.hpp"
-#include "tools/study/ranking.hpp"
+#include "tests/study/ranked.hpp"
 
 #include <doctest/doctest.h>
 
@@ -99,7 +99,7 @@ TEST_CASE("equal times rank by memory, and the sentence says so") {
   std::vector<Outcome> outcomes{study(uniform_case("gpipe", 4, 16)),
                                 study(uniform_case("1f1b", 4, 16)),
                                 study(uniform_case("naive", 4, 16))};
-  const Ranked ranked = rank(outcomes, {0, 1, 2});
+  const Ranked ranked = test::ranked(outcomes);
   CHECK(ranked.order == std::vector<std::size_t>{1, 0, 2});
   CHECK(ranked.sentence == "1f1b: same time as gpipe, 2.0× less memory");
 }
@@ -109,7 +109,7 @@ TEST_CASE("what does not fit ranks last and is named when it would be faster") {
                                 study(uniform_case("naive", 4, 16, parse_bytes("20MB")))};
   REQUIRE(outcomes[0].fit == Fit::no);
   REQUIRE(outcomes[1].fit == Fit::yes);
-  const Ranked ranked = rank(outcomes, {0, 1});
+  const Ranked ranked = test::ranked(outcomes);
   CHECK(ranked.order == std::vector<std::size_t>{1, 0});
   CHECK(ranked.sentence.find("naive: ") == 0);
   CHECK(
@@ -142,7 +142,7 @@ TEST_CASE("the device that does not fit is named, not the fullest") {
   std::vector<Outcome> outcomes{study(asked)};
   CHECK(outcomes[0].fit == Fit::no);
   CHECK(outcomes[0].peak_device() == 1);
-  CHECK(rank(outcomes, {0}).sentence.find("of 5.000 MB on gpu1") != std::string::npos);
+  CHECK(test::ranked(outcomes).sentence.find("of 5.000 MB on gpu1") != std::string::npos);
 }
 
 TEST_CASE("PipeDream's own profiles: totals, plans and speed-ups of the published runs") {

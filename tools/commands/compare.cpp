@@ -50,11 +50,10 @@ Synchrony block_of(const Row& row) {
   return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
 }
 
-std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outcomes,
-                  Synchrony synchrony, bool sweep) {
-  std::vector<std::size_t> of;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i].synchrony == synchrony) of.push_back(i);
+std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep) {
+  std::vector<const Outcome*> outcomes;
+  for (const Row& row : rows) {
+    if (row.outcome && row.outcome->synchrony == synchrony) outcomes.push_back(&*row.outcome);
   }
   std::string text =
       synchrony == Synchrony::synchronous
@@ -70,10 +69,10 @@ std::string block(const std::vector<Row>& rows, const std::vector<Outcome>& outc
   columns.push_back({"versions"});
   columns.push_back({"staleness"});
   columns.push_back({"fits", true});
-  const Ranked ranked = rank(outcomes, of);
+  const Ranked ranked = rank(outcomes);
   std::vector<std::vector<std::string>> cells;
   for (const std::size_t i : ranked.order) {
-    const Outcome& outcome = outcomes[i];
+    const Outcome& outcome = *outcomes[i];
     const auto device = as_size(outcome.peak_device());
     std::vector<std::string> row{outcome.schedule};
     if (sweep) row.push_back(fmt::format("{}", outcome.devices));
@@ -112,6 +111,8 @@ std::vector<Row> run_all(const SettingRequest& request, const Setting& setting,
       Row row{make_case(request, setting, spec, devices), spelled(spec), std::nullopt, ""};
       try {
         row.outcome = study(row.asked);
+        row.outcome->graph = {};  // no row shows tasks, and a sweep has many rows
+        row.outcome->times = {};
       } catch (const UsageError& error) {
         row.why_not = error.what();
       } catch (const ProgramError& error) {
@@ -241,16 +242,12 @@ int compare(const CompareFlags& flags) {
   if (!flags.svg.file.empty()) write_svg(flags, setting, rows);
   if (common.json == "-" || flags.svg.file == "-") return answer;
 
-  std::vector<Outcome> outcomes;
   bool any[2] = {false, false};
-  for (const Row& row : rows) {
-    nth(any, block_of(row)) = true;
-    if (row.outcome) outcomes.push_back(*row.outcome);
-  }
+  for (const Row& row : rows) nth(any, block_of(row)) = true;
   if (!common.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     if (!nth(any, synchrony)) continue;
-    fmt::print("\n{}", block(rows, outcomes, synchrony, sweep));
+    fmt::print("\n{}", block(rows, synchrony, sweep));
   }
   if (sweep) {
     Chart chart = speedup_chart(setting, rows);

@@ -14,6 +14,7 @@
 #include "tools/study/layout.hpp"
 #include "tools/study/overflow_guard.hpp"
 #include "tools/study/pace.hpp"
+#include "tools/study/run.hpp"
 
 namespace stageline {
 namespace {
@@ -191,7 +192,8 @@ std::optional<Bound> bound_of(const Case& asked) {
   const bool synchronous = asked.weights
                                ? *asked.weights == WeightRule::flush
                                : asked.spec.scheduler->synchrony == Synchrony::synchronous;
-  Pace pace = pace_of(asked, layout, costs, synchronous);
+  Runs runs(asked, layout, costs, steps_of_a_pace(asked, layout, synchronous));
+  Pace pace = pace_of(asked, layout, runs, synchronous);
   if (!pace.derived) return std::nullopt;
   Bound bound;
   for (const Device& device : asked.cluster.devices) bound.devices.push_back(device.name);
@@ -203,7 +205,7 @@ std::optional<Bound> bound_of(const Case& asked) {
   bound.cycle = in_words(pace.derived->period, bound.round, bound.devices);
   bound.period = std::move(pace.derived->period);
   if (synchronous) {
-    bound.bounds.push_back({"path", way_of_one(program_of(asked, layout, costs, 1), costs),
+    bound.bounds.push_back({"path", way_of_one(runs.program(1), costs),
                             "one micro-batch forward, back, and the update"});
   }
   return bound;

@@ -1,4 +1,4 @@
-// The pace of a schedule, derived, beside what nothing can beat.
+// The derived pace of a schedule beside its lower bounds.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@ namespace stageline {
 struct LowerBound {
   std::string name;  // "load", "send", "receive", "copy-out", "copy-in", "link", "path"
   Time step{};
-  std::string why;  // in words, with the device or link it is of
+  std::string why;  // in words, with its device or link
 };
 
-/// What decides the pace of a schedule that repeats, and what it cannot beat.
+/// The cycle that decides the pace of a schedule that repeats, and the bounds of that pace.
 struct Bound {
   int round = 1;         // micro-batches after which everything repeats
   int microbatches = 1;  // of a step
@@ -32,7 +32,7 @@ struct Bound {
   std::vector<LowerBound> bounds;
 
   const LowerBound& largest() const;
-  /// How far the step is above the largest bound, as a share of it: 0 is as fast as can be.
+  /// How far the step is above the largest bound, as a share of it; 0: optimal.
   double distance() const;
 };
 

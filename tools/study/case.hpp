@@ -1,4 +1,4 @@
-// The question: one schedule of one model on one cluster, all names resolved.
+// The input of study().
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace stageline {
 
-/// What is asked, after all names are resolved.
+/// One schedule of one model on one cluster, after all names are resolved.
 struct Case {
   Model model;                         // one micro-batch
   Cluster cluster;                     // exactly the devices to use
   ScheduleSpec spec;                   // ignored with a given program
   std::optional<Program> program;      // --program
-  std::string partition = "balanced";  //
+  std::string partition = "balanced";  // --partition
   std::optional<WeightRule> weights;   // --weights
   std::optional<Messages> messages;    // --messages
   int microbatches = 0;                // per step

@@ -12,9 +12,9 @@
 #include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "sim/lower/passes.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/layout.hpp"
+#include "tools/study/run.hpp"
 
 namespace stageline {
 namespace {
@@ -68,22 +68,15 @@ Stream stream_of(const Case& asked) {
   return stream;
 }
 
-struct Run {
-  TaskGraph graph;
-  TaskTimes times;
-  Program program;
-};
-
-Run run(const Stream& stream, std::int64_t minibatches) {
+Program program_of(const Stream& stream, std::int64_t minibatches) {
   Case asked = stream.asked;
   const auto count = static_cast<int>(minibatches);
   if (!stream.by_step) asked.microbatches = count;
-  const int steps = stream.by_step ? count : 1;
-  Run run;
-  run.program = complete(program_of(asked, stream.layout, stream.costs, steps), stream.costs);
-  run.graph = compile(run.program, stream.costs);
-  run.times = simulate(run.graph);
-  return run;
+  return program_of(asked, stream.layout, stream.costs, stream.by_step ? count : 1);
+}
+
+Run run(const Stream& stream, std::int64_t minibatches) {
+  return run_of(program_of(stream, minibatches), stream.costs);
 }
 
 // The makespan of a stream, and the length of a shorter one that begins and ends alike.

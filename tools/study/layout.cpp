@@ -11,6 +11,7 @@
 #include "sim/problem.hpp"
 #include "sim/sums.hpp"
 #include "tools/study/overflow_guard.hpp"
+#include "tools/study/steps.hpp"
 
 namespace stageline {
 namespace {
@@ -81,23 +82,30 @@ Layout assigned(const Case& asked) {
   return layout;
 }
 
-// A program of one step as one of several, with micro-batches and updates numbered on.
-Program repeated(Program program, int steps) {
-  for (std::vector<Op>& list : program.ops) {
-    const std::size_t once = list.size();
-    list.reserve(once * as_size(steps));
-    for (int step = 1; step < steps; ++step) {
-      for (std::size_t i = 0; i < once; ++i) {
-        Op op = list[i];
-        op.microbatch +=
-            static_cast<std::uint32_t>(step) *
-            static_cast<std::uint32_t>(counts_microbatches(op.kind) ? program.microbatches : 1);
-        list.push_back(op);
-      }
-    }
+// What the scheduler is given.
+Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  Problem problem;
+  problem.placement = layout.placement;
+  problem.costs = costs;
+  problem.microbatches = asked.microbatches;
+  problem.steps = steps;
+  problem.devices = device_names(asked.cluster);
+  // A limit says nothing about what needs an unknown number of bytes.
+  const auto limit = [&](std::optional<Bytes> memory) {
+    return asked.model.bytes_known ? memory : std::nullopt;
+  };
+  for (const Device& device : asked.cluster.devices) {
+    problem.memory.push_back(limit(device.memory));
   }
-  program.steps = steps;
-  return program;
+  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(limit(host.memory));
+  problem.one_layer = layout.one_layer;
+  problem.knobs = layout.knobs;
+  return problem;
+}
+
+void check_step_sums(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  const std::int64_t chunks = std::int64_t{asked.microbatches} * layout.sequence_chunks;
+  check_sums(costs, layout.placement, chunks * steps, steps);
 }
 
 }  // namespace
@@ -191,6 +199,13 @@ Costs costs_of(const Case& asked, const Layout& layout) {
       layout.sequence_chunks);
 }
 
+void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  check_step_sums(asked, layout, costs, steps);
+  Problem problem = problem_of(asked, layout, costs, steps);
+  problem.microbatches *= layout.sequence_chunks;
+  blank_program(problem, "", WeightRule::flush);
+}
+
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   if (asked.program) {
     Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
@@ -198,26 +213,8 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
     if (asked.messages) program.messages = *asked.messages;
     return program;
   }
-  Problem problem;
-  problem.placement = layout.placement;
-  problem.costs = costs;
-  problem.microbatches = asked.microbatches;
-  problem.steps = steps;
-  problem.devices = device_names(asked.cluster);
-  // A limit says nothing about what needs an unknown number of bytes.
-  const auto limit = [&](std::optional<Bytes> memory) {
-    return asked.model.bytes_known ? memory : std::nullopt;
-  };
-  for (const Device& device : asked.cluster.devices) {
-    problem.memory.push_back(limit(device.memory));
-  }
-  for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(limit(host.memory));
-  problem.one_layer = layout.one_layer;
-  problem.knobs = layout.knobs;
-  // Before the scheduler adds anything up.
-  const std::int64_t chunks = std::int64_t{asked.microbatches} * layout.sequence_chunks;
-  check_sums(costs, layout.placement, chunks * steps, steps);
-  Program program = asked.spec.scheduler->schedule(problem);
+  check_step_sums(asked, layout, costs, steps);  // before the scheduler adds anything up
+  Program program = asked.spec.scheduler->schedule(problem_of(asked, layout, costs, steps));
   if (asked.weights) program.weights = *asked.weights;
   if (asked.messages) program.messages = *asked.messages;
   return program;

@@ -1,4 +1,4 @@
-// From what is asked to who computes what, and the program for it.
+// Resolves a case into placement, cut, costs and program.
 #pragma once
 
 #include "schedulers/partition/partitioner.hpp"
@@ -33,8 +33,13 @@ Costs costs_of(const Case& asked, const Layout& layout);
 /// Whether the given program is one flushed step: the next can only be the same again.
 bool repeats(const Case& asked);
 
+/// Throws UsageError where a schedule of so many steps has more forwards than are simulated at a
+/// time, or its times or bytes may leave 64 bits (sim/sums.hpp).
+void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps);
+
 /// As the scheduler writes it, before any pass; the given program where there is one, `steps` times
-/// where it repeats. Throws UsageError where its times or bytes may leave 64 bits (sim/sums.hpp).
+/// where it repeats. Throws UsageError where its times or bytes may leave 64 bits, and what the
+/// scheduler throws.
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The answer: what one run of one schedule shows.
+// The result of study().
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace stageline {
 
 enum class Fit : std::uint8_t { yes, no, unknown };
 
-/// Everything that is known after the run. Times are of `program`, except the steady ones.
+/// What was simulated and measured. Times are of `program`, except those of the steady state.
 struct Outcome {
   std::string schedule;  // "gpipe:recompute=always", or the file of a given program
   Synchrony synchrony = Synchrony::synchronous;
@@ -30,7 +30,7 @@ struct Outcome {
   std::string sample;       // "image"; empty: "sample"
   PartitionPlan plan;
   Program program;
-  std::string reordered;  // why its messages do not stand in the usual order; else empty
+  std::string reordered;  // why its messages are not in the usual order; empty: they are
   Costs costs;
   TaskGraph graph;
   TaskTimes times;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/analysis/metrics.hpp"
-#include "sim/lower/passes.hpp"
 
 namespace stageline {
 namespace {
@@ -14,31 +13,9 @@ constexpr int flushed_steps = 3;       // show what a flushed step repeats
 constexpr int streamed_steps = 8;      // and a stream whose rounds are steps
 constexpr int most_tasks = 1'000'000;  // of a second look
 
-struct Run {
-  const Program& program;
-  const TaskGraph& graph;
-  const TaskTimes& times;
-};
-
-struct LongRun {
-  Program program;
-  TaskGraph graph;
-  TaskTimes times;
-
-  operator Run() const { return {program, graph, times}; }
-};
-
-LongRun run_for(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
-  LongRun run;
-  run.program = complete(program_of(asked, layout, costs, steps), costs);
-  run.graph = compile(run.program, costs);
-  run.times = simulate(run.graph);
-  return run;
-}
-
 // Whether the run keeps the period up to where it empties. The order in which messages are served
 // is that of the middle of the run; it decides the pace only if it stays.
-bool goes_on(Run run, const Period& period, int round, int emptying) {
+bool goes_on(const Run& run, const Period& period, int round, int emptying) {
   const std::vector<Time> ends = microbatch_ends(run.program, run.graph, run.times);
   const auto done = [&](std::int64_t rounds) {
     return ends[static_cast<std::size_t>(rounds * round) - 1];
@@ -61,7 +38,7 @@ bool outruns_a_link(const Derived& derived) {
   });
 }
 
-std::optional<Derived> derive(Run run, int round, int emptying) {
+std::optional<Derived> derive(const Run& run, int round, int emptying) {
   std::optional<EventGraph> events =
       event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
   if (!events) return std::nullopt;
@@ -74,7 +51,7 @@ std::optional<Derived> derive(Run run, int round, int emptying) {
   return derived;
 }
 
-std::optional<Derived> derive_stream(Run run, const Rhythm& rhythm) {
+std::optional<Derived> derive_stream(const Run& run, const Rhythm& rhythm) {
   for (const int together : {1, 2, 3, 4, 6, 8}) {
     const int round = rhythm.round * together;
     if (auto found = derive(run, round, rhythm.warm_up * rhythm.round)) return found;
@@ -83,7 +60,7 @@ std::optional<Derived> derive_stream(Run run, const Rhythm& rhythm) {
 }
 
 // What the busiest lane does in a step of the run, or the busiest link: nothing is faster for long.
-Time least_step(Run run, bool links, int microbatches) {
+Time least_step(const Run& run, bool links, int microbatches) {
   std::vector<Time> lane(run.graph.lanes.size());
   std::vector<Time> resource(run.graph.resources.size());
   for (std::uint32_t t = 0; t < run.graph.tasks(); ++t) {
@@ -104,7 +81,7 @@ Time least_step(Run run, bool links, int microbatches) {
 
 // Where a link has more to carry than it can, what waits for it grows without end, and no stretch
 // of the run shows the pace.
-Pace measured(Run run, const Rhythm& rhythm, int microbatches) {
+Pace measured(const Run& run, const Rhythm& rhythm, int microbatches) {
   const auto step = [&](const TaskTimes& times, bool links) {
     SteadyStep shown =
         steady_step(microbatch_ends(run.program, run.graph, times), rhythm, microbatches);
@@ -118,7 +95,7 @@ Pace measured(Run run, const Rhythm& rhythm, int microbatches) {
 }
 
 // Of a run of whole steps as long as it is, filling and draining included.
-Pace mean_of(Run run) {
+Pace mean_of(const Run& run) {
   const int all = static_cast<int>(run.program.total_microbatches());
   const auto step = [&](const TaskTimes& times) {
     return step_of({makespan(times), 1, {}}, all, run.program.microbatches);
@@ -129,7 +106,7 @@ Pace mean_of(Run run) {
 // Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
 // more, which are not alike, the mean without the first. No shorter than what its busiest lane
 // does.
-Pace mean_after_first(Run run) {
+Pace mean_after_first(const Run& run) {
   const auto step = [&](const TaskTimes& times, bool links) {
     const std::vector<Time> ends = step_ends(run.program, run.graph, times);
     const auto count = static_cast<std::int64_t>(ends.size());
@@ -155,6 +132,21 @@ Pace of_derived(Derived derived, int microbatches) {
   return pace;
 }
 
+// In a step of the program.
+int microbatches_of(const Case& asked, const Layout& layout) {
+  return asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
+}
+
+Rhythm rhythm_of(const Case& asked, const Layout& layout, bool synchronous) {
+  return rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous,
+                   microbatches_of(asked, layout));
+}
+
+int steps_of(const Rhythm& rhythm, int microbatches) {
+  const int m = std::max(microbatches, 1);
+  return (total_microbatches(rhythm) + m - 1) / m;
+}
+
 Rhythm stream_rhythm(const Program& program) {
   return rhythm_of(program.placement, static_cast<int>(program.devices.size()), false,
                    program.microbatches);
@@ -162,34 +154,35 @@ Rhythm stream_rhythm(const Program& program) {
 
 }  // namespace
 
-Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous) {
-  const int m =
-      asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
-  const Rhythm rhythm =
-      rhythm_of(layout.placement, static_cast<int>(asked.cluster.devices.size()), synchronous, m);
-  const int steps = (total_microbatches(rhythm) + m - 1) / m;
+int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous) {
+  if (synchronous) return flushed_steps;
+  return steps_of(rhythm_of(asked, layout, false), microbatches_of(asked, layout));
+}
+
+Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous) {
+  const int m = microbatches_of(asked, layout);
+  const Rhythm rhythm = rhythm_of(asked, layout, synchronous);
+  const int steps = steps_of(rhythm, m);
   if (synchronous) {
-    LongRun run = run_for(asked, layout, costs, flushed_steps);
+    const Run& run = runs.of(flushed_steps);
     if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
-    if (steps > flushed_steps) run = run_for(asked, layout, costs, steps);
-    return measured(run, rhythm, m);
+    return measured(steps > flushed_steps ? runs.of(steps) : run, rhythm, m);
   }
-  const LongRun run = run_for(asked, layout, costs, steps);
+  const Run& run = runs.of(steps);
   if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);
   // A stream may repeat by steps: an order written for a flush, with other weights.
   const std::int64_t round = std::lcm(std::int64_t{rhythm.round}, std::int64_t{m});
   const std::int64_t in_a_step = run.graph.tasks() / run.program.steps + 1;
   if (in_a_step * (round / m) * streamed_steps < most_tasks) {
-    const LongRun whole =
-        run_for(asked, layout, costs, static_cast<int>(round / m) * streamed_steps);
+    const Run& whole = runs.of(static_cast<int>(round / m) * streamed_steps);
     const int in_it = static_cast<int>(round);
     if (auto found = derive(whole, in_it, in_it)) return of_derived(*std::move(found), m);
   }
   return measured(run, rhythm, m);
 }
 
-Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
-  const Run run{program, graph, times};
+Pace pace_of(const Run& run) {
+  const Program& program = run.program;
   const int m = program.microbatches;
   const bool synchronous = program.weights == WeightRule::flush;
   if (synchronous) {
@@ -208,7 +201,7 @@ int steps_of_a_stream(const Program& program) {
   const int m = program.microbatches;
   const Rhythm rhythm = stream_rhythm(program);
   const int by_step = std::lcm(rhythm.round, m) / m * streamed_steps;
-  return std::max((total_microbatches(rhythm) + m - 1) / m, by_step);
+  return std::max(steps_of(rhythm, m), by_step);
 }
 
 }  // namespace stageline

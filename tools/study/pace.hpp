@@ -9,37 +9,41 @@
 #include "sim/analysis/steady_state.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/layout.hpp"
+#include "tools/study/run.hpp"
 
 namespace stageline {
 
-/// What repeats, and the period that follows from it.
+/// The rounds of a run that repeat, and their period.
 struct Derived {
   int round = 1;  // micro-batches
   EventGraph events;
   Period period;
   std::vector<Path> paths;             // the events' paths point here
-  std::vector<std::string> resources;  // names
+  std::vector<std::string> resources;  // names of the shared links
 };
 
 struct Pace {
   SteadyStep step;
   Time with_free_links{};          // the step of the same order if links took no time
-  std::optional<Derived> derived;  // nothing: no rounds of a long run were alike; then measured
+  std::optional<Derived> derived;  // empty: no rounds of a long run were alike; step is measured
 };
+
+/// How many steps of the case pace_of() looks at first.
+int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous);
 
 /// Runs the schedule, or a given program that repeats, long enough, looks for rounds that are alike
 /// and derives the period of their event graph; where none are, the step is what the long run's
 /// last rounds show. Rounds are those of all replicas, or several of them (where messages queue for
 /// a link, their order may come back after more than one), or whole steps. A flushed step is its
-/// own round.
-Pace pace_of(const Case& asked, const Layout& layout, const Costs& costs, bool synchronous);
+/// own round. `runs`: of the same case and layout.
+Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous);
 
-/// Of a program as long as it is, complete, and its run. Where it holds rounds that are alike, the
-/// period of their event graph, as of the schedule that it came from. Else of a flushed one the
-/// mean of its steps but the first (of a single step its makespan), from end to end; and of a
-/// stream the mean of all, filling and draining included. Never less than its busiest lane or link
-/// does in a step. A mean of three flushed steps or more, or of a stream, is not settled.
-Pace pace_of(const Program& program, const TaskGraph& graph, const TaskTimes& times);
+/// Of a program as long as it is. Where it holds rounds that are alike, the period of their event
+/// graph, as of the schedule that it came from. Else of a flushed one the mean of its steps but the
+/// first (of a single step its makespan), from end to end; and of a stream the mean of all, filling
+/// and draining included. Never less than its busiest lane or link does in a step. A mean of three
+/// flushed steps or more, or of a stream, is not settled.
+Pace pace_of(const Run& run);
 
 /// How many steps a program without flush needs to show its pace whatever its order, if any do.
 int steps_of_a_stream(const Program& program);

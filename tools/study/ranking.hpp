@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,11 @@
 
 namespace stageline {
 
-/// Why a schedule stands where it does.
+/// An order of outcomes, and the reason for its first.
 struct Ranked {
   std::vector<std::size_t> order;  // into the outcomes, best first, those that do not fit last
   std::string sentence;            // the winner among those that fit, and the reason
 };
-Ranked rank(const std::vector<Outcome>& outcomes, const std::vector<std::size_t>& of);
+Ranked rank(std::span<const Outcome* const> outcomes);
 
 }  // namespace stageline

@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cost_models/serial.hpp"
 #include "sim/errors.hpp"
-#include "sim/lower/passes.hpp"
 #include "sim/problem.hpp"
 #include "tools/study/contradictions.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
+#include "tools/study/run.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr int buffered_steps = 3;  // of two buffers, until both are in use
+constexpr int buffered_steps = 3;  // until both of two buffers are in use
 
 // Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
 // where the program does.
@@ -36,7 +37,7 @@ Time busy_in_a_step(const Outcome& outcome) {
   return busy;
 }
 
-void judge_fit(Outcome& outcome) {
+void set_fit(Outcome& outcome) {
   outcome.fit = outcome.bytes_known() ? Fit::yes : Fit::unknown;
   if (!outcome.bytes_known()) return;
   for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
@@ -68,12 +69,12 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
   const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
-  // One device leaves out, and takes apart, what the schedule does.
+  // One device omits and splits the same passes as the schedule.
   const Time alone = time_on_one_device(asked.model, asked.cluster, outcome.program,
                                         outcome.plan.partition, outcome.microbatches, updates);
   outcome.speedup = to_seconds(alone) / step;
-  // Differences as integers: what is nothing is 0, and not 1e-16. A step that was rounded down does
-  // not make them negative.
+  // Integer differences: no idle time is 0 and not 1e-16. A step that was rounded down does not
+  // make them negative.
   __extension__ using Wide = __int128;
   const Wide idle = std::max<Wide>(
       0, Wide{outcome.step_time.count()} * outcome.devices - busy_in_a_step(outcome).count());
@@ -83,7 +84,7 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
 
 }  // namespace
 
-// What a rule promises must hold, whoever asked for it.
+// The scheduler may have been asked for a rule that its order does not keep.
 void check_staleness(const std::string& schedule, WeightRule rule,
                      const std::vector<StageVersions>& versions) {
   for (std::size_t s = 0; s < versions.size() && rule == WeightRule::double_buffer; ++s) {
@@ -121,36 +122,37 @@ Outcome study(const Case& asked, Curves curves) {
     const int depth = 3 * outcome.devices;  // micro-batches until versions and memory are steady
     steps = synchronous ? 1 : (depth + asked.microbatches - 1) / asked.microbatches;
   }
-  ScheduleSpec shown = asked.spec;
-  shown.knobs = layout.knobs;
-  outcome.schedule = asked.program ? asked.program->schedule : spelled(shown);
-  Program program = program_of(asked, layout, outcome.costs, steps);
-  if (asked.steps == 0 && program.weights == WeightRule::double_buffer && !asked.program) {
+  outcome.schedule =
+      asked.program ? asked.program->schedule : spelled({asked.spec.scheduler, layout.knobs});
+  Runs runs(asked, layout, outcome.costs,
+            std::max(steps, steps_of_a_pace(asked, layout, synchronous)));
+  if (asked.steps == 0 && !asked.program &&
+      runs.program(steps).weights == WeightRule::double_buffer) {
     steps = std::max(steps, buffered_steps);
-    program = program_of(asked, layout, outcome.costs, steps);
   }
-  outcome.program = complete(std::move(program), outcome.costs, &outcome.reordered);
-  validate(outcome.program);
-  outcome.microbatches = outcome.program.microbatches / outcome.program.sequence_chunks;
+  const Run& shown = runs.validated(steps);
+  outcome.microbatches = shown.program.microbatches / shown.program.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;
   outcome.sample = asked.model.sample;
 
-  outcome.graph = compile(outcome.program, outcome.costs);
-  outcome.times = simulate(outcome.graph);
-  outcome.timeline = timeline_of(outcome.program, outcome.graph, outcome.times);
-  outcome.metrics = metrics_of(outcome.program, outcome.graph, outcome.times);
-  outcome.memory = memory_of(outcome.program, outcome.costs, outcome.timeline, curves);
-  outcome.versions = versions_of(outcome.program, outcome.timeline);
-  outcome.critical_path = critical_path(outcome.graph, outcome.times);
+  outcome.timeline = timeline_of(shown.program, shown.graph, shown.times);
+  outcome.metrics = metrics_of(shown.program, shown.graph, shown.times);
+  outcome.memory = memory_of(shown.program, outcome.costs, outcome.timeline, curves);
+  outcome.versions = versions_of(shown.program, outcome.timeline);
+  outcome.critical_path = critical_path(shown.graph, shown.times);
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
   for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
-  check_staleness(outcome.schedule, outcome.program.weights, outcome.versions);
-  judge_fit(outcome);
+  check_staleness(outcome.schedule, shown.program.weights, outcome.versions);
+  set_fit(outcome);
   const bool given = asked.program && !repeats(asked);
-  measure_rates(outcome, asked,
-                given ? pace_of(outcome.program, outcome.graph, outcome.times)
-                      : pace_of(asked, layout, outcome.costs, synchronous));
+  const Pace pace = given ? pace_of(shown) : pace_of(asked, layout, runs, synchronous);
+  Run run = runs.take(steps);
+  outcome.program = std::move(run.program);
+  outcome.reordered = std::move(run.reordered);
+  outcome.graph = std::move(run.graph);
+  outcome.times = std::move(run.times);
+  measure_rates(outcome, asked, pace);
   check_answer(asked, outcome);
   return outcome;
 }

@@ -1,5 +1,4 @@
-// One schedule on one problem, from a question to an answer: every command and binding goes through
-// study().
+// One schedule on one problem, from case to outcome: every command and binding calls study().
 #pragma once
 
 #include <string>
@@ -10,13 +9,13 @@
 
 namespace stageline {
 
-/// Places, cuts, prices, schedules, completes, validates, compiles, runs and measures. Throws what
-/// those throw, and ContradictionError (tools/study/contradictions.hpp) rather than return an
-/// answer that cannot be. `curves`: with memory over time.
+/// Places, cuts, prices, schedules, completes, validates, compiles, simulates and measures. Throws
+/// what those throw, and ContradictionError (tools/study/contradictions.hpp) rather than return an
+/// inconsistent answer. `curves`: whether the outcome holds memory over time.
 Outcome study(const Case& asked, Curves curves = Curves::none);
 
-/// Throws UsageError where the staleness of a stage breaks what the rule promises: none under
-/// flush, one update under double_buffer. `schedule` is for the message.
+/// Throws UsageError where the staleness of a stage exceeds what the rule allows: none under flush,
+/// one update under double_buffer. `schedule` names the schedule in the message.
 void check_staleness(const std::string& schedule, WeightRule rule,
                      const std::vector<StageVersions>& versions);
 

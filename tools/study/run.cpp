@@ -1,0 +1,65 @@
+#include "tools/study/run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/lower/passes.hpp"
+#include "tools/study/steps.hpp"
+
+namespace stageline {
+namespace {
+
+// A synchronous schedule repeats its first two steps, which are alike or of opposite directions.
+constexpr int repeated_steps = 2;
+
+}  // namespace
+
+Run run_of(Program program, const Costs& costs, bool validated) {
+  Run run;
+  run.program = complete(std::move(program), costs, &run.reordered);
+  if (validated) validate(run.program);
+  run.graph = compile(run.program, costs);
+  run.times = simulate(run.graph);
+  return run;
+}
+
+bool Runs::can_schedule(int steps) const {
+  try {
+    check_length(asked_, layout_, costs_, steps);
+  } catch (const UsageError&) {
+    return false;
+  }
+  return true;
+}
+
+Program Runs::program(int steps) {
+  if (asked_.program) return program_of(asked_, layout_, costs_, steps);
+  const Scheduler& scheduler = *asked_.spec.scheduler;
+  if (!scheduler.begins_alike) return program_of(asked_, layout_, costs_, steps);
+  if (scheduled_) {
+    if (steps <= scheduled_->steps) return beginning_of(*scheduled_, steps);
+    if (scheduler.synchrony == Synchrony::synchronous && scheduled_->steps >= repeated_steps) {
+      check_length(asked_, layout_, costs_, steps);
+      const int rounds = (steps + repeated_steps - 1) / repeated_steps;
+      return beginning_of(repeated(beginning_of(*scheduled_, repeated_steps), rounds), steps);
+    }
+  }
+  const int ahead = std::max(steps, longest_);
+  scheduled_ = program_of(asked_, layout_, costs_, can_schedule(ahead) ? ahead : steps);
+  return beginning_of(*scheduled_, steps);
+}
+
+const Run& Runs::keep(int steps, bool validated) {
+  const auto found = runs_.find(steps);
+  if (found != runs_.end()) return found->second;
+  return runs_.emplace(steps, run_of(program(steps), costs_, validated)).first->second;
+}
+
+const Run& Runs::of(int steps) { return keep(steps, false); }
+
+const Run& Runs::validated(int steps) { return keep(steps, true); }
+
+Run Runs::take(int steps) { return std::move(runs_.extract(steps).mapped()); }
+
+}  // namespace stageline
