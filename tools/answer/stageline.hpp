@@ -3,6 +3,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "tools/answer/answer.hpp"
 #include "tools/base/version.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/ranking.hpp"

@@ -3,7 +3,7 @@
 
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/report/timeline/drawing_of.hpp"
+#include "tools/report/drawing_of.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {

@@ -13,10 +13,10 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
+#include "tools/compare/comparison.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/study/ranking.hpp"
 #include "tools/study/staleness_facts.hpp"
 
 namespace stageline {
@@ -46,15 +46,7 @@ std::string staleness_text(const Outcome& outcome) {
   return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
 }
 
-Synchrony block_of(const Row& row) {
-  return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
-}
-
 std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep) {
-  std::vector<const Outcome*> outcomes;
-  for (const Row& row : rows) {
-    if (row.outcome && row.outcome->synchrony == synchrony) outcomes.push_back(&*row.outcome);
-  }
   std::string text =
       synchrony == Synchrony::synchronous
           ? "Synchronous (one update a step, as plain training)\n"
@@ -69,10 +61,10 @@ std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep)
   columns.push_back({"versions"});
   columns.push_back({"staleness"});
   columns.push_back({"fits", true});
-  const Ranked ranked = rank(outcomes);
+  const RankedRows order = ranked(rows, synchrony);
   std::vector<std::vector<std::string>> cells;
-  for (const std::size_t i : ranked.order) {
-    const Outcome& outcome = *outcomes[i];
+  for (const std::size_t i : order.rows) {
+    const Outcome& outcome = *rows[i].outcome;
     const auto device = as_size(outcome.peak_device());
     std::vector<std::string> row{outcome.schedule};
     if (sweep) row.push_back(fmt::format("{}", outcome.devices));
@@ -97,39 +89,8 @@ std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep)
         "{}{}: not possible: {}\n", row.schedule,
         sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "", row.why_not);
   }
-  if (!ranked.sentence.empty()) text += "→ " + ranked.sentence + "\n";
+  if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
   return text;
-}
-
-// An infeasible candidate is a row; bad input (the same for every row) is an error.
-std::vector<Row> run_all(const SettingRequest& request, const Setting& setting,
-                         const std::vector<ScheduleSpec>& specs) {
-  std::vector<Row> rows;
-  std::string first_error;
-  for (const int devices : setting.device_counts) {
-    for (const ScheduleSpec& spec : specs) {
-      Row row{make_case(request, setting, spec, devices), spelled(spec), std::nullopt, ""};
-      try {
-        row.outcome = study(row.asked);
-        row.outcome->graph = {};  // no row shows tasks, and a sweep has many rows
-        row.outcome->times = {};
-      } catch (const UsageError& error) {
-        row.why_not = error.what();
-      } catch (const ProgramError& error) {
-        row.why_not = fmt::format("{}: {}", row.schedule, error.what());
-      } catch (const Deadlock& error) {
-        row.why_not = error.what();
-      }
-      if (!row.outcome) {
-        if (first_error.empty()) first_error = row.why_not;
-      }
-      rows.push_back(std::move(row));
-    }
-  }
-  for (const Row& row : rows) {
-    if (row.outcome) return rows;
-  }
-  throw UsageError(first_error);
 }
 
 // A series a schedule, in the order of the command line. What is not possible is a gap; what does
@@ -220,7 +181,7 @@ void print_notes(const Setting& setting, const std::vector<Row>& rows) {
   }
 }
 
-int compare(const CompareFlags& flags) {
+int run_compare(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
@@ -234,7 +195,7 @@ int compare(const CompareFlags& flags) {
   if (flags.svg.file == "-" && common.json == "-") {
     throw UsageError("only one of --json and --svg can go to standard output (-)");
   }
-  const std::vector<Row> rows = run_all(request, setting, all_schedules(common));
+  const std::vector<Row> rows = compare(request, setting, all_schedules(common));
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
   const int answer = fits ? 0 : 1;
@@ -277,7 +238,7 @@ void add(Flags command) {
       "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
       "sweep.svg\n"
       "ranks two on 2 to 16 devices and draws their speed-ups.");
-  command.runs([flags] { return compare(*flags); });
+  command.runs([flags] { return run_compare(*flags); });
 }
 
 }  // namespace

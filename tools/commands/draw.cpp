@@ -10,9 +10,9 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
-#include "tools/report/timeline/drawing_of.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/report/timeline/weights.hpp"
 

@@ -85,6 +85,10 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request) {
     for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
     return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds)};
   }
+  if (text.starts_with('{')) {
+    refuse_profile_batch(request);
+    return read_trace(text, "the trace");
+  }
   if (text.starts_with("uniform:") || text == "uniform") {
     refuse_profile_batch(request);
     return {uniform_model(text.size() > 8 ? text.substr(8) : "")};
@@ -137,6 +141,10 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
       throw UsageError(
           "--cluster already says its links and memories; leave out --link, --memory, --host-link "
           "and --host-memory, or --cluster");
+    }
+    if (request.cluster.starts_with('{')) {
+      choice.fixed = read_cluster(request.cluster, "the cluster");
+      return choice;
     }
     const Bundled* const bundled = find(bundled_clusters(), request.cluster);
     if (bundled && !is_file(request.cluster)) {

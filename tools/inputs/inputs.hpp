@@ -12,7 +12,8 @@
 namespace stageline {
 
 /// TRACE is a file (native JSON or a PipeDream graph.txt, told apart by what is in it),
-/// "model:NAME@ DEVICE,…", "uniform:…", or the name of a bundled trace. `batch` is
+/// "model:NAME@ DEVICE,…", "uniform:…", the name of a bundled trace, or the text of a native trace
+/// itself, from its brace on. `batch` is
 /// --microbatch-size: 0 keeps the trace's own. Throws UsageError or TraceError.
 struct TraceRequest {
   std::string text;
@@ -30,7 +31,7 @@ std::string priced_device(const std::string& trace);
 
 /// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
 struct ClusterRequest {
-  std::string cluster;                   // file or name of a bundled one; empty: see below
+  std::string cluster;                   // file, name of a bundled one or JSON; empty: see below
   std::optional<LinkSpec> link;          // with a link or a memory: equal devices
   std::optional<Bytes> memory;           //
   std::string priced_for;                // device kind of the trace; empty: none

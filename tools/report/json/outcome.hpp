@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
@@ -13,14 +14,6 @@ namespace stageline {
 /// (`…_ps`); `timeline`: with every span.
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline);
-
-/// A row of a comparison: an outcome, or the reason why there is none.
-struct Row {
-  Case asked;
-  std::string schedule;
-  std::optional<Outcome> outcome;
-  std::string why_not;
-};
 
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);

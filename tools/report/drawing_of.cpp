@@ -1,5 +1,5 @@
 // Makes the picture of a result.
-#include "tools/report/timeline/drawing_of.hpp"
+#include "tools/report/drawing_of.hpp"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,118 @@
+// Does the library's entry answer as the command does, and say what is wrong with a request?
+#include "tools/answer/answer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/errors.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json asked(const std::string& request) { return Json::parse(answer(request)); }
+
+std::string message(const std::string& request) {
+  const Json said = asked(request);
+  REQUIRE(said.contains("error"));
+  return said["error"]["message"];
+}
+
+const std::string uniform = R"("trace": "uniform:layers=8", "devices": 4, "microbatches": 8)";
+
+TEST_CASE("a row is the object of simulate --json") {
+  const Json said =
+      asked("{" + uniform + R"(, "schedule": "zb_h1", "link": "1GB/s,5us", "timeline": true})");
+  REQUIRE(said["rows"].size() == 1);
+  SettingRequest request;
+  request.trace = "uniform:layers=8";
+  request.cluster.link = parse_link("1GB/s,5us");
+  request.devices = {4};
+  request.microbatches = 8;
+  const Setting setting = read_setting(request);
+  const Case one = make_case(request, setting, parse_schedules("zb_h1").front(), 4);
+  CHECK(said["rows"][0] == Json::parse(outcome_json(setting, one, study(one), true)));
+}
+
+TEST_CASE("rankings name rows, best first") {
+  const Json said = asked("{" + uniform + R"(, "schedules": ["naive,1f1b", "pipedream"]})");
+  REQUIRE(said["rows"].size() == 3);
+  REQUIRE(said["rankings"].size() == 2);
+  CHECK(said["rankings"][0]["synchronous"] == true);
+  CHECK(said["rankings"][0]["rows"] == Json::array({1, 0}));
+  CHECK(said["rankings"][0]["sentence"].get<std::string>().starts_with("1f1b: "));
+  CHECK(said["rankings"][1]["rows"] == Json::array({2}));
+}
+
+TEST_CASE("several numbers of devices are compared, and what cannot run is a row") {
+  const Json said = asked(R"({"trace": "uniform:layers=4", "devices": [2, 8]})");
+  REQUIRE(said["rows"].size() == 2);
+  CHECK(said["rows"][0]["devices"] == 2);
+  CHECK(said["rows"][1]["error"].get<std::string>().find("8") != std::string::npos);
+  CHECK(said["rankings"][0]["rows"] == Json::array({0}));
+}
+
+TEST_CASE("traces, clusters and programs may be in the request") {
+  const std::string by_name = answer("{" + uniform + "}");
+  const std::string trace = write_trace({uniform_model("layers=8")});
+  CHECK(Json::parse(by_name)["rows"][0]["step_time_ps"] ==
+        asked(R"({"trace": )" + trace +
+              R"(, "devices": 4, "microbatches": 8})")["rows"][0]["step_time_ps"]);
+  const std::string cluster(bundled_clusters().front().text);
+  const std::string name(bundled_clusters().front().name);
+  CHECK(asked(R"({"trace": "uniform", "cluster": )" + cluster + "}") ==
+        asked(R"({"trace": "uniform", "cluster": ")" + name + "\"}"));
+  const std::string text = print(study(make_case(
+                                           {},
+                                           [] {
+                                             SettingRequest request;
+                                             request.trace = "uniform:layers=8";
+                                             return read_setting(request);
+                                           }(),
+                                           parse_schedules("gpipe").front(), 4))
+                                     .program);
+  const Json program =
+      asked(R"({"trace": "uniform:layers=8", "program": )" + Json(text).dump() + "}");
+  CHECK(program["rows"][0]["schedule"] == "gpipe");
+}
+
+TEST_CASE("a bad request is an error in one sentence") {
+  CHECK(message("{").find("the request at line 1") == 0);
+  CHECK(message(R"({"devices": 4})").find("trace") != std::string::npos);
+  CHECK(message("{" + uniform + R"(, "scheduel": "1f1b"})").find("scheduel") != std::string::npos);
+  CHECK(message("{" + uniform + R"(, "steps": 0})").find("/steps") != std::string::npos);
+  CHECK(message("{" + uniform + R"(, "memory": "16 apples"})").find("/memory") !=
+        std::string::npos);
+  CHECK(message("{" + uniform + R"(, "schedule": "1f1c"})").find("did you mean \"1f1b\"") !=
+        std::string::npos);
+  CHECK(message(R"({"trace": {"format": "stageline-trace 1"}})").find("the trace") == 0);
+  CHECK(asked(R"({"trace": "no-such"})")["error"]["kind"] == "usage");
+  CHECK(asked(R"({"trace": "uniform", "program": "nonsense"})")["error"]["kind"] == "program");
+}
+
+TEST_CASE("the schema has the keys that the reader knows") {
+  const char* const root = std::getenv("STAGELINE_SOURCE");
+  REQUIRE(root != nullptr);
+  std::ifstream file(std::string(root) + "/tools/answer/request.schema.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  const Json schema = Json::parse(text.str());
+  REQUIRE(schema["properties"].size() > 10);
+  for (const auto& [key, rule] : schema["properties"].items()) {
+    // A null is of no key's type: the reader points to it, and does not call the key unknown.
+    const std::string said = message(key == "trace" ? std::string(R"({"trace": null})")
+                                                    : "{" + uniform + ", \"" + key + "\": null}");
+    CAPTURE(key);
+    CHECK((said.find("/" + key) != std::string::npos || key == "devices" || key == "microbatches"));
+  }
+}
+
+}  // namespace
+}  // namespace stageline

@@ -1,0 +1,72 @@
+// From a request to its result, and the errors of both as JSON.
+#include "tools/answer/answer.hpp"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/errors.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/study/contradictions.hpp"
+
+namespace stageline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string error_json(std::string_view kind, std::string_view message) {
+  const Json error{{"error", {{"kind", kind}, {"message", message}}}};
+  return error.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json ranking_json(const RankedRows& ranking) {
+  return {{"synchronous", ranking.synchrony == Synchrony::synchronous},
+          {"rows", ranking.rows},
+          {"sentence", ranking.sentence}};
+}
+
+}  // namespace
+
+Result answer(const Request& request) {
+  Result result;
+  result.setting = read_setting(request.setting);
+  std::vector<ScheduleSpec> schedules = request.schedules;
+  if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
+  result.rows = compare(request.setting, result.setting, schedules);
+  for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
+    RankedRows ranking = ranked(result.rows, synchrony);
+    if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
+  }
+  return result;
+}
+
+std::string print_result(const Request& request, const Result& result) {
+  std::string rows;
+  for (const Row& row : result.rows) {
+    rows += rows.empty() ? "\n" : ",\n";
+    rows += row.outcome ? outcome_json(result.setting, row.asked, *row.outcome, request.timeline)
+                        : unanswered_json(row.asked, row.why_not);
+  }
+  Json rankings = Json::array();
+  for (const RankedRows& ranking : result.rankings) rankings.push_back(ranking_json(ranking));
+  return fmt::format("{{\n\"rows\": [{}],\n\"rankings\": {}\n}}\n", rows, rankings.dump(2));
+}
+
+std::string answer(std::string_view request_json) {
+  try {
+    const Request request = parse_request(request_json);
+    return print_result(request, answer(request));
+  } catch (const UsageError& error) {
+    return error_json("usage", error.what());
+  } catch (const TraceError& error) {
+    return error_json("trace", error.what());
+  } catch (const ProgramError& error) {
+    return error_json("program", error.what());
+  } catch (const Deadlock& error) {
+    return error_json("deadlock", error.what());
+  } catch (const ContradictionError& error) {
+    return error_json("contradiction", error.what());
+  }
+}
+
+}  // namespace stageline

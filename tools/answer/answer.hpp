@@ -1,0 +1,46 @@
+// The library's one entry: a question in, an answer out, as values or as JSON.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/compare/comparison.hpp"
+#include "tools/inputs/setting.hpp"
+
+namespace stageline {
+
+/// A question. Several schedules, or several numbers of devices, are compared.
+struct Request {
+  SettingRequest setting;
+  std::vector<ScheduleSpec> schedules;  // empty: 1F1B; ignored where `setting` has a program
+  bool timeline = false;                // with every span of the run
+};
+
+/// The answer: a row for each number of devices and schedule, and the rankings of the synchronous
+/// and of the asynchronous rows, where there are any.
+struct Result {
+  Setting setting;
+  std::vector<Row> rows;
+  std::vector<RankedRows> rankings;
+};
+
+/// Throws UsageError, TraceError, ProgramError and ContradictionError; a schedule that cannot run
+/// is a row without an outcome where another one can.
+Result answer(const Request& request);
+
+/// A request from JSON: request.schema.json beside this file has its keys, which are those of the
+/// command's flags. Throws TraceError with the JSON pointer for text that is not JSON, a key that
+/// is not known or a value of the wrong type, and UsageError for a value that is not allowed.
+Request parse_request(std::string_view json);
+
+/// A result as JSON: {"rows": […], "rankings": […]}. The rows are the objects of `--json`; keys in
+/// tools/report/json/README.md.
+std::string print_result(const Request& request, const Result& result);
+
+/// JSON in, JSON out. Never throws for bad input: the answer is then {"error": {"kind": …,
+/// "message": …}}, with one of the kinds usage, trace, program, deadlock, contradiction. Files that
+/// the request names are read; nothing is written, nor printed.
+std::string answer(std::string_view request_json);
+
+}  // namespace stageline

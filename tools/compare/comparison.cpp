@@ -1,0 +1,56 @@
+// Runs the cases of a comparison and ranks them.
+#include "tools/compare/comparison.hpp"
+
+#include <fmt/core.h>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+
+Synchrony block_of(const Row& row) {
+  return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
+}
+
+std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
+                         const std::vector<ScheduleSpec>& schedules) {
+  std::vector<Row> rows;
+  std::string first_error;
+  bool any = false;
+  for (const int devices : setting.device_counts) {
+    for (const ScheduleSpec& spec : schedules) {
+      Row row{make_case(request, setting, spec, devices), spelled(spec), std::nullopt, ""};
+      try {
+        row.outcome = study(row.asked);
+        row.outcome->graph = {};
+        row.outcome->times = {};
+        any = true;
+      } catch (const UsageError& error) {
+        row.why_not = error.what();
+      } catch (const ProgramError& error) {
+        row.why_not = fmt::format("{}: {}", row.schedule, error.what());
+      } catch (const Deadlock& error) {
+        row.why_not = error.what();
+      }
+      if (first_error.empty()) first_error = row.why_not;
+      rows.push_back(std::move(row));
+    }
+  }
+  if (!any) throw UsageError(first_error);
+  return rows;
+}
+
+RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony) {
+  std::vector<const Outcome*> outcomes;
+  std::vector<std::size_t> of;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].outcome || rows[i].outcome->synchrony != synchrony) continue;
+    outcomes.push_back(&*rows[i].outcome);
+    of.push_back(i);
+  }
+  const Ranked order = rank(outcomes);
+  RankedRows result{synchrony, {}, order.sentence};
+  for (const std::size_t i : order.order) result.rows.push_back(of[i]);
+  return result;
+}
+
+}  // namespace stageline
