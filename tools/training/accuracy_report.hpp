@@ -36,7 +36,7 @@ Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& 
 /// Notes on ± and on the times to target: sentences without a full stop.
 std::vector<std::string> accuracy_notes(const AccuracyStudy& study);
 
-/// All numbers as JSON, with exact picoseconds (keys in tools/README.md).
+/// All numbers as JSON, with exact picoseconds (keys in tools/report/json/README.md).
 std::string accuracy_json(const AccuracyStudy& study, const std::vector<SwitchFamily>& families,
                           const TimesFrom& from);
 

@@ -1,4 +1,4 @@
-// Writes the costs of traces as JSON. The keys are documented in tools/README.md and stable.
+// Writes the costs of traces as JSON. The keys are documented in tools/report/json/README.md and stable.
 #include <nlohmann/json.hpp>
 
 #include "tools/base/json.hpp"

@@ -1,4 +1,4 @@
-// Writes results as JSON. The keys are documented in tools/README.md and stable.
+// Writes results as JSON. The keys are documented in tools/report/json/README.md and stable.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ std::string against_report(const Model& first, const Model& second,
                            const std::vector<std::string>& adjustments,
                            const CostsOptions& options);
 
-/// The same numbers as JSON, with all rows; keys in tools/README.md.
+/// The same numbers as JSON, with all rows; keys in tools/report/json/README.md.
 std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsBy by);
 std::string against_json(const Model& first, const Model& second,
                          const std::vector<std::string>& adjustments, CostsBy by);

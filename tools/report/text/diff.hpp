@@ -32,7 +32,7 @@ struct DiffReport {
 /// "equal", or where they first differ, how much, and what that costs.
 std::string diff_text(const DiffReport& report);
 
-/// The same as JSON; the keys are documented in tools/README.md.
+/// The same as JSON; the keys are documented in tools/report/json/README.md.
 std::string diff_json(const DiffReport& report);
 
 }  // namespace stageline

@@ -18,7 +18,7 @@ std::string hybrid_table(const HybridStudy& study);
 /// The speed-up over one device against the pipelined share, with the asked share marked.
 Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy& study);
 
-/// All numbers as JSON, with exact picoseconds (keys in tools/README.md).
+/// All numbers as JSON, with exact picoseconds (keys in tools/report/json/README.md).
 std::string hybrid_json(const Case& asked, const HybridStudy& study);
 
 /// Whether the schedule's rules were rebuilt from abstracts, which is noted wherever their numbers

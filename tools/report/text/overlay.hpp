@@ -12,7 +12,7 @@ namespace stageline {
 /// most, with their difference as a share of the second side's step.
 std::string overlay_text(const Overlay& overlay, int top);
 
-/// The same as JSON, with every op; the keys are documented in tools/README.md.
+/// The same as JSON, with every op; the keys are documented in tools/report/json/README.md.
 std::string overlay_json(const Overlay& overlay);
 
 /// Both timelines, aligned at the start of their steps, a device's two rows together.
