@@ -20,7 +20,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 template <typename Work>
@@ -367,4 +367,4 @@ TEST_CASE("a program on GPUs or parts of one trains as on cores") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

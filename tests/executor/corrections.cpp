@@ -9,7 +9,7 @@
 
 #include "tools/executor/train/recipe.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 at::Tensor number(double value) { return at::full({1}, value, at::kDouble); }
@@ -123,4 +123,4 @@ TEST_CASE("the learning rate warms up, and falls behind its milestones") {
   CHECK(print(recipe) == "rate 0.8, momentum 0.9, warm-up 4, ×0.5 at 10 20");
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -17,11 +17,11 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/specs.hpp"
-#include "tools/executor/run/stash_parcel.hpp"
+#include "tools/executor/run/stash_payload.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // Small, and with every kind of edge: a chain with skips inside a layer, and skips across layers.
@@ -509,4 +509,4 @@ TEST_CASE("what a stage keeps is what the trace of its tensors says, to the byte
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

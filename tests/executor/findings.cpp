@@ -14,7 +14,7 @@
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/inputs/inputs.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr std::int64_t steps = 900;
@@ -99,4 +99,4 @@ TEST_CASE("shallow pipelining costs little, deep costs much, hybrid at half wins
   CHECK(hybrid.mean - deep.mean >= 0.5 * (plain.mean - deep.mean));
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

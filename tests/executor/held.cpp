@@ -18,7 +18,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 struct Subject {
@@ -167,4 +167,4 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
                 << " % off");
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -1,5 +1,6 @@
 // Does a program that starts itself several times end when, and as, it should?
 #include "tools/executor/processes/launch.hpp"
+#include "tools/executor/processes/place.hpp"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "sim/errors.hpp"
 #include "tests/executor/spawned.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -267,4 +268,4 @@ TEST_CASE("a parent that is killed leaves nobody behind") {
   for (const pid_t process : processes) CHECK(ended(process));
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -14,7 +14,7 @@
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using Gradients = std::vector<std::vector<at::Tensor>>;
@@ -252,4 +252,4 @@ TEST_CASE("the optimizer's step is PyTorch's") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

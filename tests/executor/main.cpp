@@ -7,7 +7,7 @@
 #include "tools/executor/processes/process.hpp"
 
 int main(int argc, char** argv) {
-  for (const std::string& sentence : stageline::prepare_process(argv)) {
+  for (const std::string& sentence : stageline::executor::prepare_process(argv)) {
     std::fprintf(stderr, "warning: %s\n", sentence.c_str());
   }
   return doctest::Context(argc, argv).run();

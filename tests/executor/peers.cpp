@@ -28,7 +28,7 @@
 #include "sim/errors.hpp"
 #include "tests/executor/spawned.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -498,4 +498,4 @@ TEST_CASE("processes that do not fit together say so") {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

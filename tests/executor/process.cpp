@@ -7,7 +7,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr const char* epyc =
@@ -173,4 +173,4 @@ TEST_CASE("an OpenBLAS without locks is not for several lanes") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -15,7 +15,7 @@
 #include "tools/executor/profile/profile_text.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 ProfileRequest small_request(const std::string& model) {
@@ -263,4 +263,4 @@ TEST_CASE("the memory meter sees what tensors hold, and their peak") {
   CHECK(meter.take_peak() == 4000);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

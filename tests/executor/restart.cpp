@@ -14,14 +14,16 @@ const char* openblas_get_corename() { return "Prescott"; }
 }
 
 int main(int argc, char** argv) {
-  const std::string wanted = stageline::better_core_type("Prescott", stageline::this_cpu());
+  const std::string wanted =
+      stageline::executor::better_core_type("Prescott", stageline::executor::this_cpu());
   if (wanted.empty()) {
     std::puts("this CPU has no AVX2, so that OpenBLAS's choice stands");
     return 77;
   }
   const char* const before = std::getenv("OPENBLAS_CORETYPE");
   const bool again = before != nullptr && *before != 0;
-  for (const std::string& not_done : stageline::prepare_process(argv)) std::puts(not_done.c_str());
+  for (const std::string& not_done : stageline::executor::prepare_process(argv))
+    std::puts(not_done.c_str());
   const char* const set = std::getenv("OPENBLAS_CORETYPE");
   const bool same_arguments =
       argc == 3 && std::string_view(argv[1]) == "an argument" && std::string_view(argv[2]).empty();

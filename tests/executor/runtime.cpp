@@ -8,7 +8,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 TEST_CASE("the report names the libraries, the CPU, the threads and the cores") {
@@ -43,4 +43,4 @@ TEST_CASE("an OpenBLAS uses this CPU's kernels, without anything set by hand") {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -21,7 +21,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -104,4 +104,4 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -18,11 +18,11 @@
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/train/checkpoint.hpp"
-#include "tools/executor/train/judge.hpp"
+#include "tools/executor/train/evaluator.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/training/times.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 const DataSource& digits() {
@@ -399,7 +399,7 @@ TEST_CASE("the test set is judged by running statistics, image by image") {
   const std::size_t images = request.data->test.size();
   for (std::size_t i = 0; i < images; ++i) {
     MicroBatch batch = empty_micro_batch(model);
-    batch.purpose = Purpose::judging;
+    batch.purpose = Purpose::evaluation;
     fill_test(*request.data, i, i + 1, model, batch);
     for (std::size_t l = 0; l < model.layers.size(); ++l) forward(model, l, batch);
     loss += batch.outputs.back().item<double>() / static_cast<double>(images);
@@ -441,4 +441,4 @@ TEST_CASE("what does not go together is refused") {
                        doctest::Contains("take one of them"), UsageError);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

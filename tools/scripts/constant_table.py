@@ -3,19 +3,22 @@
 
 usage: constant_table.py TYPE FUNCTION HEADER NAME...
 
-Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case) in namespace stageline, defined at
-the foot of its own .cpp; a name that stands twice is a link error, one that is missing too.
+Each NAME is a constant `extern const TYPE NAME_TYPE` (lower case) in namespace stageline, or
+stageline::INNER where TYPE is INNER::TYPE, defined at the foot of its own .cpp; a name that stands
+twice is a link error, one that is missing too.
 """
 import sys
 
 kind, function, header, *names = sys.argv[1:]
+*inner, kind = kind.split("::")
+namespace = "::".join(["stageline", *inner])
 suffix = "_" + kind.lower()
 print("// Generated from the list in meson.build.")
-print(f'#include "{header}"\n\nnamespace stageline {{\n')
+print(f'#include "{header}"\n\nnamespace {namespace} {{\n')
 for name in names:
     print(f"extern const {kind} {name}{suffix};")
 print(f"\nstd::span<const {kind}* const> {function}() {{")
 print(f"  static constexpr const {kind}* table[] = {{")
 for name in names:
     print(f"      &{name}{suffix},")
-print("  };\n  return table;\n}\n\n}  // namespace stageline")
+print(f"  }};\n  return table;\n}}\n\n}}  // namespace {namespace}")

@@ -1,7 +1,7 @@
-// What can be done about stale weights, one file a mitigation, each a constant like a scheduler.
-// Some only choose which versions the passes read, and the program does the rest; the others
-// change what a pass reads or what an update does. The pipelined and the delayed run call the same
-// functions in the same order, so they agree to the last bit.
+// Corrections for stale weights, one file each, a constant like a scheduler. Some only choose which
+// versions the passes read, and the program does the rest; the others change what a pass reads or
+// what an update does. The pipelined and the delayed run call the same functions in the same order,
+// so they agree to the last bit.
 //
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
@@ -10,16 +10,18 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/program.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
+#include "tools/executor/train/recipe.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
-/// Where an update stands, for corrections of the optimizer's step.
+/// The place of an update in its training, for corrections of the optimizer's step.
 struct StaleStep {
   int delay = 0;           // updates behind which the stage's forwards read, in the steady state
   std::int64_t step = 0;   // of the training, from 0
@@ -33,33 +35,35 @@ struct Correction {
   std::string_view source;
   std::optional<WeightRule> rule;  // the program's
 
-  /// What is remembered beside a version of the weights, one tensor a weight; of the memory beside
-  /// the version before (empty: it was the first).
+  /// The memory beside a version of the weights, one tensor a weight, from the memory beside the
+  /// version before it (empty at the first).
   std::vector<at::Tensor> (*remember)(const std::vector<at::Tensor>& memory,
                                       const std::vector<at::Tensor>& before,
                                       const std::vector<at::Tensor>& after) = nullptr;
-  /// What F reads instead of `weights`. Not asked at delay 0, nor before the first update.
+  /// What F reads instead of `weights`. Not called at delay 0, nor before the first update.
   std::vector<at::Tensor> (*for_forward)(const std::vector<at::Tensor>& weights,
                                          const std::vector<at::Tensor>& memory,
                                          int delay) = nullptr;
-  /// What I, W and B read instead of `newest`, `updates` of which the forward has not seen. Not
-  /// asked at 0. Then no old weights are kept.
+  /// What I, W and B read instead of `newest`, which is `updates` updates newer than the forward's
+  /// weights. Not called at 0. No old weights are kept then.
   std::vector<at::Tensor> (*for_backward)(const std::vector<at::Tensor>& newest,
                                           const std::vector<at::Tensor>& memory,
                                           int updates) = nullptr;
-  /// Not asked at delay 0.
+  /// Changes the optimizer's step. Not called at delay 0.
   void (*adjust)(OptimizerStep& step, const StaleStep& at) = nullptr;
-  bool needs_momentum = false;  // it speaks of Optimizer::momentum's velocity
+  bool needs_momentum = false;  // it corrects the velocity of Optimizer::momentum
+  /// What the source leaves open and this constant fills in, for --corrections; empty: nothing.
+  std::string_view rebuilt{};
 };
 
-/// All, in the order of --help.
-const std::vector<const Correction*>& corrections();
+/// All, in the order of --corrections: the table that meson.build lists.
+std::span<const Correction* const> corrections();
 
 /// "none", one name, or several joined by "+". Throws UsageError for an unknown name (with the
 /// nearest), and for two that do not go together: at most one with a rule, one that remembers.
 std::vector<const Correction*> parse_corrections(const std::string& text);
 
-/// Those that the program's text says, by their names; those with a rule set its `weights`.
+/// The names for the program's text, without those with a rule, which set its `weights` instead.
 std::string correction_text(const std::vector<const Correction*>& some);
 std::optional<WeightRule> rule_of(const std::vector<const Correction*>& some);
 
@@ -79,7 +83,9 @@ class Corrections {
                                       const std::vector<at::Tensor>& memory, int delay) const;
   std::vector<at::Tensor> for_backward(const std::vector<at::Tensor>& newest,
                                        const std::vector<at::Tensor>& memory, int updates) const;
-  void adjust(OptimizerStep& step, const StaleStep& at) const;
+  /// The numbers of the training's step `step`, from 0, on a stage whose forwards read `delay`
+  /// updates behind.
+  OptimizerStep optimizer_step(const Recipe& recipe, std::int64_t step, int delay) const;
 
  private:
   decltype(Correction::remember) remember_ = nullptr;
@@ -88,4 +94,4 @@ class Corrections {
   std::vector<decltype(Correction::adjust)> adjust_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

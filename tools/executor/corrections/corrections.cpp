@@ -5,23 +5,7 @@
 #include "sim/errors.hpp"
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
-
-extern const Correction stash_correction;
-extern const Correction vertical_sync_correction;
-extern const Correction double_buffer_correction;
-extern const Correction moving_average_correction;
-extern const Correction weight_prediction_correction;
-extern const Correction spike_compensation_correction;
-extern const Correction rate_by_delay_correction;
-
-const std::vector<const Correction*>& corrections() {
-  static const std::vector<const Correction*> all = {
-      &stash_correction,          &vertical_sync_correction,     &double_buffer_correction,
-      &moving_average_correction, &weight_prediction_correction, &spike_compensation_correction,
-      &rate_by_delay_correction};
-  return all;
-}
+namespace stageline::executor {
 
 namespace {
 
@@ -117,9 +101,15 @@ std::vector<at::Tensor> Corrections::for_backward(const std::vector<at::Tensor>&
   return for_backward_(newest, memory, updates);
 }
 
-void Corrections::adjust(OptimizerStep& step, const StaleStep& at) const {
-  if (at.delay == 0) return;
-  for (const auto one : adjust_) one(step, at);
+OptimizerStep Corrections::optimizer_step(const Recipe& recipe, std::int64_t step,
+                                          int delay) const {
+  OptimizerStep result;
+  result.rate = rate_at(recipe, step);
+  result.momentum = recipe.momentum;
+  result.weight_decay = recipe.weight_decay;
+  if (delay == 0) return result;
+  for (const auto adjust : adjust_) adjust(result, {delay, step, recipe.steps});
+  return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

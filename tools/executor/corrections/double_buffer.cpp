@@ -4,7 +4,7 @@
 // arXiv 2006.09503. For schedules whose steps have several micro-batches (pipedream_2bw).
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 extern const Correction double_buffer_correction;
 const Correction double_buffer_correction = {
@@ -19,4 +19,4 @@ const Correction double_buffer_correction = {
     false,
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 // [rebuilt].
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr double memory_of_mean = 0.9;
@@ -39,7 +39,7 @@ std::vector<at::Tensor> for_backward(const std::vector<at::Tensor>& newest,
 extern const Correction moving_average_correction;
 const Correction moving_average_correction = {
     moving_average,
-    "backwards rebuild their forward's weights from a mean of the last steps (rebuilt)",
+    "backwards rebuild their forward's weights from a mean of the last steps",
     "Unnikrishnan & Parhi 2025, arXiv 2512.08160",
     std::nullopt,
     remember,
@@ -47,6 +47,7 @@ const Correction moving_average_correction = {
     for_backward,
     nullptr,
     false,
+    "rebuilt",
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

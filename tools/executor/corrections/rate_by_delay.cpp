@@ -11,7 +11,7 @@
 
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 void adjust(OptimizerStep& step, const StaleStep& at) {
@@ -25,7 +25,7 @@ void adjust(OptimizerStep& step, const StaleStep& at) {
 extern const Correction rate_by_delay_correction;
 const Correction rate_by_delay_correction = {
     "rate_by_delay",
-    "a stage's rate is divided by its delay at first, and less and less (K rebuilt)",
+    "a stage's rate is divided by its delay at first, and less and less",
     "Yang et al. 2021, arXiv 1910.05124",
     std::nullopt,
     nullptr,
@@ -33,6 +33,7 @@ const Correction rate_by_delay_correction = {
     nullptr,
     adjust,
     false,
+    "K rebuilt",
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

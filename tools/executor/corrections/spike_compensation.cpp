@@ -9,7 +9,7 @@
 
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 void adjust(OptimizerStep& step, const StaleStep& at) {
@@ -33,4 +33,4 @@ const Correction spike_compensation_correction = {
     true,
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

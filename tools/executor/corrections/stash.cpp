@@ -3,7 +3,7 @@
 // Harlap et al., "PipeDream", arXiv 1806.03377, section 3.3.
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 extern const Correction stash_correction;
 const Correction stash_correction = {
@@ -18,4 +18,4 @@ const Correction stash_correction = {
     false,
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -3,7 +3,7 @@
 // et al., "PipeDream", arXiv 1806.03377, section 3.3.
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 extern const Correction vertical_sync_correction;
 const Correction vertical_sync_correction = {
@@ -18,4 +18,4 @@ const Correction vertical_sync_correction = {
     false,
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 // does not update the weights itself can make this one: it has seen w[t−1].
 #include "tools/executor/corrections/correction.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 std::vector<at::Tensor> remember(const std::vector<at::Tensor>&,
@@ -43,4 +43,4 @@ const Correction weight_prediction_correction = {
     false,
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -15,7 +15,7 @@
 #include "tools/executor/devices/green_contexts.hpp"
 #include "tools/executor/processes/process.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 struct Asked {
@@ -151,4 +151,4 @@ void enter(const Accelerator& accelerator, LaneKind lane) {
                                                    : streams.compute);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -16,7 +16,7 @@
 
 #include "sim/op.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// Of an accelerator that runs behind its host: what a lane asks of it goes on the lane's stream.
 struct LaneStreams {
@@ -46,4 +46,4 @@ std::string title_of(const std::vector<Accelerator>& accelerators);
 /// cores cannot be used.
 void enter(const Accelerator& accelerator, LaneKind lane);
 
-}  // namespace stageline
+}  // namespace stageline::executor

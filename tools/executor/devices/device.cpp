@@ -15,7 +15,7 @@
 #include "sim/errors.hpp"
 #include "tools/executor/profile/reported_total.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // Milliseconds between two events that have happened.
@@ -153,4 +153,4 @@ std::int64_t MemoryMeter::held() const { return listener_->held; }
 
 std::int64_t MemoryMeter::take_peak() { return std::exchange(listener_->peak, listener_->held); }
 
-}  // namespace stageline
+}  // namespace stageline::executor

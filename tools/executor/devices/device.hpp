@@ -17,7 +17,7 @@
 
 #include "sim/units.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// "cpu", "cuda", "cuda:1" (no others are known to work); "cuda" is the first. Throws UsageError
 /// when there is no such device, or when this LibTorch is too old to time it (events came to the
@@ -74,4 +74,4 @@ class MemoryMeter {
   std::unique_ptr<c10::DebugInfoGuard> guard_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

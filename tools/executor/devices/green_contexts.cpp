@@ -8,7 +8,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // Of cuda.h.
@@ -151,4 +151,4 @@ std::vector<GreenContext> cut_gpu(const GreenDriver& driver, c10::Device gpu,
   return contexts;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

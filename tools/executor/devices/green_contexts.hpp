@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace stageline {
+namespace stageline::executor {
 
 struct GreenContext {
   c10::Stream stream;
@@ -70,4 +70,4 @@ GreenDriver green_driver();
 std::vector<GreenContext> cut_gpu(const GreenDriver& driver, c10::Device gpu,
                                   const std::string& title, int count, int each);
 
-}  // namespace stageline
+}  // namespace stageline::executor

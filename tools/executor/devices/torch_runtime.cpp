@@ -12,7 +12,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // The best of several products of two square matrices, in one thread, in 10^9 operations a second.
@@ -69,4 +69,4 @@ ProcessReport inspect_process() {
   return report;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

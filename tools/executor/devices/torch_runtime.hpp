@@ -3,7 +3,7 @@
 
 #include "tools/executor/processes/process.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// How many threads one operation of the calling thread uses from now on (OpenMP's, MKL's and
 /// OpenBLAS's); no operation runs beside another. Throws UsageError below 1.
@@ -13,4 +13,4 @@ void set_threads(int threads);
 /// 0.2 s to see how fast the BLAS is.
 ProcessReport inspect_process();
 
-}  // namespace stageline
+}  // namespace stageline::executor

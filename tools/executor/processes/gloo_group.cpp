@@ -25,7 +25,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct Transfer::Work {
   c10::intrusive_ptr<c10d::Work> work;
@@ -257,4 +257,4 @@ Transfer GlooGroup::receive(int from, int tag, const at::Tensor& bytes) {
       std::make_shared<Transfer::Work>(Transfer::Work{state_->group->recv(one, from, tag)}));
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "tools/executor/processes/launch.hpp"
+#include "tools/executor/processes/place.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// Why this program was built without Gloo, as a sentence: then no GlooGroup can be made, and its
 /// constructor throws that. Empty where it was built with it.
@@ -54,4 +54,4 @@ class GlooGroup {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -15,11 +15,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,7 +26,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,23 +34,6 @@ constexpr std::chrono::seconds to_end_by_themselves{5};  // after another has fa
 constexpr std::chrono::seconds to_end_when_asked{2};     // by SIGTERM, before SIGKILL
 constexpr Clock::time_point never = Clock::time_point::max();
 constexpr std::size_t held_back = 1 << 16;  // bytes of standard error kept of a rank
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-int number(const char* name, int least, int most) {
-  const std::string text = variable(name);
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < least || value > most) {
-    throw UsageError(
-        fmt::format("{} is \"{}\", not a whole number from {} to {}", name, text, least, most));
-  }
-  return value;
-}
 
 [[noreturn]] void cannot(const std::string& what) {
   throw UsageError(fmt::format("{}: {}", what, std::strerror(errno)));
@@ -313,34 +295,6 @@ class Family {
 
 }  // namespace
 
-std::optional<Place> place_from_environment() {
-  constexpr std::array names = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
-  if (variable("RANK").empty() && variable("WORLD_SIZE").empty()) return {};
-  for (const char* const name : names) {
-    if (!variable(name).empty()) continue;
-    throw UsageError(
-        fmt::format("{} is set and {} is not, but a process among several needs RANK, "
-                    "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; start it with torchrun, "
-                    "which sets all four, or unset them",
-                    variable("RANK").empty() ? "WORLD_SIZE" : "RANK", name));
-  }
-  constexpr int most = 1 << 16;  // processes
-  Place place;
-  place.size = number("WORLD_SIZE", 1, most);
-  place.rank = number("RANK", 0, place.size - 1);
-  place.master = variable("MASTER_ADDR");
-  place.port = number("MASTER_PORT", 1, 65535);
-  if (!variable("LOCAL_WORLD_SIZE").empty())
-    place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size);
-  if (!variable("LOCAL_RANK").empty()) {
-    const bool known = !variable("LOCAL_WORLD_SIZE").empty();
-    place.local_rank = number("LOCAL_RANK", 0, (known ? place.local_size : place.size) - 1);
-  }
-  if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True")
-    place.agent = "/worker/attempt_" + variable("TORCHELASTIC_RESTART_COUNT");
-  return place;
-}
-
 int launch(int count, char** argv) {
   if (count < 1) throw UsageError(fmt::format("{} processes: at least one is needed", count));
   const Signals signals;
@@ -351,4 +305,4 @@ int launch(int count, char** argv) {
   return family.wait();
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -11,7 +11,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<Head>);
@@ -163,4 +163,4 @@ std::string text_of(const at::Tensor& bytes) {
   return {reinterpret_cast<const char*>(data(bytes)), as_size(bytes.numel())};
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

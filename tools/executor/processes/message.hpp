@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace stageline {
+namespace stageline::executor {
 
 enum class Kind : std::uint32_t {
   delivery,   ///< tensors of a task
@@ -87,4 +87,4 @@ struct Arriving {
 at::Tensor bytes_of(const std::string& text);
 std::string text_of(const at::Tensor& bytes);
 
-}  // namespace stageline
+}  // namespace stageline::executor

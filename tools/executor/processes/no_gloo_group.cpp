@@ -2,7 +2,7 @@
 #include "sim/errors.hpp"
 #include "tools/executor/processes/gloo_group.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct Transfer::Work {};
 struct GlooGroup::State {};
@@ -22,4 +22,4 @@ GlooGroup::~GlooGroup() = default;
 Transfer GlooGroup::send(int /*to*/, int /*tag*/, const at::Tensor& /*bytes*/) { return {}; }
 Transfer GlooGroup::receive(int /*from*/, int /*tag*/, const at::Tensor& /*bytes*/) { return {}; }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/executor/processes/launch.hpp"
+#include "tools/executor/processes/place.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// What one process tells another: that a task is done, when, and the tensors it made for it.
 struct Delivery {
@@ -97,4 +97,4 @@ class Peers {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

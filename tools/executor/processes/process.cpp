@@ -20,7 +20,7 @@
 
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr const char* core_type_variable = "OPENBLAS_CORETYPE";
@@ -269,4 +269,4 @@ std::vector<std::string> warnings(const ProcessReport& report) {
   return found;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

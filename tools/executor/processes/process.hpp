@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stageline {
+namespace stageline::executor {
 
 /// What /proc/cpuinfo says of the first core.
 struct Cpu {
@@ -94,4 +94,4 @@ std::vector<std::string> warnings(const ProcessReport& report);
 /// Prescott about 0.3 on AVX2, the reference BLAS 0.03.
 inline constexpr double slow_blas = 0.4;
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <thread>
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
-// Instead of a task: when all begin.
+// In the place of a task: the delivery carries the start of the run.
 constexpr std::uint32_t start_signal = 0xffffffff;
 
 }  // namespace
 
 Remote::Remote(Peers& peers, const Job& job, const TaskGraph& graph, Exchange& exchange,
-               Board& board, std::vector<Time>& start)
+               CompletionBoard& board, std::vector<Time>& start)
     : peers_(peers),
       job_(job),
       graph_(graph),
@@ -52,18 +52,18 @@ void Remote::check() const {
 }
 
 std::chrono::steady_clock::time_point Remote::agree_on_start() {
-  start_told_ = 0;
+  announced_start_ = 0;
   peers_.barrier();
   if (peers_.rank() == 0) {
     const std::int64_t at = peers_.now() + 3'000'000;
     for (int rank = 1; rank < peers_.size(); ++rank) peers_.send(rank, {start_signal, at, {}});
-    start_told_ = at;
+    announced_start_ = at;
   }
-  while (start_told_ == 0) {
+  while (announced_start_ == 0) {
     check();
     std::this_thread::yield();
   }
-  origin_ = start_told_;
+  origin_ = announced_start_;
   return std::chrono::steady_clock::time_point(
       std::chrono::nanoseconds(origin_ - peers_.clock_offset()));
 }
@@ -72,17 +72,17 @@ Time Remote::now() const {
   return std::chrono::duration_cast<Time>(std::chrono::nanoseconds(peers_.now() - origin_));
 }
 
-// What the task left in the exchange for others.
+// The tensors that the task has left in the exchange for others.
 Tensors Remote::payload_of(std::uint32_t task) {
   const Op op = graph_.op[task];
   if (const auto cargo = cargo_of(op.kind)) {
-    Tensors parcel =
-        std::exchange(exchange_.parcels.at(*cargo, wire_of(job_.graph, op), op.microbatch), {});
+    Tensors payload =
+        std::exchange(exchange_.mailbox.at(*cargo, wire_of(job_.graph, op), op.microbatch), {});
     if (*cargo == Cargo::activation && job_.program.weights == WeightRule::vertical_sync) {
-      parcel.push_back(at::scalar_tensor(
+      payload.push_back(at::scalar_tensor(
           static_cast<std::int64_t>(exchange_.entered[op.microbatch]), at::kLong));
     }
-    return parcel;
+    return payload;
   }
   if (op.kind == OpKind::offload) return exchange_.host[op.stage][op.microbatch];
   const bool sums = op.kind == OpKind::backward || op.kind == OpKind::weight_grad;
@@ -97,13 +97,13 @@ void Remote::unpack(std::uint32_t task, const Tensors& tensors) {
   if (tensors.empty()) return;
   const Op op = graph_.op[task];
   if (const auto cargo = cargo_of(op.kind)) {
-    Tensors parcel = tensors;
+    Tensors payload = tensors;
     if (*cargo == Cargo::activation && job_.program.weights == WeightRule::vertical_sync) {
       exchange_.entered[op.microbatch] =
-          static_cast<std::uint32_t>(parcel.back().item<std::int64_t>());
-      parcel.pop_back();
+          static_cast<std::uint32_t>(payload.back().item<std::int64_t>());
+      payload.pop_back();
     }
-    exchange_.parcels.at(*cargo, wire_of(job_.graph, op), op.microbatch) = std::move(parcel);
+    exchange_.mailbox.at(*cargo, wire_of(job_.graph, op), op.microbatch) = std::move(payload);
     return;
   }
   if (op.kind == OpKind::offload) {
@@ -118,7 +118,7 @@ void Remote::unpack(std::uint32_t task, const Tensors& tensors) {
 
 void Remote::take(int, Delivery delivery) {
   if (delivery.task == start_signal) {
-    start_told_ = delivery.at;
+    announced_start_ = delivery.at;
     return;
   }
   const std::uint32_t task = delivery.task;
@@ -160,11 +160,11 @@ void Remote::poll(Time now) {
     ++head_;
     start_[task] = ask;
     lane_free_ = ask + graph_.duration[task];
-    // Whoever waits for it here (a reduction's replica) sees when the link has done it; its reader
-    // elsewhere says when it had it.
+    // A task that waits for it here (a reduction's replica) sees when the link is done with it; the
+    // receiver reports when it has arrived.
     board_.publish(task, lane_free_ + graph_.paths[graph_.path_of[task]].lag);
     done(task, ask);
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

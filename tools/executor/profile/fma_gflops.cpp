@@ -8,7 +8,7 @@
 
 #include "tools/executor/processes/process.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr int rounds = 50'000;  // of 8 independent chains: two units, four cycles from in to out
@@ -76,4 +76,4 @@ double fma_gflops(const Cpu& cpu) {
   return best;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -16,7 +16,7 @@
 #include "tools/executor/profile/rounds.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr int warm_up_rounds = 3;
@@ -296,4 +296,4 @@ Profile profile(const ProfileRequest& request, const std::function<void(const Pr
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -20,7 +20,7 @@
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct ProfileRequest {
   ModelShape shape;
@@ -91,4 +91,4 @@ class ProfileSession {
 /// std::exception of LibTorch's own.
 Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell);
 
-}  // namespace stageline
+}  // namespace stageline::executor

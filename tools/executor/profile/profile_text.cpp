@@ -9,7 +9,7 @@
 #include "sim/index.hpp"
 #include "tools/report/text/costs.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 std::string software_of(const ProcessReport& process, const std::string& libraries) {
@@ -131,4 +131,4 @@ std::string list_of_models() {
   return text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

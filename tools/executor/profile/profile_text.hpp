@@ -7,7 +7,7 @@
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/profile/profile.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// All that a provenance is made of.
 struct Circumstances {
@@ -34,4 +34,4 @@ std::string samples_csv(const std::vector<Profile>& profiles);
 /// What can be measured, a line each.
 std::string list_of_models();
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -3,7 +3,7 @@
 
 #include <c10/core/Allocator.h>
 
-namespace stageline {
+namespace stageline::executor {
 
 // Of two parameters of what allocators call, int64_t became size_t; ask the header.
 template <typename Function>
@@ -14,4 +14,4 @@ struct TotalOf<void(void*, int64_t, Total, Total, c10::Device)> {
 };
 using ReportedTotal = TotalOf<decltype(c10::reportMemoryUsageToProfiler)>::Type;
 
-}  // namespace stageline
+}  // namespace stageline::executor

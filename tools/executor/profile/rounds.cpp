@@ -4,7 +4,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device)
     : model_(model), batch_(std::move(batch)), watch_(device) {
@@ -112,4 +112,4 @@ void Rounds::whole() {
   samples_.whole_step.push_back(sum);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

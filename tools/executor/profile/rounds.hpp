@@ -12,7 +12,7 @@
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// The weights stay where they are.
 inline constexpr double learning_rate = 0;
@@ -64,4 +64,4 @@ class Rounds {
   int turn_ = 0;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

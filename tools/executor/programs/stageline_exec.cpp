@@ -21,7 +21,9 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/common.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/launch.hpp"
 #include "tools/executor/processes/peers.hpp"
+#include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
@@ -30,7 +32,7 @@
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -315,6 +317,6 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }
+int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }

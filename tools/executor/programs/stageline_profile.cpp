@@ -20,7 +20,7 @@
 #include "tools/executor/profile/profile_text.hpp"
 #include "traces/traces.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 struct Flags {
@@ -267,6 +267,6 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }
+int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }

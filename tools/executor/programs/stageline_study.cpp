@@ -31,6 +31,8 @@
 namespace stageline {
 namespace {
 
+using namespace executor;
+
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 

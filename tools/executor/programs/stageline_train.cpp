@@ -31,7 +31,7 @@
 #include "tools/study/layout.hpp"
 #include "tools/training/times.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -75,7 +75,8 @@ std::string list_of(const std::vector<std::pair<std::string, std::string>>& name
 std::string list_of_corrections() {
   std::vector<std::pair<std::string, std::string>> names;
   for (const Correction* const one : corrections()) {
-    names.emplace_back(one->name, fmt::format("{} [{}]", one->summary, one->source));
+    const std::string note = one->rebuilt.empty() ? "" : fmt::format(" ({})", one->rebuilt);
+    names.emplace_back(one->name, fmt::format("{}{} [{}]", one->summary, note, one->source));
   }
   return list_of(names);
 }
@@ -474,6 +475,6 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }
+int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }

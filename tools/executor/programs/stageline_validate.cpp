@@ -22,7 +22,7 @@
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -226,6 +226,6 @@ int parse_and_run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace stageline
+}  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }
+int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }

@@ -19,7 +19,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // Ranges of layers as --partition takes them: the same cut, whatever the next profile says.
@@ -252,4 +252,4 @@ Evidence run_validation(const ValidationPlan& plan,
   return Validation(plan, tell, stop).run();
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

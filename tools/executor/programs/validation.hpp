@@ -9,7 +9,7 @@
 
 #include "tools/evidence/evidence.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// A built-in model and the sizes of its micro-batches.
 struct ModelSizes {
@@ -55,4 +55,4 @@ Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
                         const std::atomic<bool>* stop);
 
-}  // namespace stageline
+}  // namespace stageline::executor

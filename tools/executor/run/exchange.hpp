@@ -1,6 +1,6 @@
-// What the devices of one run hand to one another: tensors in slots, one for each message of the
-// program. Who fills a slot and who empties it never meet there: the reader has seen, on the board
-// (execute.hpp), that the writer is done.
+// Tensors that the devices of one run pass to each other, in slots: one for each message of the
+// program. Writer and reader never touch a slot at the same time: the reader has seen on the
+// completion board that the writer is done.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once
@@ -22,20 +22,20 @@
 #include "sim/rules.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The weights of a stage as an update left them, and what a correction remembers beside them.
+/// The weights of a stage after an update, and what a correction remembers beside them.
 struct StageVersion {
   std::vector<Tensors> values;  // by layer of the stage
   std::vector<Tensors> memory;  // the same; a layer's is empty where nothing is remembered (yet)
 };
 
-/// Tensors by wire and number, for each kind of cargo.
-class Parcels {
+/// The payloads of messages, by cargo, wire and number.
+class Mailbox {
  public:
-  Parcels(const Program& program, const StageGraph& graph) {
+  Mailbox(const Program& program, const StageGraph& graph) {
     for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
       for (const Wire& wire : graph.wires[cargo]) {
         const bool weights = static_cast<Cargo>(cargo) == Cargo::weights;
@@ -59,14 +59,14 @@ class Parcels {
   std::array<std::vector<std::vector<Tensors>>, cargoes> slots_;
 };
 
-/// Gradients of one update of one replicated stage: those of each replica, dropped when all have
-/// read them.
+/// Gradients of one update of one replicated stage, by replica; dropped when all replicas have read
+/// them.
 struct Reduction {
   std::vector<Tensors> of_replica;  // all its layers' one after the other
   std::atomic<int> read{0};
 };
 
-/// Weights of a stage as its updates left them, for who reads them without a message. Not empty.
+/// Versions of a stage's weights, for devices that read them without a message. Never empty.
 struct SharedWeights {
   std::mutex mutex;
   std::map<std::uint32_t, StageVersion> versions;
@@ -75,7 +75,7 @@ struct SharedWeights {
 class StatesToShow;
 
 struct Exchange {
-  Exchange(const Program& program, const StageGraph& graph) : parcels(program, graph) {
+  Exchange(const Program& program, const StageGraph& graph) : mailbox(program, graph) {
     const auto stages = as_size(program.stages());
     host.resize(stages);
     weights.resize(stages);
@@ -100,21 +100,21 @@ struct Exchange {
   /// Tensors whose receivers have copied them, by the device that sent them and frees them.
   struct Sent {
     at::Tensor tensor;
-    std::chrono::steady_clock::time_point through;  // when the message had left the sender
+    std::chrono::steady_clock::time_point left;  // when the message had left the sender
   };
   struct Returned {
     std::mutex mutex;
     std::vector<Sent> tensors;
   };
 
-  Parcels parcels;
+  Mailbox mailbox;
   std::vector<std::vector<Tensors>> host;               // stages × micro-batches
   std::vector<std::unique_ptr<SharedWeights>> weights;  // by stage
   std::vector<std::uint32_t> entered;  // by micro-batch: the version its first forward read
   Tensors losses;                      // by micro-batch
   std::vector<std::vector<std::unique_ptr<Reduction>>> reductions;  // stages × updates
   std::vector<std::unique_ptr<Returned>> returned;                  // by device
-  StatesToShow* states = nullptr;                                   // of a training (course.hpp)
+  StatesToShow* states = nullptr;                                   // of a training
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

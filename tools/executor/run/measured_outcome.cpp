@@ -1,6 +1,6 @@
 #include "tools/executor/run/measured_outcome.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 Outcome measured_outcome(const Outcome& predicted, const Execution& run,
                          const std::vector<HeldBytes>& held) {
@@ -37,4 +37,4 @@ Outcome measured_outcome(const Outcome& predicted, const Execution& run,
   return outcome;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

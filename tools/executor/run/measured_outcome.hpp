@@ -9,7 +9,7 @@
 #include "tools/executor/run/execute.hpp"
 #include "tools/study/study.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// The predicted outcome's program, cut and names; graph, times, timeline, idle time, versions and
 /// step time as measured. Peaks are those of `held`, where it is not empty; there is no critical
@@ -17,4 +17,4 @@ namespace stageline {
 Outcome measured_outcome(const Outcome& predicted, const Execution& run,
                          const std::vector<HeldBytes>& held);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace stageline {
+namespace stageline::executor {
 
-Wires::Wires(const TaskGraph& graph, Board& board) : graph_(graph), board_(board) {
+Wires::Wires(const TaskGraph& graph, CompletionBoard& board) : graph_(graph), board_(board) {
   for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
     if (graph.lanes[lane].kind == LaneKind::send) lanes_.push_back(lane);
   }
@@ -60,4 +60,4 @@ void Wires::poll(Time now) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 Cut cut_of(const TensorModel& model, const Partition& partition,
            const std::vector<StageEdge>& edges) {
@@ -48,4 +48,4 @@ Cut cut_of(const TensorModel& model, const Partition& partition,
   return cut;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -9,7 +9,7 @@
 #include "sim/program.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct Cut {
   std::vector<std::vector<std::size_t>> layers;    // by stage, ascending
@@ -20,4 +20,4 @@ struct Cut {
 Cut cut_of(const TensorModel& model, const Partition& partition,
            const std::vector<StageEdge>& edges);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 
 #include "tools/executor/profile/reported_total.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct Change {
   std::chrono::steady_clock::time_point at;
@@ -69,4 +69,4 @@ std::int64_t MemoryLog::peak() const {
   return most;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

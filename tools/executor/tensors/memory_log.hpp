@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace stageline {
+namespace stageline::executor {
 
 class MemoryLog {
  public:
@@ -32,4 +32,4 @@ class MemoryLog {
   std::shared_ptr<Listener> listener_;
 };
 
-}  // namespace stageline
+}  // namespace stageline::executor

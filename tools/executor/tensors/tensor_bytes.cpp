@@ -5,7 +5,7 @@
 #include "sim/index.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using at::Tensor;
@@ -52,7 +52,7 @@ std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
     forward(model, i, batch);
     name_owner(batch.outputs[i], first_reader[i]);
     for (const OpStash& op : batch.stash[i]) {
-      for (const Kept& kept : op.kept) {
+      for (const KeptTensor& kept : op.kept) {
         if (!kept.tensor.defined() || kept.tensor.numel() == 0) continue;
         const auto [at, is_new] = held.try_emplace(kept.tensor.storage().data());
         if (is_new) at->second.owner = i;
@@ -91,4 +91,4 @@ std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch) {
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

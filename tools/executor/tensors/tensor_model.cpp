@@ -9,7 +9,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using at::Tensor;
@@ -120,7 +120,7 @@ void hand_down(const TensorLayer& plan, MicroBatch& batch, Tensor gradient, Tens
 }
 
 void forget_what_only_input_grad_read(OpStash& stash) {
-  for (Kept& kept : stash.kept) {
+  for (KeptTensor& kept : stash.kept) {
     if (!kept.for_weight_grad) kept.tensor.reset();
   }
 }
@@ -343,4 +343,4 @@ void whole_backward(TensorModel& model, const Tensor& loss) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -14,7 +14,7 @@
 #include "sim/units.hpp"
 #include "tools/executor/tensors/tensor_ops.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// The weights of one layer, what is accumulated for them, and what the optimizer keeps.
 struct LayerWeights {
@@ -113,4 +113,4 @@ struct LayerBytes {
 /// Runs F and, to see what it keeps for W, I of all layers.
 std::vector<LayerBytes> count_bytes(TensorModel& model, MicroBatch batch);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -5,7 +5,7 @@
 
 #include "tools/executor/tensors/tensor_passes.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using at::Tensor;
@@ -24,7 +24,7 @@ Tensor batch_norm_forward(const TensorOp& op, const OpWeights& w, Tensor x, OpSt
   auto [y, mean, deviation, reserve, chosen] =
       at::_batch_norm_impl_index(x, w.values[0], w.values[1], taken_in ? Tensor() : op.buffers[0],
                                  taken_in ? Tensor() : op.buffers[1],
-                                 around.purpose != Purpose::judging, momentum, epsilon, true);
+                                 around.purpose != Purpose::evaluation, momentum, epsilon, true);
   stash.kept = {{x, false}, {mean, false}, {deviation, false}, {reserve, false}};
   stash.size = {chosen};
   return y;
@@ -250,4 +250,4 @@ void accumulate(Tensor& gradient, Tensor fresh) {
   }
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

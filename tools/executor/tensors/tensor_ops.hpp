@@ -12,26 +12,26 @@
 
 #include "cost_models/shapes/shapes.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// A tensor that outlives the forward pass, and who reads it: I alone, or W (and perhaps I).
-struct Kept {
+struct KeptTensor {
   at::Tensor tensor;
   bool for_weight_grad = false;
 };
 
 /// What one micro-batch leaves behind in one op.
 struct OpStash {
-  std::vector<Kept> kept;     // from F
-  at::Tensor gradient;        // at the op's output: from I, for W
-  std::vector<int64_t> size;  // of the op's input, where I needs it
+  std::vector<KeptTensor> kept;  // from F
+  at::Tensor gradient;           // at the op's output: from I, for W
+  std::vector<int64_t> size;     // of the op's input, where I needs it
 };
 
 /// What a forward pass is for, which a batch norm wants to know.
 enum class Purpose : std::uint8_t {
-  training,  // by the micro-batch's own statistics, which the running ones take in
-  again,     // the same a second time (recomputation): the running ones have it already
-  judging,   // by the running statistics: each sample for itself
+  training,    // by the micro-batch's own statistics, which the running ones take in
+  again,       // the same a second time (recomputation): the running ones have it already
+  evaluation,  // by the running statistics: each sample for itself
 };
 
 /// The outside of a layer that some ops see.
@@ -84,4 +84,4 @@ bool keeps_statistics(const TensorOp& op);
 /// Adds `fresh` to the gradient, as autograd accumulates: the first is taken over as it is.
 void accumulate(at::Tensor& gradient, at::Tensor fresh);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -5,7 +5,7 @@
 
 #include "tools/executor/tensors/tensor_ops.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 using Sizes = std::vector<std::vector<int64_t>>;
 inline Sizes no_weights(const TensorOp&) { return {}; }
@@ -20,4 +20,4 @@ extern const OpPasses linear_passes;
 extern const OpPasses attention_passes;
 extern const OpPasses embedding_passes;
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -7,7 +7,7 @@
 
 #include "tools/executor/tensors/tensor_passes.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using at::Tensor;
@@ -192,4 +192,4 @@ const OpPasses attention_passes{no_weights, attention_forward, attention_input_g
 const OpPasses embedding_passes{embedding_weights, embedding_forward, embedding_input_grad,
                                 embedding_weight_grad, nullptr};
 
-}  // namespace stageline
+}  // namespace stageline::executor

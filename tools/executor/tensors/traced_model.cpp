@@ -5,7 +5,7 @@
 #include "cost_models/roofline.hpp"
 #include "sim/errors.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 ModelShape shape_called(const std::string& name, bool asked, const Model& model) {
@@ -52,4 +52,4 @@ TracedModel traced_model(const std::string& asked, const std::string& trace, con
   return result;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

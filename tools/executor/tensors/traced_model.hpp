@@ -6,7 +6,7 @@
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct TracedModel {
   std::string spelled;  // "resnet20,width=4", as parse_shape reads it
@@ -18,4 +18,4 @@ struct TracedModel {
 /// (their number, or the bytes of their weights).
 TracedModel traced_model(const std::string& asked, const std::string& trace, const Model& model);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 // Pixels along one side of the square images that the model reads.
@@ -77,4 +77,4 @@ void fill_test(const DataSource& source, std::size_t from, std::size_t to, const
   put(source, source.test, indices, {}, 0, model, batch);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,7 +8,7 @@
 #include "tools/datasets/dataset.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// Which images come when; `source` outlives it.
 struct Batches {
@@ -29,4 +29,4 @@ void check_fits(const ModelShape& shape, const DataSource& source);
 void fill_test(const DataSource& source, std::size_t from, std::size_t to, const TensorModel& model,
                MicroBatch& batch);
 
-}  // namespace stageline
+}  // namespace stageline::executor

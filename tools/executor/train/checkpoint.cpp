@@ -12,7 +12,7 @@
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using nlohmann::json;
@@ -170,4 +170,4 @@ void write_weights(const std::string& path, const TrainingState& state, const Pa
   write_file(path, pickled(dict));
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

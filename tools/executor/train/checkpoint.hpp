@@ -10,7 +10,7 @@
 #include "tools/executor/train/training_state.hpp"
 #include "tools/training/log.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 struct Checkpoint {
   std::string settings;  // what must be the same to go on: JSON, an object of words and numbers
@@ -30,4 +30,4 @@ Checkpoint read_checkpoint(const std::string& path);
 void write_weights(const std::string& path, const TrainingState& state, const Partition& partition,
                    const ModelShape& shape);
 
-}  // namespace stageline
+}  // namespace stageline::executor

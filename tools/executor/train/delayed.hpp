@@ -1,6 +1,7 @@
-// Training under a program's staleness on one device, a pass after the other: every pass reads the
-// version that the table says, from a short history of the weights. No pipeline, no messages, one
-// micro-batch's activations at a time; and to the last bit what the pipelined run gives.
+// Training under a program's staleness on one device, one pass after the other: every pass reads
+// the version that the version plan names, from a short history of the weights. No pipeline, no
+// messages, one micro-batch's activations at a time; the result equals the pipelined run's to the
+// last bit.
 //
 //     m:       0   1   2   3   …        F of micro-batch m reads version forward[m], B version
 //     reads:   0   0   0   1   …        weight_grad[m], and its update makes version m + 1
@@ -13,9 +14,9 @@
 #include <vector>
 
 #include "sim/placement.hpp"
-#include "tools/executor/run/stage_tensors.hpp"
+#include "tools/executor/run/job.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// What is trained, in which stages, and with which delays.
 struct DelayedJob {
@@ -24,12 +25,12 @@ struct DelayedJob {
   Placement placement;  // of the program: shares of divided I
   WeightRule weights = WeightRule::flush;
   std::string correction = "none";
-  Course course;
+  TrainingPlan plan;
 };
 
-/// Trains from the course's start to the end of its table. Throws Stopped when `stop` is set, and
-/// std::logic_error if the table cannot be followed.
+/// Trains from the plan's start to the end of its versions. Throws Stopped once `stop` is true, and
+/// std::logic_error if the plan cannot be followed.
 void train_delayed(const DelayedJob& job, at::Device where,
                    const std::atomic<bool>* stop = nullptr);
 
-}  // namespace stageline
+}  // namespace stageline::executor

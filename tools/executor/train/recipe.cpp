@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace stageline {
+namespace stageline::executor {
 
 double rate_at(const Recipe& recipe, std::int64_t step) {
   double rate = recipe.rate;
@@ -26,4 +26,4 @@ std::string print(const Recipe& recipe) {
   return text;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

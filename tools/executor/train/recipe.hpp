@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace stageline {
+namespace stageline::executor {
 
 /// In PyTorch's terms: SGD with momentum and weight decay, LinearLR for the warm-up and MultiStepLR
 /// behind it.
@@ -27,4 +27,4 @@ double rate_at(const Recipe& recipe, std::int64_t step);
 /// "rate 0.05, momentum 0.9, weight decay 0.0005, warm-up 20, ×0.1 at 300 600".
 std::string print(const Recipe& recipe);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -13,114 +13,17 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "sim/lower/passes.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/delayed.hpp"
-#include "tools/executor/train/judge.hpp"
+#include "tools/executor/train/evaluator.hpp"
+#include "tools/executor/train/phase.hpp"
 #include "tools/training/times.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// One stretch of the training: its stages, its table, where it ends.
-struct Phase {
-  Partition partition;
-  Placement placement;
-  WeightRule weights = WeightRule::flush;
-  std::string correction = "none";
-  Reads reads;
-  std::int64_t end = 0;  // step
-  std::vector<StageVersions> versions;
-};
-
-// 64 bits of the whole table (FNV-1a): where costs or links change it, another thing is learned.
-std::string digest_of(const Reads& reads) {
-  std::uint64_t sum = 14695981039346656037U;
-  const auto add = [&](const std::vector<std::uint32_t>& versions) {
-    for (const std::uint32_t version : versions) sum = (sum ^ version) * 1099511628211U;
-  };
-  for (const StageReads& stage : reads.stage) {
-    add(stage.forward);
-    for (const auto& part : stage.input_grad) add(part);
-    add(stage.weight_grad);
-    for (const bool own : stage.own_way) sum = (sum ^ (own ? 1U : 0U)) * 1099511628211U;
-  }
-  return fmt::format("{:016x}", sum);
-}
-
-std::string joined_text(const std::string& a, const std::string& b) {
-  if (a == "none") return b;
-  return b == "none" ? a : a + "+" + b;
-}
-
-// The program's correction, and those asked for beside it.
-Program corrected(Program program, const std::vector<const Correction*>& some) {
-  program.correction = joined_text(program.correction, correction_text(some));
-  const Corrections all(parse_corrections(program.correction));
-  const bool by_version =
-      program.weights == WeightRule::vertical_sync || program.weights == WeightRule::double_buffer;
-  if (all.predicts() && by_version) {
-    throw UsageError(fmt::format(
-        "correction {} predicts from the newest weights, but with weights: {} forwards read older "
-        "ones; take --weights latest or stash",
-        program.correction, name(program.weights)));
-  }
-  return program;
-}
-
-TrainingProgram program_for(const TrainingRequest& request, std::int64_t steps) {
-  try {
-    return training_program(request.asked, steps);
-  } catch (const Deadlock& error) {
-    if (request.asked.weights != WeightRule::double_buffer) throw;
-    const std::string_view why = error.what();
-    throw UsageError(fmt::format(
-        "weights: double_buffer is for schedules whose steps have several micro-batches, like "
-        "pipedream_2bw; with {} {}",
-        request.asked.spec.scheduler->name, why.substr(0, why.find('\n'))));
-  }
-}
-
-Phase pipelined_phase(const TrainingRequest& request) {
-  TrainingProgram training = program_for(request, request.pipelined);
-  training.program = corrected(std::move(training.program), request.corrections);
-  Phase phase;
-  phase.partition = training.partition;
-  phase.placement = training.program.placement;
-  phase.weights = training.program.weights;
-  phase.correction = training.program.correction;
-  phase.reads = reads_of(training.program, versions_read(training.program, training.timeline));
-  phase.versions = versions_of(training.program, training.timeline);
-  phase.end = request.pipelined;
-  return phase;
-}
-
-Phase plain_phase(const TrainingRequest& request, const Phase* before, int microbatches) {
-  Phase phase;
-  const auto layers = request.shape.layers.size();
-  phase.partition =
-      before != nullptr ? before->partition : Partition{std::vector<int>(layers, 0), 1};
-  phase.reads = plain_reads(phase.partition.stages, microbatches, request.recipe.steps);
-  phase.placement.stage.assign(as_size(phase.partition.stages), {{0}, {}, {}, {}});
-  phase.end = request.recipe.steps;
-  phase.versions.resize(as_size(phase.partition.stages));
-  return phase;
-}
-
-// What all stages have when the pipeline has drained, for one device that goes on.
-TrainingState drained(TrainingState state) {
-  for (StageState& stage : state.stage) {
-    StageVersion newest = std::move(stage.versions.at(stage.newest));
-    stage.newest = static_cast<std::uint32_t>(state.step);
-    stage.versions.clear();
-    stage.versions[stage.newest] = std::move(newest);
-    stage.statistics.resize(1);  // the first replica's
-  }
-  return state;
-}
 
 class Trainer {
  public:
@@ -136,14 +39,14 @@ class Trainer {
       phases_.push_back(plain_phase(request, before, microbatches_));
     }
     ends_ = hybrid_step_ends(request.asked, request.recipe.steps, request.pipelined);
-    judge_ = std::make_unique<Judge>(request.shape, options(), *request.data);
+    evaluator_ = std::make_unique<Evaluator>(request.shape, options(), *request.data);
     fill_settings();
     if (!request.checkpoint.empty()) take_up();
   }
 
   TrainingResult run(const std::atomic<bool>* stop) {
     Partition partition = phases_.front().partition;
-    if (state_.step == 0) judge_start();
+    if (state_.step == 0) evaluate_start();
     for (const Phase& phase : phases_) {
       partition = phase.partition;
       if (state_.step >= phase.end) continue;
@@ -169,7 +72,7 @@ class Trainer {
     for (const Correction* const one : request_.corrections) {
       if (!one->needs_momentum || request_.optimizer == Optimizer::momentum) continue;
       throw UsageError(fmt::format("correction {} needs --optimizer momentum (this is {})",
-                                   one->name, stageline::name(request_.optimizer)));
+                                   one->name, name(request_.optimizer)));
     }
     const auto images = request_.data->train.size();
     if (as_size(request_.asked.model.batch) > images) {
@@ -184,7 +87,7 @@ class Trainer {
 
   void check_rounds() {
     if (phases_.empty()) return;
-    round_ = phases_.front().reads.round();
+    round_ = phases_.front().plan.round();
     if (request_.pipelined % round_ == 0) return;
     const std::int64_t below = request_.pipelined / round_ * round_;
     throw UsageError(fmt::format(
@@ -203,7 +106,7 @@ class Trainer {
     s.trace = request_.trace;
     s.schedule = spelled(request_.asked.spec);
     s.partition = request_.asked.partition;
-    s.weights = std::string(stageline::name(phases_.front().weights));
+    s.weights = std::string(name(phases_.front().weights));
     s.correction = phases_.front().correction;
     s.devices = static_cast<int>(request_.asked.cluster.devices.size());
     s.microbatches = microbatches_;
@@ -211,13 +114,13 @@ class Trainer {
     s.data = request_.data->name;
     if (request_.augmentation.shift) s.data += ",shift";
     if (request_.augmentation.flip) s.data += ",flip";
-    s.optimizer = std::string(stageline::name(request_.optimizer));
+    s.optimizer = std::string(name(request_.optimizer));
     s.recipe = print(request_.recipe);
     s.number_format = request_.dtype == at::kDouble ? "fp64" : "fp32";
     s.steps = request_.recipe.steps;
     s.pipelined = request_.pipelined;
     log_.seed = request_.seed;
-    log_.mode = std::string(stageline::name(request_.mode));
+    log_.mode = std::string(name(request_.mode));
     std::vector<std::int64_t> weights;
     for (const LayerShape& layer : request_.shape.layers) weights.push_back(layer.weights);
     const Phase& phase = phases_.front();
@@ -231,7 +134,7 @@ class Trainer {
         one.weights += weights[layer];
       }
       one.staleness_mean = nth(phase.versions, stage).staleness_mean;
-      one.staleness_max = nth(phase.reads.stage, stage).delay;
+      one.staleness_max = nth(phase.plan.stage, stage).delay;
     }
     // As text: a checkpoint goes on only where all of it is the same. (Not the mode: both give the
     // same weights.)
@@ -239,7 +142,7 @@ class Trainer {
     all["seed"] = request_.seed;
     all["cut"] = phases_.front().partition.stage_of;
     all["evaluate_every"] = request_.evaluate_every;
-    all["versions read"] = digest_of(phases_.front().reads);
+    all["versions read"] = digest(phases_.front().plan);
     settings_ = all.dump();
   }
 
@@ -274,7 +177,7 @@ class Trainer {
 
   // ---- on the way
 
-  void judge_start() {
+  void evaluate_start() {
     const Phase& phase = phases_.front();
     TrainingState start;
     const TensorModel model =
@@ -291,7 +194,7 @@ class Trainer {
       }
       stage.statistics = {statistics_of(model, layers)};
     }
-    note(judge_->judge(start, phase.partition));
+    note(evaluator_->evaluate(start, phase.partition));
   }
 
   void note(Evaluation evaluation) {
@@ -335,7 +238,8 @@ class Trainer {
   void show(TrainingState state, const Phase& phase) {
     const bool evaluate =
         state.step == request_.recipe.steps || state.step % rounded(request_.evaluate_every) == 0;
-    const Evaluation looked = evaluate ? judge_->judge(state, phase.partition) : Evaluation{};
+    const Evaluation looked =
+        evaluate ? evaluator_->evaluate(state, phase.partition) : Evaluation{};
     const std::lock_guard lock(mutex_);
     if (evaluate) note(looked);
     const bool whole = is_whole(state.step, phase);
@@ -369,29 +273,27 @@ class Trainer {
   }
 
   void run_phase(const Phase& phase, const std::atomic<bool>* stop) {
-    auto course = std::make_shared<Course>();
-    course->reads = phase.reads;
-    course->data = {request_.data, request_.asked.model.batch, request_.seed,
-                    request_.augmentation};
-    course->start = state_.step > 0 ? std::move(state_) : TrainingState{};
-    course->stops = stops(phase, course->start.step);
-    course->show = [this, &phase](TrainingState state) { show(std::move(state), phase); };
-    course->lost = [this](std::uint32_t microbatch, double loss) { lost(microbatch, loss); };
+    auto plan = std::make_shared<TrainingPlan>();
+    plan->versions = phase.plan;
+    plan->data = {request_.data, request_.asked.model.batch, request_.seed, request_.augmentation};
+    plan->start = state_.step > 0 ? std::move(state_) : TrainingState{};
+    plan->stops = stops(phase, plan->start.step);
+    plan->show = [this, &phase](TrainingState state) { show(std::move(state), phase); };
+    plan->report_loss = [this](std::uint32_t microbatch, double loss) { lost(microbatch, loss); };
     Training training{request_.shape,     request_.asked.model.batch,
                       request_.optimizer, request_.dtype,
                       request_.recipe,    request_.seed};
     const bool plain = phase.end > request_.pipelined || request_.pipelined == 0;
     if (request_.mode == TrainingMode::delayed || plain) {
       train_delayed(
-          {training, phase.partition, phase.placement, phase.weights, phase.correction, *course},
+          {training, phase.partition, phase.placement, phase.weights, phase.correction, *plan},
           request_.devices.front().where, stop);
       return;
     }
-    TrainingProgram rest = program_for(request_, request_.pipelined - course->start.step);
-    rest.program = corrected(std::move(rest.program), request_.corrections);
+    const TrainingProgram rest = corrected_program(request_, request_.pipelined - plan->start.step);
     Job job{rest.program, stage_graph(rest.program), rest.partition, training};
-    for (const StageReads& stage : phase.reads.stage) job.staleness.push_back(stage.delay);
-    job.course = course;
+    for (const StageVersionPlan& stage : phase.plan.stage) job.staleness.push_back(stage.delay);
+    job.plan = plan;
     Executor executor(std::move(job), rest.costs, request_.devices);
     executor.run(stop);
   }
@@ -411,7 +313,7 @@ class Trainer {
   int microbatches_ = 1;    // of a step
   std::int64_t round_ = 1;  // steps
   std::vector<Time> ends_;  // by step
-  std::unique_ptr<Judge> judge_;
+  std::unique_ptr<Evaluator> evaluator_;
   std::string settings_;
   std::int64_t resumed_at_ = 0;
   TrainingState state_;
@@ -440,4 +342,4 @@ TrainingResult train(const TrainingRequest& request,
   return Trainer(request, tell).run(stop);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

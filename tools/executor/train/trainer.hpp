@@ -23,7 +23,7 @@
 #include "tools/study/study.hpp"
 #include "tools/training/log.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// How the delays of a program come about.
 enum class TrainingMode : std::uint8_t {
@@ -75,4 +75,4 @@ TrainingResult train(const TrainingRequest& request,
                      const std::function<void(const TrainingProgress&)>& tell,
                      const std::atomic<bool>* stop = nullptr);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -2,7 +2,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 std::vector<Tensors> statistics_of(const TensorModel& model,
                                    const std::vector<std::size_t>& layers) {
@@ -29,7 +29,7 @@ void set_statistics(TensorModel& model, const std::vector<std::size_t>& layers,
   }
 }
 
-StatesToShow::StatesToShow(const Reads& reads, std::vector<Stop> stops, ShowState show)
+StatesToShow::StatesToShow(const VersionPlan& reads, std::vector<Stop> stops, ShowState show)
     : show_(std::move(show)) {
   for (const Stop& stop : stops) {
     Awaited& one = awaited_.emplace_back();
@@ -52,4 +52,4 @@ void StatesToShow::put(std::size_t stop, const std::function<void(TrainingState&
   show_(std::move(one.state));
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tools/executor/run/exchange.hpp"
-#include "tools/executor/train/reads.hpp"
+#include "tools/executor/train/version_plan.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// One stage's share of a state.
 struct StageState {
@@ -34,7 +34,7 @@ struct TrainingState {
 };
 
 /// A state that a run is to show as it passes it. `whole`: with all that going on from there takes;
-/// else only the newest weights and the statistics. Whole ones lie on rounds (Reads::round).
+/// else only the newest weights and the statistics. Whole ones lie on rounds (VersionPlan::round).
 struct Stop {
   std::int64_t step = 0;
   bool whole = false;
@@ -45,7 +45,7 @@ using ShowState = std::function<void(TrainingState)>;
 class StatesToShow {
  public:
   /// `stops` rise. `show` is called by whoever puts in the last part, one call at a time.
-  StatesToShow(const Reads& reads, std::vector<Stop> stops, ShowState show);
+  StatesToShow(const VersionPlan& reads, std::vector<Stop> stops, ShowState show);
 
   /// Those before have been shown.
   std::size_t first() const { return first_; }
@@ -72,4 +72,4 @@ std::vector<Tensors> statistics_of(const TensorModel& model,
 void set_statistics(TensorModel& model, const std::vector<std::size_t>& layers,
                     const std::vector<Tensors>& statistics);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -8,11 +8,11 @@
 #include "sim/analysis/versions.hpp"
 #include "sim/program.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// Of one stage. Tables are by micro-batch, from that of the first step on; versions count the
 /// stage's updates since then.
-struct StageReads {
+struct StageVersionPlan {
   int group = 1;     // micro-batches that one update gathers
   int replicas = 1;  // that micro-batches are dealt out to
   int delay = 0;     // updates behind which a steady forward reads: the degree of staleness
@@ -30,7 +30,7 @@ struct StageReads {
 struct Reads {
   int microbatches = 1;  // of a step
   bool by_step = false;  // an update gathers a step's micro-batches, by their mean
-  std::vector<StageReads> stage;
+  std::vector<StageVersionPlan> stage;
 
   std::uint32_t total() const { return static_cast<std::uint32_t>(stage[0].forward.size()); }
   /// Updates that the stage has seen after so many whole steps.
@@ -40,9 +40,9 @@ struct Reads {
 };
 
 /// From what a run of the program read, simulated or real.
-Reads reads_of(const Program& program, const std::vector<VersionRead>& reads);
+VersionPlan version_plan(const Program& program, const std::vector<VersionRead>& reads);
 
 /// Plain training, a step after the other, of as many stages: every pass reads the newest.
-Reads plain_reads(int stages, int microbatches, std::int64_t steps);
+VersionPlan plain_version_plan(int stages, int microbatches, std::int64_t steps);
 
-}  // namespace stageline
+}  // namespace stageline::executor

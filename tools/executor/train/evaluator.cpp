@@ -1,4 +1,4 @@
-#include "tools/executor/train/judge.hpp"
+#include "tools/executor/train/evaluator.hpp"
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
 constexpr std::size_t at_once = 250;  // images; no result depends on it
@@ -23,10 +23,11 @@ std::vector<std::vector<std::size_t>> layers_by_stage(const Partition& partition
 
 }  // namespace
 
-Judge::Judge(const ModelShape& shape, const at::TensorOptions& options, const DataSource& data)
+Evaluator::Evaluator(const ModelShape& shape, const at::TensorOptions& options,
+                     const DataSource& data)
     : model_(tensor_model(shape, Optimizer::sgd, options, 1)), data_(data) {}
 
-Evaluation Judge::judge(const TrainingState& state, const Partition& partition) {
+Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& partition) {
   const c10::NoGradGuard plain;
   const auto layers = layers_by_stage(partition);
   for (std::size_t s = 0; s < layers.size(); ++s) {
@@ -48,7 +49,7 @@ Evaluation Judge::judge(const TrainingState& state, const Partition& partition) 
   for (std::size_t from = 0; from < size; from += at_once) {
     const std::size_t to = std::min(from + at_once, size);
     MicroBatch batch = empty_micro_batch(model_);
-    batch.purpose = Purpose::judging;
+    batch.purpose = Purpose::evaluation;
     fill_test(data_, from, to, model_, batch);
     for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
       forward(model_, layer, batch);
@@ -86,4 +87,4 @@ std::string digest(const TrainingState& state, const Partition& partition) {
   return fmt::format("{:016x}", sum);
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -1,4 +1,4 @@
-#include "tools/executor/train/reads.hpp"
+#include "tools/executor/train/version_plan.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -6,10 +6,10 @@
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 namespace {
 
-void note_oldest(StageReads& stage) {
+void note_oldest(StageVersionPlan& stage) {
   const std::size_t total = stage.forward.size();
   stage.oldest.resize(total);
   for (std::size_t m = total; m-- > 0;) {
@@ -20,7 +20,7 @@ void note_oldest(StageReads& stage) {
 }
 
 // The most updates that a forward is behind its own, over the second half: the warm-up is over.
-int steady_delay(const StageReads& stage) {
+int steady_delay(const StageVersionPlan& stage) {
   int most = 0;
   for (std::size_t m = stage.forward.size() / 2; m < stage.forward.size(); ++m) {
     const auto own = static_cast<int>(m) / stage.group;
@@ -31,26 +31,26 @@ int steady_delay(const StageReads& stage) {
 
 }  // namespace
 
-std::uint32_t Reads::version_after(std::size_t s, std::int64_t steps) const {
+std::uint32_t VersionPlan::version_after(std::size_t s, std::int64_t steps) const {
   return static_cast<std::uint32_t>(steps * microbatches / stage[s].group);
 }
 
-std::int64_t Reads::round() const {
+std::int64_t VersionPlan::round() const {
   std::int64_t all = microbatches;
-  for (const StageReads& one : stage) {
+  for (const StageVersionPlan& one : stage) {
     all = std::lcm(std::lcm(all, std::int64_t{one.group}), std::int64_t{one.replicas});
   }
   return all / microbatches;
 }
 
-Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
-  Reads table;
+VersionPlan version_plan(const Program& program, const std::vector<VersionRead>& reads) {
+  VersionPlan table;
   table.by_step = updates_by_step(program.weights);
   table.microbatches = table.by_step ? program.microbatches : 1;
   const std::size_t total = program.total_microbatches();
   for (int s = 0; s < program.stages(); ++s) {
     const StagePlace& place = nth(program.placement.stage, s);
-    StageReads& stage = table.stage.emplace_back();
+    StageVersionPlan& stage = table.stage.emplace_back();
     stage.group = microbatches_per_update(program, s);
     stage.replicas = static_cast<int>(place.replicas.size());
     stage.forward.resize(total);
@@ -60,7 +60,7 @@ Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
   std::pair<int, int> at{-1, -1};  // stage and device: reads stand together by both
   std::vector<bool> descended;     // whether I has been there, by micro-batch
   for (const VersionRead& read : reads) {
-    StageReads& stage = table.stage[read.op.stage];
+    StageVersionPlan& stage = table.stage[read.op.stage];
     const std::uint32_t m = read.op.microbatch;
     if (std::exchange(at, {read.op.stage, read.device}) !=
         std::pair{int{read.op.stage}, read.device}) {
@@ -86,10 +86,9 @@ Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
       case OpKind::input_grad: {
         note_input_grad(read.op.part);
         const StagePlace& place = program.placement.stage[read.op.stage];
+        const std::vector<int>& updaters = place.homes(Role::weight_grad);
         stage.on_weight_device[read.op.part] =
-            place.weight_grad.empty() ? std::find(place.replicas.begin(), place.replicas.end(),
-                                                  read.device) != place.replicas.end()
-                                      : place.weight_grad[0] == read.device;
+            std::find(updaters.begin(), updaters.end(), read.device) != updaters.end();
         descended[m] = true;
         break;
       }
@@ -113,15 +112,15 @@ Reads reads_of(const Program& program, const std::vector<VersionRead>& reads) {
         break;
     }
   }
-  for (StageReads& stage : table.stage) {
+  for (StageVersionPlan& stage : table.stage) {
     note_oldest(stage);
     stage.delay = steady_delay(stage);
   }
   return table;
 }
 
-Reads plain_reads(int stages, int microbatches, std::int64_t steps) {
-  StageReads stage;
+VersionPlan plain_version_plan(int stages, int microbatches, std::int64_t steps) {
+  StageVersionPlan stage;
   stage.group = microbatches;
   stage.fused = true;
   stage.on_weight_device = {true};
@@ -131,7 +130,7 @@ Reads plain_reads(int stages, int microbatches, std::int64_t steps) {
   }
   stage.weight_grad = stage.oldest = stage.forward;
   stage.input_grad = {stage.forward};
-  return {microbatches, microbatches > 1, std::vector<StageReads>(as_size(stages), stage)};
+  return {microbatches, microbatches > 1, std::vector<StageVersionPlan>(as_size(stages), stage)};
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

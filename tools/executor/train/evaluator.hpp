@@ -1,4 +1,4 @@
-// How good a state of a training is: the test set under its weights.
+// Evaluates a state of a training: loss and accuracy on the test set under its weights.
 //
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
@@ -8,16 +8,16 @@
 #include "tools/executor/train/training_state.hpp"
 #include "tools/training/log.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
-class Judge {
+class Evaluator {
  public:
   /// A model of its own, with the partition's stages. `data` outlives it.
-  Judge(const ModelShape& shape, const at::TensorOptions& options, const DataSource& data);
+  Evaluator(const ModelShape& shape, const at::TensorOptions& options, const DataSource& data);
 
   /// Mean loss and accuracy over the whole test set; batch norms go by the running statistics of
   /// the first replica. `stage_of`: of each layer. The evaluation's `end` is left at 0.
-  Evaluation judge(const TrainingState& state, const Partition& partition);
+  Evaluation evaluate(const TrainingState& state, const Partition& partition);
 
  private:
   TensorModel model_;
@@ -27,4 +27,4 @@ class Judge {
 /// 64 bits of all weights' bytes, in the order of the model (FNV-1a): equal for equal weights.
 std::string digest(const TrainingState& state, const Partition& partition);
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -1,11 +1,11 @@
-#include "tools/executor/run/stash_parcel.hpp"
+#include "tools/executor/run/stash_payload.hpp"
 
 #include <map>
 #include <set>
 
 #include "sim/index.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 using at::Tensor;
 
@@ -13,33 +13,33 @@ using at::Tensor;
 Tensors pack_stash(const MicroBatch& batch, const std::vector<std::size_t>& layers,
                    std::uint32_t version) {
   std::vector<int64_t> words{static_cast<int64_t>(version)};
-  Tensors parcel(1);
+  Tensors payload(1);
   for (const std::size_t layer : layers) {
     words.push_back(static_cast<int64_t>(batch.stash[layer].size()));
     for (const OpStash& op : batch.stash[layer]) {
       words.push_back(static_cast<int64_t>(op.kept.size()));
-      for (const Kept& kept : op.kept) {
+      for (const KeptTensor& kept : op.kept) {
         words.push_back(kept.for_weight_grad ? 1 : 0);
-        parcel.push_back(kept.tensor);
+        payload.push_back(kept.tensor);
       }
       words.push_back(static_cast<int64_t>(op.size.size()));
       words.insert(words.end(), op.size.begin(), op.size.end());
     }
   }
-  parcel[0] = at::tensor(words, at::kLong);
-  return parcel;
+  payload[0] = at::tensor(words, at::kLong);
+  return payload;
 }
 
-std::uint32_t unpack_stash(const Tensors& parcel, const std::vector<std::size_t>& layers,
+std::uint32_t unpack_stash(const Tensors& payload, const std::vector<std::size_t>& layers,
                            MicroBatch& batch) {
-  const int64_t* word = parcel[0].data_ptr<int64_t>();
+  const int64_t* word = payload[0].data_ptr<int64_t>();
   const auto version = static_cast<std::uint32_t>(*word++);
   std::size_t next = 1;
   for (const std::size_t layer : layers) {
     batch.stash[layer].assign(as_size(*word++), {});
     for (OpStash& op : batch.stash[layer]) {
       const int64_t kept = *word++;
-      for (int64_t i = 0; i < kept; ++i) op.kept.push_back({parcel[next++], *word++ != 0});
+      for (int64_t i = 0; i < kept; ++i) op.kept.push_back({payload[next++], *word++ != 0});
       const int64_t sizes = *word++;
       op.size.assign(word, word + sizes);
       word += sizes;
@@ -77,4 +77,4 @@ std::int64_t storage_bytes(const Tensors& tensors) {
   return sum;
 }
 
-}  // namespace stageline
+}  // namespace stageline::executor

@@ -9,7 +9,7 @@
 #include "tools/executor/run/exchange.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
-namespace stageline {
+namespace stageline::executor {
 
 /// Every storage once: `copy` is called for the first tensor of each and views are made alike.
 using CopyTensor = std::function<at::Tensor(const at::Tensor&)>;
@@ -19,7 +19,7 @@ using CopyTensor = std::function<at::Tensor(const at::Tensor&)>;
 Tensors pack_stash(const MicroBatch& batch, const std::vector<std::size_t>& layers,
                    std::uint32_t version);
 /// Into a micro-batch without one; returns the version.
-std::uint32_t unpack_stash(const Tensors& parcel, const std::vector<std::size_t>& layers,
+std::uint32_t unpack_stash(const Tensors& payload, const std::vector<std::size_t>& layers,
                            MicroBatch& batch);
 
 /// Copies of all, where tensors that share a storage share one again.
@@ -28,4 +28,4 @@ Tensors copied(const Tensors& tensors, const CopyTensor& copy);
 /// Bytes of their storages, each once; undefined and empty tensors are none.
 std::int64_t storage_bytes(const Tensors& tensors);
 
-}  // namespace stageline
+}  // namespace stageline::executor

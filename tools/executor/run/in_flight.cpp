@@ -1,0 +1,87 @@
+#include "tools/executor/run/in_flight.hpp"
+
+#include "tools/executor/run/stash_payload.hpp"
+
+namespace stageline::executor {
+namespace {
+
+// Ops that use the stash of their micro-batch. A prefetch brings it back for an op that does.
+bool uses_stash(OpKind kind) {
+  switch (class_of(kind)) {
+    case OpClass::forward:
+    case OpClass::backward:
+    case OpClass::recompute:
+      return true;
+    case OpClass::copy:
+      return kind == OpKind::offload;
+    case OpClass::update:
+    case OpClass::reduction:
+    case OpClass::message:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+InFlightTable::InFlightTable(const DeviceModel& here) : here_(here) {
+  const Program& program = here.job.program;
+  const auto stages = as_size(program.stages());
+  const std::size_t total = program.total_microbatches();
+  ops_left_.assign(stages, std::vector<std::uint8_t>(total));
+  recomputed_.assign(stages, std::vector<bool>(total));
+  for (const Op op : nth(program.ops, here.device)) {
+    if (op.kind == OpKind::recompute) recomputed_[op.stage][op.microbatch] = true;
+    if (uses_stash(op.kind)) ++ops_left_[op.stage][op.microbatch];
+  }
+  slots_.resize(stages);
+  for (auto& of_stage : slots_) of_stage.resize(total);
+}
+
+InFlight& InFlightTable::at(int stage, std::uint32_t microbatch) {
+  auto& slot = nth(slots_, stage)[microbatch];
+  if (!slot) {
+    slot = std::make_unique<InFlight>();
+    slot->tensors = empty_micro_batch(here_.model);
+    slot->ops_left = nth(ops_left_, stage)[microbatch];
+    const Program& program = here_.job.program;
+    if (updates_by_step(program.weights)) slot->tensors.loss_weight = 1.0 / program.microbatches;
+  }
+  return *slot;
+}
+
+void InFlightTable::leave(Op op) {
+  auto& slot = slots_[op.stage][op.microbatch];
+  if (--slot->ops_left == 0) slot.reset();
+}
+
+void InFlightTable::clear() {
+  for (auto& of_stage : slots_) {
+    for (auto& slot : of_stage) slot.reset();
+  }
+}
+
+std::int64_t InFlightTable::stash_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::int64_t sum = 0;
+  for (const auto& of_stage : slots_) {
+    for (const auto& flight : of_stage) {
+      if (!flight) continue;
+      Tensors held = flight->inputs;
+      for (const auto& layer : flight->tensors.stash) {
+        for (const OpStash& op : layer) {
+          for (const KeptTensor& kept : op.kept) held.push_back(kept.tensor);
+          held.push_back(op.gradient);
+        }
+      }
+      // A layer that reads the data has no I: the gradient at its output waits for its W.
+      for (std::size_t l = 0; l < here_.model.layers.size(); ++l) {
+        if (here_.model.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
+      }
+      sum += storage_bytes(held);
+    }
+  }
+  return sum;
+}
+
+}  // namespace stageline::executor

@@ -1,0 +1,56 @@
+// The micro-batches in flight on one device: tensors and stashes between a micro-batch's first op
+// there and its last.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tools/executor/run/device_model.hpp"
+
+namespace stageline::executor {
+
+/// A micro-batch in a stage on this device.
+struct InFlight {
+  MicroBatch tensors;
+  std::vector<Tensors> weights;  // by layer of the stage: what its forward read, if kept
+  std::uint32_t version = 0;     // of these weights
+  Tensors inputs;                // kept by a recomputed stage
+  bool has_gradient = false;     // at the stage's outputs
+  bool input_grad_done = false;
+  bool weight_grad_done = false;
+  int ops_left = 0;    // that use the stash on this device
+  Tensors prefetched;  // brought back by the copy lane, and not read yet
+};
+
+/// By stage and micro-batch. A slot is used by one thread at a time, in the order of the program;
+/// copy lanes hold mutex() while they change a slot, because stash_bytes() reads all of them.
+class InFlightTable {
+ public:
+  explicit InFlightTable(const DeviceModel& here);
+
+  /// Made at its first use.
+  InFlight& at(int stage, std::uint32_t microbatch);
+  InFlight& at(Op op) { return at(op.stage, op.microbatch); }
+  /// After each op that uses the stash: the last one drops the micro-batch.
+  void leave(Op op);
+  void clear();
+
+  /// Whether this device recomputes the forward of the op's micro-batch.
+  bool is_recomputed(Op op) const { return recomputed_[op.stage][op.microbatch]; }
+  /// Bytes of all stashes in flight, every storage once. For the compute lane's thread.
+  std::int64_t stash_bytes() const;
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  const DeviceModel& here_;
+  mutable std::mutex mutex_;
+  std::vector<std::vector<std::unique_ptr<InFlight>>> slots_;  // stages × micro-batches
+  std::vector<std::vector<std::uint8_t>> ops_left_;            // the same: at the start
+  std::vector<std::vector<bool>> recomputed_;                  // the same
+};
+
+}  // namespace stageline::executor

@@ -1,0 +1,158 @@
+#include "tools/executor/run/stage_messages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/run/stash_payload.hpp"
+
+namespace stageline::executor {
+
+using at::Tensor;
+
+Tensors StageMessages::take(Cargo cargo, int wire_number, std::uint32_t number) {
+  Tensors taken = std::exchange(exchange_.mailbox.at(cargo, wire_number, number), {});
+  if (!here_.job.separate) {
+    for (Tensor& tensor : taken) tensor = for_use_here(tensor);
+    return taken;
+  }
+  Tensors mine = copied(taken, [this](const Tensor& tensor) {
+    const Tensor here = for_use_here(tensor);
+    return here.is_alias_of(tensor) ? here.clone() : here;
+  });
+  const MessageHooks::Moment left = hooks_.took(cargo, wire_number, number, storage_bytes(mine));
+  const Ends ends =
+      ends_of(here_.job.program.placement, wire(here_.job.graph, cargo, wire_number), number);
+  Exchange::Returned& back = *nth(exchange_.returned, ends.from);
+  const std::lock_guard lock(back.mutex);
+  for (Tensor& tensor : taken) back.tensors.push_back({std::move(tensor), left});
+  return mine;
+}
+
+Tensor StageMessages::for_use_here(const Tensor& made_elsewhere) const {
+  if (!made_elsewhere.defined() || made_elsewhere.device().is_cpu()) return made_elsewhere;
+  if (made_elsewhere.device() == here_.where) {
+    keep_until_done(made_elsewhere);
+    return made_elsewhere;
+  }
+  Tensor mine = made_elsewhere.to(here_.where);
+  synchronize(here_.where);
+  return mine;
+}
+
+void StageMessages::drop_returned(bool counted) {
+  Exchange::Returned& back = *nth(exchange_.returned, here_.device);
+  std::vector<Exchange::Sent> dropped;
+  {
+    const std::lock_guard lock(back.mutex);
+    std::swap(dropped, back.tensors);
+  }
+  for (Exchange::Sent& one : dropped) {
+    // A tensor that a stash holds too is freed with the stash: its backward comes later than the
+    // receiver's op.
+    const bool last = one.tensor.defined() && one.tensor.use_count() == 1 &&
+                      one.tensor.storage().use_count() == 1;
+    const auto bytes = last ? static_cast<std::int64_t>(one.tensor.storage().nbytes()) : 0;
+    one.tensor.reset();
+    if (counted && last) hooks_.freed(one.left, bytes);
+  }
+}
+
+void StageMessages::receive_inputs(Op op, InFlight& flight) {
+  for (const int w : nth(here_.job.graph.receives, Cargo::activation)[op.stage]) {
+    const auto edge = as_size(wire(here_.job.graph, Cargo::activation, w).edge);
+    const Tensors came = take(Cargo::activation, w, op.microbatch);
+    for (std::size_t i = 0; i < came.size(); ++i) {
+      flight.tensors.outputs[here_.cut.crossing[edge][i]] = came[i];
+    }
+  }
+}
+
+void StageMessages::send_outputs(Op op, InFlight& flight) {
+  for (const int w : nth(here_.job.graph.sends, Cargo::activation)[op.stage]) {
+    const auto edge = as_size(wire(here_.job.graph, Cargo::activation, w).edge);
+    Tensors& payload = exchange_.mailbox.at(Cargo::activation, w, op.microbatch);
+    for (const std::size_t layer : here_.cut.crossing[edge]) {
+      payload.push_back(flight.tensors.outputs[layer]);
+    }
+  }
+  for (const int w : nth(here_.job.graph.sends, Cargo::stash)[op.stage]) {
+    exchange_.mailbox.at(Cargo::stash, w, op.microbatch) =
+        pack_stash(flight.tensors, here_.layers_of(op.stage), flight.version);
+  }
+}
+
+void StageMessages::receive_stash(Op op, InFlight& flight) {
+  const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
+  if (!flight.tensors.stash[layers.front()].empty()) return;
+  for (const int w : nth(here_.job.graph.receives, Cargo::stash)[op.stage]) {
+    if (wire(here_.job.graph, Cargo::stash, w).to != here_.device) continue;
+    flight.version = unpack_stash(take(Cargo::stash, w, op.microbatch), layers, flight.tensors);
+  }
+}
+
+void StageMessages::send_gradient(Op op, InFlight& flight) {
+  const StagePlace& place = here_.place(op.stage);
+  for (const int w : nth(here_.job.graph.sends, Cargo::gradient)[op.stage]) {
+    const Wire& way = wire(here_.job.graph, Cargo::gradient, w);
+    if (way.part != static_cast<int>(op.part)) continue;
+    Tensors& payload = exchange_.mailbox.at(Cargo::gradient, w, op.microbatch);
+    for (const std::size_t layer : nth(here_.cut.crossing, way.edge)) {
+      const Tensor& gradient = flight.tensors.gradients[layer];
+      if (place.parts() == 1) {
+        payload.push_back(gradient);
+        continue;
+      }
+      const std::int64_t whole = gradient.numel();
+      std::int64_t from = 0;
+      for (int part = 0; part < way.part; ++part) from += part_of(whole, place, part);
+      payload.push_back(gradient.reshape({-1}).narrow(0, from, part_of(whole, place, way.part)));
+    }
+  }
+  if (place.parts() > 1) return;  // the next part may be computed here, too
+  for (const int edge : here_.job.graph.in[op.stage]) {
+    for (const std::size_t layer : nth(here_.cut.crossing, edge)) {
+      flight.tensors.gradients[layer].reset();
+    }
+  }
+}
+
+void StageMessages::receive_gradient(Op op, InFlight& flight) {
+  if (std::exchange(flight.has_gradient, true)) return;
+  const bool apart = here_.place(op.stage).apart();
+  std::map<int, std::vector<Tensors>> by_edge;  // parts in order
+  for (const int w : nth(here_.job.graph.receives, Cargo::gradient)[op.stage]) {
+    const Wire& way = wire(here_.job.graph, Cargo::gradient, w);
+    if (apart && way.to != here_.device) continue;
+    auto& parts = by_edge[way.edge];
+    parts.resize(std::max(parts.size(), as_size(way.part) + 1));
+    nth(parts, way.part) = take(Cargo::gradient, w, op.microbatch);
+  }
+  for (const auto& [edge, parts] : by_edge) {
+    const auto& layers = nth(here_.cut.crossing, edge);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      Tensor came = parts[0][i];
+      if (parts.size() > 1) {
+        Tensors pieces;
+        for (const Tensors& part : parts) pieces.push_back(part[i]);
+        std::vector<int64_t> size{here_.job.training.batch};
+        const auto& output = here_.model.shape.layers[layers[i]].output;
+        size.insert(size.end(), output.begin(), output.end());
+        came = at::cat(pieces).view(size);
+      }
+      Tensor& there = flight.tensors.gradients[layers[i]];
+      there = there.defined() ? there.add(came) : came;
+    }
+  }
+}
+
+void StageMessages::send_weights(int stage, std::uint32_t number,
+                                 const std::vector<Tensors>& values) {
+  for (const int w : nth(nth(here_.job.graph.sends, Cargo::weights), stage)) {
+    Tensors& payload = exchange_.mailbox.at(Cargo::weights, w, number);
+    for (const Tensors& layer : values) payload.insert(payload.end(), layer.begin(), layer.end());
+  }
+}
+
+}  // namespace stageline::executor

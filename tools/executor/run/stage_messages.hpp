@@ -1,0 +1,69 @@
+// What one device's ops send and receive: tensors in the slots of the exchange, and what happens to
+// them when they change hands.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tools/executor/run/device_model.hpp"
+#include "tools/executor/run/in_flight.hpp"
+
+namespace stageline::executor {
+
+/// Calls into the thread that runs the messages (execute.cpp).
+struct MessageHooks {
+  using Moment = std::chrono::steady_clock::time_point;
+  /// Whether the weights with that number have arrived over that wire.
+  std::function<bool(int wire, std::uint32_t number)> arrived;
+  /// With Job::separate: these bytes have been copied out of a message. Returns when the message
+  /// had left its sender.
+  std::function<Moment(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+  /// A sender with its own memory would have freed these bytes of a message when it had left,
+  /// however late its receiver takes it.
+  std::function<void(Moment left, std::int64_t bytes)> freed;
+  /// Lets messages progress while an op waits; throws Stopped when the run is to end.
+  std::function<void()> pause;
+};
+
+class StageMessages {
+ public:
+  /// All but `hooks` outlive it.
+  StageMessages(const DeviceModel& here, Exchange& exchange, MessageHooks hooks)
+      : here_(here), exchange_(exchange), hooks_(std::move(hooks)) {}
+
+  void receive_inputs(Op op, InFlight& flight);
+  void send_outputs(Op op, InFlight& flight);
+  /// Where the forward was on another device; nothing if the stash is here.
+  void receive_stash(Op op, InFlight& flight);
+  /// Once a micro-batch: later calls do nothing.
+  void receive_gradient(Op op, InFlight& flight);
+  /// The part of I that the op computes sends its share of the flattened gradient.
+  void send_gradient(Op op, InFlight& flight);
+  /// `number`: of the update that made these values (by layer of the stage).
+  void send_weights(int stage, std::uint32_t number, const std::vector<Tensors>& values);
+
+  /// Empties the slot of a message that has arrived.
+  Tensors take(Cargo cargo, int wire, std::uint32_t number);
+  bool weights_arrived(int wire, std::uint32_t number) const {
+    return hooks_.arrived(wire, number);
+  }
+  void pause() const { hooks_.pause(); }
+
+  /// A tensor that another lane has allocated, noted with this lane's allocator. One on another GPU
+  /// is copied, and the copy is complete when this returns.
+  at::Tensor for_use_here(const at::Tensor& made_elsewhere) const;
+  /// Frees the tensors sent whose receivers have copied them, in the caller's thread. `counted`:
+  /// reports them to MessageHooks::freed.
+  void drop_returned(bool counted);
+
+ private:
+  const DeviceModel& here_;
+  Exchange& exchange_;
+  MessageHooks hooks_;
+};
+
+}  // namespace stageline::executor

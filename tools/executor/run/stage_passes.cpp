@@ -1,0 +1,290 @@
+#include "tools/executor/run/stage_passes.hpp"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tools/executor/devices/device.hpp"
+#include "tools/executor/run/stash_payload.hpp"
+#include "tools/executor/tensors/memory_log.hpp"
+
+namespace stageline::executor {
+namespace {
+
+using at::Tensor;
+using LayerPass = void (*)(TensorModel& model, std::size_t layer, MicroBatch& batch);
+
+// A pass over all layers of a stage, from the last to the first.
+void descend(DeviceModel& here, int stage, MicroBatch& batch, LayerPass pass) {
+  const std::vector<std::size_t>& layers = here.layers_of(stage);
+  for (std::size_t i = layers.size(); i-- > 0;) pass(here.model, layers[i], batch);
+}
+
+void drop_outputs(MicroBatch& batch) {
+  for (Tensor& output : batch.outputs) output.reset();
+}
+
+}  // namespace
+
+StagePasses::StagePasses(const Job& job, int device, at::Device where, Exchange& exchange,
+                         MessageHooks hooks)
+    : job_(job),
+      exchange_(exchange),
+      here_(job, device, where),
+      planned_(job, device),
+      messages_(here_, exchange, std::move(hooks)),
+      in_flight_(here_),
+      sums_(here_, exchange, messages_),
+      weights_(here_, exchange, messages_, planned_),
+      reporter_(here_, exchange, weights_, planned_) {
+  if (!job.plan && (here_.holds.front() || here_.holds.back())) draw_data();
+  restart();
+}
+
+void StagePasses::draw_data() {
+  const Training& training = job_.training;
+  const auto distinct = std::min<std::size_t>(job_.program.total_microbatches(),
+                                              as_size(std::max(training.distinct, 1)));
+  for (std::size_t m = 0; m < distinct; ++m) {
+    data_.push_back(random_micro_batch(here_.model, training.batch, training.seed + 1 + m));
+  }
+}
+
+void StagePasses::restart() {
+  messages_.drop_returned(false);
+  in_flight_.clear();
+  sums_.clear();
+  weights_.restart();
+}
+
+std::int64_t StagePasses::standing_bytes() const {
+  Tensors all;
+  const auto add = [&](const Tensors& some) { all.insert(all.end(), some.begin(), some.end()); };
+  for (const LayerWeights& weights : here_.model.weights) {
+    add(weights.values);
+    add(weights.state);
+  }
+  for (const auto& of_stage : sums_.spare()) {
+    for (const auto& sums : of_stage) {
+      for (const Tensors& layer : sums) add(layer);
+    }
+  }
+  return storage_bytes(all);
+}
+
+std::uint32_t StagePasses::compute(Op op) {
+  const c10::NoGradGuard plain;
+  if (op.kind == OpKind::update) return update(op);
+  weights_.receive(op.stage);
+  weights_.await_planned(op);
+  for (const Tensor& tensor : std::exchange(in_flight_.at(op).prefetched, {})) {
+    keep_until_done(tensor);
+  }
+  switch (op.kind) {
+    case OpKind::forward:
+      forward(op);
+      break;
+    case OpKind::recompute:
+      recompute(op);
+      break;
+    case OpKind::input_grad:
+      input_grad(op);
+      break;
+    case OpKind::weight_grad:
+      weight_grad(op);
+      break;
+    case OpKind::backward:
+      backward(op);
+      break;
+    case OpKind::update:
+    case OpKind::reduce_grad:
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::offload:
+    case OpKind::prefetch:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      break;  // not on the compute lane, or above
+  }
+  const bool by_forward = op.kind == OpKind::forward || keeps_versions(job_.program);
+  const std::uint32_t read = by_forward ? in_flight_.at(op).version : weights_.newest(op.stage);
+  in_flight_.leave(op);
+  if (job_.plan) {
+    planned_.note_pass(op.stage);
+    weights_.drop_unneeded(op.stage);
+  }
+  return read;
+}
+
+void StagePasses::fill_data(Op op, InFlight& flight) const {
+  const bool first = op.stage == 0;
+  const bool last = op.stage + std::size_t{1} == here_.holds.size();
+  if (job_.plan) {
+    if (first || last) {
+      job_.plan->data.fill(planned_.microbatch_of(op), here_.model, flight.tensors);
+    }
+  } else if (!data_.empty()) {
+    const MicroBatch& data = data_[op.microbatch % data_.size()];
+    flight.tensors.input = job_.separate && first ? data.input.clone() : data.input;
+    flight.tensors.target = data.target;
+  }
+}
+
+void StagePasses::forward(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  fill_data(op, flight);
+  messages_.receive_inputs(op, flight);
+  flight.version = weights_.version_for_forward(op);
+  std::vector<Tensors> read = weights_.weights_for_forward(op, flight.version);
+  if (keeps_versions(job_.program)) {
+    flight.weights = read.empty() ? here_.values_of(op.stage) : read;
+  }
+  const bool recomputed = in_flight_.is_recomputed(op);
+  if (recomputed) {
+    for (const int edge : job_.graph.in[op.stage]) {
+      for (const std::size_t layer : nth(here_.cut.crossing, edge)) {
+        flight.inputs.push_back(flight.tensors.outputs[layer]);
+      }
+    }
+    if (op.stage == 0) flight.inputs.push_back(flight.tensors.input);
+  }
+  {
+    const WeightsInUse in_use(here_, op.stage, std::move(read));
+    for (const std::size_t layer : here_.layers_of(op.stage)) {
+      executor::forward(here_.model, layer, flight.tensors);
+      if (recomputed) flight.tensors.stash[layer].clear();
+    }
+  }
+  messages_.send_outputs(op, flight);
+  if (op.stage + std::size_t{1} == here_.holds.size()) {
+    const Tensor& loss = exchange_.losses[op.microbatch] = flight.tensors.outputs.back();
+    if (job_.plan) job_.plan->report_loss(planned_.microbatch_of(op), loss.item<double>());
+  }
+  drop_outputs(flight.tensors);
+  if (job_.plan) reporter_.after_forward(op);
+}
+
+void StagePasses::recompute(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  std::size_t next = 0;
+  for (const int edge : job_.graph.in[op.stage]) {
+    for (const std::size_t layer : nth(here_.cut.crossing, edge)) {
+      flight.tensors.outputs[layer] = flight.inputs[next++];
+    }
+  }
+  flight.inputs.clear();
+  const WeightsInUse in_use(here_, op.stage, flight.weights);
+  flight.tensors.purpose = Purpose::again;
+  for (const std::size_t layer : here_.layers_of(op.stage)) {
+    executor::forward(here_.model, layer, flight.tensors);
+  }
+  drop_outputs(flight.tensors);
+}
+
+void StagePasses::input_grad(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  messages_.receive_stash(op, flight);
+  messages_.receive_gradient(op, flight);
+  if (!std::exchange(flight.input_grad_done, true)) {
+    const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
+    // Norms add to the gradients of their weights in I. Where W runs as a whole backward it adds
+    // them itself, and those of I are dropped.
+    const bool counts = here_.has_role(op.stage, OpKind::weight_grad) && !flight.weight_grad_done;
+    std::vector<Tensors> dropped;
+    for (const std::size_t layer : here_.layers_of(op.stage)) {
+      dropped.emplace_back(here_.model.weights[layer].values.size());
+    }
+    const SumsInUse sums(here_, op.stage, counts ? sums_.of(op) : dropped);
+    descend(here_, op.stage, flight.tensors, executor::input_grad);
+  }
+  messages_.send_gradient(op, flight);
+}
+
+void StagePasses::weight_grad(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  std::vector<Tensors>& to = sums_.of(op);
+  if (flight.input_grad_done) {
+    const SumsInUse sums(here_, op.stage, to);
+    descend(here_, op.stage, flight.tensors, executor::weight_grad);
+  } else {
+    // I is on another device, or still to come: the gradients inside the stage are computed here,
+    // too.
+    messages_.receive_stash(op, flight);
+    messages_.receive_gradient(op, flight);
+    const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
+    const SumsInUse sums(here_, op.stage, to);
+    MicroBatch once = flight.tensors;
+    descend(here_, op.stage, once, executor::backward);
+  }
+  flight.weight_grad_done = true;
+  sums_.note_weight_grad(op);
+}
+
+void StagePasses::backward(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  messages_.receive_stash(op, flight);
+  messages_.receive_gradient(op, flight);
+  {
+    const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
+    const SumsInUse sums(here_, op.stage, sums_.of(op));
+    descend(here_, op.stage, flight.tensors, executor::backward);
+  }
+  messages_.send_gradient(op, flight);
+  sums_.note_weight_grad(op);
+}
+
+std::uint32_t StagePasses::update(Op op) {
+  const std::uint32_t made = weights_.update(op, sums_);
+  if (job_.plan) {
+    reporter_.after_update(op);
+    weights_.drop_unneeded(op.stage);
+  }
+  return made;
+}
+
+// ---- copy lanes
+
+void StagePasses::offload(Op op) {
+  InFlight& flight = [&]() -> InFlight& {
+    const std::lock_guard lock(in_flight_.mutex());
+    return in_flight_.at(op);
+  }();
+  const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
+  const bool pinned = !here_.where.is_cpu();
+  {
+    const auto of_host = MemoryLog::look_away();
+    exchange_.host[op.stage][op.microbatch] =
+        copied(pack_stash(flight.tensors, layers, flight.version), [&](const Tensor& tensor) {
+          Tensor there =
+              at::empty_like(tensor, tensor.options().device(at::kCPU).pinned_memory(pinned));
+          return there.copy_(tensor, pinned);
+        });
+  }
+  synchronize(here_.where);
+  const std::lock_guard lock(in_flight_.mutex());
+  for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();
+  in_flight_.leave(op);
+}
+
+void StagePasses::prefetch(Op op) {
+  InFlight& flight = [&]() -> InFlight& {
+    const std::lock_guard lock(in_flight_.mutex());
+    return in_flight_.at(op);
+  }();
+  const bool on_cpu = here_.where.is_cpu();
+  Tensors host = std::exchange(exchange_.host[op.stage][op.microbatch], {});
+  Tensors here = copied(host, [&](const Tensor& tensor) {
+    return at::empty_like(tensor, tensor.options().device(here_.where)).copy_(tensor, !on_cpu);
+  });
+  here[0] = host[0];  // the description, which the host reads
+  const std::lock_guard lock(in_flight_.mutex());
+  flight.version = unpack_stash(here, here_.layers_of(op.stage), flight.tensors);
+  if (!on_cpu) flight.prefetched = std::move(here);
+}
+
+}  // namespace stageline::executor

@@ -1,0 +1,311 @@
+#include "tools/executor/run/stage_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/index.hpp"
+
+namespace stageline::executor {
+
+using at::Tensor;
+
+StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages& messages,
+                           const PlannedVersions& planned)
+    : here_(here),
+      job_(here.job),
+      exchange_(exchange),
+      messages_(messages),
+      planned_(planned),
+      corrections_(parse_corrections(here.job.program.correction)) {
+  const auto stages = as_size(job_.program.stages());
+  newest_.resize(stages);
+  past_.resize(stages);
+  memory_.resize(stages);
+  for (std::size_t s = 0; s < stages; ++s) memory_[s].resize(here.cut.layers[s].size());
+  if (!job_.plan || job_.plan->start.stage.empty()) return;
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (here.holds[s]) begin_at(s, job_.plan->start.stage[s]);
+  }
+}
+
+void StageWeights::begin_at(std::size_t stage, const StageState& start) {
+  const auto here = [this](const Tensors& some) {
+    Tensors result;
+    for (const Tensor& tensor : some) {
+      result.push_back(tensor.to(here_.model.options, false, true));
+    }
+    return result;
+  };
+  const auto all_here = [&](const std::vector<Tensors>& some) {
+    std::vector<Tensors> result;
+    for (const Tensors& layer : some) result.push_back(here(layer));
+    return result;
+  };
+  for (const auto& [number, version] : start.versions) {
+    StageVersion mine{all_here(version.values), all_here(version.memory)};
+    if (number != start.newest) {
+      past_[stage][number] = std::move(mine);
+      continue;
+    }
+    for (std::size_t i = 0; i < mine.values.size(); ++i) {
+      LayerWeights& weights = here_.model.weights[here_.cut.layers[stage][i]];
+      weights.values = std::move(mine.values[i]);
+      weights.state = here(start.optimizer[i]);
+      weights.updates = start.updates[i];
+    }
+    memory_[stage] = std::move(mine.memory);
+  }
+  const int replica = here_.replica_of(static_cast<int>(stage));
+  if (replica >= 0) {
+    set_statistics(here_.model, here_.cut.layers[stage], nth(start.statistics, replica));
+  }
+}
+
+void StageWeights::restart() {
+  for (std::size_t s = 0; s < newest_.size(); ++s) {
+    const auto stage = static_cast<int>(s);
+    newest_[s] = planned_.at_start(s);
+    if (!job_.plan) {
+      for (Tensors& layer : memory_[s]) layer.clear();
+      past_[s].clear();
+    }
+    if (!job_.program.weights_transfer && here_.has_role(stage, OpKind::update)) {
+      SharedWeights& shared = *exchange_.weights[s];
+      const std::lock_guard lock(shared.mutex);
+      shared.versions.clear();
+      shared.versions[newest_[s]] = newest_version(stage);
+    }
+  }
+}
+
+StageVersion StageWeights::newest_version(int stage) const {
+  return {here_.values_of(stage), nth(memory_, stage)};
+}
+
+// ---- versions from another device
+
+bool StageWeights::is_updated_elsewhere(int stage) const {
+  const StagePlace& place = here_.place(stage);
+  return place.apart() && place.device(Role::weight_grad) != here_.device;
+}
+
+void StageWeights::receive(int stage) {
+  if (!is_updated_elsewhere(stage)) return;
+  if (job_.program.weights_transfer) {
+    receive_messages(stage);
+  } else {
+    receive_shared(stage);
+  }
+}
+
+void StageWeights::receive_shared(int stage) {
+  SharedWeights& shared = *nth(exchange_.weights, stage);
+  const std::lock_guard lock(shared.mutex);
+  auto next = shared.versions.upper_bound(newest(stage));
+  for (; next != shared.versions.end(); ++next) {
+    StageVersion version = next->second;
+    for (auto* const tensors : {&version.values, &version.memory}) {
+      for (Tensors& layer : *tensors) {
+        for (Tensor& tensor : layer) tensor = messages_.for_use_here(tensor);
+      }
+    }
+    take_in(stage, std::move(version), next->first);
+  }
+}
+
+void StageWeights::receive_messages(int stage) {
+  const auto s = as_size(stage);
+  const std::uint32_t first = planned_.at_start(s);
+  const auto all = first + static_cast<std::uint32_t>(updates(job_.program, stage));
+  for (const int w : nth(job_.graph.receives, Cargo::weights)[s]) {
+    if (wire(job_.graph, Cargo::weights, w).to != here_.device) continue;
+    while (newest_[s] < all && messages_.weights_arrived(w, newest_[s] - first)) {
+      const Tensors flat = messages_.take(Cargo::weights, w, newest_[s] - first);
+      StageVersion version;
+      std::size_t next = 0;
+      for (const std::size_t layer : here_.cut.layers[s]) {
+        const std::size_t count = here_.model.weights[layer].values.size();
+        version.values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
+                                    flat.begin() + static_cast<std::ptrdiff_t>(next + count));
+        next += count;
+      }
+      version.memory = remembered(stage, here_.values_of(stage), version.values);
+      take_in(stage, std::move(version), newest_[s] + 1);
+    }
+  }
+}
+
+void StageWeights::take_in(int stage, StageVersion version, std::uint32_t number) {
+  const auto s = as_size(stage);
+  if (job_.plan || keeps_versions(job_.program)) past_[s][newest_[s]] = newest_version(stage);
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    here_.model.weights[here_.cut.layers[s][i]].values = std::move(version.values[i]);
+  }
+  memory_[s] = std::move(version.memory);
+  newest_[s] = number;
+}
+
+void StageWeights::await_planned(Op op) {
+  const std::uint32_t planned = planned_.version_of(op).value_or(0);
+  while (newest(op.stage) < planned) {
+    messages_.pause();
+    receive(op.stage);
+  }
+}
+
+void StageWeights::send(int stage, std::uint32_t number) {
+  messages_.send_weights(stage, number, here_.values_of(stage));
+  if (job_.program.weights_transfer || !here_.place(stage).apart()) return;
+  SharedWeights& shared = *nth(exchange_.weights, stage);
+  const std::lock_guard lock(shared.mutex);
+  if (!job_.plan) shared.versions.clear();
+  shared.versions[newest(stage)] = newest_version(stage);
+  if (job_.plan) {
+    const std::uint32_t needed = planned_.oldest_read_after(stage, newest(stage));
+    shared.versions.erase(shared.versions.begin(),
+                          shared.versions.lower_bound(std::min(needed, newest(stage))));
+  }
+}
+
+// ---- which version an op reads
+
+// An older version, or the oldest that is still kept; the newest where none is.
+StageVersion StageWeights::version(int stage, std::uint32_t wanted) const {
+  if (wanted == newest(stage)) return newest_version(stage);
+  const auto found = past(stage).lower_bound(wanted);
+  if (job_.plan && (found == past(stage).end() || found->first != wanted)) {
+    throw std::logic_error(
+        fmt::format("version {} of stage {} is not there: it was dropped", wanted, stage));
+  }
+  return found == past(stage).end() ? newest_version(stage) : found->second;
+}
+
+std::uint32_t StageWeights::version_for_forward(Op op) {
+  if (const std::optional<std::uint32_t> planned = planned_.version_of(op)) return *planned;
+  const std::uint32_t latest = newest(op.stage);
+  std::uint32_t version = latest;
+  if (job_.program.weights == WeightRule::vertical_sync) {
+    const auto group = static_cast<std::uint32_t>(microbatches_per_update(job_.program, op.stage));
+    if (op.stage == 0) {
+      exchange_.entered[op.microbatch] = latest * group;
+    } else {
+      version = std::min(latest, exchange_.entered[op.microbatch] / group);
+    }
+    drop_before(op.stage, version);
+  } else if (job_.program.weights == WeightRule::double_buffer) {
+    version = std::min(latest, delayed_version(job_.program, op));
+    drop_before(op.stage, version);
+  }
+  return version;
+}
+
+std::vector<Tensors> StageWeights::weights_for_forward(Op op, std::uint32_t number) const {
+  if (corrections_.predicts()) return predicted(op.stage, version(op.stage, number));
+  if (number == newest(op.stage)) return {};
+  return version(op.stage, number).values;
+}
+
+std::vector<Tensors> StageWeights::weights_for_backward(Op op, const InFlight& flight) {
+  const bool keeps = keeps_versions(job_.program);
+  if (keeps && !flight.weights.empty()) return flight.weights;
+  const std::uint32_t reads =
+      keeps ? flight.version : planned_.version_of(op).value_or(newest(op.stage));
+  if (corrections_.rebuilds()) {
+    if (reads > flight.version) return rebuilt(version(op.stage, reads), reads - flight.version);
+  } else if (keeps && corrections_.predicts()) {
+    return predicted(op.stage, version(op.stage, reads));
+  }
+  if (reads == newest(op.stage)) return {};
+  if (!job_.plan) drop_before(op.stage, reads);
+  return version(op.stage, reads).values;
+}
+
+// What a forward reads of a version: a prediction of its later values, where a correction makes
+// one.
+std::vector<Tensors> StageWeights::predicted(int stage, const StageVersion& version) const {
+  const int delay = job_.staleness.empty() ? 0 : nth(job_.staleness, stage);
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    result.push_back(corrections_.for_forward(version.values[i], version.memory[i], delay));
+  }
+  return result;
+}
+
+// What a backward reads of a version that is so many updates newer than its forward's.
+std::vector<Tensors> StageWeights::rebuilt(const StageVersion& version,
+                                           std::uint32_t updates) const {
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < version.values.size(); ++i) {
+    result.push_back(
+        corrections_.for_backward(version.values[i], version.memory[i], static_cast<int>(updates)));
+  }
+  return result;
+}
+
+// StageVersion::memory of the weights `after`, which follow the newest ones, `before`.
+std::vector<Tensors> StageWeights::remembered(int stage, const std::vector<Tensors>& before,
+                                              const std::vector<Tensors>& after) const {
+  std::vector<Tensors> result;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    result.push_back(corrections_.remember(nth(memory_, stage)[i], before[i], after[i]));
+  }
+  return result;
+}
+
+void StageWeights::drop_before(int stage, std::uint32_t number) {
+  auto& past = nth(past_, stage);
+  past.erase(past.begin(), past.lower_bound(number));
+}
+
+void StageWeights::drop_unneeded(int stage) {
+  drop_before(stage, planned_.oldest_needed(stage, newest(stage)));
+}
+
+// ---- update
+
+OptimizerStep StageWeights::optimizer_step(int stage) const {
+  const std::int64_t step =
+      updates_by_step(job_.program.weights)
+          ? newest(stage)
+          : std::int64_t{newest(stage)} * microbatches_per_update(job_.program, stage);
+  const int delay = job_.staleness.empty() ? 0 : nth(job_.staleness, stage);
+  return corrections_.optimizer_step(job_.training.recipe, step, delay);
+}
+
+std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
+  const auto s = as_size(op.stage);
+  std::vector<Tensors> sum = sums.reduced(op);
+  const std::vector<Tensors> before = here_.values_of(op.stage);
+  const WeightRule rule = job_.program.weights;
+  if (job_.plan || rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
+      (here_.place(op.stage).apart() && keeps_versions(job_.program))) {
+    past_[s][newest_[s]] = {before, memory_[s]};
+  }
+  // A reader of this version keeps its tensors; the next version is then made beside them.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  {
+    const SumsInUse in_use(here_, op.stage, sum);
+    const OptimizerStep step = optimizer_step(op.stage);
+    for (const std::size_t layer : here_.layers_of(op.stage)) {
+      const Tensors& values = here_.model.weights[layer].values;
+      const bool is_read = job_.plan || corrections_.remembers() ||
+                           std::any_of(values.begin(), values.end(), [](const Tensor& v) {
+                             return v.use_count() > 2;  // `before` has one
+                           });
+      executor::update(here_.model, layer, step,
+                       is_read ? NewWeights::beside : NewWeights::in_place);
+      zero_gradients(here_.model.weights[layer]);
+    }
+  }
+  memory_[s] = remembered(op.stage, before, here_.values_of(op.stage));
+  sums.give_back(op, std::move(sum));
+  ++newest_[s];
+  send(op.stage, op.microbatch);
+  return newest_[s];
+}
+
+}  // namespace stageline::executor

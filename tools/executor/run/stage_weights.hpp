@@ -1,0 +1,76 @@
+// The weights of one device's stages and their versions: which one an op reads, what an update
+// makes of them, and how they reach the other devices that read them.
+//
+// Includes ATen: for the files of this folder only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tools/executor/corrections/correction.hpp"
+#include "tools/executor/run/device_model.hpp"
+#include "tools/executor/run/gradient_sums.hpp"
+#include "tools/executor/run/in_flight.hpp"
+#include "tools/executor/run/planned_versions.hpp"
+#include "tools/executor/run/stage_messages.hpp"
+
+namespace stageline::executor {
+
+class StageWeights {
+ public:
+  /// All outlive it.
+  StageWeights(DeviceModel& here, Exchange& exchange, StageMessages& messages,
+               const PlannedVersions& planned);
+  /// The weights stay, and count their versions from the run's beginning again.
+  void restart();
+
+  std::uint32_t newest(int stage) const { return nth(newest_, stage); }
+  StageVersion newest_version(int stage) const;
+  /// Older versions that are still kept, by their number.
+  const std::map<std::uint32_t, StageVersion>& past(int stage) const { return nth(past_, stage); }
+
+  /// Takes in the versions that have come from the device that updates the stage.
+  void receive(int stage);
+  /// Waits until the version that the plan names for the op has come.
+  void await_planned(Op op);
+
+  /// The version that a forward reads, by the plan or the program's weight rule.
+  std::uint32_t version_for_forward(Op op);
+  /// By layer of the stage. Empty: the newest, which are in the model.
+  std::vector<Tensors> weights_for_forward(Op op, std::uint32_t version) const;
+  /// The same. Where the forward was on another device, its version has come here before.
+  std::vector<Tensors> weights_for_backward(Op op, const InFlight& flight);
+
+  /// The optimizer's step; returns the number of the version that it makes.
+  std::uint32_t update(Op op, GradientSums& sums);
+  /// With a plan: drops versions that no pass here and no state to be shown needs.
+  void drop_unneeded(int stage);
+
+ private:
+  void begin_at(std::size_t stage, const StageState& start);
+  bool is_updated_elsewhere(int stage) const;
+  void receive_shared(int stage);
+  void receive_messages(int stage);
+  void take_in(int stage, StageVersion version, std::uint32_t number);
+  void send(int stage, std::uint32_t update);
+  StageVersion version(int stage, std::uint32_t wanted) const;
+  std::vector<Tensors> predicted(int stage, const StageVersion& version) const;
+  std::vector<Tensors> rebuilt(const StageVersion& version, std::uint32_t updates) const;
+  std::vector<Tensors> remembered(int stage, const std::vector<Tensors>& before,
+                                  const std::vector<Tensors>& after) const;
+  void drop_before(int stage, std::uint32_t number);
+  OptimizerStep optimizer_step(int stage) const;
+
+  DeviceModel& here_;
+  const Job& job_;
+  Exchange& exchange_;
+  StageMessages& messages_;
+  const PlannedVersions& planned_;
+  Corrections corrections_;
+  std::vector<std::uint32_t> newest_;                        // by stage
+  std::vector<std::map<std::uint32_t, StageVersion>> past_;  // by stage and version
+  std::vector<std::vector<Tensors>> memory_;  // by stage: StageVersion::memory of the newest
+};
+
+}  // namespace stageline::executor
