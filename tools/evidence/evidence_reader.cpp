@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "sim/index.hpp"
 #include "tools/evidence/evidence.hpp"
 #include "traces/json/parts.hpp"
+#include "traces/json/timeline.hpp"
 
 namespace stageline {
 namespace {
@@ -40,17 +40,6 @@ MeasuredDevice read_device(const JsonNode& node, std::size_t runs) {
           node.at("peak_bytes").bytes(), node.at("stash_bytes").bytes()};
 }
 
-// "0F3"; a trailing ';' marks the first of an overlapped pair.
-Op read_op(const JsonNode& node) {
-  std::string text = node.text();
-  const bool overlapped = !text.empty() && text.back() == ';';
-  if (overlapped) text.pop_back();
-  std::optional<Op> op = parse_op(text);
-  if (!op) node.refuse(fmt::format("{} is not an op; an op looks like \"0F3\"", in_quotes(text)));
-  op->overlapped = overlapped ? 1 : 0;
-  return *op;
-}
-
 Timeline read_timeline(const JsonNode& node, std::size_t devices) {
   node.check_keys({"devices", "spans"}, {});
   Timeline timeline;
@@ -60,26 +49,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
         fmt::format("the timeline must be of the {} device{} of the case (this one has {})",
                     devices, devices == 1 ? "" : "s", timeline.devices.size()));
   }
-  timeline.lanes.resize(devices * lane_kinds);
-  for (const JsonNode& item : node.at("spans").items()) {
-    const std::vector<JsonNode> parts = item.items();
-    if (parts.size() != 4) {
-      item.refuse(
-          fmt::format("a span is [lane, op, start, end] (this one has {} parts)", parts.size()));
-    }
-    const auto last = static_cast<std::int64_t>(timeline.lanes.size()) - 1;
-    auto& lane = nth(timeline.lanes, parts[0].whole(0, last));
-    const Span span{read_op(parts[1]), read_time(parts[2]), read_time(parts[3])};
-    if (span.end < span.start) {
-      parts[3].refuse(fmt::format("a span must not end before it starts ({} is before {})",
-                                  span.end.count(), span.start.count()));
-    }
-    if (!lane.empty() && span.start < lane.back().start) {
-      parts[2].refuse(fmt::format("the spans of a lane are in order of start ({} follows {})",
-                                  span.start.count(), lane.back().start.count()));
-    }
-    lane.push_back(span);
-  }
+  read_packed_spans(node.at("spans"), longest_input, timeline);
   return timeline;
 }
 

@@ -4,6 +4,7 @@
 #include "sim/errors.hpp"
 #include "tools/evidence/evidence.hpp"
 #include "traces/json/parts.hpp"
+#include "traces/json/timeline.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -39,15 +40,8 @@ std::string timeline_text(const Timeline& timeline) {
   for (const std::string& name : timeline.devices) {
     names += (names.empty() ? "" : ", ") + json_text(name);
   }
-  std::vector<std::string> spans;
-  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    for (const Span& span : timeline.lanes[lane]) {
-      spans.push_back(fmt::format("[{}, \"{}{}\", {}, {}]", lane, print(span.op),
-                                  span.op.overlapped ? ";" : "", span.start.count(),
-                                  span.end.count()));
-    }
-  }
-  std::string lines = spans.empty() ? "" : json_lines(spans, "       ").substr(1);
+  const std::vector<std::string> spans = packed_spans(timeline);
+  const std::string lines = spans.empty() ? "" : json_lines(spans, "       ").substr(1);
   return fmt::format("{{\"devices\": [{}], \"spans\": [{}]}}", names, lines);
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <set>
 
 #include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "tools/base/files.hpp"
 #include "traces/gzip.hpp"
+#include "traces/json/timeline.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -36,40 +36,6 @@ ContentKind kind_of(const std::string& text) {
 
 std::string base_name(const std::string& file) {
   return std::filesystem::path(file).filename().string();
-}
-
-int lane_named(const std::string& text) {
-  for (int lane = 0; lane < lane_kinds; ++lane) {
-    if (name(static_cast<LaneKind>(lane)) == text) return lane;
-  }
-  return -1;
-}
-
-void read_span(const JsonNode& item, const std::map<std::string, std::size_t>& device_of,
-               Timeline& timeline) {
-  const std::string device = item.at("device").text();
-  const auto at = device_of.find(device);
-  if (at == device_of.end()) {
-    item.at("device").refuse(fmt::format("{} is not in per_device", in_quotes(device)));
-  }
-  const int lane = lane_named(item.at("lane").text());
-  if (lane < 0) {
-    item.at("lane").refuse(fmt::format("{} is no lane", in_quotes(item.at("lane").text())));
-  }
-  const std::string spelled = item.at("op").text();
-  std::optional<Op> op = parse_op(spelled);
-  if (!op) {
-    item.at("op").refuse(fmt::format("{} is no op; one looks like \"0F3\"", in_quotes(spelled)));
-  }
-  const std::optional<JsonNode> overlapped = item.find("overlapped");
-  if (overlapped && overlapped->boolean()) op->overlapped = 1;
-  const Time start{item.at("start_ps").whole(0, most_bytes)};
-  const Time end{item.at("end_ps").whole(0, most_bytes)};
-  if (end < start) {
-    item.at("end_ps").refuse(fmt::format("a span must not end before it starts ({} is before {})",
-                                         end.count(), start.count()));
-  }
-  timeline.lanes[at->second * lane_kinds + as_size(lane)].push_back({*op, start, end});
 }
 
 Recording of_profiles(const std::vector<Content>& files) {
@@ -119,10 +85,10 @@ Recording read_outcome(const std::string& text, const std::string& file) {
   const JsonValue value = parse_json(text, file);
   const JsonNode root(value, "", file);
   Recording recording;
-  std::map<std::string, std::size_t> device_of;
+  std::set<std::string> names;
   for (const JsonNode& device : root.at("per_device").items()) {
     const std::string name = device.at("name").text();
-    if (!device_of.emplace(name, device_of.size()).second) {
+    if (!names.insert(name).second) {
       device.at("name").refuse(fmt::format("{} is the name of two devices", in_quotes(name)));
     }
     recording.timeline.devices.push_back(name);
@@ -131,12 +97,7 @@ Recording read_outcome(const std::string& text, const std::string& file) {
   if (!spans) {
     root.refuse("\"timeline\" is missing; `stageline simulate --json FILE --timeline` writes it");
   }
-  recording.timeline.lanes.resize(device_of.size() * lane_kinds);
-  for (const JsonNode& item : spans->items()) read_span(item, device_of, recording.timeline);
-  for (auto& lane : recording.timeline.lanes) {
-    std::stable_sort(lane.begin(), lane.end(),
-                     [](const Span& a, const Span& b) { return a.start < b.start; });
-  }
+  read_named_spans(*spans, Time{most_bytes}, recording.timeline);
   recording.name = fmt::format("{} · {}", root.at("schedule").text(), root.at("model").text());
   const std::optional<JsonNode> chunks = root.find("sequence_chunks");
   recording.microbatches = static_cast<int>(root.at("microbatches").whole(1, most) *

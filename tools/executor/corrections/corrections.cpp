@@ -1,3 +1,4 @@
+// Parses lists of corrections and applies several as one.
 #include <fmt/format.h>
 
 #include <algorithm>

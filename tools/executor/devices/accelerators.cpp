@@ -1,3 +1,4 @@
+// Finds the accelerators of a name and deals out cores to them.
 #include "tools/executor/devices/accelerators.hpp"
 
 #include <ATen/Context.h>

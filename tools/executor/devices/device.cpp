@@ -1,3 +1,4 @@
+// Clocks, memory meters and synchronization of a device.
 #include "tools/executor/devices/device.hpp"
 
 #include <ATen/detail/CUDAHooksInterface.h>

@@ -1,3 +1,4 @@
+// Cuts a GPU into parts through CUDA's driver, which it loads at run time.
 #include "tools/executor/devices/green_contexts.hpp"
 
 #include <dlfcn.h>

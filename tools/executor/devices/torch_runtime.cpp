@@ -1,3 +1,4 @@
+// Sets up LibTorch and its BLAS for one thread an operation.
 #include "tools/executor/devices/torch_runtime.hpp"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,4 @@
+// Starts the ranks, watches them, and ends them when one fails.
 #include "tools/executor/processes/launch.hpp"
 
 #include <arpa/inet.h>

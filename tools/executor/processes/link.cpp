@@ -1,3 +1,4 @@
+// Sends and receives the messages of one peer.
 #include "tools/executor/processes/link.hpp"
 
 #include <ATen/ATen.h>

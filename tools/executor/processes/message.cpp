@@ -1,3 +1,4 @@
+// Writes tensors as blocks of bytes and reads them.
 #include "tools/executor/processes/message.hpp"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,4 @@
+// What a process knows of its peers: barriers, texts, clocks and failures.
 #include "tools/executor/processes/peers.hpp"
 
 #include <ATen/ATen.h>

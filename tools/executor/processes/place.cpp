@@ -1,3 +1,4 @@
+// Reads torchrun's environment variables.
 #include "tools/executor/processes/place.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Prepares a process for measurements and reports what it runs on.
 #include "tools/executor/processes/process.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Exchanges finished tasks and their tensors with the other processes of a run.
 #include "tools/executor/processes/remote.hpp"
 
 #include <algorithm>

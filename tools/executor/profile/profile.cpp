@@ -1,3 +1,4 @@
+// Measures a model by layers, in rounds, until the medians are steady.
 #include "tools/executor/profile/profile.hpp"
 
 #include <ATen/ATen.h>

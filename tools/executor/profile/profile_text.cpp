@@ -1,3 +1,4 @@
+// What the profiler prints and writes.
 #include "tools/executor/profile/profile_text.hpp"
 
 #include <fmt/format.h>

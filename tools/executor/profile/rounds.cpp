@@ -1,3 +1,4 @@
+// One round of a profile: whole training steps, timed op by op.
 #include "tools/executor/profile/rounds.hpp"
 
 #include <utility>

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <nlohmann/json.hpp>
 
 #include "cost_models/roofline.hpp"
 #include "sim/analysis/statistics.hpp"
@@ -25,6 +24,7 @@
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
 #include "tools/executor/tensors/traced_model.hpp"
@@ -151,25 +151,21 @@ Ran run_all(Executor& executor, int runs) {
   return ran;
 }
 
-std::string json_of(const Setting& setting, const Case& asked, const Outcome& predicted,
-                    const Outcome& measured, const Ran& ran, const ExecFlags& flags,
-                    const std::string& title) {
-  auto json =
-      nlohmann::ordered_json::parse(outcome_json(setting, asked, measured, /*timeline=*/true));
-  nlohmann::ordered_json real;
-  real["devices"] = flags.common.devices;
-  if (!title.empty()) real["device_title"] = title;
+MeasuredRuns measured_runs(const Ran& ran, const Outcome& predicted, const std::string& devices,
+                           const std::string& title) {
+  MeasuredRuns result;
+  result.devices = devices;
+  result.device_title = title;
   for (const Execution& run : ran.runs) {
-    real["makespan_ps"].push_back(makespan(run.times).count());
+    result.makespan.push_back(makespan(run.times));
+    result.losses.push_back(run.losses);
   }
   for (const HeldBytes& held : ran.held) {
-    real["peak_bytes"].push_back(held.peak);
-    real["stash_bytes"].push_back(held.stash);
+    result.peak.push_back(held.peak);
+    result.stash.push_back(held.stash);
   }
-  for (const Execution& run : ran.runs) real["losses"].push_back(run.losses);
-  real["predicted_makespan_ps"] = predicted.metrics.makespan.count();
-  json["measured"] = std::move(real);
-  return json.dump(2) + "\n";
+  result.predicted_makespan = predicted.metrics.makespan;
+  return result;
 }
 
 // "cpu:2" → 2 devices for the simulator.
@@ -203,10 +199,14 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
   const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
-  common.devices = std::to_string(accelerators.size());
+  common.devices.clear();  // accelerators here, not a number for the simulator
   const Setting setting = read_setting(common);
-  const Case asked =
-      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+  const auto devices = static_cast<int>(accelerators.size());
+  if (setting.program && setting.device_counts.front() != devices) {
+    throw UsageError(fmt::format("the program is for {} devices; leave out --devices {}",
+                                 setting.device_counts.front(), devices));
+  }
+  const Case asked = make_case(common, setting, one_schedule(common), devices);
   Outcome predicted = study(asked);
   if (peers) predicted.program = add_transfers(std::move(predicted.program));
   const ModelShape shape = traced_model(flags.model, common.trace, setting.model).shape;
@@ -227,10 +227,7 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   if (leads) {
     if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
     if (!common.quiet && !title.empty()) fmt::print(stderr, "{}\n", title);
-    for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
-    for (const std::string& warning : warnings(process)) {
-      fmt::print(stderr, "warning: {}\n", warning);
-    }
+    print_warnings(warned, process);
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
   const Ran ran = run_all(executor, flags.runs);
@@ -239,7 +236,8 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
   if (!common.json.empty()) {
-    write_file(common.json, json_of(setting, asked, predicted, measured, ran, flags, title));
+    const MeasuredRuns runs = measured_runs(ran, predicted, flags.common.devices, title);
+    write_file(common.json, outcome_json(setting, asked, measured, /*timeline=*/true, &runs));
   }
   Drawing drawing = drawing_of(setting, asked, measured);
   drawing.subtitle =

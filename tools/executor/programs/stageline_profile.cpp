@@ -1,12 +1,10 @@
 // stageline-profile: measures a built-in model's layers on this machine and writes a trace.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <set>
 
@@ -18,6 +16,7 @@
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/profile/profile_text.hpp"
+#include "tools/executor/programs/run_notes.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::executor {
@@ -144,11 +143,6 @@ std::vector<int> cores_for(const Flags& flags) {
   const auto wanted = as_size(std::max(flags.threads, 1));
   return {allowed.end() - static_cast<std::ptrdiff_t>(std::min(allowed.size(), wanted)),
           allowed.end()};
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
 }
 
 // As typed, without what says where to put the results.

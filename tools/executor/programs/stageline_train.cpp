@@ -1,7 +1,6 @@
 // stageline-train: trains a built-in model with exactly the staleness of a schedule, and logs what
 // it learns by step and by simulated second.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -11,7 +10,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -24,7 +22,9 @@
 #include "tools/commands/common.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
-#include "tools/executor/run/execute.hpp"
+#include "tools/executor/programs/progress_line.hpp"
+#include "tools/executor/programs/run_notes.hpp"
+#include "tools/executor/programs/train_flags.hpp"
 #include "tools/executor/tensors/traced_model.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
@@ -39,127 +39,6 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 constexpr std::int64_t most_steps = 400'000;  // of a log in JSON (tools/training/README.md)
 
-struct TrainFlags {
-  CommonFlags common;
-  std::string model;
-  std::string data;
-  std::string dtype = "fp32";
-  std::string optimizer;
-  std::string correction = "none";
-  std::string mode = "delayed";
-  std::string device;
-  Recipe recipe;
-  std::int64_t epochs = 0;
-  std::optional<std::int64_t> pipelined;
-  std::uint64_t seed = 1;
-  bool augment = false;
-  std::int64_t evaluate_every = 0;
-  std::string log;
-  std::string csv;
-  std::string weights_out;
-  std::string checkpoint;
-  std::int64_t checkpoint_every = 0;
-  bool resume = false;
-};
-
-std::string list_of(const std::vector<std::pair<std::string, std::string>>& names) {
-  std::size_t widest = 0;
-  for (const auto& [name, about] : names) widest = std::max(widest, name.size());
-  std::string text;
-  for (const auto& [name, about] : names) {
-    text += fmt::format("  {:<{}}  {}\n", name, widest, about);
-  }
-  return text;
-}
-
-std::string list_of_corrections() {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const Correction* const one : corrections()) {
-    const std::string note = one->rebuilt.empty() ? "" : fmt::format(" ({})", one->rebuilt);
-    names.emplace_back(one->name, fmt::format("{}{} [{}]", one->summary, note, one->source));
-  }
-  return list_of(names);
-}
-
-void add_flags(CLI::App& app, TrainFlags& flags) {
-  add_case_flags(app, flags.common);
-  app.get_option("--devices")
-      ->description(
-          "devices whose time is simulated: a number; default the fewest, from 2 on, that schedule "
-          "and cut go on");
-  app.get_option("--json")->description("write the log: JSON, for `stageline time-to-accuracy`");
-  app.get_option("--steps")->description(
-      "optimizer steps of the whole training: mini-batches, where each is updated for");
-  app.add_option("--epochs", flags.epochs, "the same in passes over the training set")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--pipelined-steps", flags.pipelined,
-                 "the first so many go through the pipeline, the others are plain steps on one "
-                 "device (hybrid training); default all");
-  app.add_option("--model", flags.model,
-                 "the built-in model to train; default the one that the trace is of");
-  app.add_option("--data", flags.data,
-                 "what to learn; default digits or textures, as the model reads (--data-names)");
-  app.add_option("--correction", flags.correction,
-                 "what to do about stale weights: NAME, or several joined by + (--corrections)")
-      ->capture_default_str();
-  app.add_option("--mode", flags.mode,
-                 "delayed: on one device, by the program's delays; pipelined: on as many as the "
-                 "program has, for real. Both give the same weights")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"delayed", "pipelined"}));
-  app.add_option("--on", flags.device, "cpu or cuda: what to train on here")->default_str("cpu");
-  app.add_option("--dtype", flags.dtype, "fp32 or fp64")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "fp64"}));
-  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  app.add_option("--rate", flags.recipe.rate, "learning rate")->capture_default_str();
-  app.add_option("--momentum", flags.recipe.momentum)->capture_default_str();
-  app.add_option("--weight-decay", flags.recipe.weight_decay, "L2")->capture_default_str();
-  app.add_option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole")
-      ->capture_default_str();
-  app.add_option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
-      ->delimiter(',');
-  app.add_option("--factor", flags.recipe.factor, "to this share, at each milestone")
-      ->capture_default_str();
-  app.add_flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
-  app.add_option("--seed", flags.seed, "of weights and of the order of the data")
-      ->capture_default_str()
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
-  app.add_option("--evaluate-every", flags.evaluate_every,
-                 "steps between two looks at the test set; default a twentieth of all")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
-  app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
-  app.add_option("--weights-out", flags.weights_out,
-                 "write the final weights for PyTorch: torch.load(file)");
-  CLI::Option* const checkpoint =
-      app.add_option("--checkpoint", flags.checkpoint, "keep the training in this file");
-  app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "steps between two checkpoints; default as --evaluate-every")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U))
-      ->needs(checkpoint);
-  app.add_flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
-      ->needs(checkpoint);
-  app.add_flag_callback(
-      "--corrections",
-      [] {
-        fmt::print("{}", list_of_corrections());
-        throw CLI::Success();
-      },
-      "list them");
-  app.add_flag_callback(
-      "--data-names",
-      [] {
-        fmt::print("{}", list_of(data_names()));
-        throw CLI::Success();
-      },
-      "list them");
-  app.footer(
-      "Example:\n"
-      "  stageline-train lenet5-cpu --schedule stale_weights --partition ppv:1 --devices 3 "
-      "--epochs 4 --json run.json\n"
-      "Exit code 0: done. 1: it diverged. 2: bad input. 130: interrupted; the checkpoint stays.");
-}
-
 std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   if (flags.device.empty() || flags.device == "cpu") {
     // Threads wherever there is room: what is learned does not depend on how long it takes here.
@@ -171,56 +50,21 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
   return accelerators_called(fmt::format("cuda:{}", flags.mode == "delayed" ? 1 : needed));
 }
 
-// Each has a place of its own, and only text goes to standard output.
-void check_outputs(const std::vector<std::string>& paths, const TrainFlags& flags) {
-  if (flags.checkpoint == "-" || flags.weights_out == "-") {
-    throw UsageError("--checkpoint and --weights-out write files; - is for --json or --csv");
-  }
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    check_writable(paths[i]);
-    for (std::size_t k = 0; k < i; ++k) {
-      if (paths[i].empty() || paths[k].empty()) continue;
-      const bool same = std::filesystem::weakly_canonical(std::filesystem::absolute(paths[i])) ==
-                        std::filesystem::weakly_canonical(std::filesystem::absolute(paths[k]));
-      if (same) {
-        throw UsageError(
-            fmt::format("two outputs would go to {}; give each its own file", paths[i]));
-      }
-    }
-  }
-}
-
-void check_recipe(const Recipe& recipe) {
-  const auto positive = [](double value) { return std::isfinite(value) && value >= 0; };
-  if (!positive(recipe.rate) || recipe.rate == 0) throw UsageError("--rate must be above 0");
-  if (!(recipe.momentum >= 0 && recipe.momentum < 1)) {
-    throw UsageError("--momentum must be from 0 to below 1");
-  }
-  if (!positive(recipe.weight_decay)) throw UsageError("--weight-decay must be 0 or above");
-  if (!positive(recipe.factor) || recipe.factor == 0) throw UsageError("--factor must be above 0");
-  if (recipe.warm_up < 0) throw UsageError("--warm-up must be 0 or above");
-  for (std::size_t i = 0; i < recipe.milestones.size(); ++i) {
-    if (recipe.milestones[i] > (i == 0 ? 0 : recipe.milestones[i - 1])) continue;
-    throw UsageError("--milestones must rise, from 1 on, like 300,600");
-  }
-}
-
-// From 2 on, the fewest that schedule and cut go on, as far as the cluster has devices.
-std::string least_devices(CommonFlags common) {
+// From 2 on, the fewest devices that schedule and cut run on, as far as the cluster has them.
+int least_devices(const CommonFlags& common, const Setting& setting) {
+  const ScheduleSpec spec = one_schedule(common);
   std::string refusal;
   for (int devices = 2; devices <= 64; ++devices) {
-    common.devices = std::to_string(devices);
     std::optional<Case> asked;
     try {
-      const Setting setting = read_setting(common);
-      asked = make_case(common, setting, one_schedule(common), devices);
+      asked = make_case(common, setting, spec, devices);
     } catch (const UsageError&) {
       if (devices == 2) throw;
       throw UsageError(refusal);  // the cluster has no more
     }
     try {
       lay_out(*asked);
-      return common.devices;
+      return devices;
     } catch (const UsageError& error) {
       refusal = error.what();
     }
@@ -238,69 +82,6 @@ std::int64_t steps_of(const TrainFlags& flags, const DataSource& data, int batch
   const std::int64_t steps =
       std::max<std::int64_t>(flags.epochs, 1) * (size / batch) / microbatches;
   return std::max<std::int64_t>(steps, 1);
-}
-
-// One line, rewritten on a terminal; a line for each look at the test set elsewhere.
-class ProgressLine {
- public:
-  ProgressLine(bool wanted, std::int64_t steps, int samples)
-      : wanted_(wanted), terminal_(wanted && ::isatty(2) != 0), steps_(steps), samples_(samples) {}
-
-  void operator()(const TrainingProgress& progress) {
-    if (!wanted_) return;
-    const auto now = Clock::now();
-    const bool looked = progress.evaluation != nullptr && progress.evaluation->step > looked_at_;
-    if (looked) looked_at_ = progress.evaluation->step;
-    if (!terminal_ && !looked) return;
-    if (terminal_ && progress.step < steps_ && now - said_ < std::chrono::milliseconds(100)) return;
-    said_ = now;
-    if (!terminal_ && progress.step > 0) {
-      fmt::print(stderr, "{}\n", line(progress, now));
-    } else if (terminal_) {
-      fmt::print(stderr, "{} {}\033[K\r", bar(progress.step), line(progress, now));
-    }
-  }
-  void end() const {
-    if (terminal_) fmt::print(stderr, "\n");
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  std::string bar(std::int64_t step) const {
-    constexpr int width = 20;
-    const auto full = static_cast<int>(step * width / std::max<std::int64_t>(steps_, 1));
-    return "[" + std::string(as_size(full), '=') + std::string(as_size(width - full), ' ') + "]";
-  }
-  std::string line(const TrainingProgress& progress, Clock::time_point now) const {
-    std::string text =
-        fmt::format("step {}/{} · loss {:.4f}", progress.step, steps_, progress.loss);
-    if (progress.evaluation != nullptr) {
-      text += fmt::format(" · accuracy {:.2f} %", progress.evaluation->accuracy * 100);
-    }
-    const double seconds = std::chrono::duration<double>(now - began_).count();
-    const auto done = static_cast<double>(progress.step - progress.resumed_at);
-    if (seconds > 0.5 && done > 0) {
-      text += fmt::format(" · {:.0f} images/s · {:.0f} s left", done * samples_ / seconds,
-                          seconds / done * static_cast<double>(steps_ - progress.step));
-    }
-    return text;
-  }
-
-  bool wanted_;
-  bool terminal_;
-  std::int64_t steps_;
-  int samples_;
-  Clock::time_point began_ = Clock::now();
-  Clock::time_point said_;
-  std::int64_t looked_at_ = 0;
-};
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
 std::string stage_table(const TrainingLog& log) {
@@ -340,26 +121,11 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
         "a program has the length it has; name its --schedule to train as long as you like");
   }
   check_recipe(flags.recipe);
-  const std::vector<const Correction*> corrections = parse_corrections(flags.correction);
-  if (const std::optional<WeightRule> rule = rule_of(corrections)) {
-    const std::string wanted(name(*rule));
-    if (!common.weights.empty() && common.weights != wanted) {
-      throw UsageError(fmt::format("--correction {} means --weights {}, not {}", flags.correction,
-                                   wanted, common.weights));
-    }
-    common.weights = wanted;
-  }
-  if (Corrections(corrections).rebuilds() && !common.weights.empty() &&
-      common.weights != "latest") {
-    throw UsageError(fmt::format(
-        "--correction {} rebuilds old weights instead of keeping them, so --weights {} has nothing "
-        "to say; leave it out",
-        flags.correction, common.weights));
-  }
-  if (common.devices.empty() && common.cluster.empty()) common.devices = least_devices(common);
+  const std::vector<const Correction*> corrections = corrections_of(flags, common.weights);
   const Setting setting = read_setting(common);
-  const Case asked =
-      make_case(common, setting, one_schedule(common), setting.device_counts.front());
+  const bool fewest = common.devices.empty() && common.cluster.empty();
+  const int devices = fewest ? least_devices(common, setting) : setting.device_counts.front();
+  const Case asked = make_case(common, setting, one_schedule(common), devices);
   const TracedModel shape = traced_model(flags.model, common.trace, setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
@@ -399,16 +165,13 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
-  check_outputs({common.json, flags.csv, flags.weights_out, flags.checkpoint}, flags);
+  check_outputs(flags);
   set_threads(1);
   const ProcessReport process = inspect_process();
   request.devices = devices_of(flags, static_cast<int>(asked.cluster.devices.size()));
   if (!common.quiet) {
     fmt::print(stderr, "{}\n{}\n", print(process), data.about);
-    for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
-    for (const std::string& warning : warnings(process)) {
-      fmt::print(stderr, "warning: {}\n", warning);
-    }
+    print_warnings(warned, process);
   }
   ProgressLine progress(!common.quiet, request.recipe.steps, setting.model.batch * microbatches);
   TrainingResult result = train(

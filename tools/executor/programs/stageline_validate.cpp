@@ -1,5 +1,4 @@
 // stageline-validate: runs programs for real, predicts them, and says how far off the simulator is.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,7 +6,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 
@@ -19,6 +17,7 @@
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
 
@@ -157,7 +156,7 @@ int validate_all(const Flags& flags, const std::vector<std::string>& warned,
       },
       &interrupted);
   if (live) fmt::print(stderr, "\033[K");
-  evidence.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  evidence.date = today();
   const bool cores = evidence.device.empty();
   const std::string device = cores ? process.cpu.model : evidence.device;
   evidence.device = fmt::format("{}, {}", device, plan.devices);

@@ -1,3 +1,4 @@
+// Runs a validation: profiles and measured runs by turns.
 #include "tools/executor/programs/validation.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Builds one device's share of the model.
 #include "tools/executor/run/device_model.hpp"
 
 #include <algorithm>

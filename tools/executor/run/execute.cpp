@@ -1,3 +1,4 @@
+// Executor: lowers a program, starts its workers and runs it.
 #include "tools/executor/run/execute.hpp"
 
 #include <c10/core/GradMode.h>

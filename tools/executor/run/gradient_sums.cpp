@@ -1,3 +1,4 @@
+// Sums weight gradients over micro-batches and replicas.
 #include "tools/executor/run/gradient_sums.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Makes and drops micro-batches in flight.
 #include "tools/executor/run/in_flight.hpp"
 
 #include "tools/executor/run/stash_payload.hpp"

@@ -1,3 +1,4 @@
+// Turns an execution into an Outcome.
 #include "tools/executor/run/measured_outcome.hpp"
 
 namespace stageline::executor {

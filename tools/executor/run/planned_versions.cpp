@@ -1,3 +1,4 @@
+// Reads a device's versions from the plan of a training.
 #include "tools/executor/run/planned_versions.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::optional<std::uint32_t> PlannedVersions::version_of(Op op) const {
       return plan.forward[m];
     case OpClass::backward:
       if (op.kind == OpKind::input_grad) return plan.input_grad[op.part][m];
-      if (op.kind == OpKind::weight_grad && !plan.own_way[m]) return std::nullopt;
+      if (op.kind == OpKind::weight_grad && !plan.whole_backward[m]) return std::nullopt;
       return plan.weight_grad[m];
     case OpClass::update:
     case OpClass::reduction:

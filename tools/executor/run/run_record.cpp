@@ -1,3 +1,4 @@
+// Turns the record of a run into text and into an Execution.
 #include "tools/executor/run/run_record.hpp"
 
 #include <fmt/format.h>

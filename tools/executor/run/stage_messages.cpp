@@ -1,3 +1,4 @@
+// Moves tensors between the ops of a device and the slots of the exchange.
 #include "tools/executor/run/stage_messages.hpp"
 
 #include <algorithm>

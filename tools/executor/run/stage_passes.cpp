@@ -1,3 +1,4 @@
+// Runs F, I, W, B, R and U, and copies stashes to the host and back.
 #include "tools/executor/run/stage_passes.hpp"
 
 #include <c10/core/GradMode.h>

@@ -1,3 +1,4 @@
+// Chooses, makes, receives and drops versions of weights.
 #include "tools/executor/run/stage_weights.hpp"
 
 #include <fmt/format.h>

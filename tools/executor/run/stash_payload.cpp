@@ -1,3 +1,4 @@
+// Packs a stash into a list of tensors and unpacks it.
 #include "tools/executor/run/stash_payload.hpp"
 
 #include <map>

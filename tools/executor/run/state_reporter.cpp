@@ -1,3 +1,4 @@
+// Adds a device's share to the states that a training shows.
 #include "tools/executor/run/state_reporter.hpp"
 
 #include <utility>

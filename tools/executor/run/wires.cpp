@@ -1,3 +1,4 @@
+// Serves the sends of imitated links in order of time.
 #include "tools/executor/run/wires.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Starts threads, begins their rounds, and collects their failures.
 #include "tools/executor/run/worker_pool.hpp"
 
 #include <sched.h>

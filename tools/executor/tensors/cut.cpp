@@ -1,3 +1,4 @@
+// Finds the layers of each stage and the tensors that cross each edge.
 #include "tools/executor/tensors/cut.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Listens to LibTorch's allocator.
 #include "tools/executor/tensors/memory_log.hpp"
 
 #include <c10/core/Allocator.h>

@@ -1,3 +1,4 @@
+// Builds a model from its shapes and runs the passes of its layers.
 #include "tools/executor/tensors/tensor_model.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>

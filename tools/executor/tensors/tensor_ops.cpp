@@ -1,3 +1,4 @@
+// The passes of all ops but products.
 #include "tools/executor/tensors/tensor_ops.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Finds the built-in model that a trace is of.
 #include "tools/executor/tensors/traced_model.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Fills micro-batches with images.
 #include "tools/executor/train/batches.hpp"
 
 #include <fmt/format.h>

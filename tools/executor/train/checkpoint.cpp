@@ -1,3 +1,4 @@
+// Writes and reads training states in LibTorch's format.
 #include "tools/executor/train/checkpoint.hpp"
 
 #include <ATen/core/Dict.h>

@@ -1,3 +1,4 @@
+// The order of passes of a delayed training.
 #include "tools/executor/train/delayed.hpp"
 
 #include <c10/core/GradMode.h>
@@ -135,7 +136,7 @@ class Delayed {
     const std::uint32_t m = done_[s].weight_grads;
     if (plan.fused || m == total()) return false;
     MicroBatchInFlight& one = in_flight(m);
-    if (!plan.own_way[m]) {
+    if (!plan.whole_backward[m]) {
       if (done_[s].input_grads <= m) return false;
       stage.descend(m, one.tensors, weight_grad);
     } else {
@@ -186,7 +187,7 @@ class Delayed {
     DelayedStage& stage = *stages_[s];
     const StageVersionPlan& plan = stage.plan();
     const bool w_is_done = done_[s].weight_grads > m;
-    if (plan.own_way[m] && !w_is_done) in_flight(m).before[s] = batch;
+    if (plan.whole_backward[m] && !w_is_done) in_flight(m).before[s] = batch;
     const MicroBatch found = batch;
     const std::size_t below = stage.layers().front();
     std::map<std::uint32_t, std::vector<Tensor>> made;  // by version: gradients below the stage
@@ -199,7 +200,7 @@ class Delayed {
       stage.use_for_backward(m, version);
       // Norms add to the gradients of their weights in I. Where W runs as a whole backward it adds
       // them itself, and those of I are dropped.
-      const bool counts = plan.on_weight_device[part] && !plan.own_way[m];
+      const bool counts = plan.on_weight_device[part] && !plan.whole_backward[m];
       if (counts) {
         stage.descend(m, mine, input_grad);
       } else {

@@ -1,3 +1,4 @@
+// Weights, gradients and statistics of one stage of a delayed training.
 #include "tools/executor/train/delayed_stage.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Runs the test set and hashes weights.
 #include "tools/executor/train/evaluator.hpp"
 
 #include <c10/core/GradMode.h>

@@ -1,3 +1,4 @@
+// Plans a training's pipelined and plain steps.
 #include "tools/executor/train/phase.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ std::string digest(const VersionPlan& plan) {
     add_all(stage.forward);
     for (const auto& part : stage.input_grad) add_all(part);
     add_all(stage.weight_grad);
-    for (const bool own : stage.own_way) add(own ? 1U : 0U);
+    for (const bool own : stage.whole_backward) add(own ? 1U : 0U);
   }
   return fmt::format("{:016x}", sum);
 }

@@ -1,3 +1,4 @@
+// Learning rates by step.
 #include "tools/executor/train/recipe.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Runs the phases of a training, with evaluations and checkpoints on the way.
 #include "tools/executor/train/trainer.hpp"
 
 #include <fmt/format.h>

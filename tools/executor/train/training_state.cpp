@@ -1,3 +1,4 @@
+// Collects the parts of a state from several workers.
 #include "tools/executor/train/training_state.hpp"
 
 #include "sim/index.hpp"
@@ -29,16 +30,16 @@ void set_statistics(TensorModel& model, const std::vector<std::size_t>& layers,
   }
 }
 
-StatesToShow::StatesToShow(const VersionPlan& reads, std::vector<Stop> stops, ShowState show)
+StatesToShow::StatesToShow(const VersionPlan& plan, std::vector<Stop> stops, ShowState show)
     : show_(std::move(show)) {
   for (const Stop& stop : stops) {
     Awaited& one = awaited_.emplace_back();
     one.stop = stop;
     one.state.step = stop.step;
-    one.state.stage.resize(reads.stage.size());
-    for (std::size_t s = 0; s < reads.stage.size(); ++s) {
-      one.state.stage[s].statistics.resize(as_size(reads.stage[s].replicas));
-      one.parts_left += 1 + reads.stage[s].replicas;
+    one.state.stage.resize(plan.stage.size());
+    for (std::size_t s = 0; s < plan.stage.size(); ++s) {
+      one.state.stage[s].statistics.resize(as_size(plan.stage[s].replicas));
+      one.parts_left += 1 + plan.stage[s].replicas;
     }
   }
 }

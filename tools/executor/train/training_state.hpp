@@ -1,5 +1,5 @@
-// Where a training stands between two steps: what a checkpoint holds, and what the test set is
-// looked at with. The same value from the pipelined and from the delayed run.
+// The state of a training between two steps: the contents of a checkpoint, and what is evaluated on
+// the test set. Equal from the pipelined and from the delayed run.
 //
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
@@ -19,7 +19,7 @@ namespace stageline::executor {
 /// One stage's share of a state.
 struct StageState {
   std::uint32_t newest = 0;                        // the version after the step
-  std::map<std::uint32_t, StageVersion> versions;  // it, and those that are still to be read
+  std::map<std::uint32_t, StageVersion> versions;  // the newest, and older ones still to be read
   std::vector<Tensors> optimizer;                  // by layer: LayerWeights::state
   std::vector<int> updates;                        // by layer: LayerWeights::updates
   /// Running statistics after the replica's last forward before the step's end; by replica, layer
@@ -33,21 +33,22 @@ struct TrainingState {
   std::vector<StageState> stage;
 };
 
-/// A state that a run is to show as it passes it. `whole`: with all that going on from there takes;
-/// else only the newest weights and the statistics. Whole ones lie on rounds (VersionPlan::round).
+/// A step whose state a run shows when it has passed it. `whole`: with everything that resuming
+/// from there takes; else only the newest weights and the statistics. Whole stops are at the end of
+/// rounds (VersionPlan::round).
 struct Stop {
   std::int64_t step = 0;
   bool whole = false;
 };
 using ShowState = std::function<void(TrainingState)>;
 
-/// States that several workers put together, each its own part.
+/// States that several workers fill, each its own part.
 class StatesToShow {
  public:
-  /// `stops` rise. `show` is called by whoever puts in the last part, one call at a time.
-  StatesToShow(const VersionPlan& reads, std::vector<Stop> stops, ShowState show);
+  /// `stops` rise. `show` is called in the thread that puts in the last part, one call at a time.
+  StatesToShow(const VersionPlan& plan, std::vector<Stop> stops, ShowState show);
 
-  /// Those before have been shown.
+  /// Stops before this one have been shown.
   std::size_t first() const { return first_; }
   std::size_t size() const { return awaited_.size(); }
   const Stop& stop(std::size_t which) const { return awaited_[which].stop; }

@@ -1,3 +1,4 @@
+// Makes version plans from the versions that a program reads.
 #include "tools/executor/train/version_plan.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ VersionPlan version_plan(const Program& program, const std::vector<VersionRead>&
     stage.replicas = static_cast<int>(place.replicas.size());
     stage.forward.resize(total);
     stage.weight_grad.resize(total);
-    stage.own_way.resize(total);
+    stage.whole_backward.resize(total);
   }
   std::pair<int, int> at{-1, -1};  // stage and device: reads stand together by both
   std::vector<bool> descended;     // whether I has been there, by micro-batch
@@ -94,7 +95,7 @@ VersionPlan version_plan(const Program& program, const std::vector<VersionRead>&
       }
       case OpKind::weight_grad:
         stage.weight_grad[m] = read.version;
-        stage.own_way[m] = !descended[m];
+        stage.whole_backward[m] = !descended[m];
         break;
       case OpKind::recompute:
       case OpKind::update:
@@ -124,7 +125,7 @@ VersionPlan plain_version_plan(int stages, int microbatches, std::int64_t steps)
   stage.group = microbatches;
   stage.fused = true;
   stage.on_weight_device = {true};
-  stage.own_way.resize(as_size(steps * microbatches));
+  stage.whole_backward.resize(as_size(steps * microbatches));
   for (std::int64_t m = 0; m < steps * microbatches; ++m) {
     stage.forward.push_back(static_cast<std::uint32_t>(m / microbatches));
   }

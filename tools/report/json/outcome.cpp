@@ -7,6 +7,7 @@
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
 #include "tools/study/staleness_facts.hpp"
+#include "traces/json/timeline.hpp"
 
 #include "tools/report/timeline/weights.hpp"
 
@@ -143,22 +144,6 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   return stage;
 }
 
-Json timeline_json(const Timeline& timeline) {
-  Json spans = Json::array();
-  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    for (const Span& span : timeline.lanes[lane]) {
-      Json one{{"device", timeline.devices[lane / lane_kinds]},
-               {"lane", stageline::name(static_cast<LaneKind>(lane % lane_kinds))},
-               {"op", print(span.op)},
-               {"start_ps", span.start.count()},
-               {"end_ps", span.end.count()}};
-      if (span.op.overlapped) one["overlapped"] = true;  // with the next span of the lane
-      spans.push_back(std::move(one));
-    }
-  }
-  return spans;
-}
-
 Json stream_json(const Outcome& outcome) {
   const StreamFacts facts = stream_facts(outcome);
   Json stream;
@@ -236,7 +221,21 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
                                   {"memory_bytes", limit}});
   }
   result["notes"] = notes(setting);
-  if (timeline) result["timeline"] = timeline_json(outcome.timeline);
+  if (timeline) result["timeline"] = named_spans<Json>(outcome.timeline);
+  return result;
+}
+
+Json measured_json(const MeasuredRuns& runs) {
+  Json result;
+  result["devices"] = runs.devices;
+  if (!runs.device_title.empty()) result["device_title"] = runs.device_title;
+  for (const Time makespan : runs.makespan) result["makespan_ps"].push_back(makespan.count());
+  for (std::size_t d = 0; d < runs.peak.size(); ++d) {
+    result["peak_bytes"].push_back(runs.peak[d]);
+    result["stash_bytes"].push_back(runs.stash[d]);
+  }
+  for (const std::vector<double>& losses : runs.losses) result["losses"].push_back(losses);
+  result["predicted_makespan_ps"] = runs.predicted_makespan.count();
   return result;
 }
 
@@ -247,8 +246,10 @@ Json unanswered(const Case& asked, const std::string& schedule, const std::strin
 }  // namespace
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
-                         bool timeline) {
-  return json_of(setting, asked, outcome, timeline).dump(2) + "\n";
+                         bool timeline, const MeasuredRuns* measured) {
+  Json result = json_of(setting, asked, outcome, timeline);
+  if (measured != nullptr) result["measured"] = measured_json(*measured);
+  return result.dump(2) + "\n";
 }
 
 std::string unanswered_json(const Case& asked, const std::string& reason) {

@@ -1,6 +1,7 @@
 // Writes results as JSON. The keys are documented in tools/report/json/README.md and stable.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,21 @@
 
 namespace stageline {
 
+/// Real runs of a program, beside the prediction of it.
+struct MeasuredRuns {
+  std::string devices;                      // as named on the command line: "cuda:2"
+  std::string device_title;                 // "2 × NVIDIA H200"; empty: cores
+  std::vector<Time> makespan;               // by run
+  std::vector<std::int64_t> peak;           // bytes, by device
+  std::vector<std::int64_t> stash;          // bytes, by device
+  std::vector<std::vector<double>> losses;  // by run and micro-batch
+  Time predicted_makespan{};
+};
+
 /// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
-/// (`…_ps`); `timeline`: with every span.
+/// (`…_ps`); `timeline`: with every span. `measured`: the outcome is that of one of these runs.
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
-                         bool timeline);
+                         bool timeline, const MeasuredRuns* measured = nullptr);
 
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);

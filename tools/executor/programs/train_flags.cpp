@@ -1,0 +1,172 @@
+// Declares the flags of stageline-train and checks them.
+#include "tools/executor/programs/train_flags.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/datasets/dataset.hpp"
+
+namespace stageline::executor {
+namespace {
+
+std::string list_of(const std::vector<std::pair<std::string, std::string>>& names) {
+  std::size_t widest = 0;
+  for (const auto& [name, about] : names) widest = std::max(widest, name.size());
+  std::string text;
+  for (const auto& [name, about] : names) {
+    text += fmt::format("  {:<{}}  {}\n", name, widest, about);
+  }
+  return text;
+}
+
+std::string list_of_corrections() {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Correction* const one : corrections()) {
+    const std::string note = one->rebuilt.empty() ? "" : fmt::format(" ({})", one->rebuilt);
+    names.emplace_back(one->name, fmt::format("{}{} [{}]", one->summary, note, one->source));
+  }
+  return list_of(names);
+}
+
+}  // namespace
+
+void add_flags(CLI::App& app, TrainFlags& flags) {
+  add_case_flags(app, flags.common);
+  app.get_option("--devices")
+      ->description(
+          "devices whose time is simulated: a number; default the fewest, from 2 on, that schedule "
+          "and cut go on");
+  app.get_option("--json")->description("write the log: JSON, for `stageline time-to-accuracy`");
+  app.get_option("--steps")->description(
+      "optimizer steps of the whole training: mini-batches, where each is updated for");
+  app.add_option("--epochs", flags.epochs, "the same in passes over the training set")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--pipelined-steps", flags.pipelined,
+                 "the first so many go through the pipeline, the others are plain steps on one "
+                 "device (hybrid training); default all");
+  app.add_option("--model", flags.model,
+                 "the built-in model to train; default the one that the trace is of");
+  app.add_option("--data", flags.data,
+                 "what to learn; default digits or textures, as the model reads (--data-names)");
+  app.add_option("--correction", flags.correction,
+                 "what to do about stale weights: NAME, or several joined by + (--corrections)")
+      ->capture_default_str();
+  app.add_option("--mode", flags.mode,
+                 "delayed: on one device, by the program's delays; pipelined: on as many as the "
+                 "program has, for real. Both give the same weights")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"delayed", "pipelined"}));
+  app.add_option("--on", flags.device, "cpu or cuda: what to train on here")->default_str("cpu");
+  app.add_option("--dtype", flags.dtype, "fp32 or fp64")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "fp64"}));
+  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  app.add_option("--rate", flags.recipe.rate, "learning rate")->capture_default_str();
+  app.add_option("--momentum", flags.recipe.momentum)->capture_default_str();
+  app.add_option("--weight-decay", flags.recipe.weight_decay, "L2")->capture_default_str();
+  app.add_option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole")
+      ->capture_default_str();
+  app.add_option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
+      ->delimiter(',');
+  app.add_option("--factor", flags.recipe.factor, "to this share, at each milestone")
+      ->capture_default_str();
+  app.add_flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
+  app.add_option("--seed", flags.seed, "of weights and of the order of the data")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
+  app.add_option("--evaluate-every", flags.evaluate_every,
+                 "steps between two looks at the test set; default a twentieth of all")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
+  app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
+  app.add_option("--weights-out", flags.weights_out,
+                 "write the final weights for PyTorch: torch.load(file)");
+  CLI::Option* const checkpoint =
+      app.add_option("--checkpoint", flags.checkpoint, "keep the training in this file");
+  app.add_option("--checkpoint-every", flags.checkpoint_every,
+                 "steps between two checkpoints; default as --evaluate-every")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U))
+      ->needs(checkpoint);
+  app.add_flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
+      ->needs(checkpoint);
+  app.add_flag_callback(
+      "--corrections",
+      [] {
+        fmt::print("{}", list_of_corrections());
+        throw CLI::Success();
+      },
+      "list them");
+  app.add_flag_callback(
+      "--data-names",
+      [] {
+        fmt::print("{}", list_of(data_names()));
+        throw CLI::Success();
+      },
+      "list them");
+  app.footer(
+      "Example:\n"
+      "  stageline-train lenet5-cpu --schedule stale_weights --partition ppv:1 --devices 3 "
+      "--epochs 4 --json run.json\n"
+      "Exit code 0: done. 1: it diverged. 2: bad input. 130: interrupted; the checkpoint stays.");
+}
+
+std::vector<const Correction*> corrections_of(const TrainFlags& flags, std::string& weights) {
+  std::vector<const Correction*> corrections = parse_corrections(flags.correction);
+  if (const std::optional<WeightRule> rule = rule_of(corrections)) {
+    const std::string wanted(name(*rule));
+    if (!weights.empty() && weights != wanted) {
+      throw UsageError(fmt::format("--correction {} means --weights {}, not {}", flags.correction,
+                                   wanted, weights));
+    }
+    weights = wanted;
+  }
+  if (Corrections(corrections).rebuilds() && !weights.empty() && weights != "latest") {
+    throw UsageError(fmt::format(
+        "--correction {} rebuilds old weights instead of keeping them, so --weights {} has nothing "
+        "to say; leave it out",
+        flags.correction, weights));
+  }
+  return corrections;
+}
+
+void check_recipe(const Recipe& recipe) {
+  const auto positive = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!positive(recipe.rate) || recipe.rate == 0) throw UsageError("--rate must be above 0");
+  if (!(recipe.momentum >= 0 && recipe.momentum < 1)) {
+    throw UsageError("--momentum must be from 0 to below 1");
+  }
+  if (!positive(recipe.weight_decay)) throw UsageError("--weight-decay must be 0 or above");
+  if (!positive(recipe.factor) || recipe.factor == 0) throw UsageError("--factor must be above 0");
+  if (recipe.warm_up < 0) throw UsageError("--warm-up must be 0 or above");
+  for (std::size_t i = 0; i < recipe.milestones.size(); ++i) {
+    if (recipe.milestones[i] > (i == 0 ? 0 : recipe.milestones[i - 1])) continue;
+    throw UsageError("--milestones must rise, from 1 on, like 300,600");
+  }
+}
+
+void check_outputs(const TrainFlags& flags) {
+  const std::vector<std::string> paths = {flags.common.json, flags.csv, flags.weights_out,
+                                          flags.checkpoint};
+  if (flags.checkpoint == "-" || flags.weights_out == "-") {
+    throw UsageError("--checkpoint and --weights-out write files; - is for --json or --csv");
+  }
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    check_writable(paths[i]);
+    for (std::size_t k = 0; k < i; ++k) {
+      if (paths[i].empty() || paths[k].empty()) continue;
+      const bool same = std::filesystem::weakly_canonical(std::filesystem::absolute(paths[i])) ==
+                        std::filesystem::weakly_canonical(std::filesystem::absolute(paths[k]));
+      if (same) {
+        throw UsageError(
+            fmt::format("two outputs would go to {}; give each its own file", paths[i]));
+      }
+    }
+  }
+}
+
+}  // namespace stageline::executor
