@@ -100,12 +100,10 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
   const Deliveries deliveries(program);
   std::vector<std::size_t> index_in_timeline(graph.lanes.size());  // index into Timeline::lanes
   std::vector<std::size_t> sizes(graph.devices.size() * lane_kinds);
-  std::vector<bool> batched(sizes.size());  // filled by several lanes of the graph
   for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
     const std::size_t at = index_of(graph.lanes[lane].device, graph.lanes[lane].kind);
     index_in_timeline[lane] = at;
     if (graph.lanes[lane].kind == LaneKind::receive) continue;
-    batched[at] = sizes[at] > 0;
     sizes[at] += graph.lane_begin[lane + 1] - graph.lane_begin[lane];
   }
   for (const Op op : graph.op) {
@@ -138,8 +136,12 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
   PileSorter sorter;
   for (std::size_t at = 0; at < timeline.lanes.size(); ++at) {
     Spans& spans = timeline.lanes[at];
-    if (static_cast<LaneKind>(at % lane_kinds) == LaneKind::receive) sorter.sort(spans);
-    if (batched[at]) std::stable_sort(spans.begin(), spans.end(), starts_sooner);
+    const auto kind = static_cast<LaneKind>(at % lane_kinds);
+    if (kind == LaneKind::receive) sorter.sort(spans);
+    // The sends of one batch are from several lanes of the graph.
+    if (kind == LaneKind::send && !std::is_sorted(spans.begin(), spans.end(), starts_sooner)) {
+      std::stable_sort(spans.begin(), spans.end(), starts_sooner);
+    }
   }
   return timeline;
 }
