@@ -39,11 +39,11 @@ std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layou
 /// lowest row with room. Placed from right to left, so that no line crosses a label below its own.
 ///   |a long label
 ///   |       |another
-struct Flag {
+struct NameFlag {
   double x = 0;  // px, of the text
   std::size_t row = 0;
 };
-std::vector<Flag> flags_of(const Chart& chart, const ChartLayout& layout, double width);
+std::vector<NameFlag> flags_of(const Chart& chart, const ChartLayout& layout, double width);
 
 /// Names of series and of horizontal lines at the right of the plot, each as near as possible to
 /// the end of its curve; and the width in px that they need.

@@ -16,13 +16,13 @@ std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layou
   return places;
 }
 
-std::vector<Flag> flags_of(const Chart& chart, const ChartLayout& layout, double width) {
+std::vector<NameFlag> flags_of(const Chart& chart, const ChartLayout& layout, double width) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < chart.vertical.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return chart.vertical[a].at > chart.vertical[b].at;
   });
-  std::vector<Flag> flags(order.size());
+  std::vector<NameFlag> flags(order.size());
   std::vector<double> row_left;  // px, the left end of the occupied part of each row
   for (const std::size_t i : order) {
     const double needed = text_width(chart.vertical[i].label, tick_size);

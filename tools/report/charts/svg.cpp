@@ -158,9 +158,9 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
   }
   head.text += text_at(page_margin, y + 11, "d", tick_size, axis_title(chart.y));
   y += 16;
-  const std::vector<Flag> flags = flags_of(chart, layout, width);
+  const std::vector<NameFlag> flags = flags_of(chart, layout, width);
   std::size_t rows = 0;
-  for (const Flag& flag : flags) rows = std::max(rows, flag.row + 1);
+  for (const NameFlag& flag : flags) rows = std::max(rows, flag.row + 1);
   const double flags_bottom = y + 14 * static_cast<double>(rows);
   layout.plot.top = flags_bottom + 8;
   layout.plot.bottom = layout.plot.top + height;
