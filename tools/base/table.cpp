@@ -1,6 +1,6 @@
 #include "tools/base/table.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -51,6 +51,16 @@ std::string percent(double fraction) {
   // No "-0.0": a bubble of no size has no sign.
   const double value = fraction * 100;
   return fmt::format("{:.1f} %", value < 0 && value > -0.05 ? 0.0 : value);
+}
+
+std::string signed_time(Time time) {
+  if (time == Time{}) return "0";
+  return (time < Time{} ? "-" : "+") + print(time < Time{} ? -time : time);
+}
+
+std::string signed_share(double fraction) {
+  const std::string text = percent(fraction < 0 ? -fraction : fraction);
+  return text == percent(0) ? text : (fraction < 0 ? "-" : "+") + text;
 }
 
 std::string bytes_text(Bytes bytes, bool known) { return known ? print(bytes) : "unknown"; }

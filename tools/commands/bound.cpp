@@ -1,8 +1,7 @@
 // stageline bound: what decides a schedule's pace, and how far it is from what nothing can beat.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "sim/errors.hpp"
@@ -19,8 +18,6 @@
 
 namespace stageline {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string above(Time step, Time bound) {
   if (bound == Time{}) return "";
@@ -97,8 +94,8 @@ int run_bound(const CommonFlags& flags) {
   const std::optional<Bound> bound = bound_of(asked);
   const std::string reason = "no order of rounds repeats exactly, so nothing can be derived";
   if (!flags.json.empty()) {
-    write_file(flags.json, bound ? json_of(setting, asked, *bound).dump(2) + "\n"
-                                 : unanswered_json(asked, reason));
+    write_file(flags.json,
+               bound ? json_of(setting, asked, *bound).text() : unanswered_json(asked, reason));
     if (flags.json == "-") return bound ? 0 : 1;
   }
   if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));

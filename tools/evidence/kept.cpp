@@ -1,36 +1,50 @@
 // Writes the stored figures of a replay and finds regressions.
 #include "tools/evidence/kept.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "traces/json/tree.hpp"
 
 namespace stageline {
 namespace {
 
-using Json = nlohmann::json;
+const JsonValue* find(const JsonValue& object, std::string_view key) {
+  if (object.kind != JsonKind::object) return nullptr;
+  const auto at = std::find(object.keys.begin(), object.keys.end(), key);
+  return at == object.keys.end() ? nullptr : &object.items[as_size(at - object.keys.begin())];
+}
 
 // The number at a JSON pointer, or 0 where null precedes it: no case was judged.
-double number_at(const Json& kept, const std::string& pointer, const std::string& file) {
-  const Json* node = &kept;
+double number_at(const JsonValue& kept, const std::string& pointer, const std::string& file) {
+  const JsonValue* node = &kept;
   std::string where;
   for (std::size_t at = 1; at < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', at), pointer.size());
     const std::string key = pointer.substr(at, end - at);
-    if (node->is_null()) return 0;
+    if (node->kind == JsonKind::null) return 0;
     where += "/" + key;
-    if (!node->is_object() || !node->contains(key)) throw TraceError(file, where, "it is missing");
-    node = &node->at(key);
+    node = find(*node, key);
+    if (node == nullptr) throw TraceError(file, where, "it is missing");
     at = end + 1;
   }
-  if (!node->is_number()) throw TraceError(file, where, "this must be a number");
-  return node->get<double>();
+  if (node->kind != JsonKind::number) throw TraceError(file, where, "this must be a number");
+  return std::stod(node->text);
 }
 
-void compare(const Json& kept, const std::string& file, const std::string& group,
+JsonValue parse_kept(const std::string& kept, const std::string& file) {
+  try {
+    return parse_json(kept, file);
+  } catch (const TraceError&) {
+    throw TraceError(file, "", "this is not JSON");
+  }
+}
+
+void compare(const JsonValue& kept, const std::string& file, const std::string& group,
              const Summary& now, std::vector<std::string>& worse) {
   const auto was = [&](const std::string& key) { return number_at(kept, group + key, file); };
   const auto cases = static_cast<double>(now.cases.size());
@@ -65,9 +79,9 @@ void compare(const Json& kept, const std::string& file, const std::string& group
 
 std::vector<std::string> worse_than_kept(const std::string& kept, const std::string& file,
                                          const Judgement& judgement) {
-  const Json json = Json::parse(kept, nullptr, false);
-  if (json.is_discarded()) throw TraceError(file, "", "this is not JSON");
-  if (!json.is_object() || json.value("format", Json()) != kept_format) {
+  const JsonValue json = parse_kept(kept, file);
+  const JsonValue* const format = find(json, "format");
+  if (format == nullptr || format->text != kept_format) {
     throw TraceError(file, "/format", fmt::format("a kept summary has \"{}\" here", kept_format));
   }
   std::vector<std::string> worse;

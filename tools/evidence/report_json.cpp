@@ -1,6 +1,4 @@
 // Writes a judgement as JSON.
-#include <nlohmann/json.hpp>
-
 #include "sim/analysis/statistics.hpp"
 #include "sim/index.hpp"
 #include "tools/base/json.hpp"
@@ -9,8 +7,6 @@
 
 namespace stageline {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Of `count` cases.
 Json worst_json(const Worst& worst, std::size_t count) {
@@ -87,7 +83,8 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
   if (judged.noise) {
     put_time(json, "noise", *judged.noise);
   } else {
-    json["noise_s"] = json["noise_ps"] = nullptr;
+    json["noise_ps"] = nullptr;
+    json["noise_s"] = nullptr;
   }
   json["error"] = judged.error;
   json["idle_error"] = judged.idle_error;
@@ -112,14 +109,14 @@ std::string replay_json(const Evidence& evidence, const Judgement& judgement) {
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
     json["cases"].push_back(case_json(evidence.cases[i], judgement.cases[i]));
   }
-  return json.dump(2) + "\n";
+  return json.text();
 }
 
 std::string kept_json(const Judgement& judgement) {
   Json json{{"format", kept_format}};
   json["held_out"] = summary_object(judgement.held_out);
   json["calibrated"] = summary_object(judgement.calibrated);
-  return json.dump(2) + "\n";
+  return json.text();
 }
 
 }  // namespace stageline

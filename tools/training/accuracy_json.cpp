@@ -1,17 +1,9 @@
 // Writes time to accuracy as JSON. The keys are documented in tools/report/json/README.md and stable.
-#include <nlohmann/json.hpp>
-
+#include "tools/base/json.hpp"
 #include "tools/training/accuracy_report.hpp"
 
 namespace stageline {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-void put_time(Json& object, const std::string& key, Time time) {
-  object[key + "_s"] = to_seconds(time);
-  object[key + "_ps"] = time.count();
-}
 
 Json number_or_null(std::optional<double> number) { return number ? Json(*number) : Json(nullptr); }
 
@@ -111,7 +103,7 @@ std::string accuracy_json(const AccuracyStudy& study, const std::vector<SwitchFa
     object["switches"].push_back(family_json(study, family));
   }
   object["notes"] = accuracy_notes(study);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object.text();
 }
 
 }  // namespace stageline

@@ -1,13 +1,9 @@
 // Writes the costs of traces as JSON. The keys are documented in tools/report/json/README.md and stable.
-#include <nlohmann/json.hpp>
-
 #include "tools/base/json.hpp"
 #include "tools/report/text/costs.hpp"
 
 namespace stageline {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json maybe(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -86,11 +82,6 @@ Json names_of(const std::vector<CostPair>& pairs) {
   return names;
 }
 
-// Names and notes may hold bytes that are not UTF-8; they become U+FFFD.
-std::string text_of(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsBy by) {
@@ -111,7 +102,7 @@ std::string costs_json(const Model& model, const std::vector<int>& sizes, CostsB
     if (by == CostsBy::layer) put_time(object, "spread", row.spread);
     list.push_back(std::move(object));
   }
-  return text_of(result);
+  return result.text();
 }
 
 std::string against_json(const Model& first, const Model& second,
@@ -134,7 +125,7 @@ std::string against_json(const Model& first, const Model& second,
     object.update(pair_json(pair));
     list.push_back(std::move(object));
   }
-  return text_of(result);
+  return result.text();
 }
 
 }  // namespace stageline

@@ -1,7 +1,7 @@
 // Builds the JSON objects of outcomes and comparisons.
 #include "tools/report/json/outcome.hpp"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "sim/index.hpp"
 #include "sim/text/words.hpp"
@@ -13,8 +13,6 @@
 
 namespace stageline {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view name(Fit fit) {
   switch (fit) {
@@ -158,6 +156,10 @@ Json stream_json(const Outcome& outcome) {
   return stream;
 }
 
+Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
+  return {{"schedule", schedule}, {"devices", asked.cluster.devices.size()}, {"error", reason}};
+}
+
 Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline) {
   Json result;
   result["schedule"] = outcome.schedule;
@@ -239,21 +241,17 @@ Json measured_json(const MeasuredRuns& runs) {
   return result;
 }
 
-Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
-  return {{"schedule", schedule}, {"devices", asked.cluster.devices.size()}, {"error", reason}};
-}
-
 }  // namespace
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured) {
   Json result = json_of(setting, asked, outcome, timeline);
   if (measured != nullptr) result["measured"] = measured_json(*measured);
-  return result.dump(2) + "\n";
+  return result.text();
 }
 
 std::string unanswered_json(const Case& asked, const std::string& reason) {
-  return unanswered(asked, spelled(asked.spec), reason).dump(2) + "\n";
+  return unanswered(asked, spelled(asked.spec), reason).text();
 }
 
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
@@ -265,7 +263,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
       all.push_back(unanswered(row.asked, row.schedule, row.why_not));
     }
   }
-  return all.dump(2) + "\n";
+  return all.text();
 }
 
 }  // namespace stageline

@@ -1,28 +1,19 @@
 // Writes the diff of two programs as text and JSON.
 #include "tools/report/text/diff.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "sim/analysis/statistics.hpp"
 #include "sim/index.hpp"
-#include "tools/base/json.hpp"
 #include "tools/base/table.hpp"
 
 namespace stageline {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string op_or_end(const std::optional<Op>& op) {
   return op ? print(*op) : "the end of the list";
-}
-
-std::string signed_time(Time time) {
-  if (time == Time{}) return "0";
-  return (time < Time{} ? "-" : "+") + print(time < Time{} ? -time : time);
 }
 
 std::string list_of(const std::vector<Op>& ops) {
@@ -104,28 +95,6 @@ std::string times_text(const DiffReport& report) {
          table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows) + why;
 }
 
-Json ops_json(const std::vector<Op>& ops) {
-  Json list = Json::array();
-  for (const Op op : ops) list.push_back(print(op));
-  return list;
-}
-
-Json times_json(const std::optional<SideTimes>& side) {
-  if (!side) return nullptr;
-  Json json;
-  put_time(json, "makespan", side->makespan);
-  put_time(json, "step_time", side->step_time);
-  json["per_device"] = Json::array();
-  for (std::size_t d = 0; d < side->devices.size(); ++d) {
-    Json device;
-    device["name"] = side->devices[d];
-    put_time(device, "busy", side->busy[d]);
-    put_time(device, "idle", side->makespan - side->busy[d]);
-    json["per_device"].push_back(std::move(device));
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string diff_text(const DiffReport& report) {
@@ -140,46 +109,6 @@ std::string diff_text(const DiffReport& report) {
     text += where_text(diff) + counts_text(diff);
   }
   return text + times_text(report);
-}
-
-std::string diff_json(const DiffReport& report) {
-  const ProgramDiff& diff = report.diff;
-  Json result;
-  result["first"] = report.first_name;
-  result["second"] = report.second_name;
-  result["equal"] = diff.equal();
-  result["settings"] = diff.settings;
-  result["first_difference"] = nullptr;
-  if (diff.first) {
-    const auto op = [](const std::optional<Op>& one) { return one ? Json(print(*one)) : Json(); };
-    result["first_difference"] = {{"device", diff.device[diff.first->device].name},
-                                  {"position", diff.first->position},
-                                  {"first", op(diff.first->first)},
-                                  {"second", op(diff.first->second)},
-                                  {"first_context", diff.first->first_context},
-                                  {"second_context", diff.first->second_context}};
-  }
-  result["ops"] = diff.ops;
-  result["differ"] = {{"all", diff.differing()},
-                      {"reordered", diff.reordered},
-                      {"on_another_device", diff.elsewhere},
-                      {"overlapped_otherwise", diff.repaired}};
-  result["only_first"] = ops_json(diff.only_first);
-  result["only_second"] = ops_json(diff.only_second);
-  result["per_device"] = Json::array();
-  for (const DeviceDiff& device : diff.device) {
-    result["per_device"].push_back(
-        {{"name", device.name},
-         {"first_ops", device.first_ops},
-         {"second_ops", device.second_ops},
-         {"differ", device.differ},
-         {"position", device.position ? Json(*device.position) : Json()}});
-  }
-  result["costs"] = report.costs;
-  result["times"] = {{"first", times_json(report.first)}, {"second", times_json(report.second)}};
-  result["untimed"] = report.untimed;
-  result["notes"] = report.notes;
-  return result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stageline

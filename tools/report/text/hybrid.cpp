@@ -1,20 +1,13 @@
 // Writes a hybrid study as text, chart and JSON.
 #include "tools/report/text/hybrid.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
-#include "tools/base/json.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 
 namespace stageline {
 namespace {
-
-double fraction(PipelinedShare share) {
-  return static_cast<double>(share.pipelined) / static_cast<double>(share.all);
-}
 
 std::string pace(const Period& period) {
   return period.rounds == 1
@@ -23,19 +16,11 @@ std::string pace(const Period& period) {
                            print(period.time), period.rounds);
 }
 
-using Json = nlohmann::ordered_json;
-
-Json point_json(const HybridPoint& point) {
-  Json object;
-  object["pipelined_iterations"] = point.share.pipelined;
-  object["fraction"] = fraction(point.share);
-  put_time(object, "total", point.hybrid.total);
-  object["speedup_over_nonpipelined"] = point.hybrid.over_nonpipelined;
-  object["speedup_over_pipelined"] = point.hybrid.over_pipelined;
-  return object;
-}
-
 }  // namespace
+
+double fraction(PipelinedShare share) {
+  return static_cast<double>(share.pipelined) / static_cast<double>(share.all);
+}
 
 std::string hybrid_summary(const Case& asked, const HybridStudy& study) {
   const PipelinedShare share = study.asked.share;
@@ -106,26 +91,6 @@ Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy&
     chart.footnotes.push_back("Note: " + setting.cluster.note + ".");
   }
   return chart;
-}
-
-std::string hybrid_json(const Case& asked, const HybridStudy& study) {
-  Json object;
-  object["model"] = asked.model.name;
-  object["costs"] = name(asked.model.provenance.origin);
-  object["schedule"] = spelled(asked.spec);
-  object["partition"] = asked.partition;
-  object["devices"] = asked.cluster.devices.size();
-  object["iterations"] = study.asked.share.all;
-  object["minibatch"] = study.minibatch;
-  put_time(object, "nonpipelined_iteration", study.nonpipelined);
-  put_time(object, "period", study.period.time);
-  object["period_iterations"] = study.period.rounds;
-  put_time(object, "fill", study.fill);
-  put_time(object, "drain", study.drain);
-  put_time(object, "fill_and_drain", study.fill_and_drain);
-  object["hybrid"] = point_json(study.asked);
-  for (const HybridPoint& point : study.curve) object["curve"].push_back(point_json(point));
-  return object.dump(2) + "\n";
 }
 
 }  // namespace stageline

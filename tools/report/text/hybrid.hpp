@@ -9,6 +9,9 @@
 
 namespace stageline {
 
+/// Of all iterations, the pipelined ones: 0 to 1.
+double fraction(PipelinedShare share);
+
 /// Total, speed-ups, pace, fill and drain: four or five lines.
 std::string hybrid_summary(const Case& asked, const HybridStudy& study);
 

@@ -1,26 +1,20 @@
 // Writes spans, flows and counters as trace events.
 #include "tools/report/timeline/chrome_trace.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 
 #include "sim/index.hpp"
 #include "sim/rules.hpp"
-
+#include "tools/base/json.hpp"
 #include "tools/report/timeline/weights.hpp"
 
 namespace stageline {
 namespace {
-
-// A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 // Microseconds, exact: 1234567 ps is "1.234567".
 std::string microseconds(Time time) {
@@ -82,13 +76,13 @@ struct Events {
 void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})",
-               device, quoted(timeline.devices[device]));
+               device, json_string(timeline.devices[device]));
     events.add(
         R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
         device);
     const auto thread = [&](int tid, const std::string& name, int order) {
       events.add(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})",
-                 device, tid, quoted(name));
+                 device, tid, json_string(name));
       events.add(
           R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})",
           device, tid, order);
@@ -190,7 +184,7 @@ void add_hosts(Events& events, const Drawing& drawing) {
     if (drawing.memory.host[h].curve.empty()) continue;
     const std::size_t pid = drawing.timeline.devices.size() + h;
     events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})", pid,
-               quoted(drawing.hosts[h]));
+               json_string(drawing.hosts[h]));
     for (const MemoryPoint& point : drawing.memory.host[h].curve) {
       events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{"stash":{}}}}})",
                  pid, microseconds(point.at), total(point.use).count);
@@ -241,7 +235,7 @@ std::string chrome_trace(const Drawing& drawing) {
   return fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{\"title\":{},\"schedule\":{}}},\n"
       "\"traceEvents\":[{}\n]}}\n",
-      quoted(drawing.title), quoted(drawing.program.schedule), events.text);
+      json_string(drawing.title), json_string(drawing.program.schedule), events.text);
 }
 
 }  // namespace stageline
