@@ -1,6 +1,6 @@
 #include "tools/base/files.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,6 +146,12 @@ void write_file(const std::string& path, const std::string& content) {
   }
   const std::optional<std::string> failure = write_to(path, content);
   if (failure) throw UsageError(fmt::format("cannot write \"{}\": {}", path, *failure));
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw UsageError(fmt::format("cannot make the folder {}: {}", path, error.message()));
 }
 
 void check_writable(const std::string& path) {

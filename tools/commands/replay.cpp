@@ -1,5 +1,5 @@
 // stageline replay: stored measurements held against today's simulator.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -26,12 +26,7 @@ struct ReplayFlags {
 
 void write_report(const std::filesystem::path& folder, const Evidence& evidence,
                   const Judgement& judgement) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw UsageError(
-        fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
-  }
+  make_folder(folder.string());
   const std::vector<Picture> pictures = replay_pictures(evidence, judgement);
   for (const Picture& picture : pictures) {
     write_file((folder / picture.file).string(), picture.svg);

@@ -1,12 +1,11 @@
 // stageline reproduce: the papers' tables, ours beside theirs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/papers/markdown.hpp"
@@ -20,15 +19,6 @@ struct ReproduceFlags {
   std::vector<std::string> only;
 };
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw UsageError(
-        fmt::format("cannot make the folder {}: {}", folder.string(), error.message()));
-  }
-}
-
 void run_reproduce(const ReproduceFlags& flags) {
   std::vector<Section> sections;
   if (flags.only.empty()) {
@@ -41,7 +31,7 @@ void run_reproduce(const ReproduceFlags& flags) {
   }
   if (!flags.output.empty()) {
     const std::filesystem::path folder = flags.output;
-    make_folder(folder / "figures");
+    make_folder((folder / "figures").string());
     write_file((folder / "report.md").string(), report_markdown(sections));
     for (const Section& section : sections) {
       for (const Figure& figure : section.figures) {

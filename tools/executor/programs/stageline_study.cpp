@@ -1,372 +1,74 @@
-// stageline-study: trains every case of a study with stageline-train, keeps what came of it, and
-// writes the report. Each run is a process of its own on a core of its own. What is kept is written
-// after every run, so that an interrupted study goes on where it was.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+// stageline-study: trains every case of a study with stageline-train, and writes the report.
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <vector>
 
-#include "sim/errors.hpp"
-#include "sim/index.hpp"
-#include "tools/base/files.hpp"
-#include "tools/executor/processes/process.hpp"
-#include "tools/papers/staleness/copies.hpp"
-#include "tools/papers/staleness/report.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/executor/programs/study_runs.hpp"
+#include "tools/papers/staleness/cases.hpp"
 
 namespace stageline {
 namespace {
 
-using namespace executor;
-
-namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-struct StudyFlags {
-  std::string out = "tools/executor/studies";
-  std::string trainer;
-  std::vector<std::string> only;
-  std::string device = "cpu";
-  int jobs = 2;
-  int seeds = 3;
-  bool fresh = false;
-};
-
-struct Interrupted {};
-
-// One run that is still to be made.
-struct Wanted {
-  const StudyNet* net = nullptr;
-  const StudyCase* asked = nullptr;
-  std::uint64_t seed = 1;
-};
-
-struct Child {
-  pid_t process = -1;
-  int core = 0;
-  Wanted wanted;
-  std::string log;
-  Clock::time_point began;
-};
-
 // Beside this program.
 std::string usual_trainer() {
   std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? "stageline-train" : (self.parent_path() / "stageline-train").string();
 }
 
-// A folder for the logs on their way, gone at the end.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "stageline-study-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw UsageError(fmt::format("no folder can be made in {}: {}",
-                                   fs::temp_directory_path().string(), std::strerror(errno)));
-    }
-    folder_ = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code error;
-    fs::remove_all(folder_, error);
-  }
-  std::string file(std::size_t number) const {
-    return (folder_ / fmt::format("{}.json", number)).string();
-  }
-
- private:
-  fs::path folder_;
-};
-
-class Study {
- public:
-  explicit Study(const StudyFlags& flags)
-      : flags_(flags), file_(fs::path(flags.out) / "staleness.json") {
-    if (::access(flags_.trainer.c_str(), X_OK) != 0) {
-      throw UsageError(
-          fmt::format("there is no program {}; build stageline-train (with LibTorch), "
-                      "or say with --train where it is",
-                      flags_.trainer));
-    }
-    cores_ = allowed_cores();
-    if (as_size(flags_.jobs) > cores_.size()) {
-      throw UsageError(fmt::format("--jobs {}: this process may use {} core{}", flags_.jobs,
-                                   cores_.size(), cores_.size() == 1 ? "" : "s"));
-    }
-    for (const std::string& name : flags_.only) staleness_net(name);
-    std::error_code error;
-    fs::create_directories(flags_.out, error);
-    if (error) {
-      throw UsageError(fmt::format("cannot make the folder {}: {}", flags_.out, error.message()));
-    }
-    if (fs::exists(file_)) {
-      evidence_ = parse_staleness_evidence(read_file(file_.string()), file_.string());
-    }
-    evidence_.seeds = flags_.seeds;
-    drop_others();
-    list_wanted();
-  }
-  Study(const Study&) = delete;
-  Study& operator=(const Study&) = delete;
-  ~Study() { stop_all(); }
-
-  void run() {
-    all_ = wanted_.size();
-    fmt::print(stderr, "{} runs to make, {} at a time, each on a core of its own\n", all_,
-               flags_.jobs);
-    while (next_ < wanted_.size() || !running_.empty()) {
-      while (!interrupted && next_ < wanted_.size() && running_.size() < as_size(flags_.jobs)) {
-        start(wanted_[next_++]);
-      }
-      if (interrupted) throw Interrupted();
-      wait_for_one();
-    }
-    write_staleness_report(flags_.out, evidence_);
-    fmt::print("{}", staleness_text(evidence_));
-  }
-
- private:
-  bool chosen(const StudyNet& net) const {
-    if (flags_.only.empty()) return !net.large;
-    return std::find(flags_.only.begin(), flags_.only.end(), net.name) != flags_.only.end();
-  }
-
-  // Runs of cases that are no longer in the table, or have other settings there now.
-  void drop_others() {
-    const auto other = [](const StudyRun& run) {
-      for (const StudyNet& net : staleness_nets()) {
-        for (const StudyCase& one : net.cases) {
-          if (run.log.command == train_command(net, one, run.log.seed) && run.net == net.name &&
-              run.group == one.group && run.name == one.name) {
-            return false;
-          }
-        }
-      }
-      return true;
-    };
-    std::vector<StudyRun>& runs = evidence_.runs;
-    runs.erase(std::remove_if(runs.begin(), runs.end(), other), runs.end());
-  }
-
-  // Seed by seed, so that an interrupted study has all cases of the first.
-  void list_wanted() {
-    for (int seed = 1; seed <= flags_.seeds; ++seed) {
-      for (const StudyNet& net : staleness_nets()) {
-        if (!chosen(net)) continue;
-        for (const StudyCase& one : net.cases) {
-          const auto number = static_cast<std::uint64_t>(seed);
-          if (!flags_.fresh && find_run(evidence_, net, one, number) != nullptr) continue;
-          wanted_.push_back({&net, &one, number});
-        }
-      }
-    }
-  }
-
-  int free_core() const {
-    for (const int core : cores_) {
-      const bool used = std::any_of(running_.begin(), running_.end(),
-                                    [&](const Child& child) { return child.core == core; });
-      if (!used) return core;
-    }
-    return cores_.front();
-  }
-
-  void start(const Wanted& wanted) {
-    Child child;
-    child.wanted = wanted;
-    child.core = free_core();
-    child.log = scratch_.file(started_++);
-    child.began = Clock::now();
-    std::vector<std::string> arguments = train_arguments(*wanted.net, *wanted.asked, wanted.seed);
-    arguments.insert(arguments.begin(), flags_.trainer);
-    if (flags_.device != "cpu") arguments.insert(arguments.end(), {"--on", flags_.device});
-    arguments.insert(arguments.end(), {"--quiet", "--json", child.log});
-    std::vector<char*> argv;
-    for (std::string& one : arguments) argv.push_back(one.data());
-    argv.push_back(nullptr);
-    cpu_set_t core;
-    CPU_ZERO(&core);
-    CPU_SET(as_size(child.core), &core);
-    const pid_t parent = ::getpid();
-    child.process = ::fork();
-    if (child.process < 0) {
-      throw UsageError(fmt::format("a training cannot be started: {}", std::strerror(errno)));
-    }
-    if (child.process == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() != parent) ::_exit(1);  // it was killed before that took effect
-      ::sched_setaffinity(0, sizeof core, &core);
-      const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-      ::dup2(nothing, STDOUT_FILENO);
-      ::execv(argv.front(), argv.data());
-      ::_exit(127);
-    }
-    running_.push_back(std::move(child));
-  }
-
-  void wait_for_one() {
-    int status = 0;
-    const pid_t process = ::waitpid(-1, &status, 0);
-    if (process < 0) return;  // a signal; the caller looks
-    const auto at = std::find_if(running_.begin(), running_.end(),
-                                 [&](const Child& child) { return child.process == process; });
-    if (at == running_.end()) return;
-    const Child child = std::move(*at);
-    running_.erase(at);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (interrupted || code == 130) throw Interrupted();
-    // 1: it diverged, which is a result.
-    if (code > 1) {
-      throw UsageError(
-          fmt::format("a training failed with exit code {}: {}", code,
-                      train_command(*child.wanted.net, *child.wanted.asked, child.wanted.seed)));
-    }
-    keep(child);
-  }
-
-  void keep(const Child& child) {
-    const Wanted& wanted = child.wanted;
-    StudyRun run;
-    run.net = wanted.net->name;
-    run.group = wanted.asked->group;
-    run.name = wanted.asked->name;
-    run.log = parse_training_log(read_file(child.log), child.log);
-    fs::remove(child.log);
-    run.log.command = train_command(*wanted.net, *wanted.asked, wanted.seed);
-    run.copies = kept_copies(*wanted.net, *wanted.asked, run.log);
-    const double accuracy = 100 * run.log.evaluations.back().accuracy;
-    keep_run(evidence_, std::move(run));
-    write_file(file_.string(), to_json(evidence_));
-    took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
-    ++done_;
-    fmt::print(stderr, "{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
-               name(wanted.asked->group), wanted.asked->name, wanted.seed, accuracy, left());
-  }
-
-  // By what a run of the same net has taken so far.
-  std::string left() const {
-    double seconds = 0;
-    for (std::size_t i = done_; i < wanted_.size(); ++i) {
-      const auto known = took_.find(wanted_[i].net);
-      const std::vector<double>& some =
-          known != took_.end() ? known->second : took_.begin()->second;
-      double sum = 0;
-      for (const double one : some) sum += one;
-      seconds += sum / static_cast<double>(some.size());
-    }
-    if (done_ == all_) return "";
-    return fmt::format(" · {:.1f} min left", seconds / flags_.jobs / 60);
-  }
-
-  void stop_all() {
-    for (const Child& child : running_) ::kill(child.process, SIGTERM);
-    for (const Child& child : running_) {
-      while (::waitpid(child.process, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-    running_.clear();
-  }
-
-  const StudyFlags& flags_;
-  fs::path file_;
-  Scratch scratch_;
-  std::vector<int> cores_;
-  StalenessEvidence evidence_;
-  std::vector<Wanted> wanted_;
-  std::size_t next_ = 0;
-  std::size_t started_ = 0;
-  std::size_t done_ = 0;
-  std::size_t all_ = 0;
-  std::vector<Child> running_;
-  std::map<const StudyNet*, std::vector<double>> took_;  // seconds
-};
-
-void on_signal(int) { interrupted = true; }
-
-int refuse(std::string_view message) {
-  std::fputs(fmt::format("stageline-study: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
-}
-
-int parse_and_run(int argc, char** argv) {
-  CLI::App app{"Makes the runs of a study of training, and its report from them."};
-  app.name("stageline-study");
-  app.set_version_flag("--version", "stageline-study " STAGELINE_VERSION);
-  app.require_subcommand(1);
-  StudyFlags flags;
-  flags.trainer = usual_trainer();
-  CLI::App* const command = app.add_subcommand(
-      "staleness",
-      "What stale weights cost in accuracy, by depth, share, and what is done about it");
-  command->add_option("--out", flags.out, "folder of staleness.json, staleness.md and its figures")
-      ->capture_default_str();
-  command->add_option("--jobs", flags.jobs, "trainings at a time, each on a core of its own")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--seeds", flags.seeds, "of each case: 1, 2, …")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+// Which nets are trained without --only, and which are for a GPU.
+std::string help_of_only() {
   std::string usual;
   std::string large;
   for (const StudyNet& net : staleness_nets()) {
     std::string& list = net.large ? large : usual;
     list += (list.empty() ? "" : ", ") + net.name;
   }
-  command
-      ->add_option(
-          "--only", flags.only,
-          fmt::format("this net; repeatable. {}: without it, both; for a GPU {}", usual, large))
-      ->allow_extra_args(false);
-  command->add_option("--train", flags.trainer, "stageline-train; default the one beside this");
-  command->add_option("--on", flags.device, "cpu or cuda: what to train on")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  command->add_flag("--fresh", flags.fresh, "make runs again that are there already");
-  app.footer(
-      "Runs that staleness.json has with the same arguments are not made again.\n"
-      "Exit code 0: done. 2: bad input. 130: interrupted; what was done is kept.");
-  try {
-    app.parse(argc, argv);
-    struct sigaction action {};
-    action.sa_handler = on_signal;  // waiting ends with it
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
-    Study(flags).run();
+  return fmt::format("this net; repeatable. {}: without it, both; for a GPU {}", usual, large);
+}
+
+void add_staleness(Flags command, StudyRequest& request) {
+  command.option("--out", request.out, "folder of staleness.json, staleness.md and its figures")
+      .default_shown();
+  command.option("--jobs", request.jobs, "trainings at a time, each on a core of its own")
+      .default_shown()
+      .range(1, 1024);
+  command.option("--seeds", request.seeds, "of each case: 1, 2, …").default_shown().range(1, 1000);
+  command.option("--only", request.only, help_of_only()).repeatable();
+  command.option("--train", request.trainer, "stageline-train; default the one beside this");
+  command.option("--on", request.device, "cpu or cuda: what to train on")
+      .default_shown()
+      .one_of({"cpu", "cuda"});
+  command.flag("--fresh", request.fresh, "make runs again that are there already");
+  command.runs([&request] {
+    // A signal ends waiting for a training.
+    make_study(request, catch_signals(Waiting::ends));
     return 0;
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; see `stageline-study --help`", error.what()));
-  } catch (const Interrupted&) {
-    std::fputs("stageline-study: interrupted; the same command goes on\n", stderr);
-    return 130;
-  } catch (const std::exception& error) {
-    return refuse(error.what());
-  }
+  });
+}
+
+int run_study(int argc, const char* const* argv) {
+  StudyRequest request;
+  request.trainer = usual_trainer();
+  ProgramMain program;
+  program.name = "stageline-study";
+  program.about = "Makes the runs of a study of training, and its report from them.";
+  program.version = STAGELINE_VERSION;
+  return program_main(program, argc, argv, [&request](Flags flags) {
+    flags.require_subcommand();
+    flags.footer(
+        "Runs that staleness.json has with the same arguments are not made again.\n"
+        "Exit code 0: done. 2: bad input. 130: interrupted; what was done is kept.");
+    add_staleness(
+        flags.subcommand(
+            "staleness",
+            "What stale weights cost in accuracy, by depth, share, and what is done about it"),
+        request);
+  });
 }
 
 }  // namespace
 }  // namespace stageline
 
-int main(int argc, char** argv) { return stageline::parse_and_run(argc, argv); }
+int main(int argc, char** argv) { return stageline::run_study(argc, argv); }

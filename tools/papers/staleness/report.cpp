@@ -1,7 +1,7 @@
 // Renders the page of the staleness study.
 #include "tools/papers/staleness/report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -334,11 +334,7 @@ std::string staleness_text(const StalenessEvidence& evidence) {
 
 void write_staleness_report(const std::string& folder, const StalenessEvidence& evidence) {
   const std::string page = staleness_markdown(evidence);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw UsageError(fmt::format("cannot make the folder {}: {}", folder, error.message()));
-  }
+  make_folder(folder);
   const std::filesystem::path place = folder;
   for (const StudyFigure& one : staleness_figures(results_of(evidence))) {
     write_file((place / one.file).string(), chart_svg(one.chart));

@@ -1,0 +1,284 @@
+// Starts stageline-train for every missing run, keeps what it logged, and writes the report.
+#include "tools/executor/programs/study_runs.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/executor/processes/process.hpp"
+#include "tools/papers/staleness/copies.hpp"
+#include "tools/papers/staleness/report.hpp"
+
+namespace stageline {
+namespace {
+
+using namespace executor;
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// A run that has not been made yet.
+struct Wanted {
+  const StudyNet* net = nullptr;
+  const StudyCase* asked = nullptr;
+  std::uint64_t seed = 1;
+};
+
+struct Child {
+  pid_t process = -1;
+  int core = 0;
+  Wanted wanted;
+  std::string log;
+  Clock::time_point began;
+};
+
+// A folder for the logs on their way, gone at the end.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "stageline-study-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw UsageError(fmt::format("no folder can be made in {}: {}",
+                                   fs::temp_directory_path().string(), std::strerror(errno)));
+    }
+    folder_ = name;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+  }
+  std::string file(std::size_t number) const {
+    return (folder_ / fmt::format("{}.json", number)).string();
+  }
+
+ private:
+  fs::path folder_;
+};
+
+class Study {
+ public:
+  Study(const StudyRequest& request, const std::atomic<bool>& interrupted)
+      : request_(request),
+        interrupted_(interrupted),
+        file_(fs::path(request.out) / "staleness.json") {
+    if (::access(request_.trainer.c_str(), X_OK) != 0) {
+      throw UsageError(
+          fmt::format("there is no program {}; build stageline-train (with LibTorch), "
+                      "or say with --train where it is",
+                      request_.trainer));
+    }
+    cores_ = allowed_cores();
+    if (as_size(request_.jobs) > cores_.size()) {
+      throw UsageError(fmt::format("--jobs {}: this process may use {} core{}", request_.jobs,
+                                   cores_.size(), cores_.size() == 1 ? "" : "s"));
+    }
+    for (const std::string& name : request_.only) staleness_net(name);
+    make_folder(request_.out);
+    if (fs::exists(file_)) {
+      evidence_ = parse_staleness_evidence(read_file(file_.string()), file_.string());
+    }
+    evidence_.seeds = request_.seeds;
+    drop_others();
+    list_wanted();
+  }
+  Study(const Study&) = delete;
+  Study& operator=(const Study&) = delete;
+  ~Study() { stop_all(); }
+
+  void run() {
+    all_ = wanted_.size();
+    fmt::print(stderr, "{} runs to make, {} at a time, each on a core of its own\n", all_,
+               request_.jobs);
+    while (next_ < wanted_.size() || !running_.empty()) {
+      while (!interrupted_ && next_ < wanted_.size() && running_.size() < as_size(request_.jobs)) {
+        start(wanted_[next_++]);
+      }
+      if (interrupted_) throw Interrupted{"the same command goes on"};
+      wait_for_one();
+    }
+    write_staleness_report(request_.out, evidence_);
+    fmt::print("{}", staleness_text(evidence_));
+  }
+
+ private:
+  bool chosen(const StudyNet& net) const {
+    if (request_.only.empty()) return !net.large;
+    return std::find(request_.only.begin(), request_.only.end(), net.name) != request_.only.end();
+  }
+
+  // Runs of cases that are no longer in the table, or have other settings there now.
+  void drop_others() {
+    const auto other = [](const StudyRun& run) {
+      for (const StudyNet& net : staleness_nets()) {
+        for (const StudyCase& one : net.cases) {
+          if (run.log.command == train_command(net, one, run.log.seed) && run.net == net.name &&
+              run.group == one.group && run.name == one.name) {
+            return false;
+          }
+        }
+      }
+      return true;
+    };
+    std::vector<StudyRun>& runs = evidence_.runs;
+    runs.erase(std::remove_if(runs.begin(), runs.end(), other), runs.end());
+  }
+
+  // Seed by seed, so that an interrupted study has all cases of the first.
+  void list_wanted() {
+    for (int seed = 1; seed <= request_.seeds; ++seed) {
+      for (const StudyNet& net : staleness_nets()) {
+        if (!chosen(net)) continue;
+        for (const StudyCase& one : net.cases) {
+          const auto number = static_cast<std::uint64_t>(seed);
+          if (!request_.fresh && find_run(evidence_, net, one, number) != nullptr) continue;
+          wanted_.push_back({&net, &one, number});
+        }
+      }
+    }
+  }
+
+  int free_core() const {
+    for (const int core : cores_) {
+      const bool used = std::any_of(running_.begin(), running_.end(),
+                                    [&](const Child& child) { return child.core == core; });
+      if (!used) return core;
+    }
+    return cores_.front();
+  }
+
+  void start(const Wanted& wanted) {
+    Child child;
+    child.wanted = wanted;
+    child.core = free_core();
+    child.log = scratch_.file(started_++);
+    child.began = Clock::now();
+    std::vector<std::string> arguments = train_arguments(*wanted.net, *wanted.asked, wanted.seed);
+    arguments.insert(arguments.begin(), request_.trainer);
+    if (request_.device != "cpu") arguments.insert(arguments.end(), {"--on", request_.device});
+    arguments.insert(arguments.end(), {"--quiet", "--json", child.log});
+    std::vector<char*> argv;
+    for (std::string& one : arguments) argv.push_back(one.data());
+    argv.push_back(nullptr);
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET(as_size(child.core), &core);
+    const pid_t parent = ::getpid();
+    child.process = ::fork();
+    if (child.process < 0) {
+      throw UsageError(fmt::format("a training cannot be started: {}", std::strerror(errno)));
+    }
+    if (child.process == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() != parent) ::_exit(1);  // it was killed before that took effect
+      ::sched_setaffinity(0, sizeof core, &core);
+      const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+      ::dup2(nothing, STDOUT_FILENO);
+      ::execv(argv.front(), argv.data());
+      ::_exit(127);
+    }
+    running_.push_back(std::move(child));
+  }
+
+  void wait_for_one() {
+    int status = 0;
+    const pid_t process = ::waitpid(-1, &status, 0);
+    if (process < 0) return;  // a signal; the caller looks
+    const auto at = std::find_if(running_.begin(), running_.end(),
+                                 [&](const Child& child) { return child.process == process; });
+    if (at == running_.end()) return;
+    const Child child = std::move(*at);
+    running_.erase(at);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (interrupted_ || code == 130) throw Interrupted{"the same command goes on"};
+    // 1: it diverged, which is a result.
+    if (code > 1) {
+      throw UsageError(
+          fmt::format("a training failed with exit code {}: {}", code,
+                      train_command(*child.wanted.net, *child.wanted.asked, child.wanted.seed)));
+    }
+    keep(child);
+  }
+
+  void keep(const Child& child) {
+    const Wanted& wanted = child.wanted;
+    StudyRun run;
+    run.net = wanted.net->name;
+    run.group = wanted.asked->group;
+    run.name = wanted.asked->name;
+    run.log = parse_training_log(read_file(child.log), child.log);
+    fs::remove(child.log);
+    run.log.command = train_command(*wanted.net, *wanted.asked, wanted.seed);
+    run.copies = kept_copies(*wanted.net, *wanted.asked, run.log);
+    const double accuracy = 100 * run.log.evaluations.back().accuracy;
+    keep_run(evidence_, std::move(run));
+    write_file(file_.string(), to_json(evidence_));
+    took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
+    ++done_;
+    fmt::print(stderr, "{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
+               name(wanted.asked->group), wanted.asked->name, wanted.seed, accuracy, left());
+  }
+
+  // By what a run of the same net has taken so far.
+  std::string left() const {
+    double seconds = 0;
+    for (std::size_t i = done_; i < wanted_.size(); ++i) {
+      const auto known = took_.find(wanted_[i].net);
+      const std::vector<double>& some =
+          known != took_.end() ? known->second : took_.begin()->second;
+      double sum = 0;
+      for (const double one : some) sum += one;
+      seconds += sum / static_cast<double>(some.size());
+    }
+    if (done_ == all_) return "";
+    return fmt::format(" · {:.1f} min left", seconds / request_.jobs / 60);
+  }
+
+  void stop_all() {
+    for (const Child& child : running_) ::kill(child.process, SIGTERM);
+    for (const Child& child : running_) {
+      while (::waitpid(child.process, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+    running_.clear();
+  }
+
+  const StudyRequest& request_;
+  const std::atomic<bool>& interrupted_;
+  fs::path file_;
+  Scratch scratch_;
+  std::vector<int> cores_;
+  StalenessEvidence evidence_;
+  std::vector<Wanted> wanted_;
+  std::size_t next_ = 0;
+  std::size_t started_ = 0;
+  std::size_t done_ = 0;
+  std::size_t all_ = 0;
+  std::vector<Child> running_;
+  std::map<const StudyNet*, std::vector<double>> took_;  // seconds
+};
+
+}  // namespace
+
+void make_study(const StudyRequest& request, const std::atomic<bool>& interrupted) {
+  Study(request, interrupted).run();
+}
+
+}  // namespace stageline
