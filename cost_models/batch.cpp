@@ -1,6 +1,6 @@
 #include "cost_models/batch.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

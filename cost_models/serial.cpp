@@ -1,6 +1,6 @@
 #include "cost_models/serial.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

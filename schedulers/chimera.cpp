@@ -31,7 +31,7 @@
 //   1 | 02134657bbaaddccffeehhgg80912435jjiillkknnmmppoo
 //   2 | 13025746aabbccddeeffgghh91803524iijjkkllmmnnoopp
 //   3 |135702aacc46 bbeeddggff91hh3580iikk24jjmmlloonn  pp
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

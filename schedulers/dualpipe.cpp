@@ -9,7 +9,7 @@
 //   1 | 01234bb5aa6dd7ccffee hgHG
 //   2 | 10325aa4bb7cc6ddeeff ghGH
 //   3 |1350aA27cc 4bbee 6ddggfFhH
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/dual_lanes.hpp"

@@ -7,7 +7,7 @@
 //   0 |012340aA1bB25cc  3aadd 4bbee 5ccffdDeEfF
 //   1 | 012031aA24bb 3aa5cc4bbdd 5cceedd feFfEF
 //   2 |  0011223aa3aa4bb4bb5cc5ccdddd eee ffEFF
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/parts/dual_lanes.hpp"

@@ -14,7 +14,7 @@
 //   1 | 012301234  aa5bb6cc7dd4aa5bb6cc7dd ee ff gg hheeffgghh
 //   2 |  0123012 aa3bb4cc5dd6aa7bb4cc5dd6ee7ff gg hheeffgghh
 //   3 |   01230aa1bb2cc3dd4aa5bb6cc7dd4ee5ff6gg7hheeffgghh
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -18,7 +18,7 @@
 // figure: devices 2, stages 2, mode intra, microbatches 6, F 2, I 2, W 2
 //   0 |001122AA33  BB44  CC55  DD    EE    FF
 //   1 |  00aaAA11bbBB22ccCC33ddDD44eeEE55ffFF
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

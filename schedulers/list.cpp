@@ -30,7 +30,7 @@
 // figure: devices 2, microbatches 5, F 1, I 1, W 1, placement v, split no, limit 4
 //   0 |0120aa1bb3aa4 bb2cc3dd cc  dd4ee    ee
 //   1 | 0011 aaaabbbb2233 ccccdddd44   eeee
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 

@@ -22,7 +22,7 @@
 //   1 |111444   bbbbbb   777eeeeeehhhhhh
 //   2 |222555      cccccc888ffffff   iiiiii
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh8ii
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

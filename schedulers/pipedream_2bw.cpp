@@ -9,7 +9,7 @@
 //   1 | 012    aa3bb4cc5dd6ee7ff8gg9hh0ii1jj kk ll
 //   2 |  01  aa2bb3cc4dd5ee6ff7gg8hh9ii0jj1kk ll
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh8ii9jj0kk1ll
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

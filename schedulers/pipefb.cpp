@@ -15,7 +15,7 @@
 // figure: devices 2, stages 1, microbatches 6, F 1, I 1, W 1
 //   0 |01 2 3 4 5
 //   1 | aabbccddeeff
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -10,7 +10,7 @@
 //   1 | 0123    bb4aa5dd cc ffee
 //   2 |  012  bb3aa4dd5cc ffee
 //   3 |   01bb2aa3dd4cc5ffee
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // From what the user writes ("gpipe:recompute=always") to a scheduler and its knobs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

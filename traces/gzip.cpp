@@ -1,7 +1,7 @@
 // Decompresses gzip data with zlib.
 #include "traces/gzip.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Builds a model of equal layers for closed forms and first tries: "uniform:layers=8,forward=1ms".
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -5,7 +5,7 @@
 // Half a block is one layer, its layer norm and residual add inside, so the layers are a chain.
 // Attention is plain: the seq × seq scores of every head are written to memory and kept (a fused
 // kernel would not). The mask is not exploited: all seq² scores count. No dropout.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "cost_models/shapes/primitives.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

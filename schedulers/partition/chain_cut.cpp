@@ -25,7 +25,7 @@
 // The limit counts in whole picoseconds, and what fits under a limit fits under a larger one.
 #include "schedulers/partition/chain_cut.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "schedulers/partition/megatron.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // The edges of partitioning: names and explicit cuts.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #include "schedulers/partition/pipedream_level.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"

@@ -7,7 +7,7 @@
 // Counted are layers with weights of their own (convolutions, linear layers, embeddings, …) but no
 // normalizations. What stands behind a counted layer up to the next one stays with it: a stage ends
 // just before a counted layer.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

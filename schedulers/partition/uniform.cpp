@@ -1,5 +1,5 @@
 // Equal numbers of layers, whatever they cost: 10 layers in 4 stages are 3, 3, 2, 2.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schedulers/partition/cuts.hpp"
 

@@ -1,6 +1,6 @@
 #include "schedulers/parts/building_block.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

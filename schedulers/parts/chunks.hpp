@@ -1,7 +1,7 @@
 // For devices that several stages ("chunks") live on: where the chunks are.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

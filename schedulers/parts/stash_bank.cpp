@@ -1,6 +1,6 @@
 #include "schedulers/parts/stash_bank.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

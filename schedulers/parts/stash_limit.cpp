@@ -1,6 +1,6 @@
 #include "schedulers/parts/stash_limit.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

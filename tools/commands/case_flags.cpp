@@ -1,7 +1,7 @@
 // Declares the shared flags, and turns them into values.
 #include "tools/commands/case_flags.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
 

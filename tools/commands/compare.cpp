@@ -1,6 +1,6 @@
 // stageline compare: a row a schedule, the synchronous ones first, and who wins and why; over a
 // sweep of devices also the chart of their speed-ups.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>

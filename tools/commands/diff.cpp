@@ -1,5 +1,5 @@
 // stageline diff: where two programs differ, and what the difference costs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 

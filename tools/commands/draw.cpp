@@ -1,5 +1,5 @@
 // stageline draw: the space-time diagram as text, SVG or Chrome trace.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 

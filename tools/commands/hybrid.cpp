@@ -1,5 +1,5 @@
 // stageline hybrid: the first iterations pipelined with stale weights, the others on one device.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // stageline import: another tool's profile to a native trace.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 

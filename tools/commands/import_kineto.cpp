@@ -1,5 +1,5 @@
 // stageline import kineto: profiles of a real run to a native trace and the program that ran.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
 // stageline list: what there is.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cost_models/shapes/shapes.hpp"
 #include "schedulers/partition/partitioner.hpp"

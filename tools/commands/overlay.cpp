@@ -1,5 +1,5 @@
 // stageline overlay: two runs of one pipeline, one above the other.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 // stageline program: prints the program of a schedule, in our own text or in the format of another
 // tool, converts one, or checks one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>

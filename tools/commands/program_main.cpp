@@ -1,7 +1,7 @@
 // Runs a command line, and turns what may go wrong into a sentence and an exit code.
 #include "tools/commands/program_main.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <csignal>

@@ -1,5 +1,5 @@
 // stageline simulate: one schedule in full.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>

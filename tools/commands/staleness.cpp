@@ -1,5 +1,5 @@
 // stageline staleness: the kept runs of the staleness study, judged again.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // stageline time-to-accuracy: training logs side by side, accuracy against simulated time.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <map>

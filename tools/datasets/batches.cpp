@@ -1,5 +1,5 @@
 // Selects the images of a batch, and builds the model's input from them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cassert>

@@ -1,6 +1,6 @@
 // CIFAR-10, binary version: data_batch_1.bin to _5 and test_batch.bin, each any number of records
 // of 1 byte label and 3 × 32 × 32 bytes, red first, row by row (cs.toronto.edu/~kriz/cifar.html).
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <filesystem>

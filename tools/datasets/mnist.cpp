@@ -2,7 +2,7 @@
 //   images  magic 0x00000803, images, rows, columns (4 bytes each), then a byte a pixel
 //   labels  magic 0x00000801, labels, then a byte a label
 // (yann.lecun.com/exdb/mnist; 0x08: bytes, 0x03 and 0x01: dimensions).
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Computes the figures of a judgement and compares them with the aims.
 #include "tools/evidence/aims.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Draws the strip chart of errors that report.hpp sketches.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

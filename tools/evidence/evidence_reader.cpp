@@ -1,5 +1,5 @@
 // Reads evidence, and rejects values that no measurement can produce.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // Writes evidence: a list of numbers on one line, a case on a few.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/errors.hpp"
 #include "tools/evidence/evidence.hpp"

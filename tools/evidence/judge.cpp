@@ -1,7 +1,7 @@
 // Predicts measured cases and computes their errors.
 #include "tools/evidence/judge.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Pictures of a replay, drawn by the general chart and timeline code.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

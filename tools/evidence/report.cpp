@@ -1,7 +1,7 @@
 // Writes the summary for the terminal and the page in Markdown.
 #include "tools/evidence/report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "tools/inputs/inputs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

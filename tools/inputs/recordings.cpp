@@ -1,6 +1,6 @@
 #include "tools/inputs/recordings.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

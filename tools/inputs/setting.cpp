@@ -1,7 +1,7 @@
 // Opens the trace and the cluster of a question, and makes its cases.
 #include "tools/inputs/setting.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 

@@ -1,7 +1,7 @@
 // Computes deviations and verdicts of findings.
 #include "tools/papers/finding.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <utility>

@@ -1,5 +1,5 @@
 // Hybrid training: a part of the steps is pipelined, T = f·T_pipe + (1 − f)·T_non.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/papers/published.hpp"
 #include "tools/papers/sections.hpp"

@@ -1,5 +1,5 @@
 // LayerPipe over PipeDream: the chain [I_l] F_l W_l cut into P pieces against whole layers.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

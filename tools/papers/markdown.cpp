@@ -1,7 +1,7 @@
 // Renders sections, tables and figures as Markdown.
 #include "tools/papers/markdown.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/base/table.hpp"
 

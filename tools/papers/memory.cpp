@@ -1,5 +1,5 @@
 // Table 9: the additional memory of pipelined over non-pipelined training.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

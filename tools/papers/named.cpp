@@ -1,7 +1,7 @@
 // Opens traces, clusters and cuts by the papers' names.
 #include "tools/papers/named.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/errors.hpp"
 #include "tools/inputs/inputs.hpp"

@@ -1,5 +1,5 @@
 // PipeFB over PipeDream with data transfer: for which (nodes, D/F) is the speed-up 1.48 to 2.27?
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Runs PipeFB and its baseline through the simulator.
 #include "tools/papers/pipefb_runs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The share of the weights that is read stale: those before the last pair of registers.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cost_models/roofline.hpp"
 #include "tools/papers/named.hpp"

@@ -1,5 +1,5 @@
 // Table 5: the speed-up of training with stale weights on two devices over one.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

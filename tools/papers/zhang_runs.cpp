@@ -1,7 +1,7 @@
 // Builds and simulates the rows of table 5.
 #include "tools/papers/zhang_runs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/model.hpp"
 #include "tools/papers/named.hpp"

@@ -1,7 +1,7 @@
 // Makes the picture of a result.
 #include "tools/report/drawing_of.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"

@@ -1,6 +1,6 @@
 #include "tools/study/hybrid.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "tools/study/layout.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>

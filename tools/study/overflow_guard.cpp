@@ -1,6 +1,6 @@
 #include "tools/study/overflow_guard.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

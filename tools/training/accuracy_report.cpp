@@ -1,7 +1,7 @@
 // Writes time to accuracy as text and charts.
 #include "tools/training/accuracy_report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Short names for trainings: the settings that distinguish them, and no more.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Reads and writes training logs, and writes them as CSV.
 #include "tools/training/log.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Simulates a logged training on another trace and cluster.
 #include "tools/training/retime.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

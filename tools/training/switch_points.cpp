@@ -1,7 +1,7 @@
 // Groups hybrid trainings by task and finds the best switch.
 #include "tools/training/switch_points.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Groups logs into curves, averages them, and finds the target.
 #include "tools/training/time_to_accuracy.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

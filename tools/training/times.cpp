@@ -5,7 +5,7 @@
 //     alone                               ├ F, B and U of every layer ┤ …
 #include "tools/training/times.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

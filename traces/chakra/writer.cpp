@@ -13,7 +13,7 @@
 #include "sim/index.hpp"
 #include "traces/chakra/chakra.pb.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <google/protobuf/util/delimited_message_util.h>
 
 #include <algorithm>

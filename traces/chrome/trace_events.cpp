@@ -1,7 +1,7 @@
 // Scans trace events with a SAX parser.
 #include "traces/chrome/trace_events.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Typed access to JSON values, with errors that name their pointer.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

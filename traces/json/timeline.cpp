@@ -1,6 +1,6 @@
 #include "traces/json/timeline.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

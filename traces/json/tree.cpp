@@ -1,7 +1,7 @@
 // Builds a JSON tree with the digits of its numbers.
 #include "traces/json/tree.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

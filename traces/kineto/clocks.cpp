@@ -4,7 +4,7 @@
 //   rank 0   0F3 ──sent──┐            ┌──► 0B3     a message 0 → 1 bounds how early clock 1 may be
 //   rank 1               └──► 1F3 1B3 ┘            at most, a message 1 → 0 how late
 // clang-format on
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Messages between ranks, and what they imply for clocks and waiting.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 //
 //   |(2F3;1B1)OVERLAP_F_B               |    whole range
 //   |2F3      |  waits for RECV_B |1B1  |    first_end and second_start
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

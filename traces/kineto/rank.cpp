@@ -10,7 +10,7 @@
 // An overlapped pair is one range; on the CPU its operators show where the second op begins.
 #include "traces/kineto/rank.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // Merges the ranks of one pipeline: the steps that all have, stages, clocks, the program that ran,
 // and a timeline.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

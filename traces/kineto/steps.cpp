@@ -1,5 +1,5 @@
 // Orders the ranks, numbers their stages, and keeps the steps that are complete on all of them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

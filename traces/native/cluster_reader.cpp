@@ -1,5 +1,5 @@
 // Reads cluster files, which traces/README.md and cluster.schema.json describe.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <stdexcept>

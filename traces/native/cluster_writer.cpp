@@ -1,6 +1,6 @@
 // Writes cluster files, which traces/README.md describes: every device and link separately, numbers
 // exactly, defaults left out.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"

@@ -1,5 +1,5 @@
 // Reads the native trace format, which traces/README.md describes.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 // Writes the native trace format, which traces/README.md describes: defaults are left out, times
 // and bytes of a layer go on separate lines, and the reader restores identical models.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

@@ -1,5 +1,5 @@
 // Converts a profile of PipeDream (or DAPPLE) to a model; traces/pipedream/text.cpp parses it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cctype>

@@ -1,7 +1,7 @@
 // Parses the text of PipeDream profiles.
 #include "traces/pipedream/text.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

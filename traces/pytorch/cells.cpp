@@ -1,7 +1,7 @@
 // Splits a schedule CSV into cells and parses their actions.
 #include "traces/pytorch/cells.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Replays PyTorch's placement of messages, and checks their order.
 #include "traces/pytorch/lowering.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Checks the messages of a schedule CSV.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Reads PyTorch's schedule CSV: one row per rank (pytorch/pytorch, torch/distributed/pipelining/
 // schedules.py). Stricter than its own loader, which parses only the beginning of a cell and does
 // not check messages.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 

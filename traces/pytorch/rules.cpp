@@ -1,7 +1,7 @@
 // Checks stages, micro-batches and ranks of a schedule CSV.
 #include "traces/pytorch/rules.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

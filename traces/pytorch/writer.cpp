@@ -1,5 +1,5 @@
 // Writes PyTorch's schedule CSV; traces/pytorch/reader.cpp reads it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

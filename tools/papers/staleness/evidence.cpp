@@ -1,7 +1,7 @@
 // Reads, writes and updates the runs of the staleness study.
 #include "tools/papers/staleness/evidence.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <tuple>

@@ -1,5 +1,5 @@
 // Draws the figures of the staleness study: a line through the means, a hollow mark for every seed.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

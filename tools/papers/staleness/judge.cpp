@@ -1,7 +1,7 @@
 // Computes accuracies, differences and findings of the staleness study.
 #include "tools/papers/staleness/judge.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

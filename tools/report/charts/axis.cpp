@@ -1,7 +1,7 @@
 // Computes scales, ticks and label positions.
 #include "tools/report/charts/axis.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Checks charts and regions before they are drawn.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

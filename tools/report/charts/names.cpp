@@ -1,5 +1,5 @@
 // Places the names of series and reference lines.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

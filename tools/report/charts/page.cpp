@@ -1,7 +1,7 @@
 // Draws the head, foot, styles and markers of a chart's page.
 #include "tools/report/charts/page.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

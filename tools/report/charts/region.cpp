@@ -1,7 +1,7 @@
 // Positions and labels of a region's cells, and its notes.
 #include "tools/report/charts/region.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Draws maps over two axes as text.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

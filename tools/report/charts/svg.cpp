@@ -1,6 +1,6 @@
 // Draws curves as SVG. From top to bottom: title, key (where names do not fit beside the curves),
 // labels of vertical lines, the plot with the names at its right, the x axis, footnotes.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Formats numbers, escapes and wraps text, and computes axes.
 #include "tools/report/svg/text.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The tables of colours, and the style sheet.
 #include "tools/report/svg/theme.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>

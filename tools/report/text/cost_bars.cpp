@@ -1,7 +1,7 @@
 // Draws bars of costs and ratios.
 #include "tools/report/text/cost_bars.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

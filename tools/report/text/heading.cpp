@@ -1,7 +1,7 @@
 // Writes the lines above a report.
 #include "tools/report/text/heading.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Interleaves the rows of two timelines.
 #include "tools/report/timeline/overlaid.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Composes the page of the space-time diagram.
 #include "tools/report/timeline/svg.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Numbers on the boxes: micro-batches, and stages where a device has several.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Draws memory over time: a small stacked curve per device if they are few, one panel for many.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

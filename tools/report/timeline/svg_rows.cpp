@@ -1,5 +1,5 @@
 // Draws the rows of the space-time diagram: compute as boxes, messages and copies as strips.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 //   gpu0      ############################################################  2    _|   F≠B
 //                                                                           0 1
 // Where nothing is stale there is one band for all stages.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

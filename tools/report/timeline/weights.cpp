@@ -1,7 +1,7 @@
 // Computes curves of held versions and summaries of staleness.
 #include "tools/report/timeline/weights.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
