@@ -1,4 +1,4 @@
-// The command. All bad input ends in run_command_line, as one sentence and exit code 2.
+// The command `stageline`.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 
 namespace {
 
-// Where standard input, output or error is closed, the next file to be opened would take its place
-// and receive what is meant for it. A stand-in that can only be used the wrong way fails instead.
+// If standard input, output or error is closed, the next file to be opened would get its number and
+// receive its output. /dev/null, opened in the wrong direction, makes every use fail instead.
 void hold_closed_streams() {
   for (const int stream : {0, 1, 2}) {
     if (::fcntl(stream, F_GETFD) != -1) continue;

@@ -8,26 +8,25 @@ namespace stageline {
 /// The whole file; "-" is standard input. Throws UsageError with the system's reason.
 std::string read_file(const std::string& path);
 
-/// The same of a text in UTF-8, without the byte order mark that may stand before it. Throws
-/// UsageError for UTF-16 or UTF-32, told by their marks.
+/// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
+/// UsageError for UTF-16 or UTF-32, recognised by their marks.
 std::string read_text(const std::string& path);
 
 /// What read_text does with the content of a file.
 std::string without_mark(std::string text, const std::string& path);
 
-/// "-" is standard output; whether that arrived, main asks at the end. A regular file is written
-/// beside and then renamed, so that nobody ever sees half of it; it keeps its permission bits, and
-/// a symbolic link to it stays one. What exists and is no regular file (a device, a FIFO) is
-/// written in place. Folders are not made: see make_folder(). Throws UsageError with the system's
-/// reason.
+/// "-" writes to standard output; program_main() checks that for errors on exit. A regular file is
+/// written to a temporary file and renamed, so it is never seen half written; it keeps its
+/// permission bits, and a symbolic link to it stays one. A device or FIFO is written in place.
+/// Folders are not made: see make_folder(). Throws UsageError with the system's reason.
 void write_file(const std::string& path, const std::string& content);
 
 /// Makes the folder, and those above it, where they are missing. Throws UsageError with the
 /// system's reason.
 void make_folder(const std::string& path);
 
-/// Throws UsageError if write_file could not: that a result of minutes can be kept is known before
-/// they pass. An empty path is none.
+/// Throws UsageError if write_file could not: checks before a run of minutes that its result can
+/// be kept. Does nothing for an empty path.
 void check_writable(const std::string& path);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// stageline bound: what decides a schedule's pace, and how far it is from what nothing can beat.
+// stageline bound: the cycle that limits a schedule's pace, and the distance to the lower bounds.
 #include <fmt/core.h>
 
 #include <memory>
@@ -137,7 +137,7 @@ void add(Flags command) {
 
 extern const Command bound_command;
 const Command bound_command = {
-    "bound", "What decides a schedule's steady pace, derived, beside what nothing can beat", add,
+    "bound", "The exact steady pace of a schedule, the cycle that limits it, and lower bounds", add,
     ""};
 
 }  // namespace stageline

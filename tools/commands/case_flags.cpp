@@ -1,4 +1,4 @@
-// Declares the shared flags, and turns them into values.
+// Declares the shared flags and converts them to values.
 #include "tools/commands/case_flags.hpp"
 
 #include <fmt/core.h>
@@ -27,7 +27,7 @@ std::optional<Bytes> memory_of_flag(const char* flag, const std::string& text) {
   }
 }
 
-// A program without a name is called after its file.
+// A program without a schedule name gets the name of its file.
 Program program_of_flag(const CommonFlags& flags) {
   Program program = read_program(flags.program, flags.quiet);
   if (program.schedule.empty()) program.schedule = flags.program;
@@ -47,14 +47,14 @@ void add_trace_flags(Flags command, CommonFlags& flags) {
 void add_profile_batch_flag(Flags command, CommonFlags& flags) {
   command
       .option("--batch", flags.profile_batch,
-              "samples in a minibatch of a PipeDream profile, which does not say")
+              "samples in a mini-batch of a PipeDream profile, which does not record it")
       .positive();
 }
 
 void add_batch_size_flag(Flags command, CommonFlags& flags) {
   command
       .option("--microbatch-size", flags.microbatch_size,
-              "samples in a micro-batch; costs are scaled or interpolated to it; default as in "
+              "samples in a micro-batch; costs are scaled or interpolated to it; default: as in "
               "the trace")
       .range(1, most_microbatches);
 }
@@ -66,24 +66,24 @@ void add_output_flags(Flags command, CommonFlags& flags) {
 
 void add_cluster_flags(Flags command, CommonFlags& flags) {
   command.option("--cluster", flags.cluster,
-                 "a cluster file or a bundled cluster; default that of model:NAME@DEVICE");
+                 "a cluster file or a bundled cluster; default: that of model:NAME@DEVICE");
   command.option("--link", flags.link, "equal devices with one full-duplex port each: 12GB/s,5us");
   command.option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
   command.option("--host-link", flags.host_link,
                  "a full-duplex link of each equal device to one host, for offloading: "
                  "16GB/s,5us");
-  command.option("--host-memory", flags.host_memory, "of that host: 256GB");
+  command.option("--host-memory", flags.host_memory, "memory of that host: 256GB");
   command
       .option("--pair-overlap", flags.pair_overlap,
-              "of the shorter op of an overlapped pair, the share hidden: 0 (default) to 1")
+              "hidden share of the shorter op of an overlapped pair: 0 (default) to 1")
       .range(0.0, 1.0);
 }
 
 void add_messages_flag(Flags command, CommonFlags& flags) {
   command.option("--messages", flags.messages,
-                 "async: SEND and RECV beside the computing; blocking: in turn with it, and both "
-                 "ends wait for each other; batched: neighbours in the list go together; "
-                 "default async, or as the program text says");
+                 "async: SEND and RECV overlap with compute; blocking: they occupy the compute "
+                 "lane until both ends are done; batched: adjacent ones in the list start "
+                 "together; default: async, or as the program text says");
 }
 
 void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
@@ -92,34 +92,37 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
   const Flag schedule =
       command
           .option("--schedule", flags.schedules,
-                  one ? "NAME[:knob=value,…]; default 1f1b"
+                  one ? "NAME[:knob=value,…]; default: 1f1b"
                       : "NAME[:knob=value,…], a comma list of them, or all; repeatable; "
-                        "default all")
+                        "default: all")
           .repeatable();
-  command.option("--devices", flags.devices,
-                 one ? "how many; default all of the cluster, or 4"
-                     : "how many, or a sweep such as 2..16; default all of the cluster, or 4");
+  command.option(
+      "--devices", flags.devices,
+      one ? "number of devices; default: all of the cluster, or 4"
+          : "number of devices, or a sweep such as 2..16; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
   command
-      .option("--microbatches", flags.microbatches,
-              "per step (mini-batches where updates are asynchronous); default 4 a device")
+      .option(
+          "--microbatches", flags.microbatches,
+          "micro-batches per step (mini-batches where updates are asynchronous); default: 4 per "
+          "device")
       .range(1, most_microbatches);
   add_batch_size_flag(command, flags);
   command
       .option("--steps", flags.steps,
-              "steps to simulate; default 1, or enough to run steadily where updates are "
+              "steps to simulate; default: 1, or enough to reach a steady pace where updates are "
               "asynchronous")
       .range(1, 1 << 20);
   command.option("--partition", flags.partition,
                  "balanced, uniform, pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12-, last "
-                 "layers' names, or a Megatron layout or a file of one; default balanced");
+                 "layers' names, or a Megatron layout or a file of one; default: balanced");
   command.option("--weights", flags.weights,
-                 "the weight rule instead of the schedule's: flush, stash, vertical_sync, "
+                 "weight rule, instead of the schedule's: flush, stash, vertical_sync, "
                  "double_buffer, latest");
   if (one) {
     command
         .option("--program", flags.program,
-                "this program instead of a schedule: our own text or PyTorch's schedule CSV")
+                "run this program instead of a schedule: our own text or PyTorch's schedule CSV")
         .excludes(schedule);
   }
 }

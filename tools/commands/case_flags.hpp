@@ -1,4 +1,4 @@
-// The flags that several subcommands share, and the question that they ask.
+// Flags that several subcommands share, and the request that they make up.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-/// As typed.
+/// The values as typed; empty or 0 where the flag is not given.
 struct CommonFlags {
   std::string trace;
   std::vector<std::string> schedules;
@@ -58,9 +58,9 @@ void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no);
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);
 
-/// The only schedule of a command that takes one; "1f1b" when none is named.
+/// The schedule of a command that takes one; "1f1b" by default. Throws UsageError for several.
 ScheduleSpec one_schedule(const CommonFlags& flags);
-/// All that are named; every schedule there is when none is.
+/// The schedules of a command that takes many; by default all that exist.
 std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags);
 
 }  // namespace stageline

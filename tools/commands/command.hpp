@@ -1,5 +1,4 @@
-// A subcommand of `stageline`: one constant in a file of its own, found through the list of names
-// in meson.build.
+// A subcommand of `stageline`: a constant in its own file, registered by its name in meson.build.
 #pragma once
 
 #include <span>
@@ -12,8 +11,8 @@ namespace stageline {
 struct Command {
   std::string_view name;     // as typed
   std::string_view about;    // one line of --help
-  void (*add)(Flags flags);  // declares its flags, and calls runs() with what they start
-  std::string_view parent;   // of a subcommand's subcommand; else empty
+  void (*add)(Flags flags);  // declares its flags and calls Flags::runs()
+  std::string_view parent;   // the command that it is a subcommand of; empty: stageline
 };
 
 /// In the order of --help; a parent comes before its subcommands.

@@ -1,4 +1,4 @@
-// Puts the subcommands together, and runs the one that is named.
+// Registers the subcommands and runs the selected one.
 #include "tools/commands/command_line.hpp"
 
 #include "tools/commands/command.hpp"

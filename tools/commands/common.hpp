@@ -1,4 +1,4 @@
-// For the programs of the executor: the shared flags, opened in one call.
+// For programs that have not adopted Flags: opens a setting directly from the shared flags.
 #pragma once
 
 #include "tools/commands/case_flags.hpp"

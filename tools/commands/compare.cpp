@@ -1,5 +1,5 @@
-// stageline compare: a row a schedule, the synchronous ones first, and who wins and why; over a
-// sweep of devices also the chart of their speed-ups.
+// stageline compare: one row per schedule, synchronous ones first, with the ranking and its reason;
+// for a sweep of devices also a chart of the speed-ups.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep)
   return text;
 }
 
-// A series a schedule, in the order of the command line. What is not possible is a gap; what does
-// not fit into the memory is an open point.
+// One series per schedule, in the order of the command line. Infeasible points are gaps; points
+// that do not fit into memory are hollow.
 Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
   Chart chart;
   chart.title = "Speed-up over one device · " + setting.model.name;
@@ -122,10 +122,10 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
 
 bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
 
-// The same with all that a reader must know who sees nothing but the picture.
+// Adds what a reader of the picture alone must know: problem, costs, cluster, notes.
 Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row>& rows,
                       const std::string& link) {
-  // "4 micro-batches a device" may differ from row to row.
+  // The default of 4 micro-batches per device differs from row to row.
   const auto [least, most] = std::minmax_element(
       rows.begin(), rows.end(),
       [](const Row& a, const Row& b) { return a.asked.microbatches < b.asked.microbatches; });
@@ -230,11 +230,11 @@ void add(Flags command) {
   add_messages_flag(command, flags->common);
   const Flag svg = add_svg_flag(
       command, flags->svg,
-      "of a sweep: write the speed-ups over the devices as an SVG file, or - for stdout");
+      "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg, svg);
   command.footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
-      "ranks all schedules on 8 H100s. Exit code 1: none fits into the memory.\n"
+      "ranks all schedules on 8 H100s. Exit code 1: none fits into memory.\n"
       "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
       "sweep.svg\n"
       "ranks two on 2 to 16 devices and draws their speed-ups.");
@@ -244,6 +244,8 @@ void add(Flags command) {
 }  // namespace
 
 extern const Command compare_command;
-const Command compare_command = {"compare", "Compare schedules (the main job)", add, ""};
+const Command compare_command = {
+    "compare", "Compare schedules: step time, bubbles, memory, staleness, and which one wins", add,
+    ""};
 
 }  // namespace stageline

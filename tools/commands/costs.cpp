@@ -1,4 +1,4 @@
-// stageline costs: what the layers of a trace cost, or of two side by side.
+// stageline costs: the costs of the layers of one trace, or of two traces side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,14 +33,14 @@ std::vector<int> sizes_of(const std::vector<Model>& models) {
   return sizes;
 }
 
-// The largest size, as every command takes it, unless one is asked for.
+// The largest batch size unless one is requested, as in every command.
 Opened open_first(const CommonFlags& flags) {
   const int batch = flags.microbatch_size;
   const std::vector<Model> models = open_trace_sizes({flags.trace, batch, flags.profile_batch, {}});
   return {batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
 }
 
-// TRACE2 at the batch size of TRACE, and what was done for it.
+// TRACE2 at the batch size of TRACE, with notes on the conversion.
 struct Brought {
   Model model;
   std::vector<std::string> notes;
@@ -58,7 +58,7 @@ Brought open_second(const CostsFlags& flags, int batch) {
                          "they are",
                          batch == 0 ? "TRACE" : "TRACE2")}};
   }
-  // A model is priced again; of what was measured the costs are interpolated or scaled.
+  // A model is priced again; measured costs are interpolated or scaled.
   models = open_trace_sizes({flags.against, batch, flags.against_batch, {}});
   return {at_batch(models, batch),
           {fmt::format("TRACE2 has micro-batches of {}; it was brought to the {} of TRACE",
@@ -92,14 +92,14 @@ void add(Flags command) {
                      "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");
   command
       .option("--against-batch", flags->against_batch,
-              "what --batch is, for TRACE2 where that is a PipeDream profile")
+              "--batch for TRACE2, where that is a PipeDream profile")
       .positive()
       .needs(against);
-  command.option("--by", flags->by, "a row for each layer or for each kind; default layer")
+  command.option("--by", flags->by, "one row per layer or per kind; default: layer")
       .one_of({"layer", "kind"});
   command
       .option("--top", flags->top,
-              "this many rows, the most expensive, and one for all others; default all rows, "
+              "the N most expensive rows, and one for all others; default: all rows, "
               "or 32 where there are more than 64")
       .range(1, 1 << 30);
   add_output_flags(command, flags->common);
@@ -116,7 +116,7 @@ void add(Flags command) {
 }  // namespace
 
 extern const Command costs_command;
-const Command costs_command = {"costs", "What the layers of a trace cost, or how two traces differ",
-                               add, ""};
+const Command costs_command = {
+    "costs", "The costs of the layers of a trace, or how two traces differ", add, ""};
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// stageline diff: where two programs differ, and what the difference costs.
+// stageline diff: where two programs differ, and the cost of the difference.
 #include <fmt/core.h>
 
 #include <memory>
@@ -97,7 +97,7 @@ class Pricer {
                   : "every stage alike, F = I = W = 1 ms";
   }
 
-  // Nothing where it cannot be simulated, and why.
+  // Empty for a program that cannot be simulated; `why` then gets the reason.
   std::optional<SideTimes> price(const Side& side, std::vector<std::string>& why) const {
     const Program& program = *side.compared.program;
     Case asked;
@@ -190,26 +190,26 @@ void add(Flags command) {
               "a program text, a file of simulate --json --timeline, a Chrome trace, or "
               "PyTorch profiles of one run, one a rank")
       .required();
-  command.option("--and", flags->second, "the second: where both are PyTorch profiles");
+  command.option("--and", flags->second, "begins the second, where both are PyTorch profiles");
   command.option("--trace", flags->trace,
-                 "price both programs with this trace; default every stage alike");
+                 "price both programs with this trace; default: equal stages");
   command.option("--cluster", flags->cluster, "a cluster file or a bundled cluster");
   command.option("--link", flags->link,
-                 "equal devices with one full-duplex port each: 12GB/s,5us; default free");
-  command.option("--partition", flags->partition, "how to cut the trace; default balanced");
+                 "equal devices with one full-duplex port each: 12GB/s,5us; default: free");
+  command.option("--partition", flags->partition, "how to cut the trace; default: balanced");
   command
       .option("--batch", flags->profile_batch,
               "samples in a minibatch of a PipeDream profile, which does not say")
       .positive();
   command.option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
       .range(1, 1 << 26);
-  command.option("--json", flags->json, "write all of it as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write the result as JSON to a file, or - for stdout");
   command.flag("--quiet", flags->quiet, "no notes");
   command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"
       "  stageline program uniform:layers=4 --schedule gpipe --devices 4 --out b.slp\n"
       "  stageline diff a.slp b.slp --link 1GB/s\n"
-      "Exit code 0: they are equal. 1: they differ.");
+      "Exit code 0: equal. 1: different.");
   command.runs([flags] { return run(*flags); });
 }
 
@@ -217,7 +217,7 @@ void add(Flags command) {
 
 extern const Command diff_command;
 const Command diff_command = {
-    "diff", "Where two programs, or the orders of two timelines, differ, and what that costs", add,
+    "diff", "Where two programs, or the orders of two timelines, differ, and at what cost", add,
     ""};
 
 }  // namespace stageline

@@ -71,7 +71,7 @@ void add(Flags command) {
   const Flag chrome = command.option(
       "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
   add_svg_style_flags(command, flags->svg, svg);
-  command.option("--columns", flags->columns, "of the text figure; default 100")
+  command.option("--columns", flags->columns, "columns of the text figure; default: 100")
       .range(20, 10000)
       .excludes(svg)
       .excludes(chrome);
@@ -88,6 +88,7 @@ void add(Flags command) {
 }  // namespace
 
 extern const Command draw_command;
-const Command draw_command = {"draw", "The space-time diagram", add, ""};
+const Command draw_command = {"draw", "Draw the space-time diagram as text, SVG or Chrome trace",
+                              add, ""};
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
-// Flags by CLI11. No other file of the commands includes it: its inline classes cost seconds of
-// code generation in each.
+// Implements flags with CLI11. No other file of the commands includes it: its inline classes cost
+// seconds of code generation per file.
 #include "tools/commands/flags.hpp"
 
 #include <fmt/format.h>
@@ -170,7 +170,7 @@ Flags CommandLine::flags() { return {*app_, exit_code_}; }
 
 namespace {
 
-// Where a program has subcommands: CLI11 would only say that one is missing.
+// CLI11 would report an unknown subcommand as a missing one.
 void check_subcommand(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
@@ -180,7 +180,7 @@ void check_subcommand(const CLI::App& app, const std::string& word) {
                                      did_you_mean(word, known), fmt::join(known, ", ")));
 }
 
-// The subcommand whose flags were wrong: its help says more than that of the program.
+// The selected subcommand, whose help explains its flags: "stageline import kineto".
 std::string command_of(const CLI::App& app, std::string name) {
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();

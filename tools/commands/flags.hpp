@@ -1,5 +1,4 @@
-// The command line of a program, as its commands describe it. The library that parses it is
-// included in flags.cpp alone.
+// The command line of a program. Only flags.cpp includes the library that parses it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ class Option;
 
 namespace stageline {
 
-/// One flag, option or positional argument. A handle: copies are the same flag.
+/// One flag, option or positional argument. A handle: copies refer to the same flag.
 class Flag {
  public:
   explicit Flag(CLI::Option* option) : option_(option) {}
@@ -25,7 +24,7 @@ class Flag {
   Flag required(bool yes = true) const;
   Flag needs(Flag other) const;
   Flag excludes(Flag other) const;
-  Flag describe(const std::string& help) const;  // instead of the help it has
+  Flag describe(const std::string& help) const;  // replaces the help text
   Flag one_of(const std::vector<std::string>& values) const;
   Flag range(int least, int most) const;
   Flag range(std::int64_t least, std::int64_t most) const;
@@ -33,13 +32,13 @@ class Flag {
   Flag range(double least, double most) const;
   Flag positive() const;
   Flag not_negative() const;
-  /// `fault` returns a sentence for a text that is refused, or an empty text; `type` is what --help
-  /// calls the value.
+  /// `fault` returns a sentence for a value to refuse, or an empty text; --help shows `type` as the
+  /// type of the value.
   Flag check(const std::function<std::string(const std::string&)>& fault,
              const std::string& type) const;
-  Flag repeatable() const;     // a list: one value each time the flag is given
-  Flag comma_list() const;     // a list: values may be joined by commas
-  Flag default_shown() const;  // --help shows the value that the variable has now
+  Flag repeatable() const;     // of a list: the flag takes one value, and may be repeated
+  Flag comma_list() const;     // of a list: values may be joined by commas
+  Flag default_shown() const;  // --help shows the present value of the variable
   Flag default_shown(const std::string& text) const;
 
   std::string name() const;  // "--out" of "--out,-o", "TRACE" of a positional argument
@@ -73,14 +72,14 @@ class Flags {
   Flag find(const std::string& name) const;  // which must exist
   std::vector<Flag> all() const;
 
-  /// Behind the list of flags in --help: examples, and what the exit codes mean.
+  /// Text below the flags in --help: examples and exit codes.
   void footer(const std::string& text) const;
   Flags subcommand(const std::string& name, const std::string& about) const;
   Flags find_subcommand(const std::string& name) const;  // which must exist
   void require_subcommand() const;
   bool subcommand_given() const;
 
-  /// What the command does once all flags are read. Returns the exit code of the program.
+  /// The function to run after parsing; it returns the exit code of the program.
   void runs(std::function<int()> command) const;
 
  private:
@@ -88,7 +87,7 @@ class Flags {
   int* exit_code_ = nullptr;
 };
 
-/// A command line that breaks its rules; the sentence names the help to read.
+/// An invalid command line. The sentence names the --help to read.
 struct CommandLineError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -96,8 +95,8 @@ struct CommandLineError : std::runtime_error {
 /// The command line of one program, which owns its flags.
 class CommandLine {
  public:
-  /// `name`: "stageline"; `about`: the first line of --help; `version`: as --version prints it,
-  /// behind the name.
+  /// `name`: "stageline"; `about`: the first line of --help; `version`: printed by --version after
+  /// the name.
   CommandLine(const std::string& name, const std::string& about, const std::string& version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
@@ -105,8 +104,8 @@ class CommandLine {
 
   Flags flags();
 
-  /// Parses, and runs what runs() was given; returns its exit code. --help and --version are
-  /// printed, which is exit code 0. argv[0] is ignored. Throws CommandLineError, and what the
+  /// Parses, runs the command and returns its exit code; --help and --version are printed and
+  /// return 0. argv[0] is ignored. Throws CommandLineError, and what the
   /// command throws.
   int run(int argc, const char* const* argv);
 

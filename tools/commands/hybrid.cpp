@@ -1,4 +1,4 @@
-// stageline hybrid: the first iterations pipelined with stale weights, the others on one device.
+// stageline hybrid: pipelined training with stale weights first, then training on one device.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -80,12 +80,12 @@ PipelinedShare share_of(const HybridFlags& flags) {
   return share;
 }
 
-// Without a --schedule, the paper's experiment on real devices: two of them, each with a stage's
-// forward and backward.
+// The default: the paper's experiment on two real devices, each with the forward and backward of
+// one stage.
 constexpr const char* paper_schedule = "stale_weights:mapping=paired";
 constexpr int paper_devices = 2;
 
-// As other commands begin, but a step plays no role here.
+// The usual heading with iterations in the place of steps.
 std::string iterations_heading(const Setting& setting, const Case& asked, PipelinedShare share) {
   const std::size_t devices = asked.cluster.devices.size();
   return model_line(setting) +
@@ -152,14 +152,15 @@ void add(Flags command) {
   add_case_flags(command, flags->common);
   command.find("--schedule")
       .describe(
-          "an asynchronous one, NAME[:knob=value,…]; default stale_weights:mapping=paired, on 2 "
+          "an asynchronous schedule, NAME[:knob=value,…]; default: stale_weights:mapping=paired, on 2 "
           "devices");
   command.option("--pipelined-fraction", flags->fraction,
-                 "of the iterations, from 0 to 1; default 0.5");
-  command.option("--pipelined-iterations", flags->pipelined, "the same as a number");
-  command.option("--iterations", flags->iterations,
-                 "of the whole training, one mini-batch each; default 64000, as for ResNets "
-                 "on CIFAR-10");
+                 "share of the iterations that are pipelined, 0 to 1; default: 0.5");
+  command.option("--pipelined-iterations", flags->pipelined, "the same as a number of iterations");
+  command.option(
+      "--iterations", flags->iterations,
+      "iterations of the whole training, one mini-batch each; default: 64000, as for ResNets "
+      "on CIFAR-10");
   command.option("--svg", flags->svg, "draw the curve into a file, or - for stdout");
   command.footer(
       "Example:\n  stageline hybrid resnet56-cpu --pipelined-fraction 0.5 --partition ppv:19\n"
@@ -171,6 +172,7 @@ void add(Flags command) {
 
 extern const Command hybrid_command;
 const Command hybrid_command = {
-    "hybrid", "Training that is pipelined at first and not afterwards: time and speed-up", add, ""};
+    "hybrid", "Time and speed-up of training that is pipelined first and then runs on one device",
+    add, ""};
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// stageline import: another tool's profile to a native trace.
+// stageline import: converts another tool's profile to a native trace.
 #include <fmt/core.h>
 
 #include <memory>
@@ -33,8 +33,8 @@ void import_trace(const ImportFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
   add_trace_flags(command, flags->common);
-  command.option("--out,-o", flags->out, "file to write; default stdout");
-  command.flag("--quiet", flags->common.quiet, "no report");
+  command.option("--out,-o", flags->out, "file to write; default: stdout");
+  command.flag("--quiet", flags->common.quiet, "print no report");
   command.footer(
       "Example:\n  stageline import vgg16/graph.txt --batch 128 --out vgg16.json\n"
       "model: and uniform: traces can be written out the same way.");

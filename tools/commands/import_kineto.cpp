@@ -1,4 +1,4 @@
-// stageline import kineto: profiles of a real run to a native trace and the program that ran.
+// stageline import kineto: converts profiles of a real run to a native trace and its program.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -57,14 +57,14 @@ void import_kineto(const KinetoFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
-  command.option("PROFILE", flags->files, "one a rank, gzip or plain").required();
+  command.option("PROFILE", flags->files, "one per rank, gzip or plain").required();
   command.option("--out,-o", flags->out,
-                 "the trace, a layer a stage; default stdout where --program is not given");
-  command.option("--program", flags->program, "the program that ran, as program text");
-  command.option("--name", flags->name, "of the model; default profile");
-  command.option("--batch", flags->batch, "samples in a micro-batch, which no profile says")
+                 "write the trace, one layer per stage; default: stdout unless --program is given");
+  command.option("--program", flags->program, "write the program that ran, as program text");
+  command.option("--name", flags->name, "name of the model; default: profile");
+  command.option("--batch", flags->batch, "samples in a micro-batch, which no profile records")
       .positive();
-  command.flag("--quiet", flags->quiet, "no report");
+  command.flag("--quiet", flags->quiet, "print no report");
   command.footer(
       "Example:\n  stageline import kineto rank0.json.gz rank1.json.gz --out mine.json --program "
       "mine.slp\n  stageline simulate mine.json --program mine.slp");
@@ -78,7 +78,8 @@ void add(Flags command) {
 
 extern const Command import_kineto_command;
 const Command import_kineto_command = {
-    "kineto", "Profiles of a pipelined run by PyTorch's profiler: its costs and its program", add,
+    "kineto",
+    "Convert profiles of a pipelined run by PyTorch's profiler to its costs and its program", add,
     "import"};
 
 }  // namespace stageline

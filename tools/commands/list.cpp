@@ -1,4 +1,4 @@
-// stageline list: what there is.
+// stageline list: every name that the other commands accept.
 #include <fmt/core.h>
 
 #include "cost_models/shapes/shapes.hpp"
@@ -52,7 +52,7 @@ void list_models() {
   fmt::print("\n  options of all: batch= dtype= optimizer= efficiency= overhead=\n");
 }
 
-// "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each kind with as much memory
+// "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each pair of kind and memory.
 std::string devices_of(const Cluster& cluster) {
   std::vector<Device> groups;
   std::vector<int> counts;
@@ -118,6 +118,6 @@ void add(Flags command) {
 
 extern const Command list_command;
 const Command list_command = {
-    "list", "Schedules, partitioners, models, clusters, traces and data there are", add, ""};
+    "list", "List schedules, partitioners, models, clusters, traces and data sets", add, ""};
 
 }  // namespace stageline

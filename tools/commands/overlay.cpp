@@ -1,4 +1,4 @@
-// stageline overlay: two runs of one pipeline, one above the other.
+// stageline overlay: compares two runs of one pipeline op by op, and draws one above the other.
 #include <fmt/core.h>
 
 #include <memory>
@@ -64,16 +64,16 @@ void add(Flags command) {
               "one run, one a rank; gzip or plain")
       .required();
   command.option("--measured", flags->measured,
-                 "the second timeline: profiles of one run, one a rank, or one file");
+                 "the second timeline: profiles of one run, one per rank, or one file");
   command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout");
   const Flag svg = add_svg_flag(command, flags->svg, "write one picture of both, or - for stdout");
   add_svg_style_flags(command, flags->svg, svg);
-  command.option("--top", flags->top, "how many ops to list; default 10").range(0, 1 << 20);
+  command.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);
   command
       .option("--step", flags->step,
-              "which step of runs of several, from 0; default that of median length")
+              "step to compare, where a run has several, from 0; default: the one of median length")
       .range(0, 1 << 26);
-  command.flag("--quiet", flags->quiet, "no notes");
+  command.flag("--quiet", flags->quiet, "print no notes");
   command.footer(
       "Example:\n  stageline simulate uniform:layers=4 --devices 2 --json model.json --timeline\n"
       "  stageline draw uniform:layers=4 --schedule gpipe --devices 2 --chrome other.json\n"
@@ -89,7 +89,6 @@ void add(Flags command) {
 
 extern const Command overlay_command;
 const Command overlay_command = {
-    "overlay", "Two timelines of one pipeline, a model and a measured run or any two, op by op",
-    add, ""};
+    "overlay", "Compare two timelines of one pipeline, simulated or measured, op by op", add, ""};
 
 }  // namespace stageline

@@ -1,5 +1,5 @@
 // stageline program: prints the program of a schedule, in our own text or in the format of another
-// tool, converts one, or checks one.
+// tool; converts or checks a program.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string counted(int number, const std::string& noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.back() == 'h' ? "es" : "s");
 }
 
-// On the TRACE, cut for the program's stages, where one is named.
+// On the TRACE, cut for the stages of the program; unit costs without one.
 Costs costs_for(const ProgramFlags& flags, const Program& program) {
   if (flags.common.trace.empty()) return unit_costs(program);
   SettingRequest request = request_of(flags.common);
@@ -44,8 +44,8 @@ Costs costs_for(const ProgramFlags& flags, const Program& program) {
   return costs_of(asked, lay_out(asked));
 }
 
-// Exit 1 when the program can be read but something is to be said against it: that is the answer,
-// not bad input.
+// Exit code 1 for errors or warnings in a program that can be read: that is the answer, not bad
+// input.
 int check_program(const ProgramFlags& flags) {
   TextPlaces places;
   Program program = read_program(flags.check, flags.common.quiet, &places);
@@ -55,7 +55,7 @@ int check_program(const ProgramFlags& flags) {
     program.messages = parse_messages(flags.common.messages, "--messages");
   }
   Lint found = lint(program, {where, nullptr});
-  // What a hazard costs on a trace can be asked of a program that could run.
+  // The cost of a hazard on a trace is defined only for a program that can run.
   std::optional<Costs> costs;
   if (found.count(Severity::error) == 0 && !flags.common.trace.empty()) {
     costs = costs_for(flags, program);
@@ -85,13 +85,13 @@ void keep_compute(Program& program) {
 }
 
 void say(const std::vector<std::string>& notes, bool quiet) {
-  // Where standard error is closed or full there is no one to tell.
+  // fmt::print would throw where standard error is closed or full.
   for (const std::string& note : notes) {
     if (!quiet) std::fputs(fmt::format("note: {}\n", note).c_str(), stderr);
   }
 }
 
-// A program file in another format.
+// Writes a program file in another format.
 void convert_program(const ProgramFlags& flags) {
   const std::string& file = flags.common.trace;
   const ProgramFormat format = parse_program_format(flags.format);
@@ -122,7 +122,7 @@ void print_program(const ProgramFlags& flags) {
   Program program = outcome.program;
   if (flags.compute_only) keep_compute(program);
   if (format == ProgramFormat::pytorch || format == ProgramFormat::pytorch_comms) {
-    // Not with the messages and updates that our passes have added: the format places its own.
+    // Without the messages and updates that our passes have added: the format implies its own.
     if (asked.program) {
       program = *asked.program;
     } else {
@@ -140,31 +140,32 @@ void add(Flags command) {
   add_messages_flag(command, flags->common);
   const Flag trace = command.find("TRACE");
   trace.required(false).describe(trace.help() + "; or a program file, to be converted");
-  const Flag out = command.option(
-      "--out", flags->out, "write to a file; default stdout; of chakra, what the names begin with");
+  const Flag out =
+      command.option("--out", flags->out,
+                     "write to a file; default: stdout; for chakra, the prefix of the file names");
   const Flag format =
       command.option("--format", flags->format,
                      "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
                      "torch.distributed, without "
                      "and with messages), megatron (pipeline layout), pipedream (runtime "
                      "configuration), torchgpipe "
-                     "(balance), chakra (execution traces); default slp");
+                     "(balance), chakra (execution traces); default: slp");
   const Flag compute_only =
       command.flag("--compute-only", flags->compute_only,
                    "without updates, reductions and messages, as a scheduler writes it");
   const Flag check = command.option(
       "--check", flags->check,
-      "say all that is wrong with this program: errors, deadlocks, hazards and their cost on the "
-      "TRACE or else on unit costs");
+      "report errors, deadlocks and hazards of this program, with the cost of hazards on the "
+      "TRACE or on unit costs");
   command.option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
       .needs(check);
   const Flag quiet = command.flag("--quiet", flags->common.quiet,
-                                  "no notes; with --check: errors and warnings alone");
+                                  "no notes; with --check: only errors and warnings");
   command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --microbatches 8 "
       "--out 1f1b.slp\n  stageline program --check 1f1b.slp\n"
       "Exit code 1 of --check: there are errors or warnings; notes alone do not count. A program\n"
-      "file is our own text or PyTorch's schedule CSV, here and for --program; what is in it "
+      "file is our own text or PyTorch's schedule CSV, here and for --program; its content "
       "decides.");
   command.runs([=] {
     if (flags->check.empty() && is_program_file(flags->common.trace)) {

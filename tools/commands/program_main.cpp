@@ -1,4 +1,4 @@
-// Runs a command line, and turns what may go wrong into a sentence and an exit code.
+// Runs a command line and reports errors as one sentence and an exit code.
 #include "tools/commands/program_main.hpp"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// What goes to standard error where that may be full or closed: fmt::print would throw.
+// fmt::print would throw where standard error is full or closed.
 void complain(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 class Ending {
@@ -35,21 +35,21 @@ class Ending {
     return 2;
   }
 
-  // Messages of other libraries may go on with a stack.
+  // Messages of other libraries may continue with a stack trace.
   int refuse_first_line(std::string_view message) const {
     return refuse(message.substr(0, message.find('\n')));
   }
 
-  // `reason` is an errno. A reader who has seen enough (`| head`) needs no message.
+  // `reason` is an errno. No message for a closed pipe (`| head`).
   int lost_output(int reason) const {
     if (reason == EPIPE) return 2;
     return refuse(fmt::format("cannot write to standard output: {}",
                               reason != 0 ? std::strerror(reason) : "a write failed"));
   }
 
-  // The exit code, unless what was printed did not arrive: that must not look like success.
+  // The exit code, unless output was lost: that must not look like success.
   int after_flushing(int exit_code) const {
-    const int before = errno;  // of the flush after --help, whose result nobody has looked at
+    const int before = errno;  // of the flush after --help, which reports no error
     if (std::fflush(stdout) != 0) return lost_output(errno);
     std::cout.flush();
     return std::ferror(stdout) != 0 || std::cout.bad() ? lost_output(before) : exit_code;

@@ -1,4 +1,4 @@
-// main() of every program: flags, signals, errors as one sentence, exit codes.
+// The main() of every program: parses flags, handles signals, reports errors, returns exit codes.
 #pragma once
 
 #include <atomic>
@@ -14,28 +14,28 @@ struct ProgramMain {
   std::string name;     // "stageline-study", before each error
   std::string about;    // first line of --help
   std::string version;  // of --version
-  /// When memory runs out.
+  /// Error message when memory runs out.
   std::string no_memory =
       "there is not enough memory for that many micro-batches, steps or devices";
 };
 
-/// Declares the flags by `add`, parses them and runs what `add` gave to Flags::runs(). Every
-/// exception ends as one sentence on standard error. Returns the exit code: what the command
-/// returned; 2 where the input is bad or the output was lost; 3 where an answer contradicts itself,
-/// a defect of Stageline; 130 after Interrupted.
+/// Declares the flags by `add`, parses them and runs the function that `add` passed to
+/// Flags::runs(). Every exception is reported as one sentence on standard error. Returns the exit
+/// code: what the command returned; 2 where the input is bad or the output was lost; 3 where an
+/// answer contradicts itself, a defect of Stageline; 130 after Interrupted.
 int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add);
 
-/// Thrown by a command that a signal has ended.
+/// Thrown by a command that a signal interrupted.
 struct Interrupted {
   std::string consequence;      // "nothing was written"
-  bool after_progress = false;  // a line of progress is open on standard error
+  bool after_progress = false;  // an unfinished line of progress is on standard error
 };
 
-/// What a signal does to a system call that waits.
+/// Whether a system call that waits continues after a signal or fails with EINTR.
 enum class Waiting : std::uint8_t { goes_on, ends };
 
-/// From now on SIGINT and SIGTERM set the flag that is returned, and no longer end the process.
+/// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process.
 const std::atomic<bool>& catch_signals(Waiting waiting);
 
 }  // namespace stageline

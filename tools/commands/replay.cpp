@@ -1,4 +1,4 @@
-// stageline replay: stored measurements held against today's simulator.
+// stageline replay: compares stored measurements with today's simulator.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -65,9 +65,9 @@ void add(Flags command) {
   command.option("--report", flags->report,
                  "write report.md and its pictures to this folder (made where it is missing)");
   command.option("--summary", flags->summary,
-                 "write the figures that --against holds a later replay to, or - for stdout");
+                 "write the figures that --against compares with, or - for stdout");
   command.option("--against", flags->against,
-                 "a kept summary: exit code 1 where the errors have grown since");
+                 "a kept summary: exit code 1 if errors have grown since");
   command.footer("Example:\n  stageline replay evidence.json --report report");
   command.runs([flags] { return replay(*flags); });
 }
@@ -76,7 +76,6 @@ void add(Flags command) {
 
 extern const Command replay_command;
 const Command replay_command = {
-    "replay", "Stored measurements of real runs, predicted again: how far off the simulator is",
-    add, ""};
+    "replay", "Predict stored measurements of real runs again, and report the errors", add, ""};
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// stageline reproduce: the papers' tables, ours beside theirs.
+// stageline reproduce: the tables of the papers, ours beside theirs.
 #include <fmt/core.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// stageline simulate: one schedule in full.
+// stageline simulate: everything about one schedule.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double part(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
 }
 
-// The usual kinds of idle time, and what else there is.
+// The usual kinds of idle time, and any other that occurs.
 std::vector<IdleKind> kinds_to_show(const Metrics& metrics) {
   std::vector<IdleKind> kinds;
   for (int i = 0; i < idle_kinds; ++i) {
@@ -134,7 +134,7 @@ std::string summary(const Outcome& outcome) {
                         outcome.throughput_unit, outcome.speedup, percent(outcome.bubble_fraction));
   }
   text += "\n";
-  // A flushed step's cycle is its critical path.
+  // The cycle of a flushed step is its critical path.
   if (outcome.period && outcome.synchrony == Synchrony::asynchronous) {
     text += fmt::format("decided by: {}\n",
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
@@ -183,18 +183,18 @@ void add(Flags command) {
   const auto timeline = std::make_shared<bool>(false);
   add_case_flags(command, *flags);
   add_messages_flag(command, *flags);
-  command.flag("--timeline", *timeline, "with --json: every span too")
+  command.flag("--timeline", *timeline, "with --json: include every span")
       .needs(command.find("--json"));
   command.footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"
-      "says that the step takes 66 ms, and why. Exit code 1: it does not fit into the memory.");
+      "reports a step of 66 ms, and why. Exit code 1: it does not fit into memory.");
   command.runs([flags, timeline] { return run_simulate(*flags, *timeline); });
 }
 
 }  // namespace
 
 extern const Command simulate_command;
-const Command simulate_command = {"simulate", "One schedule in full", add, ""};
+const Command simulate_command = {"simulate", "Simulate one schedule in full", add, ""};
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// stageline staleness: the kept runs of the staleness study, judged again.
+// stageline staleness: evaluates the kept runs of the staleness study.
 #include <fmt/core.h>
 
 #include <memory>
@@ -43,7 +43,7 @@ void add(Flags command) {
 
 extern const Command staleness_command;
 const Command staleness_command = {
-    "staleness", "What stale weights cost in accuracy: the runs of stageline-study, judged", add,
+    "staleness", "The cost of stale weights in accuracy, from the runs of stageline-study", add,
     ""};
 
 }  // namespace stageline

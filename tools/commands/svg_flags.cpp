@@ -1,4 +1,4 @@
-// Declares the flags of pictures, and turns them into options.
+// Declares the flags for pictures and converts them to options.
 #include "tools/commands/svg_flags.hpp"
 
 namespace stageline {
@@ -8,10 +8,10 @@ Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
 }
 
 void add_svg_style_flags(Flags command, SvgFlags& flags, Flag svg) {
-  command.option("--theme", flags.theme, "of the SVG: auto, light or dark; default auto")
+  command.option("--theme", flags.theme, "theme of the SVG: auto, light or dark; default: auto")
       .one_of({"auto", "light", "dark"})
       .needs(svg);
-  command.option("--width", flags.width, "of the SVG in pixels; default 1000")
+  command.option("--width", flags.width, "width of the SVG in pixels; default: 1000")
       .range(400, 10000)
       .needs(svg);
 }

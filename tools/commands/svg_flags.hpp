@@ -1,4 +1,4 @@
-// --svg, --theme and --width of the commands that draw.
+// --svg, --theme and --width, for the commands that draw.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-/// As typed.
+/// The values as typed.
 struct SvgFlags {
   std::string file;  // "-": standard output; empty: no picture
   std::string theme = "auto";
@@ -17,7 +17,7 @@ struct SvgFlags {
 
 /// --svg, with this help.
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help);
-/// --theme and --width, which need it.
+/// --theme and --width, which require `svg`.
 void add_svg_style_flags(Flags command, SvgFlags& flags, Flag svg);
 
 SvgOptions svg_options(const SvgFlags& flags);

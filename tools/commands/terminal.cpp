@@ -1,4 +1,4 @@
-// Asks the system about the terminal.
+// Queries the terminal.
 #include "tools/commands/terminal.hpp"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The terminal that a command may write to.
+// The terminal on standard output.
 #pragma once
 
 namespace stageline {

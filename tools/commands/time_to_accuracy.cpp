@@ -1,4 +1,4 @@
-// stageline time-to-accuracy: training logs side by side, accuracy against simulated time.
+// stageline time-to-accuracy: compares training logs by accuracy over simulated time.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -73,7 +73,7 @@ void check_flags(const AccuracyFlags& flags) {
   }
 }
 
-// Simulated again, once for all logs of the same training.
+// Simulates trainings again, once for all logs of the same training.
 class Retiming {
  public:
   explicit Retiming(const CommonFlags& flags)
@@ -102,7 +102,7 @@ class Retiming {
  private:
   const std::vector<Time>& simulate(const std::string& key, const NamedLog& named) {
     const TrainingSettings& settings = named.log.settings;
-    // Where the trace does not say its size, its times are taken as they are.
+    // A trace of unknown batch size keeps its times.
     const bool sized =
         open_trace_sizes({request_.trace, 0, request_.profile_batch, {}}).front().batch > 0;
     request_.microbatch_size = sized ? settings.batch : 0;
@@ -145,7 +145,7 @@ class Retiming {
   std::vector<std::string> notes_;
 };
 
-// What stands above and below a chart is said anyway.
+// Without title and footnotes: the text around the chart has them.
 std::string plain_text(Chart chart, int rows) {
   chart.title = chart.subtitle = "";
   chart.footnotes.clear();
@@ -210,7 +210,7 @@ void add(Flags command) {
               "training logs; those that differ in nothing but their seed are averaged")
       .required();
   command.option("--target", flags->target,
-                 "the accuracy to reach, 97% or 0.97; default the highest that the mean of "
+                 "the accuracy to reach, 97% or 0.97; default: the highest that the mean of "
                  "every curve reaches");
   command.option("--trace", flags->common.trace,
                  "simulate the steps again with these costs of the layers, instead of taking "
@@ -238,7 +238,6 @@ void add(Flags command) {
 
 extern const Command time_to_accuracy_command;
 const Command time_to_accuracy_command = {
-    "time-to-accuracy", "Logs of stageline-train side by side: accuracy against simulated time",
-    add, ""};
+    "time-to-accuracy", "Compare logs of stageline-train: accuracy over simulated time", add, ""};
 
 }  // namespace stageline

@@ -1,4 +1,5 @@
-// The difference of two programs as JSON. The keys are documented in tools/README.md and kept.
+// The difference of two programs as JSON. The keys are documented in tools/report/json/README.md
+// and stable.
 #include "tools/report/text/diff.hpp"
 #include "tools/base/json.hpp"
 

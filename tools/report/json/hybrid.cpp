@@ -1,4 +1,4 @@
-// Hybrid training as JSON. The keys are documented in tools/README.md and kept.
+// Hybrid training as JSON. The keys are documented in tools/report/json/README.md and stable.
 #include "tools/report/text/hybrid.hpp"
 #include "tools/base/json.hpp"
 

@@ -1,4 +1,5 @@
-// Diagnostics of a program as JSON. The keys are documented in tools/README.md and kept.
+// Diagnostics of a program as JSON. The keys are documented in tools/report/json/README.md and
+// stable.
 #include "tools/report/text/lint.hpp"
 #include "sim/index.hpp"
 #include "tools/base/json.hpp"

@@ -1,4 +1,5 @@
-// Two timelines side by side as JSON. The keys are documented in tools/README.md and kept.
+// Two timelines side by side as JSON. The keys are documented in tools/report/json/README.md and
+// stable.
 #include "tools/report/text/overlay.hpp"
 #include "sim/analysis/statistics.hpp"
 #include "tools/base/json.hpp"

@@ -29,7 +29,7 @@ struct DiffReport {
   std::vector<std::string> notes;
 };
 
-/// "equal", or where they first differ, how much, and what that costs.
+/// "equal", or the first difference, the number of differences, and their cost.
 std::string diff_text(const DiffReport& report);
 
 /// The same as JSON; the keys are documented in tools/report/json/README.md.
