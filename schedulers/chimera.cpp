@@ -36,7 +36,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedulers/order.hpp"
 #include "schedulers/parts/backward_first.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
@@ -47,7 +46,8 @@ namespace {
 
 constexpr Knob knobs[] = {
     {"concat", "direct|doubling", "direct",
-     "more micro-batches than devices: unit behind unit, or two forwards to a backward (rebuilt)"},
+     "more micro-batches than devices: unit behind unit, or two forwards to a backward (rebuilt)",
+     "the order is rebuilt"},
 };
 
 Placement place(int devices, const Knobs&) {
@@ -110,13 +110,7 @@ Program schedule(const Problem& problem) {
   const bool turns = program.microbatches % 2 == 1 && program.steps > 1;
   const Orders orders[] = {make(false), turns ? make(true) : Orders{}};
   for (int step = 0; step < program.steps; ++step) {
-    for (const std::vector<FlowTurn>& order : orders[turns ? step % 2 : 0]) {
-      for (const FlowTurn turn : order) {
-        const auto m = static_cast<std::uint32_t>(step * program.microbatches + turn.microbatch);
-        Order here(program, turn.stage);
-        turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);
-      }
-    }
+    append(program, orders[turns ? step % 2 : 0], step);
   }
   return program;
 }

@@ -41,6 +41,8 @@ const Scheduler gems_scheduler = {
     {},
     place,
     schedule,
+    nullptr,
+    "its rule is rebuilt from how other papers describe it",
 };
 
 }  // namespace stageline

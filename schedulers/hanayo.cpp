@@ -20,7 +20,6 @@
 //   3 |   0011223300112233aabbccddaabbccdd
 #include <limits>
 
-#include "schedulers/order.hpp"
 #include "schedulers/parts/backward_first.hpp"
 #include "schedulers/parts/chunks.hpp"
 #include "schedulers/scheduler.hpp"
@@ -45,13 +44,7 @@ Program schedule(const Problem& problem) {
   const auto orders = backward_first({flow}, static_cast<int>(program.devices.size()), 1,
                                      std::numeric_limits<int>::max());
   for (int step = 0; step < program.steps; ++step) {
-    for (const std::vector<FlowTurn>& order : orders) {
-      for (const FlowTurn turn : order) {
-        const auto m = static_cast<std::uint32_t>(step * program.microbatches + turn.microbatch);
-        Order here(program, turn.stage);
-        turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);
-      }
-    }
+    append(program, orders, step);
   }
   return program;
 }
@@ -67,6 +60,8 @@ const Scheduler hanayo_scheduler = {
     knobs,
     place,
     schedule,
+    nullptr,
+    "its order is rebuilt from the rule of the waves",
 };
 
 }  // namespace stageline

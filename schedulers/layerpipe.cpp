@@ -108,13 +108,13 @@ class Retiming {
         program_(program),
         graph_(stage_graph(program)),
         cycle_(program.devices.size()) {
-    for (int s = 0; s < program.stages(); ++s) add(op_of(OpKind::forward, s));
+    for (int s = 0; s < program.stages(); ++s) add(first_op(OpKind::forward, s));
     for (int s = program.stages() - 1; s >= 0; --s) {
       const StagePlace& place = place_of(s);
       if (is_fed(problem.costs.edges, s)) {
-        for (int part = 0; part < place.parts(); ++part) add(op_of(OpKind::input_grad, s, part));
+        for (int part = 0; part < place.parts(); ++part) add(first_op(OpKind::input_grad, s, part));
       }
-      add(op_of(OpKind::weight_grad, s));
+      add(first_op(OpKind::weight_grad, s));
     }
     for (const auto& list : cycle_) {
       if (!list.empty()) period_ = std::max(period_, list.back().to);
@@ -125,8 +125,8 @@ class Retiming {
 
   // Updates between what F reads and the one that its gradient goes into.
   int delay(int s) {
-    const Slot& f = slot(op_of(OpKind::forward, s));
-    const Slot& w = slot(op_of(OpKind::weight_grad, s));
+    const Slot& f = slot(first_op(OpKind::forward, s));
+    const Slot& w = slot(first_op(OpKind::weight_grad, s));
     std::int64_t delay = w.lag - f.lag;
     const int from = device_of(program_.placement, w.op);
     const int to = device_of(program_.placement, f.op);
@@ -158,13 +158,8 @@ class Retiming {
   }
 
  private:
-  static Op op_of(OpKind kind, int stage, int part = 0) {
-    Op op;
-    op.kind = kind;
-    op.stage = static_cast<std::uint16_t>(stage);
-    op.part = static_cast<std::uint8_t>(part & 0x7f);
-    return op;
-  }
+  // Of the cycle in which mini-batch 0 is at this op.
+  static Op first_op(OpKind kind, int stage, int part = 0) { return op_of(kind, stage, 0, part); }
   const StagePlace& place_of(int s) const { return nth(program_.placement.stage, s); }
   Time transfer(Bytes bytes, int from, int to) const {
     const Route& route = problem_.costs.network.between(from, to);
@@ -216,7 +211,8 @@ class Retiming {
   void retime_forward(int s) {
     for (const int e : graph_.in[as_size(s)]) {
       const EdgeCosts& edge = nth(problem_.costs.edges, e);
-      follow(op_of(OpKind::forward, s), op_of(OpKind::forward, edge.edge.from), edge.activation);
+      follow(first_op(OpKind::forward, s), first_op(OpKind::forward, edge.edge.from),
+             edge.activation);
     }
   }
 
@@ -228,21 +224,21 @@ class Retiming {
         const EdgeCosts& edge = nth(problem_.costs.edges, e);
         const StagePlace& next = place_of(edge.edge.to);
         for (int part = 0; part < next.parts(); ++part) {
-          follow(op, op_of(OpKind::input_grad, edge.edge.to, part),
+          follow(op, first_op(OpKind::input_grad, edge.edge.to, part),
                  Bytes{part_of(edge.gradient.count, next, part)});
         }
       }
       const int device = device_of(program_.placement, op);
-      follow(op, op_of(OpKind::forward, s), stash_read_on(place, costs, device).both());
+      follow(op, first_op(OpKind::forward, s), stash_read_on(place, costs, device).both());
     };
     const bool fed = is_fed(problem_.costs.edges, s);
     for (int part = 0; fed && part < place.parts(); ++part) {
-      behind_gradient(op_of(OpKind::input_grad, s, part));
+      behind_gradient(first_op(OpKind::input_grad, s, part));
     }
-    behind_gradient(op_of(OpKind::weight_grad, s));
+    behind_gradient(first_op(OpKind::weight_grad, s));
     if (fed && !nth(program_.independent_w, s)) {
       for (int part = 0; part < place.parts(); ++part) {
-        follow(op_of(OpKind::weight_grad, s), op_of(OpKind::input_grad, s, part), Bytes{});
+        follow(first_op(OpKind::weight_grad, s), first_op(OpKind::input_grad, s, part), Bytes{});
       }
     }
   }
@@ -276,6 +272,7 @@ const Scheduler layerpipe_scheduler = {
     nullptr,
     schedule,
     assign,
+    "which device does what is rebuilt from the papers' abstracts",
 };
 
 }  // namespace stageline

@@ -28,10 +28,7 @@ class Order {
 
  private:
   Order& add(OpKind kind, std::uint32_t m) {
-    Op op;
-    op.kind = kind;
-    op.stage = static_cast<std::uint16_t>(stage_);
-    op.microbatch = m;
+    const Op op = op_of(kind, stage_, m);
     device_ = as_size(device_of(program_.placement, op));
     program_.ops[device_].push_back(op);
     return *this;

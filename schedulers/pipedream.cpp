@@ -42,7 +42,8 @@ constexpr Knob knobs[] = {
      "all stages read the weight version that the first stage read for the mini-batch"},
     {"transfer", "none|blocking|half|full", "none",
      "activations through host memory: computing waits; copies in turns; both ways at once "
-     "(rebuilt)"},
+     "(rebuilt)",
+     "the data transfer's rules are rebuilt"},
 };
 
 std::vector<int> replicas_of(const std::string& text) {
@@ -101,10 +102,7 @@ class Replica {
 
  private:
   void add(OpKind kind, std::uint32_t i) {
-    Op op;
-    op.kind = kind;
-    op.stage = static_cast<std::uint16_t>(stage_);
-    op.microbatch = first_ + i * step_;
+    const Op op = op_of(kind, stage_, first_ + i * step_);
     nth(program_.ops, device_of(program_.placement, op)).push_back(op);
   }
 

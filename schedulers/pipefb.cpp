@@ -127,10 +127,7 @@ Program stream(const Problem& problem) {
                    : transfer == "half" ? Copies::half
                                         : Copies::blocking;
   const auto add = [&](OpKind kind, int s, std::uint32_t m) {
-    Op op;
-    op.kind = kind;
-    op.stage = static_cast<std::uint16_t>(s);
-    op.microbatch = m;
+    const Op op = op_of(kind, s, m);
     nth(program.ops, device_of(program.placement, op)).push_back(op);
   };
   for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
@@ -244,7 +241,7 @@ const Scheduler pipefb_scheduler = {
     nullptr,
     schedule,
     assign,
-    "",
+    "its rules are rebuilt from the paper's abstract",
     false,  // windows are as long as the program at most
 };
 

@@ -19,8 +19,8 @@ struct Knob {
   std::string_view values;
   std::string_view fallback;
   std::string_view summary;
-  /// Where the sources do not give the rule that the knob turns on: what was reconstructed. Else
-  /// empty.
+  /// Where the sources do not give the rule of the values beside the fallback: which one is
+  /// rebuilt, as a clause. Else empty.
   std::string_view rebuilt = {};
 };
 
@@ -50,8 +50,8 @@ struct Scheduler {
   /// Where the devices that suit depend on the costs: one stage a unit; neighbours that come to be
   /// alike may be joined. Null for the others. Throws UsageError as `place` does.
   Placement (*assign)(const Assignment& request) = nullptr;
-  /// Where the sources do not give every rule of the schedule: what was reconstructed, as a phrase
-  /// that follows "rebuilt: ". Else empty.
+  /// Where the sources do not give every rule of the schedule: which one is rebuilt and from what,
+  /// as a clause ("its order is rebuilt from …"). Else empty.
   std::string_view rebuilt = {};
   /// Whether a program of fewer steps is the beginning of one of more: the ops with lower numbers,
   /// in the same order. False where the length decides what is in flight.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "schedulers/order.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -124,6 +125,16 @@ class Slots {
 std::vector<std::vector<FlowTurn>> backward_first(const std::vector<Flow>& flows, int devices,
                                                   int together, int window) {
   return Slots(flows, devices, together, window).run();
+}
+
+void append(Program& program, const std::vector<std::vector<FlowTurn>>& orders, int step) {
+  for (const std::vector<FlowTurn>& order : orders) {
+    for (const FlowTurn turn : order) {
+      const auto m = static_cast<std::uint32_t>(step * program.microbatches + turn.microbatch);
+      Order here(program, turn.stage);
+      turn.kind == OpKind::forward ? here.forward(m) : here.backward(m);
+    }
+  }
 }
 
 }  // namespace stageline

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/op.hpp"
+#include "sim/program.hpp"
 
 namespace stageline {
 
@@ -29,5 +30,9 @@ struct FlowTurn {
 /// device).
 std::vector<std::vector<FlowTurn>> backward_first(const std::vector<Flow>& flows, int devices,
                                                   int together, int window);
+
+/// Appends step `step` of the program to the lists of its devices: these turns, in their order, of
+/// micro-batches counted within the step.
+void append(Program& program, const std::vector<std::vector<FlowTurn>>& orders, int step);
 
 }  // namespace stageline

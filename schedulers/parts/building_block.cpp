@@ -15,14 +15,6 @@ namespace {
 
 constexpr int interval = 6;  // slots a micro-batch: F, I and W of two chunks
 
-Op op_of(OpKind kind, int stage, int m) {
-  Op op;
-  op.kind = kind;
-  op.stage = static_cast<std::uint16_t>(stage);
-  op.microbatch = static_cast<std::uint32_t>(m);
-  return op;
-}
-
 int devices_of(const Problem& problem) { return problem.placement.stages() / 2; }
 
 }  // namespace
@@ -70,10 +62,11 @@ std::vector<std::vector<Op>> block_plan(const Problem& problem,
     std::vector<std::pair<int, Op>> ops;
     for (int m = 0; m < problem.microbatches; ++m) {
       const int later = interval * m;
-      ops.emplace_back(at[0] + later, op_of(OpKind::forward, r, m));
-      ops.emplace_back(at[1] + later, op_of(OpKind::forward, second, m));
-      ops.emplace_back(at[2] + later, op_of(OpKind::input_grad, second, m));
-      ops.emplace_back(at[3] + later, op_of(OpKind::input_grad, r, m));
+      const auto number = static_cast<std::uint32_t>(m);
+      ops.emplace_back(at[0] + later, op_of(OpKind::forward, r, number));
+      ops.emplace_back(at[1] + later, op_of(OpKind::forward, second, number));
+      ops.emplace_back(at[2] + later, op_of(OpKind::input_grad, second, number));
+      ops.emplace_back(at[3] + later, op_of(OpKind::input_grad, r, number));
     }
     std::sort(ops.begin(), ops.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -104,7 +97,7 @@ std::vector<std::vector<Op>> zb_v_plan(const Problem& problem) {
     int first_backwards = 0;
     int second_backwards = 0;
     const auto add = [&](OpKind kind, int stage, int& next) {
-      if (next < count) list.push_back(op_of(kind, stage, next++));
+      if (next < count) list.push_back(op_of(kind, stage, static_cast<std::uint32_t>(next++)));
     };
     // Two slots from one f to the next: there is time for an F between.
     for (int i = 0; i < 2 * (p - r) - 1; ++i) add(OpKind::forward, r, first_forwards);

@@ -170,13 +170,6 @@ class Run {
     choice.rank = rank;
   }
 
-  static Op op_of(OpKind kind, int s, std::uint32_t m) {
-    Op op;
-    op.kind = kind;
-    op.stage = static_cast<std::uint16_t>(s);
-    op.microbatch = m;
-    return op;
-  }
   OpKind backward_kind() const { return rules_.split ? OpKind::input_grad : OpKind::backward; }
 
   Choice any(Device& here, int d, Time now) {
@@ -248,8 +241,8 @@ class Run {
     }
     here.done.push_back(op);
     ++done_;
-    switch (op.kind) {
-      case OpKind::forward:
+    switch (class_of(op.kind)) {
+      case OpClass::forward:
         here.free = now + one.forward;
         bank_.forward(op.stage);
         ++one.forwards;
@@ -257,12 +250,12 @@ class Run {
         ++here.forwards;
         give(here, op.stage, m, here.free, true);
         break;
-      case OpKind::weight_grad:
-        here.free = now + one.weight;
-        bank_.weight(op.stage, m);
-        break;
-      case OpKind::input_grad:
-      case OpKind::backward:
+      case OpClass::backward:
+        if (op.kind == OpKind::weight_grad) {
+          here.free = now + one.weight;
+          bank_.weight(op.stage, m);
+          break;
+        }
         here.free = now + one.backward;
         ++one.backwards;
         --here.ahead;
@@ -270,19 +263,11 @@ class Run {
         if (rules_.split) here.weights.push_back(op_of(OpKind::weight_grad, op.stage, m));
         give(here, op.stage, m, here.free, false);
         break;
-      case OpKind::recompute:
-      case OpKind::update:
-      case OpKind::reduce_grad:
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::offload:
-      case OpKind::prefetch:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
+      case OpClass::recompute:
+      case OpClass::update:
+      case OpClass::reduction:
+      case OpClass::message:
+      case OpClass::copy:
         break;  // never chosen
     }
     wake(here.free, d);

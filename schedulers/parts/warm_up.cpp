@@ -5,14 +5,6 @@
 namespace stageline {
 namespace {
 
-Op op_of(OpKind kind, std::size_t stage, int m) {
-  Op op;
-  op.kind = kind;
-  op.stage = static_cast<std::uint16_t>(stage);
-  op.microbatch = static_cast<std::uint32_t>(m);
-  return op;
-}
-
 // Forwards that the limit has room for, and the step.
 int room(const Problem& problem, const StashLimit& limit, std::size_t s) {
   const std::int64_t all = problem.microbatches;
@@ -86,18 +78,19 @@ std::vector<std::vector<Op>> in_turn(const Problem& problem, const WarmUp& warm_
   for (std::size_t s = 0; s < warm_up.size(); ++s) {
     const int ahead = std::min(warm_up[s], count) - 1;
     int weights = 0;
+    const auto add = [&](OpKind kind, int m) {
+      lists[s].push_back(op_of(kind, static_cast<int>(s), static_cast<std::uint32_t>(m)));
+    };
     for (int i = 0; i < count + ahead; ++i) {
-      if (i < count) lists[s].push_back(op_of(OpKind::forward, s, i));
+      if (i < count) add(OpKind::forward, i);
       const int back = i - ahead;
       if (back < 0) continue;
-      lists[s].push_back(op_of(whole ? OpKind::backward : OpKind::input_grad, s, back));
+      add(whole ? OpKind::backward : OpKind::input_grad, back);
       if (!whole && back + warm_up[s] >= warm_up[0]) {
-        lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
+        add(OpKind::weight_grad, weights++);
       }
     }
-    while (!whole && weights < count) {
-      lists[s].push_back(op_of(OpKind::weight_grad, s, weights++));
-    }
+    while (!whole && weights < count) add(OpKind::weight_grad, weights++);
   }
   return lists;
 }

@@ -13,6 +13,7 @@
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/report/text/staleness.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "traces/programs.hpp"

@@ -14,7 +14,7 @@
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/study/bound.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {

@@ -17,7 +17,7 @@
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {

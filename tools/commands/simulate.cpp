@@ -8,6 +8,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/text/figure.hpp"
+#include "sim/text/placed.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -15,8 +16,9 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/staleness.hpp"
 #include "tools/report/timeline/weights.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/text/heading.hpp"
-#include "tools/study/staleness_facts.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {

@@ -58,10 +58,7 @@ std::string hybrid_table(const HybridStudy& study) {
   return table({{"pipelined"}, {"total"}, {"over one device"}, {"over all pipelined"}}, rows);
 }
 
-bool has_rebuilt_rules(const Scheduler& scheduler) {
-  return scheduler.summary.find("rebuilt") != std::string_view::npos ||
-         scheduler.source.find("rebuilt") != std::string_view::npos;
-}
+bool has_rebuilt_rules(const Scheduler& scheduler) { return !scheduler.rebuilt.empty(); }
 
 Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy& study) {
   const std::size_t devices = asked.cluster.devices.size();

@@ -1,0 +1,14 @@
+// The staleness of a schedule without flush, as lines for people.
+#pragma once
+
+#include <string>
+
+#include "tools/study/outcome.hpp"
+
+namespace stageline {
+
+/// The facts of tools/study/staleness_facts.hpp, with delays, windows and host memory where there
+/// are any. Empty for a schedule with a flush and without host memory.
+std::string stream_report(const Outcome& outcome);
+
+}  // namespace stageline

@@ -1,0 +1,81 @@
+#include "tools/study/notes.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/study/layout.hpp"
+#include "tools/study/pace.hpp"
+
+namespace stageline {
+namespace {
+
+// Why the step is a mean, where it is one; else empty.
+std::string unsettled_note(const Case& asked, const Outcome& outcome) {
+  if (outcome.settled) return "";
+  if (!asked.program || outcome.synchrony == Synchrony::synchronous) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const Program& program = outcome.program;
+  const int enough = steps_of_a_stream(program);
+  if (program.steps >= enough) {
+    return outcome.schedule + ": no exact rhythm was found; its step is a mean";
+  }
+  const std::uint32_t microbatches =
+      program.total_microbatches() / static_cast<std::uint32_t>(program.sequence_chunks);
+  return fmt::format(
+      "{}: a program of {} micro-batch{} is too short to show a steady pace; the step is the mean "
+      "of the whole program, filling and draining included (write the program with --steps {} to "
+      "see the pace)",
+      outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
+}
+
+}  // namespace
+
+std::string rebuilt_note(const Case& asked) {
+  if (asked.program) return "";
+  const Scheduler& scheduler = *asked.spec.scheduler;
+  if (!scheduler.rebuilt.empty()) return fmt::format("{}: {}", scheduler.name, scheduler.rebuilt);
+  for (const Knob& knob : scheduler.knobs) {
+    const auto value = asked.spec.knobs.find(std::string(knob.name));
+    if (knob.rebuilt.empty() || value == asked.spec.knobs.end()) continue;
+    if (value->second != knob.fallback) {
+      return fmt::format("{}: {}", spelled(asked.spec), knob.rebuilt);
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
+  std::vector<std::string> notes;
+  if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
+  bool offloads = false;
+  bool free = true;
+  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
+    for (const Op op : outcome.program.ops[device]) {
+      if (op.kind != OpKind::offload) continue;
+      offloads = true;
+      free = free && outcome.costs.network.to_host[device].is_free();
+    }
+  }
+  if (offloads && free) {
+    notes.push_back(fmt::format(
+        "{}: copies to the host are free: no --host-link and no cluster with one was given",
+        outcome.schedule));
+  }
+  if (repeats(asked)) {
+    notes.push_back(fmt::format(
+        "{}: the program is of one step; the step's time is the pace of that step repeated",
+        outcome.schedule));
+  }
+  if (const std::string note = unsettled_note(asked, outcome); !note.empty()) {
+    notes.push_back(note);
+  }
+  if (!outcome.reordered.empty()) {
+    notes.push_back(fmt::format(
+        "{}: messages stand where they are in an asynchronous run, for in the usual order (RECV "
+        "before its reader, SEND behind its maker) under messages: {} {}",
+        outcome.schedule, name(outcome.program.messages), outcome.reordered));
+  }
+  return notes;
+}
+
+}  // namespace stageline

@@ -1,0 +1,20 @@
+// What a reader of the numbers must know: rules that are rebuilt, copies that cost nothing, steps
+// that are means.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/study/case.hpp"
+#include "tools/study/outcome.hpp"
+
+namespace stageline {
+
+/// That rules of the schedule, or of its knobs as they are set, are rebuilt. Empty: none is, or the
+/// program was given.
+std::string rebuilt_note(const Case& asked);
+
+/// All notes on an outcome, one sentence each.
+std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
+
+}  // namespace stageline
