@@ -176,15 +176,15 @@ TEST_CASE("files are told apart by what is in them") {
   const Content rank0 = folder.put("a", profiles::gzipped(profiles[0].text));
   const Content rank1 = folder.put("b", profiles[1].text);
   const Content program = folder.put("p", print(run.program));
-  CHECK(chrome.kind == ContentKind::chrome);
-  CHECK(outcome.kind == ContentKind::outcome);
-  CHECK(rank0.kind == ContentKind::kineto);
+  CHECK(chrome.format->name == "chrome");
+  CHECK(outcome.format->name == "outcome");
+  CHECK(rank0.format->name == "kineto");
   CHECK(rank0.named.text == profiles[0].text);
-  CHECK(rank1.kind == ContentKind::kineto);
-  CHECK(program.kind == ContentKind::other);
-  CHECK(folder.put("e", "").kind == ContentKind::other);
-  CHECK(folder.put("t", R"({"traceEvents": [{"ph": "X", "name": "PP:0F0"}]})").kind ==
-        ContentKind::kineto);
+  CHECK(rank1.format->name == "kineto");
+  CHECK(program.format == nullptr);
+  CHECK(folder.put("e", "").format == nullptr);
+  CHECK(folder.put("t", R"({"traceEvents": [{"ph": "X", "name": "PP:0F0"}]})").format->name ==
+        "kineto");
 
   const auto sides = sides_of({chrome, rank0, rank1, outcome});
   REQUIRE(sides.size() == 3);

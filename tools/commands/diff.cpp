@@ -41,7 +41,7 @@ struct Side {
 
 Side read_side(const std::vector<Content>& files, bool quiet) {
   Side side;
-  if (files.size() == 1 && files[0].kind == ContentKind::other) {
+  if (files.size() == 1 && files[0].format == nullptr) {
     side.compared.name = files[0].named.file;
     side.compared.program = read_valid_program(files[0].named.file, quiet);
     side.program_file = true;

@@ -94,24 +94,24 @@ void say(const std::vector<std::string>& notes, bool quiet) {
 // Writes a program file in another format.
 void convert_program(const ProgramFlags& flags) {
   const std::string& file = flags.common.trace;
-  const ProgramFormat format = parse_program_format(flags.format);
-  if (needs_trace(format)) {
+  const ProgramFormat& format = parse_program_format(flags.format);
+  if (format.needs_trace) {
     throw UsageError(fmt::format(
         "--format {} is made from layers and their costs, and {} is a program alone; name a TRACE, "
         "and this file with --program",
-        name(format), file));
+        format.name, file));
   }
   Program program = read_valid_program(file, flags.common.quiet);
   if (program.schedule.empty()) program.schedule = file;
   if (flags.compute_only) keep_compute(program);
-  say(write_program(format, flags.out, program, nullptr, nullptr), flags.common.quiet);
+  say(format.write({flags.out, program}), flags.common.quiet);
 }
 
 void print_program(const ProgramFlags& flags) {
   if (flags.common.trace.empty()) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
   }
-  const ProgramFormat format = parse_program_format(flags.format);
+  const ProgramFormat& format = parse_program_format(flags.format);
   const SettingRequest request = request_of(flags.common);
   const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("program takes one number of devices");
@@ -121,7 +121,7 @@ void print_program(const ProgramFlags& flags) {
   const Outcome outcome = study(asked);
   Program program = outcome.program;
   if (flags.compute_only) keep_compute(program);
-  if (format == ProgramFormat::pytorch || format == ProgramFormat::pytorch_comms) {
+  if (format.places_messages) {
     // Without the messages and updates that our passes have added: the format implies its own.
     if (asked.program) {
       program = *asked.program;
@@ -131,7 +131,7 @@ void print_program(const ProgramFlags& flags) {
       }
     }
   }
-  say(write_program(format, flags.out, program, &outcome, &asked.model), flags.common.quiet);
+  say(format.write({flags.out, program, &outcome, &asked.model}), flags.common.quiet);
 }
 
 void add(Flags command) {

@@ -27,17 +27,85 @@ std::string beginning_of(const std::string& path, std::size_t most) {
   return without_mark(std::move(text), path);
 }
 
-void write_chakra_files(const std::string& prefix, const Program& program, const Costs& costs) {
-  if (prefix == "-") {
+using Notes = std::vector<std::string>;
+
+Notes write_own(const Export& what) {
+  write_file(what.out, print(what.program));
+  return {};
+}
+
+// Behind comments and blanks.
+bool is_own(std::string_view text) {
+  std::size_t at = 0;
+  while ((at = text.find_first_not_of(" \t\r\n", at)) != std::string::npos && text[at] == '#') {
+    at = text.find('\n', at);
+  }
+  return at != std::string::npos && text.substr(at).starts_with("stageline-program");
+}
+
+ReadProgram read_own(const std::string& text, TextPlaces* places) {
+  return {places == nullptr ? parse_program(text) : parse_program(text, *places), {}};
+}
+
+template <PytorchForm form>
+Notes write_pytorch(const Export& what) {
+  write_file(what.out, write_pytorch_schedule(what.program, form));
+  return lost_in_pytorch(what.program, form);
+}
+
+ReadProgram read_pytorch(const std::string& text, TextPlaces*) {
+  return read_pytorch_schedule(text);
+}
+
+Notes write_megatron_layout(const Export& what) {
+  write_file(what.out,
+             write_megatron(what.outcome->plan.partition, what.program.placement, *what.model));
+  return {};
+}
+
+Notes write_pipedream(const Export& what) {
+  write_file(what.out, write_pipedream_runtime(what.program));
+  return {};
+}
+
+Notes write_torchgpipe(const Export& what) {
+  write_file(what.out,
+             write_torchgpipe_balance(what.outcome->plan.partition, what.program.placement));
+  return {};
+}
+
+Notes write_chakra_files(const Export& what) {
+  if (what.out == "-") {
     throw UsageError(
         "chakra is one file a device, so standard output cannot hold it; --out PREFIX makes "
         "PREFIX.0.et, PREFIX.1.et, …");
   }
-  const ChakraTraces traces = write_chakra(program, costs);
+  const ChakraTraces traces = write_chakra(what.program, what.outcome->costs);
   for (std::size_t rank = 0; rank < traces.ranks.size(); ++rank) {
-    write_file(fmt::format("{}.{}.et", prefix, rank), traces.ranks[rank]);
+    write_file(fmt::format("{}.{}.et", what.out, rank), traces.ranks[rank]);
   }
-  if (!traces.groups.empty()) write_file(prefix + ".groups.json", traces.groups);
+  if (!traces.groups.empty()) write_file(what.out + ".groups.json", traces.groups);
+  return {};
+}
+
+// In the order of messages and help. The first one reads what none recognises.
+constexpr ProgramFormat formats[] = {
+    {"slp", "our own text", false, false, write_own, is_own, read_own},
+    {"pytorch", "PyTorch's schedule CSV, compute only", false, true,
+     write_pytorch<PytorchForm::compute_only>, looks_like_pytorch_schedule, read_pytorch},
+    {"pytorch-comms", "PyTorch's schedule CSV with messages", false, true,
+     write_pytorch<PytorchForm::compute_comms>},
+    {"megatron", "Megatron's pipeline layout", true, false, write_megatron_layout},
+    {"pipedream", "PipeDream's runtime configuration", false, false, write_pipedream},
+    {"torchgpipe", "torchgpipe's balance", true, false, write_torchgpipe},
+    {"chakra", "Chakra execution traces, one file a device", true, false, write_chakra_files},
+};
+
+const ProgramFormat* format_of(std::string_view beginning) {
+  for (const ProgramFormat& format : formats) {
+    if (format.recognises != nullptr && format.recognises(beginning)) return &format;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -45,10 +113,8 @@ void write_chakra_files(const std::string& prefix, const Program& program, const
 Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   const std::string text = read_text(path);
   try {
-    if (!looks_like_pytorch_schedule(text)) {
-      return places == nullptr ? parse_program(text) : parse_program(text, *places);
-    }
-    ReadProgram read = read_pytorch_schedule(text);
+    const ProgramFormat* const format = format_of(text);
+    ReadProgram read = (format == nullptr ? formats[0] : *format).read(text, places);
     // Standard error may be closed or full: then there is no one to tell.
     for (const std::string& note : read.notes) {
       if (!quiet) std::fputs(fmt::format("note: {}: {}\n", path, note).c_str(), stderr);
@@ -72,14 +138,7 @@ Program read_valid_program(const std::string& path, bool quiet) {
 }
 
 bool is_program_file(const std::string& path) {
-  const std::string text = beginning_of(path, 4096);
-  if (looks_like_pytorch_schedule(text)) return true;
-  // Behind comments and blanks.
-  std::size_t at = 0;
-  while ((at = text.find_first_not_of(" \t\r\n", at)) != std::string::npos && text[at] == '#') {
-    at = text.find('\n', at);
-  }
-  return at != std::string::npos && text.compare(at, 17, "stageline-program") == 0;
+  return format_of(beginning_of(path, 4096)) != nullptr;
 }
 
 std::string partition_text(const std::string& text) {
@@ -98,66 +157,16 @@ Model cut_by_layout(Model model, const std::string& partition) {
   return with_empty_stages(text, std::move(model));
 }
 
-std::string_view name(ProgramFormat format) { return nth(program_format_names(), format); }
+std::span<const ProgramFormat> program_formats() { return formats; }
 
-const std::vector<std::string>& program_format_names() {
-  static const std::vector<std::string> names{
-      "slp", "pytorch", "pytorch-comms", "megatron", "pipedream", "torchgpipe", "chakra"};
-  return names;
-}
-
-ProgramFormat parse_program_format(const std::string& text) {
-  const std::vector<std::string>& names = program_format_names();
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) {
-    throw UsageError(fmt::format("--format is one of {} (not \"{}\"{})", fmt::join(names, ", "),
-                                 text, did_you_mean(text, names)));
+const ProgramFormat& parse_program_format(const std::string& text) {
+  std::vector<std::string> names;
+  for (const ProgramFormat& format : formats) {
+    if (format.name == text) return format;
+    names.emplace_back(format.name);
   }
-  return static_cast<ProgramFormat>(found - names.begin());
-}
-
-bool needs_trace(ProgramFormat format) {
-  switch (format) {
-    case ProgramFormat::slp:
-    case ProgramFormat::pytorch:
-    case ProgramFormat::pytorch_comms:
-    case ProgramFormat::pipedream:
-      return false;
-    case ProgramFormat::megatron:
-    case ProgramFormat::torchgpipe:
-    case ProgramFormat::chakra:
-      return true;
-  }
-  return true;
-}
-
-std::vector<std::string> write_program(ProgramFormat format, const std::string& out,
-                                       const Program& program, const Outcome* outcome,
-                                       const Model* model) {
-  switch (format) {
-    case ProgramFormat::slp:
-      write_file(out, print(program));
-      return {};
-    case ProgramFormat::pytorch:
-      write_file(out, write_pytorch_schedule(program, PytorchForm::compute_only));
-      return lost_in_pytorch(program, PytorchForm::compute_only);
-    case ProgramFormat::pytorch_comms:
-      write_file(out, write_pytorch_schedule(program, PytorchForm::compute_comms));
-      return lost_in_pytorch(program, PytorchForm::compute_comms);
-    case ProgramFormat::megatron:
-      write_file(out, write_megatron(outcome->plan.partition, program.placement, *model));
-      return {};
-    case ProgramFormat::pipedream:
-      write_file(out, write_pipedream_runtime(program));
-      return {};
-    case ProgramFormat::torchgpipe:
-      write_file(out, write_torchgpipe_balance(outcome->plan.partition, program.placement));
-      return {};
-    case ProgramFormat::chakra:
-      write_chakra_files(out, program, outcome->costs);
-      return {};
-  }
-  return {};
+  throw UsageError(fmt::format("--format is one of {} (not \"{}\"{})", fmt::join(names, ", "), text,
+                               did_you_mean(text, names)));
 }
 
 }  // namespace stageline

@@ -17,21 +17,31 @@ namespace {
 
 constexpr std::int64_t most = 1 << 26;
 
-ContentKind kind_of(const std::string& text) {
+bool is_object(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || text[first] != '{') return ContentKind::other;
+  return first != std::string::npos && text[first] == '{';
+}
+
+bool is_outcome(const std::string& text) {
+  return is_object(text) && text.find("\"traceEvents\"") == std::string::npos &&
+         text.find("\"makespan_ps\"") != std::string::npos;
+}
+
+// What PyTorch's profiler writes is before the events; the ranges reveal a trimmed profile.
+bool is_kineto(const std::string& text) {
+  if (!is_object(text)) return false;
   const std::size_t events = text.find("\"traceEvents\"");
-  if (events == std::string::npos) {
-    return text.find("\"makespan_ps\"") == std::string::npos ? ContentKind::other
-                                                             : ContentKind::outcome;
-  }
-  // What PyTorch's profiler writes stands before the events; the ranges tell a trimmed one.
+  if (events == std::string::npos) return false;
   const std::string_view head = std::string_view(text).substr(0, events);
   for (const std::string_view key :
        {"\"schemaVersion\"", "\"deviceProperties\"", "\"distributedInfo\""}) {
-    if (head.find(key) != std::string_view::npos) return ContentKind::kineto;
+    if (head.find(key) != std::string_view::npos) return true;
   }
-  return text.find("\"PP:") == std::string::npos ? ContentKind::chrome : ContentKind::kineto;
+  return text.find("\"PP:") != std::string::npos;
+}
+
+bool is_chrome(const std::string& text) {
+  return is_object(text) && text.find("\"traceEvents\"") != std::string::npos;
 }
 
 std::string base_name(const std::string& file) {
@@ -73,11 +83,38 @@ void infer_steps(Recording& recording) {
   recording.steps = static_cast<int>(updates);
 }
 
+Recording of_outcome(const std::vector<Content>& files) {
+  return read_outcome(files[0].named.text, files[0].named.file);
+}
+
+Recording of_chrome(const std::vector<Content>& files) {
+  const auto& [file, text] = files[0].named;
+  ChromeTrace trace = read_chrome_trace(text, file);
+  Recording recording;
+  recording.name = trace.title.empty() ? base_name(file) : trace.title;
+  recording.timeline = std::move(trace.timeline);
+  infer_steps(recording);
+  return recording;
+}
+
+// The first that recognises a file reads it.
+constexpr RecordingFormat formats[] = {
+    {"outcome", "of simulate --json --timeline", false, is_outcome, of_outcome},
+    {"kineto", "profiles of PyTorch", true, is_kineto, of_profiles},
+    {"chrome", "a Chrome trace", false, is_chrome, of_chrome},
+};
+
 }  // namespace
 
+std::span<const RecordingFormat> recording_formats() { return formats; }
+
 Content read_content(const std::string& file) {
-  Content content{{file, without_mark(unpacked(read_file(file), file), file)}, ContentKind::other};
-  content.kind = kind_of(content.named.text);
+  Content content{{file, without_mark(unpacked(read_file(file), file), file)}, nullptr};
+  for (const RecordingFormat& format : formats) {
+    if (!format.recognises(content.named.text)) continue;
+    content.format = &format;
+    break;
+  }
   return content;
 }
 
@@ -110,45 +147,31 @@ Recording read_outcome(const std::string& text, const std::string& file) {
 
 Recording recording_of(const std::vector<Content>& files) {
   if (files.empty()) throw UsageError("a timeline needs a file");
-  const bool profiles = std::all_of(files.begin(), files.end(), [](const Content& content) {
-    return content.kind == ContentKind::kineto;
+  const RecordingFormat* const format = files[0].format;
+  const bool ranks = std::all_of(files.begin(), files.end(), [&](const Content& content) {
+    return content.format == format && format != nullptr && format->by_rank;
   });
-  if (profiles) return of_profiles(files);
-  if (files.size() > 1) {
+  if (!ranks && files.size() > 1) {
     throw UsageError(fmt::format(
         "{} and {} are one side, but only profiles of PyTorch may be several, one a rank",
         files[0].named.file, files[1].named.file));
   }
-  const auto& [file, text] = files[0].named;
-  switch (files[0].kind) {
-    case ContentKind::outcome:
-      return read_outcome(text, file);
-    case ContentKind::chrome: {
-      ChromeTrace trace = read_chrome_trace(text, file);
-      Recording recording;
-      recording.name = trace.title.empty() ? base_name(file) : trace.title;
-      recording.timeline = std::move(trace.timeline);
-      infer_steps(recording);
-      return recording;
-    }
-    case ContentKind::kineto:
-    case ContentKind::other:
-      break;
-  }
+  if (format != nullptr) return format->read(files);
   throw UsageError(fmt::format(
       "{} is no timeline: neither an outcome (`simulate --json FILE --timeline`), nor a "
       "Chrome trace (`draw --chrome FILE`), nor a profile of PyTorch",
-      file));
+      files[0].named.file));
 }
 
 std::vector<std::vector<Content>> sides_of(std::vector<Content> files) {
   std::vector<std::vector<Content>> sides;
-  bool profiles = false;
+  const RecordingFormat* before = nullptr;
   for (Content& content : files) {
-    const bool profile = content.kind == ContentKind::kineto;
-    if (!profile || !profiles) sides.emplace_back();
+    const RecordingFormat* const format = content.format;
+    const bool same_run = format != nullptr && format->by_rank && format == before;
+    if (!same_run) sides.emplace_back();
     sides.back().push_back(std::move(content));
-    profiles = profile;
+    before = format;
   }
   return sides;
 }

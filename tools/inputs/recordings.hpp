@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/program.hpp"
@@ -15,9 +17,9 @@ namespace stageline {
 /// A run, simulated or measured.
 struct Recording {
   std::string name;               // of the schedule and what it ran, or of the files
-  Timeline timeline;              //
+  Timeline timeline;              // of all steps
   int microbatches = 0;           // per step; 0: unknown, and then the run is one step
-  int steps = 1;                  //
+  int steps = 1;                  // of the timeline
   std::optional<Time> step_time;  // as an outcome says it
   bool measured = false;
   std::optional<Program> program;  // what a profile shows to have run
@@ -25,19 +27,29 @@ struct Recording {
   std::vector<std::string> notes;
 };
 
-/// What a file holds, told by what is in it.
-enum class ContentKind : std::uint8_t { outcome, chrome, kineto, other };
+struct Content;
+
+/// A format of timelines. A new one is a line of the table in tools/inputs/recordings.cpp.
+struct RecordingFormat {
+  std::string_view name;
+  std::string_view summary;
+  bool by_rank = false;  // files that follow each other are one run, one a rank
+  bool (*recognises)(const std::string& text);
+  /// One file, or all of a run. Throws TraceError.
+  Recording (*read)(const std::vector<Content>& files);
+};
+std::span<const RecordingFormat> recording_formats();
 
 /// A file, unpacked where it is gzip data.
 struct Content {
   NamedText named;
-  ContentKind kind = ContentKind::other;
+  const RecordingFormat* format = nullptr;  // null: no timeline
 };
 Content read_content(const std::string& file);
 
 /// One side of a comparison: one outcome or Chrome trace, or all profiles of one run. Throws
-/// UsageError for what is neither and for several files of which one is no profile, else what the
-/// readers throw.
+/// UsageError for a file without a timeline and for several files that are not the ranks of one
+/// run, else what the readers throw.
 Recording recording_of(const std::vector<Content>& files);
 
 /// The outcome of simulate --json --timeline (or of stageline-exec --json). Throws TraceError with

@@ -1,0 +1,46 @@
+// The cluster that the user names or describes by flags.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster.hpp"
+
+namespace stageline {
+
+/// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
+struct ClusterRequest {
+  std::string cluster;                   // file, name of a bundled one or JSON; empty: see below
+  std::optional<LinkSpec> link;          // with a link or a memory: equal devices
+  std::optional<Bytes> memory;           // of each of them
+  std::string priced_for;                // device kind of the trace; empty: none
+  std::optional<LinkSpec> host_link{};   // of each of the equal devices
+  std::optional<Bytes> host_memory{};    // of the host that they share
+  std::optional<double> pair_overlap{};  // of any cluster, instead of its own
+};
+
+/// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
+/// device that the trace is priced for, else equal devices with free communication. `note` says
+/// what was assumed, or is empty.
+struct ClusterChoice {
+  std::optional<Cluster> fixed;  // take the first devices of this one
+  std::optional<LinkSpec> link;  // or make equal ones
+  std::optional<Bytes> memory;
+  std::optional<LinkSpec> host_link;
+  std::optional<Bytes> host_memory;
+  std::optional<double> pair_overlap;
+  std::string note;
+};
+
+/// Throws UsageError or TraceError.
+ClusterChoice choose_cluster(const ClusterRequest& request);
+Cluster cluster_of(const ClusterChoice& choice, int devices);
+
+/// "12GB/s,5us" or "12GB/s". Throws UsageError.
+LinkSpec parse_link(const std::string& text);
+
+/// Kinds of all bundled clusters, each once.
+std::vector<DeviceKind> known_kinds();
+
+}  // namespace stageline

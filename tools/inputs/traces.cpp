@@ -1,0 +1,161 @@
+#include "tools/inputs/traces.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cost_models/batch.hpp"
+#include "cost_models/roofline.hpp"
+#include "cost_models/shapes/shapes.hpp"
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/inputs/bundled.hpp"
+#include "tools/inputs/clusters.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+bool is_priced(std::string_view text) { return text.starts_with("model:"); }
+
+// "model:resnet50@h100,batch=32" with another batch size.
+std::string with_batch(const std::string& spec, int batch) {
+  std::string text;
+  std::size_t at = 0;
+  while (at <= spec.size()) {
+    const std::size_t end = std::min(spec.find(',', at), spec.size());
+    const std::string item = spec.substr(at, end - at);
+    if (!item.starts_with("batch=")) text += (text.empty() ? "" : ",") + item;
+    at = end + 1;
+  }
+  return fmt::format("{},batch={}", text, batch);
+}
+
+std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
+  std::vector<DeviceKind> kinds = request.more_kinds;
+  for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
+  return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds)};
+}
+
+constexpr std::string_view uniform_prefix = "uniform:";
+
+bool is_uniform(std::string_view text) {
+  return text.starts_with(uniform_prefix) || text == "uniform";
+}
+
+std::vector<Model> make_uniform(const std::string& text, const std::string&, const TraceRequest&) {
+  return {uniform_model(text.substr(std::min(text.size(), uniform_prefix.size())))};
+}
+
+// Before the first " -- " of a profile there is a node's name only; JSON begins with a brace.
+bool is_profile(std::string_view content) {
+  const std::size_t first = content.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && content[first] != '{' &&
+         content.find(" -- ") != std::string_view::npos;
+}
+
+std::vector<Model> read_profile(const std::string& content, const std::string& file,
+                                const TraceRequest& request) {
+  return {read_pipedream_profile(content, file, request.profile_batch)};
+}
+
+// What nothing else recognises, so that its errors say what is not as in a trace.
+bool is_any(std::string_view) { return true; }
+
+std::vector<Model> read_native(const std::string& content, const std::string& file,
+                               const TraceRequest&) {
+  return read_trace(content, file);
+}
+
+constexpr TraceSource sources[] = {
+    {"model", "model:NAME@DEVICE[,batch=N…]", "a shape priced by a roofline", true, false,
+     is_priced, price},
+    {"uniform", "uniform:…", "equal layers in a chain", false, false, is_uniform, make_uniform},
+    {"pipedream", "", "a PipeDream profile, graph.txt", false, true, is_profile, read_profile},
+    {"native", "", "a trace of our own, JSON", false, false, is_any, read_native},
+};
+
+[[noreturn]] void refuse_name(const std::string& text) {
+  const std::vector<std::string> known = bundled_names(bundled_traces());
+  std::string spellings;
+  for (const TraceSource& source : sources) {
+    if (!source.spelling.empty()) spellings += fmt::format("{}, ", source.spelling);
+  }
+  throw UsageError(fmt::format(
+      "there is no trace \"{}\"{}; a trace is a file, {}or a bundled one ({}); see `stageline list`",
+      text, did_you_mean(text, known), spellings, fmt::join(known, ", ")));
+}
+
+// A source and what it reads.
+struct Found {
+  const TraceSource* source = nullptr;
+  std::string text;
+  std::string file;
+};
+
+Found find_source(const std::string& text) {
+  for (const TraceSource& source : sources) {
+    if (!source.spelling.empty() && source.recognises(text)) return {&source, text, text};
+  }
+  Found found{nullptr, "", text};
+  if (text.starts_with('{')) {
+    found.text = text;
+    found.file = "the trace";
+  } else if (is_input_file(text)) {
+    found.text = read_text(text);
+  } else if (const Bundled* const bundled = find_bundled(bundled_traces(), text)) {
+    found.text = bundled->text;
+  } else {
+    refuse_name(text);
+  }
+  for (const TraceSource& source : sources) {
+    if (!source.spelling.empty() || !source.recognises(found.text)) continue;
+    found.source = &source;
+    break;
+  }
+  return found;
+}
+
+std::vector<Model> read_sizes(const Found& found, const TraceRequest& request) {
+  if (request.profile_batch != 0 && !found.source->takes_batch) {
+    throw UsageError(
+        fmt::format("--batch is for a PipeDream profile, which does not say its own, and \"{}\" is "
+                    "none; leave it out",
+                    request.text));
+  }
+  return found.source->read(found.text, found.file, request);
+}
+
+}  // namespace
+
+std::span<const TraceSource> trace_sources() { return sources; }
+
+std::vector<Model> open_trace_sizes(const TraceRequest& request) {
+  return read_sizes(find_source(request.text), request);
+}
+
+Model open_trace(const TraceRequest& request) {
+  const Found found = find_source(request.text);
+  std::vector<Model> sizes = read_sizes(found, request);
+  if (request.batch > 0 && !found.source->makes_batches) return at_batch(sizes, request.batch);
+  // Several sizes and no wish: the largest, where fixed costs weigh least.
+  if (sizes.size() > 1) {
+    std::string list;
+    for (const Model& size : sizes)
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", size.batch);
+    sizes.back().provenance.notes.push_back(
+        fmt::format("the trace was measured at batch sizes {}; {} is taken, --microbatch-size "
+                    "chooses another",
+                    list, sizes.back().batch));
+  }
+  return std::move(sizes.back());
+}
+
+std::string priced_device(const std::string& trace) {
+  if (!is_priced(trace)) return "";
+  const std::size_t at = trace.find('@');
+  if (at == std::string::npos) return "";
+  return trace.substr(at + 1, trace.find(',', at) - at - 1);
+}
+
+}  // namespace stageline

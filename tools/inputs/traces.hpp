@@ -1,0 +1,50 @@
+// The TRACE that the user names, turned into a model: layers and their times.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+/// TRACE is a file, a spelled cost model ("model:NAME@DEVICE,…", "uniform:…"), the name of a
+/// bundled trace, or the text of a native trace itself, from its brace on. `batch` is
+/// --microbatch-size: 0 keeps the trace's own.
+struct TraceRequest {
+  std::string text;
+  int batch = 0;
+  int profile_batch = 0;               // of a PipeDream profile, which does not say its own
+  std::vector<DeviceKind> more_kinds;  // beside those of the bundled clusters
+};
+
+/// A cost model that is spelled, or a file format. A new one is a line of the table in
+/// tools/inputs/traces.cpp.
+struct TraceSource {
+  std::string_view name;
+  std::string_view spelling;  // among what a trace may be; empty for a file format
+  std::string_view summary;
+  bool makes_batches = false;  // prices --microbatch-size itself; else it is interpolated
+  bool takes_batch = false;    // the file does not say its batch: --batch does
+  /// Whether a trace is of this source: by what the user wrote where there is a `spelling`, else by
+  /// the content of the file. The first source that recognises a trace reads it.
+  bool (*recognises)(std::string_view text);
+  /// All batch sizes, ascending. `text`: what the user wrote, or the content of the file `file`.
+  std::vector<Model> (*read)(const std::string& text, const std::string& file,
+                             const TraceRequest& request);
+};
+std::span<const TraceSource> trace_sources();
+
+/// One batch size: that of the request, or the largest. Throws UsageError or TraceError.
+Model open_trace(const TraceRequest& request);
+
+/// All batch sizes that a file holds. A spelled cost model has one.
+std::vector<Model> open_trace_sizes(const TraceRequest& request);
+
+/// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
+std::string priced_device(const std::string& trace);
+
+}  // namespace stageline
