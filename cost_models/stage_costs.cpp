@@ -281,18 +281,15 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     }
     const double rate = rate_of(place.replicas, "replicas", s, cluster);
     const double input_grad_rate =
-        place.input_grad.empty() ? rate
-                                 : rate_of(place.input_grad, "input gradient parts", s, cluster);
+        rate_of(place.homes(Role::input_grad), "input gradient parts", s, cluster);
     const double weight_grad_rate =
-        place.weight_grad.empty() ? rate
-                                  : rate_of(place.weight_grad, "weight gradient parts", s, cluster);
+        rate_of(place.homes(Role::weight_grad), "weight gradient parts", s, cluster);
     StageCosts& stage = costs.stage[s];
     stage.forward = stage.recompute = at_rate(stage.forward, rate, s);
     stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
     stage.weight_grad = at_rate(stage.weight_grad, weight_grad_rate, s);
-    const double update_rate = place.weight_grad.empty() ? rate : weight_grad_rate;
-    stage.backward = at_rate(stage.backward, update_rate, s);
-    stage.update = at_rate(stage.update, update_rate, s);
+    stage.backward = at_rate(stage.backward, weight_grad_rate, s);
+    stage.update = at_rate(stage.update, weight_grad_rate, s);
     const auto overhead = [&](const std::vector<int>& devices) {
       const std::vector<int>& at = devices.empty() ? place.replicas : devices;
       return nth(cluster.devices, at.front()).op_overhead;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "sim/errors.hpp"
 
@@ -17,19 +18,17 @@ constexpr int few = 1 << 16;  // forwards of a step whose repetition costs next 
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Of `rounds` rounds that take `time` picoseconds: 128 bits, rounded once.
-Time per_step(std::int64_t time, std::int64_t rounds, int round, int microbatches) {
-  __extension__ using Wide = __int128;
-  const Wide whole = static_cast<Wide>(time) * microbatches;
-  const Wide parts = static_cast<Wide>(rounds) * round;
-  const Wide step = (whole + parts / 2) / parts;
-  if (step > longest_run.count()) {
+// Of `rounds` rounds that take `time`: rounded once.
+Time per_step(Time time, std::int64_t rounds, int round, int microbatches) {
+  const std::optional<Time> step = scaled(time, microbatches, rounds * round);
+  if (!step || *step > longest_run) {
+    const double seconds = to_seconds(time) * microbatches / static_cast<double>(rounds * round);
     throw UsageError(fmt::format(
         "a step of {} micro-batches takes {:.3g} s, and at most {:.3g} s (53 days) can be added "
         "up; ask for fewer",
-        microbatches, static_cast<double>(step) / 1e12, to_seconds(longest_run)));
+        microbatches, seconds, to_seconds(longest_run)));
   }
-  return Time{static_cast<std::int64_t>(step)};
+  return *step;
 }
 
 }  // namespace
@@ -70,12 +69,11 @@ SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int 
   }
   const bool settled = 2 * period <= rhythm.rounds || rhythm.rounds == 1;
   const int over = settled ? period : rhythm.rounds;
-  return {per_step((done(last) - done(last - over)).count(), over, rhythm.round, microbatches),
-          settled};
+  return {per_step(done(last) - done(last - over), over, rhythm.round, microbatches), settled};
 }
 
 Time step_of(const Period& period, int round, int microbatches) {
-  return per_step(period.time.count(), period.rounds, round, microbatches);
+  return per_step(period.time, period.rounds, round, microbatches);
 }
 
 }  // namespace stageline

@@ -23,17 +23,22 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t longest_stream = 1 << 14;  // micro-batches simulated, at most
 
+[[noreturn]] void refuse_length() {
+  throw UsageError(
+      "the training would last longer than 106 days, the most that picoseconds in 64 bits can "
+      "say; give fewer --iterations");
+}
+
 Time narrowed(Wide picoseconds) {
-  if (picoseconds > std::numeric_limits<std::int64_t>::max()) {
-    throw UsageError(
-        "the training would last longer than 106 days, the most that picoseconds in 64 bits can "
-        "say; give fewer --iterations");
-  }
+  if (picoseconds > std::numeric_limits<std::int64_t>::max()) refuse_length();
   return Time{static_cast<std::int64_t>(picoseconds)};
 }
 
-Time repeated(Time time, std::int64_t iterations) {
-  return narrowed(static_cast<Wide>(time.count()) * iterations);
+// time · numerator / denominator, rounded once.
+Time checked(Time time, std::int64_t numerator, std::int64_t denominator = 1) {
+  const std::optional<Time> result = scaled(time, numerator, denominator);
+  if (!result) refuse_length();
+  return *result;
 }
 
 double ratio(Time a, Time b) {
@@ -106,7 +111,7 @@ struct Lengths {
          from *= 2) {
       for (const std::int64_t cycles : {1, 2, 3, 4, 6}) {
         const std::int64_t more = cycles * cycle;
-        const Time growth = repeated(period.time, cycles);
+        const Time growth = checked(period.time, cycles);
         if (minibatches <= from + 2 * more) return Extended{of(minibatches), minibatches};
         const std::int64_t start = from + (minibatches - from) % more;
         if (of(start + more) - of(start) != growth) continue;
@@ -185,7 +190,7 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
   const std::int64_t common = std::gcd(study.period.rounds, std::int64_t{stream.minibatch});
   study.period.rounds /= common;
   study.period.time *= stream.minibatch / common;
-  const Time nonpipelined = repeated(study.nonpipelined, share.all);
+  const Time nonpipelined = checked(study.nonpipelined, share.all);
 
   Lengths lengths{stream, {}};
   const int devices = static_cast<int>(asked.cluster.devices.size());
@@ -218,9 +223,8 @@ std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share,
 
   const Extended first = *pipelined(share.pipelined);
   measure_ends(study, stream, first.alike);
-  const Wide steady = static_cast<Wide>(study.period.time.count()) * share.pipelined;
-  study.fill_and_drain = std::max(
-      Time{}, first.time - narrowed((steady + study.period.rounds / 2) / study.period.rounds));
+  const Time steady = checked(study.period.time, share.pipelined, study.period.rounds);
+  study.fill_and_drain = std::max(Time{}, first.time - steady);
   return study;
 }
 

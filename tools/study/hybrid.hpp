@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-/// A training run of some hybrid, and against both of what it is made of.
+/// A hybrid training run, and its speed-up over both pure runs.
 struct Hybrid {
   Time total{};
   double over_nonpipelined = 1;  // time of the non-pipelined run / total
@@ -30,7 +30,7 @@ struct PipelinedShare {
   std::int64_t all = 1;
 };
 
-/// From what a whole run takes in both ways: share · pipelined + (1 - share) · nonpipelined,
+/// From the times of a whole run in both ways: share · pipelined + (1 - share) · nonpipelined,
 /// rounded once, and one fill and drain if anything is pipelined; `pipelined` is at the steady
 /// pace, without them. Throws UsageError when that is longer than 64 bits of picoseconds, 106 days.
 Hybrid hybrid_of(Time nonpipelined, Time pipelined, PipelinedShare share, Time fill_and_drain);
@@ -59,7 +59,7 @@ struct HybridStudy {
 /// Runs streams until their makespan grows by the period alone and extends them by it, so every
 /// total is exact to the picosecond, however many iterations. Nothing when the schedule has no
 /// rounds that repeat (tools/study/bound.hpp). Throws UsageError for a synchronous schedule, for a
-/// share that is none, and for runs of more than 106 days.
+/// share outside 0 to 1, and for runs of more than 106 days.
 std::optional<HybridStudy> hybrid_study(const Case& asked, PipelinedShare share, int curve_steps);
 
 }  // namespace stageline

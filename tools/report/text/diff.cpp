@@ -8,6 +8,7 @@
 #include "sim/analysis/statistics.hpp"
 #include "sim/index.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 
 namespace stageline {
 namespace {
