@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "sim/engine.hpp"
 #include "sim/index.hpp"
@@ -97,7 +98,7 @@ Time makespan(const Timeline& timeline) {
 }
 
 Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
-  const Deliveries deliveries(program);
+  std::optional<Deliveries> deliveries;                            // only if there are messages
   std::vector<std::size_t> index_in_timeline(graph.lanes.size());  // index into Timeline::lanes
   std::vector<std::size_t> sizes(graph.devices.size() * lane_kinds);
   for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
@@ -107,7 +108,9 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
     sizes[at] += graph.lane_begin[lane + 1] - graph.lane_begin[lane];
   }
   for (const Op op : graph.op) {
-    if (is_send(op.kind)) ++sizes[deliveries.of(op).lane];
+    if (!is_send(op.kind)) continue;
+    if (!deliveries) deliveries.emplace(program);
+    ++sizes[deliveries->of(op).lane];
   }
   for (std::uint32_t task = 0; task < graph.partner.size(); ++task) {
     if (graph.op[task].overlapped) ++sizes[index_in_timeline[graph.lane[task]]];
@@ -130,7 +133,7 @@ Timeline timeline_of(const Program& program, const TaskGraph& graph, const TaskT
     if (!is_send(op.kind)) continue;
     const bool blocks = task + 1 < graph.tasks() && is_receive(graph.op[task + 1].kind);
     const Time late = blocks ? graph.duration[task + 1] : lag_of_path;
-    const auto [receive, at] = deliveries.of(op);
+    const auto [receive, at] = deliveries->of(op);
     append(timeline.lanes[at], receive, start + late, end + late);
   }
   PileSorter sorter;

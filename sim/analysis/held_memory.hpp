@@ -58,10 +58,11 @@ class HeldMemory {
 
   std::vector<StageMemory>& stages_;
   DeviceMemory& result_;
+  // Not beside use_: the compiler would add to both at once, and wait for the store of each half.
+  Bytes sum_{};
   Curves curves_;
   Time now_{};
   MemoryUse use_{};
-  Bytes sum_{};
   std::vector<int> stashes_of_;  // by stage, on this device
   int stashes_ = 0;
   int stash_peak_ = 0;
