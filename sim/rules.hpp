@@ -30,106 +30,15 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "sim/op.hpp"
+#include "sim/products.hpp"
 #include "sim/program.hpp"
+#include "sim/wires.hpp"
 
 namespace stageline {
-
-/// What ops make for one another. Index: a stage, or for `sent_*` a wire of that cargo.
-/// Number: a micro-batch, for `reduced` an update.
-enum class Product : std::uint8_t {
-  activation,       // by F
-  gradient,         // of the stage's input; by I (a part each) or B
-  weight_gradient,  // by W or B
-  rebuilt,          // stash; by R
-  offloaded,        // stash; by OFFLOAD
-  prefetched,       // stash; by PREFETCH
-  sent_activation,  // by a SEND_F and its RECV_F together
-  sent_gradient,    // by a SEND_B and its RECV_B together
-  sent_stash,       // by a SEND_STASH and its RECV_STASH together
-  sent_weights,     // by a SEND_WEIGHTS and its RECV_WEIGHTS together; numbered as updates
-  reduced,          // by REDUCE_GRAD, part = replica
-  updated,          // by U, part = replica; only where something waits for it
-};
-inline constexpr int products = 12;
-
-constexpr Product sent(Cargo cargo) {
-  return static_cast<Product>(static_cast<int>(Product::sent_activation) + static_cast<int>(cargo));
-}
-constexpr std::optional<Cargo> cargo_of(Product product) {
-  if (product < Product::sent_activation || product > Product::sent_weights) return std::nullopt;
-  return static_cast<Cargo>(static_cast<int>(product) - static_cast<int>(Product::sent_activation));
-}
-
-/// The way of a kind of message. Devices; -1: that of the replica which the micro-batch picks.
-struct Wire {
-  int edge = -1;     // of the stage graph; -1: stash and weights
-  int sender = 0;    // stage
-  int receiver = 0;  // stage
-  int part = 0;      // of the sender's I, whose share of the gradient it is
-  int from = -1;     //
-  int to = -1;       //
-};
-
-/// The stage graph's edges by stage, as indices into Program::edges; and the wires of each cargo,
-/// with those that leave and reach a stage. A usual placement has one wire each way for every edge,
-/// numbered as the edges are. Where roles are apart, every part of I sends its share of the
-/// gradient to each device that reads it (I's and W's), F its stash to those that are not its own,
-/// and U its weights to F's and I's. Some wires join a device to itself; those carry nothing.
-struct StageGraph {
-  std::vector<StageEdge> edges;
-  std::vector<std::vector<int>> in;   // by stage
-  std::vector<std::vector<int>> out;  //
-  std::array<std::vector<Wire>, cargoes> wires;
-  std::array<std::vector<std::vector<int>>, cargoes> sends;     // by stage
-  std::array<std::vector<std::vector<int>>, cargoes> receives;  //
-  bool updates_are_awaited = false;                             // by more than the next update
-};
-StageGraph stage_graph(const Program& program);
-
-/// The wire a message travels on, an index into the wires of its cargo; -1 when its part names
-/// none.
-inline int wire_of(const StageGraph& graph, Op op) {
-  const auto cargo = static_cast<std::size_t>(*cargo_of(op.kind));
-  const auto& wires =
-      is_send(op.kind) ? graph.sends[cargo][op.stage] : graph.receives[cargo][op.stage];
-  return op.part < wires.size() ? wires[op.part] : -1;
-}
-inline const Wire& wire(const StageGraph& graph, Cargo cargo, int number) {
-  return graph.wires[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
-}
-
-/// The RECV of a SEND, or the SEND of a RECV.
-Op other_end(const StageGraph& graph, Op message);
-
-/// The two devices of a wire for that micro-batch.
-struct Ends {
-  int from = 0;
-  int to = 0;
-};
-inline Ends ends_of(const Placement& placement, const Wire& wire, std::uint32_t microbatch) {
-  const auto home = [&](int stage) {
-    const auto& replicas = placement.stage[static_cast<std::size_t>(stage)].replicas;
-    return replicas[microbatch % replicas.size()];
-  };
-  return {wire.from < 0 ? home(wire.sender) : wire.from,
-          wire.to < 0 ? home(wire.receiver) : wire.to};
-}
-
-/// The device an op belongs to, messages too; -1 for none.
-inline int device_of(const StageGraph& graph, const Placement& placement, Op op) {
-  const std::optional<Cargo> cargo = cargo_of(op.kind);
-  if (!cargo) return device_of(placement, op);
-  const int number = wire_of(graph, op);
-  if (number < 0) return -1;
-  const Ends ends = ends_of(placement, wire(graph, *cargo, number), op.microbatch);
-  return is_send(op.kind) ? ends.from : ends.to;
-}
 
 /// In lockstep, cycle n does F(s,m) with m + s = n and the backward with m + 2(S-1) - s = n.
 inline std::int64_t cycle_of(const Program& program, Op op) {
@@ -381,32 +290,6 @@ class InputGrads {
 
  private:
   std::vector<std::vector<bool>> there_;  // stages × micro-batches, empty where no I is
-};
-
-/// Numbers for products, so that a flat array can hold something about each: only kinds that the
-/// program makes have room. index() is -1 for what is outside.
-class ProductIndex {
- public:
-  explicit ProductIndex(const Program& program, const StageGraph& graph);
-
-  std::size_t size() const { return size_; }
-  bool has(Product product) const { return row_[static_cast<std::size_t>(product)].columns > 0; }
-  std::int64_t index(Product product, int stage_or_edge, std::uint32_t number, int part) const {
-    const Row& row = row_[static_cast<std::size_t>(product)];
-    if (number >= row.columns || part >= row.parts || stage_or_edge < 0) return -1;
-    return row.base + stage_or_edge * row.stride + static_cast<std::int64_t>(number) * row.parts +
-           part;
-  }
-
- private:
-  struct Row {
-    std::int64_t base = 0;
-    std::int64_t stride = 0;    // from stage to stage
-    std::uint32_t columns = 0;  // 0: not made
-    int parts = 1;
-  };
-  Row row_[products];
-  std::size_t size_ = 0;
 };
 
 }  // namespace stageline

@@ -165,23 +165,9 @@ namespace {
 Program in_usual_order(Program program) {
   const StageGraph graph = stage_graph(program);
   const InputGrads input_grads(program);
-  // One message for each wire of that cargo on that side of the stage that joins `device` to
-  // another one. Of a gradient's, those of the op's own part.
   const auto messages = [&](Op op, Cargo cargo, bool sends, int device, std::vector<Op>& out) {
-    const auto c = static_cast<std::size_t>(cargo);
-    const std::vector<int>& wires = (sends ? graph.sends : graph.receives)[c][op.stage];
-    for (std::size_t i = 0; i < wires.size(); ++i) {
-      const Wire& way = graph.wires[c][static_cast<std::size_t>(wires[i])];
-      const Ends ends = ends_of(program.placement, way, op.microbatch);
-      if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
-      if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
-      Op message;
-      message.kind = sends ? send_of(cargo) : receive_of(cargo);
-      message.part = static_cast<std::uint8_t>(i & 0x7f);
-      message.stage = op.stage;
-      message.microbatch = op.microbatch;
-      out.push_back(message);
-    }
+    messages_of(graph, program, op, cargo, sends, device,
+                [&](Op message) { out.push_back(message); });
   };
   const std::vector<bool> offloads = stages_with(program, OpKind::offload);
   for (std::size_t d = 0; d < program.ops.size(); ++d) {

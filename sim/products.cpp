@@ -1,0 +1,59 @@
+// Numbers for the products that a program makes.
+#include "sim/products.hpp"
+
+#include <algorithm>
+
+#include "sim/index.hpp"
+#include "sim/rules.hpp"
+
+namespace stageline {
+
+ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
+  for (Row& row : row_) row.columns = program.total_microbatches();
+  // Numbered as updates are, and one a replica.
+  Row by_update;
+  by_update.columns = 1;
+  for (const StagePlace& place : program.placement.stage) {
+    by_update.parts = std::max(by_update.parts, static_cast<int>(place.replicas.size()));
+  }
+  for (int s = 0; s < program.stages(); ++s) {
+    by_update.columns =
+        std::max(by_update.columns, static_cast<std::uint32_t>(updates(program, s)));
+  }
+  nth(row_, Product::reduced) = by_update;
+  nth(row_, Product::updated) = by_update;
+  std::uint32_t seen = 0;  // a bit per kind
+  Row& gradient = nth(row_, Product::gradient);
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      seen |= 1U << static_cast<unsigned>(op.kind);
+      if (op.kind == OpKind::input_grad) gradient.parts = std::max(gradient.parts, op.part + 1);
+    }
+  }
+  bool made[products] = {};
+  for (std::size_t kind = 0; kind < op_kinds; ++kind) {
+    if ((seen >> kind & 1U) == 0) continue;
+    Op op;
+    op.kind = static_cast<OpKind>(kind);
+    // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
+    makes(graph, op, [&](Product product, int, std::uint32_t, int) { nth(made, product) = true; });
+  }
+  std::int64_t base = 0;
+  for (std::size_t product = 0; product < products; ++product) {
+    Row& row = row_[product];
+    if (!made[product]) {
+      row.columns = 0;
+      continue;
+    }
+    const auto cargo = cargo_of(static_cast<Product>(product));
+    const std::size_t rows = cargo ? nth(graph.wires, *cargo).size() : graph.in.size();
+    row.base = base;
+    // An odd number of cache lines (16 numbers of 4 bytes) apart, for stages are walked side by
+    // side: micro-batches in powers of two would put them all in one set of the cache.
+    row.stride = 16 * ((static_cast<std::int64_t>(row.columns) * row.parts / 16 + 1) | 1);
+    base += static_cast<std::int64_t>(rows) * row.stride;
+  }
+  size_ = as_size(base);
+}
+
+}  // namespace stageline

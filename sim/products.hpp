@@ -1,0 +1,65 @@
+// What ops make for one another, and a number for each such product.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/op.hpp"
+#include "sim/program.hpp"
+#include "sim/wires.hpp"
+
+namespace stageline {
+
+/// What ops make for one another. Index: a stage, or for `sent_*` a wire of that cargo.
+/// Number: a micro-batch, for `reduced` an update.
+enum class Product : std::uint8_t {
+  activation,       // by F
+  gradient,         // of the stage's input; by I (a part each) or B
+  weight_gradient,  // by W or B
+  rebuilt,          // stash; by R
+  offloaded,        // stash; by OFFLOAD
+  prefetched,       // stash; by PREFETCH
+  sent_activation,  // by a SEND_F and its RECV_F together
+  sent_gradient,    // by a SEND_B and its RECV_B together
+  sent_stash,       // by a SEND_STASH and its RECV_STASH together
+  sent_weights,     // by a SEND_WEIGHTS and its RECV_WEIGHTS together; numbered as updates
+  reduced,          // by REDUCE_GRAD, part = replica
+  updated,          // by U, part = replica; only where something waits for it
+};
+inline constexpr int products = 12;
+
+constexpr Product sent(Cargo cargo) {
+  return static_cast<Product>(static_cast<int>(Product::sent_activation) + static_cast<int>(cargo));
+}
+constexpr std::optional<Cargo> cargo_of(Product product) {
+  if (product < Product::sent_activation || product > Product::sent_weights) return std::nullopt;
+  return static_cast<Cargo>(static_cast<int>(product) - static_cast<int>(Product::sent_activation));
+}
+
+/// Numbers for products, so that a flat array can hold something about each: only kinds that the
+/// program makes have room. index() is -1 for what is outside.
+class ProductIndex {
+ public:
+  explicit ProductIndex(const Program& program, const StageGraph& graph);
+
+  std::size_t size() const { return size_; }
+  bool has(Product product) const { return row_[static_cast<std::size_t>(product)].columns > 0; }
+  std::int64_t index(Product product, int stage_or_edge, std::uint32_t number, int part) const {
+    const Row& row = row_[static_cast<std::size_t>(product)];
+    if (number >= row.columns || part >= row.parts || stage_or_edge < 0) return -1;
+    return row.base + stage_or_edge * row.stride + static_cast<std::int64_t>(number) * row.parts +
+           part;
+  }
+
+ private:
+  struct Row {
+    std::int64_t base = 0;
+    std::int64_t stride = 0;    // from stage to stage
+    std::uint32_t columns = 0;  // 0: not made
+    int parts = 1;
+  };
+  Row row_[products];
+  std::size_t size_ = 0;
+};
+
+}  // namespace stageline
