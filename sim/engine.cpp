@@ -9,6 +9,8 @@
 #include <limits>
 #include <queue>
 
+#include "sim/pages.hpp"
+
 namespace stageline {
 namespace {
 
@@ -30,8 +32,10 @@ class Runner {
         head_(graph.lane_begin.begin(), graph.lane_begin.end() - 1),
         next_waiter_(graph.lanes.size(), none),
         lane_free_(graph.lanes.size()),
-        resource_free_(graph.resources.size()),
-        waiter_(graph.tasks(), none) {
+        resource_free_(graph.resources.size()) {
+    reserve_pages(waiter_, graph.tasks());
+    waiter_.assign(graph.tasks(), none);
+    reserve_pages(times_.available, graph.tasks());
     times_.available.assign(graph.tasks(), unknown);
   }
 
@@ -132,6 +136,7 @@ namespace {
 template <class Duration>
 TaskTimes sweep_with(const TaskGraph& graph, const std::vector<Time>& lag, Duration duration) {
   TaskTimes times;
+  reserve_pages(times.available, graph.tasks());
   times.available.resize(graph.tasks());
   std::vector<Time> lane_free(graph.lanes.size());
   Time* const available = times.available.data();

@@ -22,17 +22,22 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   }
   nth(row_, Product::reduced) = by_update;
   nth(row_, Product::updated) = by_update;
-  std::uint32_t seen = 0;  // a bit per kind
-  Row& gradient = nth(row_, Product::gradient);
+  int input_grad_parts = 1;
+  std::uint32_t kinds = 0;
+  unsigned largest_part = 0;
   for (const auto& list : program.ops) {
     for (const Op op : list) {
-      seen |= 1U << static_cast<unsigned>(op.kind);
-      if (op.kind == OpKind::input_grad) gradient.parts = std::max(gradient.parts, op.part + 1);
+      kinds |= 1U << static_cast<unsigned>(op.kind);
+      largest_part = std::max(largest_part, unsigned{op.part});
+      if (op.kind == OpKind::input_grad) input_grad_parts = std::max(input_grad_parts, op.part + 1);
     }
   }
+  kinds_ = kinds;
+  largest_part_ = largest_part;
+  nth(row_, Product::gradient).parts = input_grad_parts;
   bool made[products] = {};
   for (std::size_t kind = 0; kind < op_kinds; ++kind) {
-    if ((seen >> kind & 1U) == 0) continue;
+    if (!has(static_cast<OpKind>(kind))) continue;
     Op op;
     op.kind = static_cast<OpKind>(kind);
     // Of an op of stage 0 only the kind of product counts here; its edge may not exist.
@@ -52,6 +57,8 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
     // side: micro-batches in powers of two would put them all in one set of the cache.
     row.stride = 16 * ((static_cast<std::int64_t>(row.columns) * row.parts / 16 + 1) | 1);
     base += static_cast<std::int64_t>(rows) * row.stride;
+    row.first_series = static_cast<std::int64_t>(series_count_);
+    series_count_ += rows * static_cast<std::size_t>(row.parts);
   }
   size_ = as_size(base);
 }

@@ -36,13 +36,26 @@ constexpr std::optional<Cargo> cargo_of(Product product) {
   return static_cast<Cargo>(static_cast<int>(product) - static_cast<int>(Product::sent_activation));
 }
 
-/// Numbers for products, so that a flat array can hold something about each: only kinds that the
-/// program makes have room. index() is -1 for what is outside.
+/// The products that differ in their number alone: one kind, one stage or wire, one part.
+/// Number n has the index first + n * step, for n < length.
+struct ProductSeries {
+  std::size_t first = 0;
+  std::uint32_t step = 1;
+  std::uint32_t length = 0;
+  std::size_t id = 0;  // of the series, < ProductIndex::series_count()
+};
+
+/// Indices of products, so that a flat array can hold a value for each. Only the kinds of product
+/// that the program makes have indices; of anything else index() is -1.
 class ProductIndex {
  public:
   explicit ProductIndex(const Program& program, const StageGraph& graph);
 
   std::size_t size() const { return size_; }
+  std::size_t series_count() const { return series_count_; }
+  /// Whether the program has an op of that kind; and the largest part of any op.
+  bool has(OpKind kind) const { return (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0; }
+  unsigned largest_part() const { return largest_part_; }
   bool has(Product product) const { return row_[static_cast<std::size_t>(product)].columns > 0; }
   std::int64_t index(Product product, int stage_or_edge, std::uint32_t number, int part) const {
     const Row& row = row_[static_cast<std::size_t>(product)];
@@ -50,16 +63,30 @@ class ProductIndex {
     return row.base + stage_or_edge * row.stride + static_cast<std::int64_t>(number) * row.parts +
            part;
   }
+  /// Of what has no index, a series of length 0.
+  ProductSeries series(Product product, int stage_or_edge, int part) const {
+    const Row& row = row_[static_cast<std::size_t>(product)];
+    const std::int64_t first = index(product, stage_or_edge, 0, part);
+    if (first < 0) return {};
+    const std::int64_t id =
+        row.first_series + std::int64_t{stage_or_edge} * row.parts + std::int64_t{part};
+    return {static_cast<std::size_t>(first), static_cast<std::uint32_t>(row.parts), row.columns,
+            static_cast<std::size_t>(id)};
+  }
 
  private:
   struct Row {
     std::int64_t base = 0;
-    std::int64_t stride = 0;    // from stage to stage
-    std::uint32_t columns = 0;  // 0: not made
+    std::int64_t stride = 0;        // from stage to stage
+    std::int64_t first_series = 0;  // of stage 0, part 0
+    std::uint32_t columns = 0;      // 0: not made
     int parts = 1;
   };
   Row row_[products];
   std::size_t size_ = 0;
+  std::size_t series_count_ = 0;
+  std::uint32_t kinds_ = 0;  // a bit per OpKind
+  unsigned largest_part_ = 0;
 };
 
 }  // namespace stageline

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -37,7 +36,6 @@ inline Time ring_time(Bytes bytes, int replicas, const Route& route) {
 struct Charge {
   Time duration{};
   std::uint16_t path = 0;
-  bool known = false;
 };
 
 class Charges {
@@ -55,9 +53,6 @@ class Charges {
 
   void make_room() {
     path_of_pair_.assign(program_.devices.size() * (program_.devices.size() + 2), 0);
-    for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
-      message_charge_[cargo].resize(stages_.wires[cargo].size());
-    }
   }
 
   Time duration(Op op) const {
@@ -97,26 +92,26 @@ class Charges {
     return pair_time(first, duration(second), costs_.pair_overlap);
   }
 
-  // Messages between two unreplicated stages are all charged alike: the first one asks the tables.
   Charge of(Op op, std::uint32_t lane) {
-    if (lane_of(op.kind) == LaneKind::compute) return {duration(op), 0, true};
-    Charge asked;
-    Charge* charge = &asked;
-    if (is_send(op.kind)) {
-      const Cargo cargo = *cargo_of(op.kind);
-      const int number = wire_of(stages_, op);
-      const Wire& way = wire(stages_, cargo, number);
-      const auto& places = program_.placement.stage;
-      if (places[static_cast<std::size_t>(way.sender)].replicas.size() == 1 &&
-          places[static_cast<std::size_t>(way.receiver)].replicas.size() == 1) {
-        charge =
-            &message_charge_[static_cast<std::size_t>(cargo)][static_cast<std::size_t>(number)];
-      }
-    }
-    if (!charge->known) *charge = {duration(op), path_of(op, lane), true};
-    // Sends of one batch have lanes of their own.
-    if (blocks_ && path_lane_[charge->path] != lane) path_lane_[charge->path] = several;
-    return *charge;
+    if (lane_of(op.kind) == LaneKind::compute) return {duration(op), 0};
+    return {duration(op), path_of(op, lane)};
+  }
+
+  /// Whether all ops of that kind, stage and part are charged alike, whatever their number.
+  bool same_for_all(Op op) const {
+    if (lane_of(op.kind) == LaneKind::compute) return true;
+    const auto alone = [&](int stage) {
+      return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
+    };
+    const std::optional<Cargo> cargo = cargo_of(op.kind);
+    if (!cargo) return alone(op.stage);
+    const Wire& way = wire(stages_, *cargo, wire_of(stages_, op));
+    return alone(way.sender) && alone(way.receiver);
+  }
+
+  /// Sends of one batch have lanes of their own, so a path may be used by several.
+  void used(std::uint16_t path, std::uint32_t lane) {
+    if (path_lane_[path] != lane) path_lane_[path] = several;
   }
 
   /// The way of a task's bytes from device to device, after its time on the wire.
@@ -271,7 +266,6 @@ class Charges {
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
   std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};  // few
   std::vector<std::uint32_t> path_lane_{};
-  std::array<std::vector<Charge>, cargoes> message_charge_{};  // by wire
 };
 
 }  // namespace stageline

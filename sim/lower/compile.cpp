@@ -15,12 +15,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/lower/charges.hpp"
+#include "sim/lower/patterns.hpp"
 #include "sim/lower/standstill.hpp"
+#include "sim/pages.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
 
@@ -34,6 +37,7 @@ class Lowering {
         stages_(stage_graph(program)),
         index_(program, stages_),
         charges_(program, costs, stages_),
+        patterns_(program, stages_, index_, slot_),
         blocks_(program.messages != Messages::async) {}
 
   TaskGraph lower() {
@@ -77,8 +81,7 @@ class Lowering {
 
  private:
   void start() {
-    fill_slots();
-    make_lanes();
+    make_lanes(count_ops());
     charges_.make_room();
     graph_.need_begin.push_back(0);
     for (std::uint32_t lane = 0; lane < head_.size(); ++lane) queue_.push_back(lane);
@@ -99,30 +102,33 @@ class Lowering {
     }
   }
 
-  void fill_slots() {
-    slot_.assign(index_.size(), nobody);
-    for (const auto& list : program_.ops) {
-      for (const Op op : list) {
-        makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
-          const std::int64_t slot = index_.index(product, at, number, part);
-          if (slot >= 0) slot_[static_cast<std::size_t>(slot)] = pending;
-        });
-      }
-    }
-  }
-
   LaneKind list_of(OpKind kind) const {
     return blocks_ && cargo_of(kind) ? LaneKind::compute : lane_of(program_, kind);
   }
 
-  // The ops of each lane in program order. Receives have no turn of their own, unless they block.
-  void make_lanes() {
+  // The number of ops by device and lane kind. Marks all that they make as pending.
+  std::vector<std::uint32_t> count_ops() {
+    for (std::size_t kind = 0; kind < op_kinds; ++kind) {
+      list_of_[kind] = list_of(static_cast<OpKind>(kind));
+    }
+    reserve_pages(slot_, index_.size());
+    slot_.assign(index_.size(), nobody);
     std::vector<std::uint32_t> count(program_.devices.size() * lane_kinds);
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
+      std::array<std::uint32_t, lane_kinds> here{};
       for (const Op op : program_.ops[device]) {
-        ++count[device * lane_kinds + static_cast<std::size_t>(list_of(op.kind))];
+        ++here[static_cast<std::size_t>(list_of_[static_cast<std::size_t>(op.kind)])];
+        patterns_.for_made(patterns_.of(op), op,
+                           [&](std::size_t place) { slot_[place] = pending; });
       }
+      std::copy(here.begin(), here.end(),
+                count.begin() + static_cast<std::ptrdiff_t>(device * lane_kinds));
     }
+    return count;
+  }
+
+  // The ops of each lane in program order. Receives have no turn of their own, unless they block.
+  void make_lanes(const std::vector<std::uint32_t>& count) {
     std::vector<std::uint32_t> lane_at(count.size(), no_lane);
     std::uint32_t total = 0;
     for (std::size_t at = 0; at < count.size(); ++at) {
@@ -134,12 +140,14 @@ class Lowering {
       total += count[at];
       end_.push_back(total);
     }
+    reserve_pages(ops_, total);
     ops_.resize(total);
     std::vector<std::uint32_t> fill = head_;
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
       for (const Op op : program_.ops[device]) {
         const std::uint32_t lane =
-            lane_at[device * lane_kinds + static_cast<std::size_t>(list_of(op.kind))];
+            lane_at[device * lane_kinds +
+                    static_cast<std::size_t>(list_of_[static_cast<std::size_t>(op.kind)])];
         if (lane == no_lane) continue;
         ops_[fill[lane]++] = op;
         any_overlapped_ = any_overlapped_ || op.overlapped;
@@ -151,13 +159,15 @@ class Lowering {
       posted_.assign(index_.size(), no_lane);
     }
     if (forgiving_) find_makers();
-    graph_.op.reserve(total);
-    graph_.lane.reserve(total);
-    graph_.path_of.reserve(total);
-    graph_.duration.reserve(total);
-    graph_.need_begin.reserve(total + std::size_t{1});
-    graph_.need.reserve(total + total / 2);
-    if (any_overlapped_) graph_.partner.reserve(total);
+    reserve_pages(graph_.op, total);
+    reserve_pages(graph_.lane, total);
+    reserve_pages(graph_.path_of, total);
+    reserve_pages(graph_.duration, total);
+    reserve_pages(graph_.need_begin, total + std::size_t{1});
+    reserve_pages(graph_.need, total + total / 2);
+    if (any_overlapped_) reserve_pages(graph_.partner, total);
+    reserve_pages(graph_.lane_task, total);
+    if (lanes_are_lists()) graph_.lane_task.resize(total);
   }
 
   bool exists(Product product, int at, std::uint32_t number, int part) const {
@@ -167,7 +177,19 @@ class Lowering {
   }
 
   // Adds what `op` needs to graph_.need; false, and the lane waits, when something is not made yet.
-  bool met(Op op, std::uint32_t lane) {
+  bool met(OpPattern& pattern, Op op, std::uint32_t lane) {
+    if (!pattern.needs_known) patterns_.find_needs(pattern, op);
+    if (pattern.covers(op.microbatch) && !forgiving_) {
+      for (std::uint8_t i = 0; i < pattern.needs; ++i) {
+        Slot& slot = slot_[pattern.need[i].at(op.microbatch)];
+        if (slot >= waited_for) {
+          await(slot, op, lane);
+          return false;
+        }
+        if (graph_.lane[slot] != lane) graph_.need.push_back(slot);
+      }
+      return true;
+    }
     bool all = true;
     needs(
         program_, stages_, op,
@@ -182,17 +204,21 @@ class Lowering {
 
   bool got(std::int64_t place, Op op, std::uint32_t lane) {
     if (forgiving_ && forgiven(place, lane)) return true;
-    if (place < 0 || slot_[static_cast<std::size_t>(place)] == nobody) {
-      explain_missing(standstill(), op);
-    }
+    if (place < 0) explain_missing(standstill(), op);
     Slot& slot = slot_[static_cast<std::size_t>(place)];
     if (slot < waited_for) {
       if (graph_.lane[slot] != lane) graph_.need.push_back(slot);
       return true;
     }
+    await(slot, op, lane);
+    return false;
+  }
+
+  // The lane waits for what the slot stands for, which `op` needs.
+  void await(Slot& slot, Op op, std::uint32_t lane) {
+    if (slot == nobody) explain_missing(standstill(), op);
     next_waiter_[lane] = slot == pending ? no_lane : slot & ~waited_for;
     slot = waited_for | lane;
-    return false;
   }
 
   template <bool blocks>
@@ -209,41 +235,59 @@ class Lowering {
       __builtin_prefetch(ops_.data() + std::min(head_[lane] + 16, end_[lane]));
       const bool pair = op.overlapped && head_[lane] + 1 != end_[lane];
       const std::size_t needs_before = graph_.need.size();
-      if (!met(op, lane) || (pair && !met(ops_[head_[lane] + 1], lane))) {
+      OpPattern& pattern = patterns_.of(op);
+      for (std::uint8_t i = 0; i < pattern.makes; ++i) {
+        __builtin_prefetch(slot_.data() + pattern.make[i].at(op.microbatch + 16), 1);
+      }
+      if (!met(pattern, op, lane) ||
+          (pair && !met(patterns_.of(ops_[head_[lane] + 1]), ops_[head_[lane] + 1], lane))) {
         graph_.need.resize(needs_before);
         return;
       }
       const auto task = graph_.tasks();
       if constexpr (blocks) follow(lane, lane, needs_before);
-      const Charge charge = charges_.of(op, lane);
+      const Charge charge = charge_of(pattern, op, lane);
       Time time = charge.duration;
       graph_.op.push_back(op);
       graph_.lane.push_back(static_cast<std::uint16_t>(lane));
       graph_.path_of.push_back(charge.path);
+      if (lanes_are_lists()) graph_.lane_task[head_[lane]] = task;
       ++head_[lane];
-      done(op, task);
+      done(pattern, op, task);
       if (any_overlapped_) graph_.partner.push_back(pair ? ops_[head_[lane]] : Op{});
       if (pair) {
         const Op second = ops_[head_[lane]++];
         time = charges_.of_pair(time, second);
-        done(second, task);
+        done(patterns_.of(second), second, task);
       }
       graph_.duration.push_back(time);
+      busy_ += time.count();
       graph_.need_begin.push_back(static_cast<std::uint32_t>(graph_.need.size()));
       if constexpr (blocks) stream_[lane].before.assign(1, task);
       if (forgiving_) given_up_ = no_lane;
     }
   }
 
-  void done(Op op, std::uint32_t task) {
-    makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
-      Slot& slot = slot_[static_cast<std::size_t>(index_.index(product, at, number, part))];
+  void done(const OpPattern& pattern, Op op, std::uint32_t task) {
+    patterns_.for_made(pattern, op, [&](std::size_t place) {
+      Slot& slot = slot_[place];
       for (std::uint32_t lane = slot == pending ? no_lane : slot & ~waited_for; lane != no_lane;
            lane = next_waiter_[lane]) {
         queue_.push_back(lane);
       }
       slot = task;
     });
+  }
+
+  Charge charge_of(OpPattern& pattern, Op op, std::uint32_t lane) {
+    if (!pattern.charged) {
+      const Charge charge = charges_.of(op, lane);
+      pattern.duration = charge.duration;
+      pattern.path = charge.path;
+      pattern.charged = charges_.same_for_all(op) && &pattern != &patterns_.none();
+    }
+    if (blocks_) charges_.used(pattern.path, lane);
+    return {pattern.duration, pattern.path};
   }
 
   // ---- messages that block: a lane's list is one stream of computing and messages
@@ -279,7 +323,7 @@ class Lowering {
     if (!here.posted) {
       const std::size_t needs_before = graph_.need.size();
       for (std::uint32_t at = head_[lane]; at != last; ++at) {
-        const bool made = !is_send(ops_[at].kind) || met(ops_[at], lane);
+        const bool made = !is_send(ops_[at].kind) || met(patterns_.of(ops_[at]), ops_[at], lane);
         graph_.need.resize(needs_before);
         if (!made) return false;
       }
@@ -316,14 +360,15 @@ class Lowering {
     const Op receive = other_end(stages_, send);
     const std::uint32_t send_lane = channel(from, send, LaneKind::send);
     const std::uint32_t receive_lane = channel(to, receive, LaneKind::receive);
-    if (!forgiving_) met(send, send_lane);  // as it was when it was posted
+    OpPattern& pattern = patterns_.of(send);
+    if (!forgiving_) met(pattern, send, send_lane);  // as it was when it was posted
     follow(from, send_lane, needs_before);
     follow(to, send_lane, needs_before);
-    const Charge charge = charges_.of(send, send_lane);
+    const Charge charge = charge_of(pattern, send, send_lane);
     add(send, send_lane, charge.path, charge.duration);
     graph_.need.push_back(task);
     add(receive, receive_lane, 0, charges_.latency(send));
-    done(send, task + 1);
+    done(pattern, send, task + 1);
     for (const auto& [lane, made] : {std::pair(from, task), std::pair(to, task + 1)}) {
       stream_[lane].batch.push_back(made);
       if (--stream_[lane].left == 0 && lane == waiting) queue_.push_back(lane);
@@ -336,6 +381,7 @@ class Lowering {
     graph_.path_of.push_back(path);
     if (any_overlapped_) graph_.partner.emplace_back();
     graph_.duration.push_back(duration);
+    busy_ += duration.count();
     graph_.need_begin.push_back(static_cast<std::uint32_t>(graph_.need.size()));
   }
 
@@ -422,6 +468,11 @@ class Lowering {
   }
 
   void finish_lanes() {
+    if (lanes_are_lists()) {
+      graph_.lane_begin.assign(1, 0);
+      graph_.lane_begin.insert(graph_.lane_begin.end(), end_.begin(), end_.end());
+      return;
+    }
     graph_.lane_begin.assign(graph_.lanes.size() + 1, 0);
     for (const std::uint16_t lane : graph_.lane) ++graph_.lane_begin[lane + 1U];
     for (std::size_t i = 1; i < graph_.lane_begin.size(); ++i) {
@@ -434,21 +485,23 @@ class Lowering {
     }
   }
 
+  // Each op of a list is one task of that lane: none is half of a pair or in a lane of its own.
+  bool lanes_are_lists() const { return !blocks_ && !any_overlapped_; }
+
   // A run is never longer than all its tasks one after another.
   void check_length() const {
-    __extension__ using Wide = __int128;
-    Wide busy = 0;
     Wide late = 0;
-    for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
-      busy += graph_.duration[task].count();
-      late += graph_.paths[graph_.path_of[task]].lag.count();
+    const bool lags = std::any_of(graph_.paths.begin(), graph_.paths.end(),
+                                  [](const Path& path) { return path.lag > Time{}; });
+    if (lags) {
+      for (const std::uint16_t path : graph_.path_of) late += graph_.paths[path].lag.count();
     }
-    if (busy + late <= longest_run.count()) return;
+    if (busy_ + late <= longest_run.count()) return;
     throw UsageError(fmt::format(
         "the program may last {:.3g} s, the sum of all that its devices and links do ({:.3g} s of "
         "it latency), and at most {:.3g} s (53 days) can be added up; check the units of times and "
         "links, or ask for fewer micro-batches or steps",
-        static_cast<double>(busy + late) / 1e12, static_cast<double>(late) / 1e12,
+        static_cast<double>(busy_ + late) / 1e12, static_cast<double>(late) / 1e12,
         to_seconds(longest_run)));
   }
 
@@ -459,16 +512,20 @@ class Lowering {
   const Program& program_;
   StageGraph stages_;
   ProductIndex index_;
+  std::vector<Slot> slot_;  // by product
   Charges charges_;
+  OpPatterns patterns_;
   bool blocks_;
-  std::vector<Slot> slot_;
-  std::vector<Op> ops_;                     // by lane
-  std::vector<std::uint32_t> head_;         // by lane that has a list, into ops_
-  std::vector<std::uint32_t> end_;          //
-  std::vector<std::uint32_t> next_waiter_;  // by lane: who else waits for the same product
-  std::vector<std::uint32_t> queue_;        // lanes to walk
+  std::array<LaneKind, op_kinds> list_of_{};  // by op kind
+  std::vector<Op> ops_;                       // by lane
+  std::vector<std::uint32_t> head_;           // by lane that has a list, into ops_
+  std::vector<std::uint32_t> end_;            //
+  std::vector<std::uint32_t> next_waiter_;    // by lane: who else waits for the same product
+  std::vector<std::uint32_t> queue_;          // lanes to walk
   std::vector<std::uint32_t> turn_;
   bool any_overlapped_ = false;
+  __extension__ using Wide = __int128;
+  Wide busy_ = 0;  // the sum of all durations, ps
   TaskGraph graph_;
   // Where messages block:
   std::vector<Stream> stream_;         // by lane

@@ -1,0 +1,103 @@
+// Finds the patterns: asks the rules about one op, and notes whether the answer depends on its
+// number.
+#include "sim/lower/patterns.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+
+OpPatterns::OpPatterns(const Program& program, const StageGraph& stages, const ProductIndex& index,
+                       const std::vector<Slot>& slots)
+    : program_(program),
+      stages_(stages),
+      index_(index),
+      slots_(slots),
+      extent_(index.series_count(), Extent::unknown) {
+  constexpr unsigned most_parts = 4;  // more take the general way
+  parts_ = std::min(index.largest_part() + 1, most_parts);
+  for (std::size_t kind = 0; kind < op_kinds; ++kind) {
+    if (index.has(static_cast<OpKind>(kind))) rank_[kind] = static_cast<std::uint8_t>(kinds_++);
+  }
+  patterns_.resize(program.placement.stage.size() * kinds_ * parts_);
+  none_.makes_known = true;
+  none_.needs_known = true;
+}
+
+void OpPatterns::find_makes(OpPattern& pattern, Op op) const {
+  pattern.makes_known = true;
+  pattern.limit = program_.total_microbatches();
+  if (index_.size() > OpPattern::never) {
+    pattern.limit = 0;
+    return;
+  }
+  makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
+    const ProductSeries series = index_.series(product, at, part);
+    const bool fits = number == op.microbatch && pattern.makes < OpPattern::most_makes;
+    pattern.limit = fits ? std::min(pattern.limit, series.length) : 0;
+    if (!fits || series.length == 0) return;
+    pattern.make[pattern.makes++] = {static_cast<std::uint32_t>(series.first), series.step};
+  });
+}
+
+// The first number from which the rules treat all numbers alike; `never` where they do not.
+std::uint32_t OpPatterns::regular_from(Op op) const {
+  const StagePlace& place = program_.placement.stage[op.stage];
+  if (program_.sequence_chunks != 1 || program_.clock != Clock::free || place.apart() ||
+      op.kind == OpKind::update || op.kind == OpKind::reduce_grad) {
+    return OpPattern::never;
+  }
+  if (op.kind != OpKind::forward && op.kind != OpKind::prefetch) return 0;
+  const auto setting = [&](const std::vector<int>& by_stage) {
+    return by_stage.empty() ? 0 : std::max(by_stage[op.stage], 0);
+  };
+  const auto buffers = static_cast<std::uint32_t>(copy_buffers(program_.copies)) *
+                       static_cast<std::uint32_t>(place.replicas.size());
+  const auto delay = static_cast<std::uint32_t>(setting(program_.delay)) + 1;
+  return std::max({delay, static_cast<std::uint32_t>(setting(program_.window)), buffers});
+}
+
+OpPatterns::Extent OpPatterns::extent_of(const ProductSeries& series) {
+  Extent& extent = extent_[series.id];
+  if (extent != Extent::unknown) return extent;
+  std::uint32_t made = 0;
+  for (std::uint32_t number = 0; number < series.length; ++number) {
+    made += slots_[series.first + std::size_t{number} * series.step] != nobody ? 1U : 0U;
+  }
+  extent = made == 0 ? Extent::none : made == series.length ? Extent::all : Extent::some;
+  return extent;
+}
+
+void OpPatterns::find_needs(OpPattern& pattern, Op op) {
+  pattern.needs_known = true;
+  const std::uint32_t from = regular_from(op);
+  if (from >= pattern.limit) return;
+  op.microbatch = std::max(op.microbatch, from);
+  if (op.microbatch >= pattern.limit) return;
+  // The answers hold for every number if the same holds for the whole of each series in question.
+  bool regular = true;
+  const auto reaches_back = [&](const ProductSeries& series, std::uint32_t number) {
+    return number <= op.microbatch && series.length >= program_.total_microbatches();
+  };
+  needs(
+      program_, stages_, op,
+      [&](Product product, int at, std::uint32_t number, int part) {
+        const ProductSeries series = index_.series(product, at, part);
+        if (series.length == 0) return false;
+        const Extent extent = extent_of(series);
+        regular = regular && extent != Extent::some && reaches_back(series, number);
+        return extent == Extent::all;
+      },
+      [&](Product product, int at, std::uint32_t number, int part) {
+        const ProductSeries series = index_.series(product, at, part);
+        if (!reaches_back(series, number) || pattern.needs == OpPattern::most_needs) {
+          regular = false;
+        }
+        if (!regular) return;
+        const std::uint32_t back = op.microbatch - number;
+        pattern.need[pattern.needs++] = {
+            static_cast<std::uint32_t>(series.first) - back * series.step, series.step};
+      });
+  if (regular) pattern.from = from;
+}
+
+}  // namespace stageline
