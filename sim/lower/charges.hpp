@@ -1,16 +1,11 @@
-// What a task of a program is charged: its duration from the tables, and the path that it takes.
-// For sim/lower/compile.cpp alone, whose inner loop it is part of.
+// Charges of a program's tasks: a duration from the tables, and a path. For sim/lower/ alone.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "sim/costs.hpp"
-#include "sim/errors.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
 
@@ -18,20 +13,7 @@ namespace stageline {
 
 /// Ring all-reduce: 2(r-1) rounds, each moves 1/r of the gradients. Throws UsageError where that
 /// takes longer than `longest_run`.
-inline Time ring_time(Bytes bytes, int replicas, const Route& route) {
-  __extension__ using Wide = __int128;
-  const std::int64_t rounds = 2 * (static_cast<std::int64_t>(replicas) - 1);
-  const Wide moved = Wide{rounds} * bytes.count / replicas;
-  const Wide latency = Wide{rounds} * route.latency.count();
-  if (moved > most_bytes_held.count || latency > longest_run.count()) {
-    throw UsageError(
-        fmt::format("{} rounds of an all-reduce of {} among {} replicas, each {} late, are more "
-                    "than can be added up; check the units of sizes and links",
-                    rounds, print(bytes), replicas, print(route.latency)));
-  }
-  return transfer_time(Bytes{static_cast<std::int64_t>(moved)}, route.bandwidth) +
-         Time{static_cast<std::int64_t>(latency)};
-}
+Time ring_time(Bytes bytes, int replicas, const Route& route);
 
 struct Charge {
   Time duration{};
@@ -40,232 +22,46 @@ struct Charge {
 
 class Charges {
  public:
-  /// Throws ProgramError where program and costs speak of different stages, edges or devices.
-  Charges(const Program& program, const Costs& costs, const StageGraph& stages)
-      : program_(program),
-        costs_(costs),
-        stages_(stages),
-        blocks_(program.messages != Messages::async) {
-    check_fit();
-    paths_.emplace_back();
-    path_lane_.push_back(no_lane);
-  }
+  /// Throws ProgramError where program and costs have different stages, edges or devices.
+  Charges(const Program& program, const Costs& costs, const StageGraph& stages);
 
-  void make_room() {
-    path_of_pair_.assign(program_.devices.size() * (program_.devices.size() + 2), 0);
-  }
+  Time duration(Op op) const;
 
-  Time duration(Op op) const {
-    const StageCosts& stage = costs_.stage[op.stage];
-    switch (op.kind) {
-      case OpKind::forward:
-        return stage.forward;
-      case OpKind::input_grad:
-        return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
-                            static_cast<int>(op.part))};
-      case OpKind::weight_grad:
-        return stage.weight_grad;
-      case OpKind::backward:
-        return stage.backward;
-      case OpKind::recompute:
-        return stage.recompute;
-      case OpKind::update:
-        return stage.update;
-      case OpKind::offload:
-      case OpKind::prefetch:
-      case OpKind::reduce_grad:
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
-        return on_the_wire(op);
-    }
-    return Time{};
-  }
+  /// The time of an overlapped pair. `first`: that of its first op alone.
+  Time of_pair(Time first, Op second) const;
 
-  /// Of an overlapped pair whose first op alone takes `first`.
-  Time of_pair(Time first, Op second) const {
-    return pair_time(first, duration(second), costs_.pair_overlap);
-  }
+  /// The op as a task of that lane.
+  Charge of(Op op, std::uint32_t lane);
 
-  Charge of(Op op, std::uint32_t lane) {
-    if (lane_of(op.kind) == LaneKind::compute) return {duration(op), 0};
-    return {duration(op), path_of(op, lane)};
-  }
+  /// Whether the charge does not depend on the op's number.
+  bool same_for_all(Op op) const;
 
-  /// Whether all ops of that kind, stage and part are charged alike, whatever their number.
-  bool same_for_all(Op op) const {
-    if (lane_of(op.kind) == LaneKind::compute) return true;
-    const auto alone = [&](int stage) {
-      return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
-    };
-    const std::optional<Cargo> cargo = cargo_of(op.kind);
-    if (!cargo) return alone(op.stage);
-    const Wire& way = wire(stages_, *cargo, wire_of(stages_, op));
-    return alone(way.sender) && alone(way.receiver);
-  }
+  /// A task of that lane takes the path. The messages of a batch have lanes of their own, so where
+  /// messages block a path may have several lanes.
+  void used(std::uint16_t path, std::uint32_t lane);
 
-  /// Sends of one batch have lanes of their own, so a path may be used by several.
-  void used(std::uint16_t path, std::uint32_t lane) {
-    if (path_lane_[path] != lane) path_lane_[path] = several;
-  }
+  /// Of a message's route: from the end of its SEND to its arrival.
+  Time latency(Op message) const;
 
-  /// The way of a task's bytes from device to device, after its time on the wire.
-  Time latency(Op message) const { return route_of(message).latency; }
-
-  // A resource that one lane alone uses never makes anybody wait: forget it.
-  void give_paths(TaskGraph& graph) {
-    std::vector<std::uint32_t> user(costs_.network.resources.size(), no_lane);
-    for (std::size_t p = 1; p < paths_.size(); ++p) {
-      for (const std::uint32_t resource : paths_[p].resources) {
-        std::uint32_t& lane = user[resource];
-        lane = lane == no_lane || lane == path_lane_[p] ? path_lane_[p] : several;
-      }
-    }
-    std::vector<std::uint32_t> renumbered(user.size());
-    for (std::size_t r = 0; r < user.size(); ++r) {
-      if (user[r] != several) continue;
-      renumbered[r] = static_cast<std::uint32_t>(graph.resources.size());
-      graph.resources.push_back(costs_.network.resources[r]);
-    }
-    for (Path& path : paths_) {
-      std::erase_if(path.resources, [&](std::uint32_t r) { return user[r] != several; });
-      for (std::uint32_t& resource : path.resources) resource = renumbered[resource];
-    }
-    graph.paths = std::move(paths_);
-  }
+  /// Moves the paths into the graph. A resource that only one lane uses delays no task, and is left
+  /// out.
+  void give_paths(TaskGraph& graph);
 
  private:
-  Time on_the_wire(Op op) const {
-    const StageCosts& stage = costs_.stage[op.stage];
-    try {
-      if (op.kind == OpKind::reduce_grad) {
-        const auto& replicas = program_.placement.stage[op.stage].replicas;
-        return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
-      }
-      const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
-      return transfer_time(copy ? stage.stash() : message_bytes(program_, costs_, stages_, op),
-                           route_of(op).bandwidth);
-    } catch (const UsageError& error) {
-      throw UsageError(fmt::format("{} of stage {}: {}", print(op), op.stage, error.what()));
-    }
-  }
-
-  // Devices that a task's bytes travel between; `to` is -1 for the host and `from` is -1 from it.
-  Ends ends_of_task(Op op) const {
-    const auto home = [&] { return device_of(program_.placement, op); };
-    switch (op.kind) {
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
-        return ends_of(program_.placement, wire(stages_, *cargo_of(op.kind), wire_of(stages_, op)),
-                       op.microbatch);
-      case OpKind::reduce_grad: {
-        const auto& replicas = program_.placement.stage[op.stage].replicas;
-        return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
-      }
-      case OpKind::offload:
-        return {home(), -1};
-      case OpKind::prefetch:
-        return {-1, home()};
-      case OpKind::forward:
-      case OpKind::input_grad:
-      case OpKind::weight_grad:
-      case OpKind::backward:
-      case OpKind::recompute:
-      case OpKind::update:
-        return {home(), home()};
-    }
-    return {};
-  }
-
-  const Route& route_of(Op op) const {
-    const Ends ends = ends_of_task(op);
-    if (ends.to < 0) return costs_.network.to_host[static_cast<std::size_t>(ends.from)];
-    if (ends.from < 0) return costs_.network.from_host[static_cast<std::size_t>(ends.to)];
-    return costs_.network.between(ends.from, ends.to);
-  }
-
-  // Every pair of ends has one path, used by one lane only: that of the sender or its copy engine;
-  // and a second one for its part of a ring all-reduce, which has its latencies in its duration.
-  std::uint16_t path_of(Op op, std::uint32_t lane) {
-    const Ends ends = ends_of_task(op);
-    const std::size_t devices = program_.devices.size();
-    const std::size_t row = static_cast<std::size_t>(ends.from < 0 ? ends.to : ends.from);
-    const std::size_t column = ends.to < 0     ? devices
-                               : ends.from < 0 ? devices + 1
-                                               : static_cast<std::size_t>(ends.to);
-    const bool ring = op.kind == OpKind::reduce_grad;
-    const std::size_t pair = row * (devices + 2) + column;
-    std::uint16_t& known = ring ? ring_path_of_pair_[pair] : path_of_pair_[pair];
-    if (known != 0) return known;
-    const Route& route = route_of(op);
-    if (route.is_free() && route.resources.empty()) return 0;
-    if (paths_.size() >= 65535) {
-      throw ProgramError("more than 65534 pairs of devices talk to each other");
-    }
-    known = static_cast<std::uint16_t>(paths_.size());
-    Path path;
-    // Where messages block, their latency is a task of its own.
-    path.lag = ring || (blocks_ && cargo_of(op.kind)) ? Time{} : route.latency;
-    for (const int resource : route.resources) {
-      path.resources.push_back(static_cast<std::uint32_t>(resource));
-    }
-    paths_.push_back(path);
-    path_lane_.push_back(lane);
-    return known;
-  }
-
-  void check_fit() const {
-    if (costs_.stages() != program_.stages()) {
-      throw ProgramError(
-          fmt::format("the program has {} stages, but the costs are of {}; cut the "
-                      "model into {} (--partition)",
-                      program_.stages(), costs_.stages(), program_.stages()));
-    }
-    const bool same = std::equal(
-        program_.edges.begin(), program_.edges.end(), costs_.edges.begin(), costs_.edges.end(),
-        [](StageEdge edge, const EdgeCosts& with_bytes) { return edge == with_bytes.edge; });
-    if (!same) {
-      std::string edges;
-      for (const EdgeCosts& edge : costs_.edges) {
-        edges += fmt::format(" {}>{}", edge.edge.from, edge.edge.to);
-      }
-      throw ProgramError(fmt::format(
-          "the program's stage edges are not those of the model as it is cut; give the program the "
-          "line \"edges:{}\"",
-          edges));
-    }
-    if (static_cast<int>(program_.devices.size()) > costs_.network.devices) {
-      throw ProgramError(fmt::format("the program has {} devices, but the cluster {}",
-                                     program_.devices.size(), costs_.network.devices));
-    }
-    if (program_.devices.size() * lane_kinds > 65535) {
-      throw ProgramError(fmt::format("{} devices are more than the {} that can be simulated",
-                                     program_.devices.size(), 65535 / lane_kinds));
-    }
-  }
-
-  static constexpr std::uint32_t no_lane = 0xffffffff;
-  static constexpr std::uint32_t several = 0xfffffffe;  // lanes
+  Time on_the_wire(Op op) const;
+  Ends ends_of_task(Op op) const;
+  const Route& route_of(Op op) const;
+  std::uint16_t path_of(Op op, std::uint32_t lane);
+  void check_fit() const;
 
   const Program& program_;
   const Costs& costs_;
   const StageGraph& stages_;
   bool blocks_;
   std::vector<Path> paths_{};
+  std::vector<std::uint32_t> path_lane_{};     // by path: the lane that uses it
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
-  std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};  // few
-  std::vector<std::uint32_t> path_lane_{};
+  std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};
 };
 
 }  // namespace stageline

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "sim/rules.hpp"
 #include "sim/lower/standstill.hpp"
+#include "sim/rules.hpp"
 #include "sim/units.hpp"
 
 namespace stageline {
@@ -58,7 +58,8 @@ class OpPatterns {
     return pattern;
   }
 
-  const OpPattern& none() const { return none_; }
+  /// Whether it is the pattern of its ops alone, not the one that covers nothing.
+  bool owns(const OpPattern& pattern) const { return &pattern != &none_; }
 
   /// Finds what the pattern's ops need. It stays uncovered where that depends on the number.
   void find_needs(OpPattern& pattern, Op op);

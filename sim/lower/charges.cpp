@@ -1,0 +1,269 @@
+// Durations and paths of tasks, from the tables of costs and the routes of the network.
+#include "sim/lower/charges.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+
+Time ring_time(Bytes bytes, int replicas, const Route& route) {
+  __extension__ using Wide = __int128;
+  const std::int64_t rounds = 2 * (static_cast<std::int64_t>(replicas) - 1);
+  const Wide moved = Wide{rounds} * bytes.count / replicas;
+  const Wide latency = Wide{rounds} * route.latency.count();
+  if (moved > most_bytes_held.count || latency > longest_run.count()) {
+    throw UsageError(
+        fmt::format("{} rounds of an all-reduce of {} among {} replicas, each {} late, are more "
+                    "than can be added up; check the units of sizes and links",
+                    rounds, print(bytes), replicas, print(route.latency)));
+  }
+  return transfer_time(Bytes{static_cast<std::int64_t>(moved)}, route.bandwidth) +
+         Time{static_cast<std::int64_t>(latency)};
+}
+
+namespace {
+
+constexpr std::uint32_t unused = 0xffffffff;
+constexpr std::uint32_t several = 0xfffffffe;  // lanes
+
+}  // namespace
+
+Charges::Charges(const Program& program, const Costs& costs, const StageGraph& stages)
+    : program_(program),
+      costs_(costs),
+      stages_(stages),
+      blocks_(program.messages != Messages::async),
+      path_of_pair_(program.devices.size() * (program.devices.size() + 2)) {
+  check_fit();
+  paths_.emplace_back();
+  path_lane_.push_back(unused);
+}
+
+Time Charges::duration(Op op) const {
+  const StageCosts& stage = costs_.stage[op.stage];
+  switch (op.kind) {
+    case OpKind::forward:
+      return stage.forward;
+    case OpKind::input_grad:
+      return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
+                          static_cast<int>(op.part))};
+    case OpKind::weight_grad:
+      return stage.weight_grad;
+    case OpKind::backward:
+      return stage.backward;
+    case OpKind::recompute:
+      return stage.recompute;
+    case OpKind::update:
+      return stage.update;
+    case OpKind::offload:
+    case OpKind::prefetch:
+    case OpKind::reduce_grad:
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return on_the_wire(op);
+  }
+  return Time{};
+}
+
+Time Charges::of_pair(Time first, Op second) const {
+  return pair_time(first, duration(second), costs_.pair_overlap);
+}
+
+Charge Charges::of(Op op, std::uint32_t lane) {
+  if (lane_of(op.kind) == LaneKind::compute) return {duration(op), 0};
+  const Time time = duration(op);
+  return {time, path_of(op, lane)};
+}
+
+bool Charges::same_for_all(Op op) const {
+  if (lane_of(op.kind) == LaneKind::compute) return true;
+  const auto alone = [&](int stage) {
+    return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
+  };
+  const std::optional<Cargo> cargo = cargo_of(op.kind);
+  if (!cargo) return alone(op.stage);
+  const Wire& way = wire(stages_, *cargo, wire_of(stages_, op));
+  return alone(way.sender) && alone(way.receiver);
+}
+
+void Charges::used(std::uint16_t path, std::uint32_t lane) {
+  if (path_lane_[path] != lane) path_lane_[path] = several;
+}
+
+Time Charges::latency(Op message) const { return route_of(message).latency; }
+
+void Charges::give_paths(TaskGraph& graph) {
+  std::vector<std::uint32_t> user(costs_.network.resources.size(), unused);
+  for (std::size_t p = 1; p < paths_.size(); ++p) {
+    for (const std::uint32_t resource : paths_[p].resources) {
+      std::uint32_t& lane = user[resource];
+      lane = lane == unused || lane == path_lane_[p] ? path_lane_[p] : several;
+    }
+  }
+  std::vector<std::uint32_t> renumbered(user.size());
+  for (std::size_t r = 0; r < user.size(); ++r) {
+    if (user[r] != several) continue;
+    renumbered[r] = static_cast<std::uint32_t>(graph.resources.size());
+    graph.resources.push_back(costs_.network.resources[r]);
+  }
+  for (Path& path : paths_) {
+    std::erase_if(path.resources, [&](std::uint32_t r) { return user[r] != several; });
+    for (std::uint32_t& resource : path.resources) resource = renumbered[resource];
+  }
+  graph.paths = std::move(paths_);
+}
+
+Time Charges::on_the_wire(Op op) const {
+  const StageCosts& stage = costs_.stage[op.stage];
+  try {
+    if (op.kind == OpKind::reduce_grad) {
+      const auto& replicas = program_.placement.stage[op.stage].replicas;
+      return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
+    }
+    const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
+    return transfer_time(copy ? stage.stash() : message_bytes(program_, costs_, stages_, op),
+                         route_of(op).bandwidth);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} of stage {}: {}", print(op), op.stage, error.what()));
+  }
+}
+
+// The devices that a task's bytes travel between: `to` is -1 if they go to the host, `from` if they
+// come from it.
+Ends Charges::ends_of_task(Op op) const {
+  const auto home = [&] { return device_of(program_.placement, op); };
+  switch (op.kind) {
+    case OpKind::send_forward:
+    case OpKind::receive_forward:
+    case OpKind::send_backward:
+    case OpKind::receive_backward:
+    case OpKind::send_stash:
+    case OpKind::receive_stash:
+    case OpKind::send_weights:
+    case OpKind::receive_weights:
+      return ends_of(program_.placement, wire(stages_, *cargo_of(op.kind), wire_of(stages_, op)),
+                     op.microbatch);
+    case OpKind::reduce_grad: {
+      const auto& replicas = program_.placement.stage[op.stage].replicas;
+      return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
+    }
+    case OpKind::offload:
+      return {home(), -1};
+    case OpKind::prefetch:
+      return {-1, home()};
+    case OpKind::forward:
+    case OpKind::input_grad:
+    case OpKind::weight_grad:
+    case OpKind::backward:
+    case OpKind::recompute:
+    case OpKind::update:
+      return {home(), home()};
+  }
+  return {};
+}
+
+const Route& Charges::route_of(Op op) const {
+  const Ends ends = ends_of_task(op);
+  if (ends.to < 0) return costs_.network.to_host[static_cast<std::size_t>(ends.from)];
+  if (ends.from < 0) return costs_.network.from_host[static_cast<std::size_t>(ends.to)];
+  return costs_.network.between(ends.from, ends.to);
+}
+
+// Each pair of ends has one path, used by one lane only: that of the sender or its copy engine. It
+// has a second one for its part of a ring all-reduce, whose duration includes its latencies.
+std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
+  const Ends ends = ends_of_task(op);
+  const std::size_t devices = program_.devices.size();
+  const std::size_t row = static_cast<std::size_t>(ends.from < 0 ? ends.to : ends.from);
+  const std::size_t column = ends.to < 0     ? devices
+                             : ends.from < 0 ? devices + 1
+                                             : static_cast<std::size_t>(ends.to);
+  const bool ring = op.kind == OpKind::reduce_grad;
+  const std::size_t pair = row * (devices + 2) + column;
+  std::uint16_t& known = ring ? ring_path_of_pair_[pair] : path_of_pair_[pair];
+  if (known != 0) return known;
+  const Route& route = route_of(op);
+  if (route.is_free() && route.resources.empty()) return 0;
+  if (paths_.size() >= 65535) {
+    throw ProgramError("more than 65534 pairs of devices talk to each other");
+  }
+  known = static_cast<std::uint16_t>(paths_.size());
+  Path path;
+  // Where messages block, their latency is a task of its own.
+  path.lag = ring || (blocks_ && cargo_of(op.kind)) ? Time{} : route.latency;
+  for (const int resource : route.resources) {
+    path.resources.push_back(static_cast<std::uint32_t>(resource));
+  }
+  paths_.push_back(path);
+  path_lane_.push_back(lane);
+  return known;
+}
+
+void Charges::check_fit() const {
+  if (costs_.stages() != program_.stages()) {
+    throw ProgramError(
+        fmt::format("the program has {} stages, but the costs are of {}; cut the "
+                    "model into {} (--partition)",
+                    program_.stages(), costs_.stages(), program_.stages()));
+  }
+  const bool same = std::equal(
+      program_.edges.begin(), program_.edges.end(), costs_.edges.begin(), costs_.edges.end(),
+      [](StageEdge edge, const EdgeCosts& with_bytes) { return edge == with_bytes.edge; });
+  if (!same) {
+    std::string edges;
+    for (const EdgeCosts& edge : costs_.edges) {
+      edges += fmt::format(" {}>{}", edge.edge.from, edge.edge.to);
+    }
+    throw ProgramError(fmt::format(
+        "the program's stage edges are not those of the model as it is cut; give the program the "
+        "line \"edges:{}\"",
+        edges));
+  }
+  if (static_cast<int>(program_.devices.size()) > costs_.network.devices) {
+    throw ProgramError(fmt::format("the program has {} devices, but the cluster {}",
+                                   program_.devices.size(), costs_.network.devices));
+  }
+  if (program_.devices.size() * lane_kinds > 65535) {
+    throw ProgramError(fmt::format("{} devices are more than the {} that can be simulated",
+                                   program_.devices.size(), 65535 / lane_kinds));
+  }
+}
+
+Time duration_of(const Program& program, const Costs& costs, Op op) {
+  const StageGraph stages = stage_graph(program);
+  return Charges(program, costs, stages).duration(op);
+}
+
+Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
+                    Op message) {
+  const Cargo cargo = *cargo_of(message.kind);
+  const Wire& way = wire(graph, cargo, wire_of(graph, message));
+  const StagePlace& sender = program.placement.stage[way.sender];
+  const StageCosts& stage = costs.stage[way.sender];
+  switch (cargo) {
+    case Cargo::activation:
+      return costs.edges[static_cast<std::size_t>(way.edge)].activation;
+    case Cargo::gradient: {
+      const Bytes whole = costs.edges[static_cast<std::size_t>(way.edge)].gradient;
+      return Bytes{part_of(whole.count, sender, way.part)};
+    }
+    case Cargo::stash:
+      return stash_read_on(sender, stage, way.to).both();
+    case Cargo::weights:
+      return stage.weights;
+  }
+  return Bytes{};
+}
+
+}  // namespace stageline
