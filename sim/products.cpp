@@ -2,6 +2,7 @@
 #include "sim/products.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "sim/index.hpp"
 #include "sim/rules.hpp"
@@ -24,16 +25,18 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   nth(row_, Product::updated) = by_update;
   int input_grad_parts = 1;
   std::uint32_t kinds = 0;
-  unsigned largest_part = 0;
+  unsigned part_bits = 0;
   for (const auto& list : program.ops) {
     for (const Op op : list) {
       kinds |= 1U << static_cast<unsigned>(op.kind);
-      largest_part = std::max(largest_part, unsigned{op.part});
-      if (op.kind == OpKind::input_grad) input_grad_parts = std::max(input_grad_parts, op.part + 1);
+      part_bits |= op.part;
+      if (op.part != 0 && op.kind == OpKind::input_grad) {
+        input_grad_parts = std::max(input_grad_parts, op.part + 1);
+      }
     }
   }
   kinds_ = kinds;
-  largest_part_ = largest_part;
+  part_limit_ = std::bit_ceil(part_bits + 1);
   nth(row_, Product::gradient).parts = input_grad_parts;
   bool made[products] = {};
   for (std::size_t kind = 0; kind < op_kinds; ++kind) {

@@ -53,9 +53,9 @@ class ProductIndex {
 
   std::size_t size() const { return size_; }
   std::size_t series_count() const { return series_count_; }
-  /// Whether the program has an op of that kind; and the largest part of any op.
+  /// Whether the program has an op of that kind; and a power of two that all parts are less than.
   bool has(OpKind kind) const { return (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0; }
-  unsigned largest_part() const { return largest_part_; }
+  unsigned part_limit() const { return part_limit_; }
   bool has(Product product) const { return row_[static_cast<std::size_t>(product)].columns > 0; }
   std::int64_t index(Product product, int stage_or_edge, std::uint32_t number, int part) const {
     const Row& row = row_[static_cast<std::size_t>(product)];
@@ -86,7 +86,7 @@ class ProductIndex {
   std::size_t size_ = 0;
   std::size_t series_count_ = 0;
   std::uint32_t kinds_ = 0;  // a bit per OpKind
-  unsigned largest_part_ = 0;
+  unsigned part_limit_ = 1;
 };
 
 }  // namespace stageline

@@ -82,8 +82,8 @@ void Lowering::make_lanes() {
     total += count[at];
     end_.push_back(total);
   }
-  reserve_pages(slot_, index_.size());
-  slot_.assign(index_.size(), nobody);
+  reserve_pages(slot_, index_.size() + 1);
+  slot_.assign(index_.size() + 1, nobody);  // and the spare one
   reserve_pages(ops_, total);
   ops_.resize(total);
   std::vector<std::uint32_t> fill = head_;
@@ -118,26 +118,36 @@ bool Lowering::exists(Product product, int at, std::uint32_t number, int part) c
   return place >= 0 && nth(slot_, place) != nobody;
 }
 
-// Adds what the op needs to the needs of the next task; false if one is not made yet, for which the
-// lane then waits.
-bool Lowering::met(OpPattern& pattern, Op op, std::uint32_t lane) {
+// Adds the task that made the slot's product to the needs of the next one. If none has, the lane
+// waits, and the answer is false.
+inline bool Lowering::slot_met(Slot& slot, Op op, std::uint32_t lane) {
+  if (slot >= waited_for) {
+    if (slot == nobody) explain_missing(standstill(), op);
+    next_waiter_[lane] = slot == pending ? no_lane : slot & ~waited_for;
+    slot = waited_for | lane;
+    return false;
+  }
+  if (out_.graph.lane[slot] != lane) out_.need(slot);
+  return true;
+}
+
+// The same for all that the op needs.
+inline bool Lowering::all_met(OpPattern& pattern, Op op, std::uint32_t lane) {
   if (!pattern.covers(op.microbatch)) return met_by_rules(pattern, op, lane);
   for (std::uint32_t i = 0; i < pattern.needs; ++i) {
-    Slot& slot = slot_[pattern.need[i].at(op.microbatch)];
-    if (slot >= waited_for) {
-      await(slot, op, lane);
-      return false;
-    }
-    if (out_.graph.lane[slot] != lane) out_.need(slot);
+    if (!slot_met(slot_[pattern.need[i].at(op.microbatch)], op, lane)) return false;
   }
   return true;
 }
 
+bool Lowering::met(Op op, std::uint32_t lane) { return all_met(patterns_.of(op), op, lane); }
+
 bool Lowering::met_by_rules(OpPattern& pattern, Op op, std::uint32_t lane) {
   if (!pattern.needs_known && use_patterns_ && !forgiving_) {
     patterns_.find_needs(pattern, op);
-    return met(pattern, op, lane);
+    return all_met(pattern, op, lane);
   }
+  if (pattern.span > 0) return span_met(pattern, op, lane);
   bool all = true;
   needs(
       program_, stages_, op,
@@ -150,23 +160,51 @@ bool Lowering::met_by_rules(OpPattern& pattern, Op op, std::uint32_t lane) {
   return all;
 }
 
-bool Lowering::met_at(std::int64_t place, Op op, std::uint32_t lane) {
-  if (forgiving_ && forgiven(place, lane)) return true;
-  if (place < 0) explain_missing(standstill(), op);
-  Slot& slot = nth(slot_, place);
-  if (slot >= waited_for) {
-    await(slot, op, lane);
-    return false;
+bool Lowering::span_met(const OpPattern& pattern, Op op, std::uint32_t lane) {
+  const std::uint32_t first = op.microbatch * pattern.span;
+  const std::uint32_t last = std::min(first + pattern.span, program_.total_microbatches());
+  for (std::uint32_t number = first; number < last; ++number) {
+    if (!slot_met(slot_[pattern.need[0].at(number)], op, lane)) return false;
   }
-  if (out_.graph.lane[slot] != lane) out_.need(slot);
   return true;
 }
 
-// The lane waits for the product of that slot, which `op` needs.
-void Lowering::await(Slot& slot, Op op, std::uint32_t lane) {
-  if (slot == nobody) explain_missing(standstill(), op);
-  next_waiter_[lane] = slot == pending ? no_lane : slot & ~waited_for;
-  slot = waited_for | lane;
+bool Lowering::met_at(std::int64_t place, Op op, std::uint32_t lane) {
+  if (forgiving_ && forgiven(place, lane)) return true;
+  if (place < 0) explain_missing(standstill(), op);
+  return slot_met(nth(slot_, place), op, lane);
+}
+
+// Wakes the lanes that wait for what the op makes.
+inline void Lowering::make(const OpPattern& pattern, Op op, std::uint32_t task) {
+  patterns_.for_made(pattern, op, [&](std::size_t place) {
+    const Slot slot = slot_[place];
+    slot_[place] = task;
+    if (slot < waited_for || slot >= pending) return;
+    for (std::uint32_t lane = slot & ~waited_for; lane != no_lane; lane = next_waiter_[lane]) {
+      queue_.push_back(lane);
+    }
+  });
+}
+
+void Lowering::done(Op op, std::uint32_t task) { make(patterns_.of(op), op, task); }
+
+inline Charge Lowering::charge_of(OpPattern& pattern, Op op, std::uint32_t lane) {
+  if (!pattern.charged) find_charge(pattern, op, lane);
+  return {pattern.duration, pattern.path};
+}
+
+void Lowering::find_charge(OpPattern& pattern, Op op, std::uint32_t lane) {
+  const Charge charge = charges_.of(op, lane);
+  pattern.duration = charge.duration;
+  pattern.path = charge.path;
+  pattern.charged = patterns_.owns(pattern) && charges_.same_for_all(op);
+}
+
+Charge Lowering::message_charge(Op send, std::uint32_t lane) {
+  const Charge charge = charge_of(patterns_.of(send), send, lane);
+  charges_.used(charge.path, lane);
+  return charge;
 }
 
 // `plain`: the lanes are lists, and no wait is given up.
@@ -185,7 +223,7 @@ void Lowering::walk(std::uint32_t lane) {
     const Op second = pair ? ops_[head + 1] : Op{};
     const std::uint32_t needs_before = out_.needs();
     OpPattern& pattern = patterns_.of(op);
-    if (!met(pattern, op, lane) || (pair && !met(patterns_.of(second), second, lane))) {
+    if (!all_met(pattern, op, lane) || (pair && !met(second, lane))) {
       out_.drop_needs_from(needs_before);
       return;
     }
@@ -196,8 +234,8 @@ void Lowering::walk(std::uint32_t lane) {
     out_.add(op, lane, charge.path, time, second);
     if (plain) out_.graph.lane_task[head] = task;
     head_[lane] = head + (pair ? 2 : 1);
-    done(pattern, op, task);
-    if (pair) done(patterns_.of(second), second, task);
+    make(pattern, op, task);
+    if (pair) done(second, task);
     if (!plain && blocks_) stream_[lane].before.assign(1, task);
     if (!plain && forgiving_) given_up_ = no_lane;
   }
@@ -209,29 +247,6 @@ void Lowering::walk(std::uint32_t lane) {
   } else {
     walk<false>(lane);
   }
-}
-
-// Wakes the lanes that wait for what the op makes.
-void Lowering::done(const OpPattern& pattern, Op op, std::uint32_t task) {
-  patterns_.for_made(pattern, op, [&](std::size_t place) {
-    const Slot slot = slot_[place];
-    slot_[place] = task;
-    for (std::uint32_t lane = slot == pending ? no_lane : slot & ~waited_for; lane != no_lane;
-         lane = next_waiter_[lane]) {
-      queue_.push_back(lane);
-    }
-  });
-}
-
-Charge Lowering::charge_of(OpPattern& pattern, Op op, std::uint32_t lane) {
-  if (!pattern.charged) {
-    const Charge charge = charges_.of(op, lane);
-    pattern.duration = charge.duration;
-    pattern.path = charge.path;
-    pattern.charged = patterns_.owns(pattern) && charges_.same_for_all(op);
-  }
-  if (blocks_) charges_.used(pattern.path, lane);
-  return {pattern.duration, pattern.path};
 }
 
 void Lowering::finish_lanes() {

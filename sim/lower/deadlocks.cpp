@@ -31,7 +31,7 @@ std::vector<Deadlock> Lowering::deadlocks(std::size_t most) {
 }
 
 void Lowering::find_makers() {
-  maker_.assign(index_.size(), no_lane);
+  maker_.assign(index_.size() + 1, no_lane);
   for (std::uint32_t lane = 0; lane < head_.size(); ++lane) {
     for (std::uint32_t at = head_[lane]; at != end_[lane]; ++at) {
       const Op op = ops_[at];

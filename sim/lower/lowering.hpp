@@ -40,13 +40,18 @@ class Lowering {
   void walk(std::uint32_t lane);
   template <bool plain>
   void walk(std::uint32_t lane);
-  bool met(OpPattern& pattern, Op op, std::uint32_t lane);
+  bool slot_met(Slot& slot, Op op, std::uint32_t lane);
+  bool all_met(OpPattern& pattern, Op op, std::uint32_t lane);
+  bool met(Op op, std::uint32_t lane);
   bool met_by_rules(OpPattern& pattern, Op op, std::uint32_t lane);
+  bool span_met(const OpPattern& pattern, Op op, std::uint32_t lane);
   bool met_at(std::int64_t place, Op op, std::uint32_t lane);
-  void await(Slot& slot, Op op, std::uint32_t lane);
   bool exists(Product product, int at, std::uint32_t number, int part) const;
-  void done(const OpPattern& pattern, Op op, std::uint32_t task);
+  void make(const OpPattern& pattern, Op op, std::uint32_t task);
+  void done(Op op, std::uint32_t task);
   Charge charge_of(OpPattern& pattern, Op op, std::uint32_t lane);
+  void find_charge(OpPattern& pattern, Op op, std::uint32_t lane);
+  Charge message_charge(Op send, std::uint32_t lane);
   void finish_lanes();
   void check_length() const;
   // Each op of a list is one task of that lane: none is half of a pair, or has a lane of its own.

@@ -3,6 +3,7 @@
 #include "sim/lower/patterns.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace stageline {
 
@@ -14,7 +15,7 @@ OpPatterns::OpPatterns(const Program& program, const StageGraph& stages, const P
       slots_(slots),
       extent_(index.series_count(), Extent::unknown) {
   constexpr unsigned most_parts = 4;  // more take the general way
-  parts_ = std::min(index.largest_part() + 1, most_parts);
+  parts_ = std::min(index.part_limit(), most_parts);
   for (std::size_t kind = 0; kind < op_kinds; ++kind) {
     if (index.has(static_cast<OpKind>(kind))) rank_[kind] = static_cast<std::uint8_t>(kinds_++);
   }
@@ -25,18 +26,19 @@ OpPatterns::OpPatterns(const Program& program, const StageGraph& stages, const P
 
 void OpPatterns::find_makes(OpPattern& pattern, Op op) const {
   pattern.makes_known = true;
+  if (index_.size() >= OpPattern::never) return;
   pattern.limit = program_.total_microbatches();
-  if (index_.size() > OpPattern::never) {
-    pattern.limit = 0;
-    return;
-  }
+  std::size_t found = 0;
   makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
     const ProductSeries series = index_.series(product, at, part);
-    const bool fits = number == op.microbatch && pattern.makes < OpPattern::most_makes;
+    const bool fits = number == op.microbatch && found < std::size(pattern.make);
     pattern.limit = fits ? std::min(pattern.limit, series.length) : 0;
     if (!fits || series.length == 0) return;
-    pattern.make[pattern.makes++] = {static_cast<std::uint32_t>(series.first), series.step};
+    pattern.make[found++] = {static_cast<std::uint32_t>(series.first), series.step};
   });
+  while (found < std::size(pattern.make)) {
+    pattern.make[found++] = {static_cast<std::uint32_t>(index_.size()), 0};
+  }
 }
 
 // The first number from which the rules treat all numbers alike; `never` where they do not.
@@ -67,8 +69,24 @@ OpPatterns::Extent OpPatterns::extent_of(const ProductSeries& series) {
   return extent;
 }
 
+// An update needs the weight gradients of its micro-batches, unless it needs their reduction or has
+// to wait for a reader of the old weights.
+void OpPatterns::find_span(OpPattern& pattern, Op op) {
+  const ProductSeries gradients = index_.series(Product::weight_gradient, op.stage, 0);
+  if (gradients.length < program_.total_microbatches()) return;
+  if (op.kind == OpKind::update) {
+    const ProductSeries reduced = index_.series(Product::reduced, op.stage, op.part);
+    if (reduced.length > 0 && extent_of(reduced) != Extent::none) return;
+    if (program_.weights == WeightRule::latest && !program_.delay.empty()) return;
+  }
+  pattern.span = static_cast<std::uint32_t>(microbatches_per_update(program_, op.stage));
+  pattern.need[0] = {static_cast<std::uint32_t>(gradients.first), gradients.step};
+}
+
 void OpPatterns::find_needs(OpPattern& pattern, Op op) {
   pattern.needs_known = true;
+  if (pattern.limit == 0) return;
+  if (op.kind == OpKind::update || op.kind == OpKind::reduce_grad) find_span(pattern, op);
   const std::uint32_t from = regular_from(op);
   if (from >= pattern.limit) return;
   op.microbatch = std::max(op.microbatch, from);

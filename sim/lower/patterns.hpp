@@ -28,13 +28,15 @@ struct alignas(64) OpPattern {
   static constexpr std::uint8_t most_makes = 2;
 
   IndexLine need[most_needs];
-  IndexLine make[most_makes];
+  IndexLine make[most_makes];  // padded with lines to the spare index, ProductIndex::size()
   Time duration{};
   std::uint32_t from = never;
   std::uint32_t limit = 0;  // all numbers below have an index for everything they make
+  /// Of U and REDUCE_GRAD, if not 0: op n needs the numbers from n * span to (n + 1) * span of
+  /// need[0], and nothing else.
+  std::uint32_t span = 0;
   std::uint16_t path = 0;
   std::uint8_t needs = 0;
-  std::uint8_t makes = 0;
   bool makes_known = false;
   bool needs_known = false;
   bool charged = false;  // duration and path are those of all ops of the pattern
@@ -64,13 +66,12 @@ class OpPatterns {
   /// Finds what the pattern's ops need. It stays uncovered where that depends on the number.
   void find_needs(OpPattern& pattern, Op op);
 
-  /// Calls made(index) for everything that the op makes and that has an index.
+  /// Calls made(index) for everything that the op makes and that has an index; and, any number of
+  /// times, for the spare index.
   template <class Made>
   void for_made(const OpPattern& pattern, Op op, Made&& made) const {
     if (op.microbatch < pattern.limit) {
-      for (std::uint8_t i = 0; i < pattern.makes; ++i) {
-        made(std::size_t{pattern.make[i].at(op.microbatch)});
-      }
+      for (const IndexLine line : pattern.make) made(std::size_t{line.at(op.microbatch)});
       return;
     }
     makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
@@ -83,6 +84,7 @@ class OpPatterns {
   enum class Extent : std::uint8_t { unknown, none, some, all };
 
   void find_makes(OpPattern& pattern, Op op) const;
+  void find_span(OpPattern& pattern, Op op);
   std::uint32_t regular_from(Op op) const;
   Extent extent_of(const ProductSeries& series);
 

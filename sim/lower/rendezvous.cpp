@@ -39,7 +39,7 @@ bool Lowering::exchanged(std::uint32_t lane) {
     const std::uint32_t needs_before = out_.needs();
     for (std::uint32_t at = head_[lane]; at != last; ++at) {
       const Op op = ops_[at];
-      const bool made = !is_send(op.kind) || met(patterns_.of(op), op, lane);
+      const bool made = !is_send(op.kind) || met(op, lane);
       out_.drop_needs_from(needs_before);
       if (!made) return false;
     }
@@ -76,15 +76,14 @@ void Lowering::make_message(Op send, std::uint32_t from, std::uint32_t to, std::
   const Op receive = other_end(stages_, send);
   const std::uint32_t send_lane = channel(from, send, LaneKind::send);
   const std::uint32_t receive_lane = channel(to, receive, LaneKind::receive);
-  OpPattern& pattern = patterns_.of(send);
-  if (!forgiving_) met(pattern, send, send_lane);  // as it was when it was posted
+  if (!forgiving_) met(send, send_lane);  // as it was when it was posted
   follow(from, send_lane, needs_before);
   follow(to, send_lane, needs_before);
-  const Charge charge = charge_of(pattern, send, send_lane);
+  const Charge charge = message_charge(send, send_lane);
   out_.add(send, send_lane, charge.path, charge.duration);
   out_.need(task);
   out_.add(receive, receive_lane, 0, charges_.latency(send));
-  done(pattern, send, task + 1);
+  done(send, task + 1);
   for (const auto& [lane, made] : {std::pair(from, task), std::pair(to, task + 1)}) {
     stream_[lane].batch.push_back(made);
     if (--stream_[lane].left == 0 && lane == waiting) queue_.push_back(lane);
