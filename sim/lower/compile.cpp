@@ -97,7 +97,12 @@ void Lowering::make_lanes() {
       const std::uint32_t lane = nth(lane_of_kind, op.kind);
       if (lane == no_lane) continue;  // a RECV, which makes nothing
       ops_[fill[lane]++] = op;
-      patterns_.for_made(patterns_.of(op), op, [&](std::size_t place) { slot_[place] = pending; });
+      OpPattern& pattern = patterns_.of(op);
+      if (!blocks_ && pattern.lane != lane) {
+        const bool first = pattern.lane == OpPattern::no_lane;
+        pattern.lane = first ? static_cast<std::uint16_t>(lane) : OpPattern::several;
+      }
+      patterns_.for_made(pattern, op, [&](std::size_t place) { slot_[place] = pending; });
     }
   }
   next_waiter_.assign(head_.size(), no_lane);
@@ -135,7 +140,9 @@ inline bool Lowering::slot_met(Slot& slot, Op op, std::uint32_t lane) {
 inline bool Lowering::all_met(OpPattern& pattern, Op op, std::uint32_t lane) {
   if (!pattern.covers(op.microbatch)) return met_by_rules(pattern, op, lane);
   for (std::uint32_t i = 0; i < pattern.needs; ++i) {
-    if (!slot_met(slot_[pattern.need[i].at(op.microbatch)], op, lane)) return false;
+    Slot& slot = slot_[pattern.need_index(i, op.microbatch)];
+    if ((pattern.in_lane >> i & 1U) != 0 && slot < waited_for) continue;
+    if (!slot_met(slot, op, lane)) return false;
   }
   return true;
 }
@@ -164,7 +171,7 @@ bool Lowering::span_met(const OpPattern& pattern, Op op, std::uint32_t lane) {
   const std::uint32_t first = op.microbatch * pattern.span;
   const std::uint32_t last = std::min(first + pattern.span, program_.total_microbatches());
   for (std::uint32_t number = first; number < last; ++number) {
-    if (!slot_met(slot_[pattern.need[0].at(number)], op, lane)) return false;
+    if (!slot_met(slot_[pattern.need_index(0, number)], op, lane)) return false;
   }
   return true;
 }

@@ -3,9 +3,13 @@
 #include "sim/lower/patterns.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace stageline {
+namespace {
+
+constexpr std::uint32_t longest_step = 255;
+
+}  // namespace
 
 OpPatterns::OpPatterns(const Program& program, const StageGraph& stages, const ProductIndex& index,
                        const std::vector<Slot>& slots)
@@ -28,17 +32,35 @@ void OpPatterns::find_makes(OpPattern& pattern, Op op) const {
   pattern.makes_known = true;
   if (index_.size() >= OpPattern::never) return;
   pattern.limit = program_.total_microbatches();
+  for (std::uint32_t& spare : pattern.make_first) spare = static_cast<std::uint32_t>(index_.size());
   std::size_t found = 0;
   makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
     const ProductSeries series = index_.series(product, at, part);
-    const bool fits = number == op.microbatch && found < std::size(pattern.make);
+    const bool fits =
+        number == op.microbatch && found < OpPattern::most_makes && series.step <= longest_step;
     pattern.limit = fits ? std::min(pattern.limit, series.length) : 0;
     if (!fits || series.length == 0) return;
-    pattern.make[found++] = {static_cast<std::uint32_t>(series.first), series.step};
+    pattern.make_first[found] = static_cast<std::uint32_t>(series.first);
+    pattern.make_step[found++] = static_cast<std::uint8_t>(series.step);
   });
-  while (found < std::size(pattern.make)) {
-    pattern.make[found++] = {static_cast<std::uint32_t>(index_.size()), 0};
+}
+
+// Whether all ops that make the product of that stage are in that lane.
+bool OpPatterns::made_in_lane(std::uint16_t lane, Product product, int stage, int part) {
+  if (cargo_of(product) || lane >= OpPattern::several) return false;
+  bool all = true;
+  for (std::size_t kind = 0; kind < op_kinds; ++kind) {
+    if (cargo_of(static_cast<OpKind>(kind)) || !index_.has(static_cast<OpKind>(kind))) continue;
+    for (const int op_part : {0, part}) {
+      const Op op = op_of(static_cast<OpKind>(kind), stage, 0, op_part);
+      makes(stages_, op, [&](Product made, int, std::uint32_t, int made_part) {
+        if (made != product || made_part != part) return;
+        const std::uint16_t maker = of(op).lane;
+        all = all && (maker == lane || maker == OpPattern::no_lane) && owns(of(op));
+      });
+    }
   }
+  return all;
 }
 
 // The first number from which the rules treat all numbers alike; `never` where they do not.
@@ -73,14 +95,15 @@ OpPatterns::Extent OpPatterns::extent_of(const ProductSeries& series) {
 // to wait for a reader of the old weights.
 void OpPatterns::find_span(OpPattern& pattern, Op op) {
   const ProductSeries gradients = index_.series(Product::weight_gradient, op.stage, 0);
-  if (gradients.length < program_.total_microbatches()) return;
+  if (gradients.length < program_.total_microbatches() || gradients.step > longest_step) return;
   if (op.kind == OpKind::update) {
     const ProductSeries reduced = index_.series(Product::reduced, op.stage, op.part);
     if (reduced.length > 0 && extent_of(reduced) != Extent::none) return;
     if (program_.weights == WeightRule::latest && !program_.delay.empty()) return;
   }
   pattern.span = static_cast<std::uint32_t>(microbatches_per_update(program_, op.stage));
-  pattern.need[0] = {static_cast<std::uint32_t>(gradients.first), gradients.step};
+  pattern.need_first[0] = static_cast<std::uint32_t>(gradients.first);
+  pattern.need_step[0] = static_cast<std::uint8_t>(gradients.step);
 }
 
 void OpPatterns::find_needs(OpPattern& pattern, Op op) {
@@ -107,13 +130,18 @@ void OpPatterns::find_needs(OpPattern& pattern, Op op) {
       },
       [&](Product product, int at, std::uint32_t number, int part) {
         const ProductSeries series = index_.series(product, at, part);
-        if (!reaches_back(series, number) || pattern.needs == OpPattern::most_needs) {
+        if (!reaches_back(series, number) || pattern.needs == OpPattern::most_needs ||
+            series.step > longest_step) {
           regular = false;
         }
         if (!regular) return;
         const std::uint32_t back = op.microbatch - number;
-        pattern.need[pattern.needs++] = {
-            static_cast<std::uint32_t>(series.first) - back * series.step, series.step};
+        const std::uint32_t i = pattern.needs++;
+        pattern.need_first[i] = static_cast<std::uint32_t>(series.first) - back * series.step;
+        pattern.need_step[i] = static_cast<std::uint8_t>(series.step);
+        if (made_in_lane(pattern.lane, product, at, part)) {
+          pattern.in_lane = static_cast<std::uint8_t>(pattern.in_lane | 1U << i);
+        }
       });
   if (regular) pattern.from = from;
 }

@@ -13,36 +13,41 @@
 
 namespace stageline {
 
-/// The indices of a product series as seen by an op: number n has the index first + n * step,
-/// modulo 2^32 (the first index of a product that is made before micro-batch 0 is negative).
-struct IndexLine {
-  std::uint32_t first = 0;
-  std::uint32_t step = 0;
-  std::uint32_t at(std::uint32_t number) const { return first + number * step; }
-};
-
 /// One cache line. Ops with from <= number < limit follow the pattern.
 struct alignas(64) OpPattern {
   static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint8_t most_needs = 3;
-  static constexpr std::uint8_t most_makes = 2;
+  static constexpr std::uint16_t no_lane = 0xffff;
+  static constexpr std::uint16_t several = 0xfffe;  // lanes
+  static constexpr std::uint32_t most_needs = 3;
+  static constexpr std::uint32_t most_makes = 2;  // padded with the spare index
 
-  IndexLine need[most_needs];
-  IndexLine make[most_makes];  // padded with lines to the spare index, ProductIndex::size()
+  std::uint32_t need_index(std::uint32_t i, std::uint32_t number) const {
+    return need_first[i] + number * need_step[i];
+  }
+  std::uint32_t make_index(std::uint32_t i, std::uint32_t number) const {
+    return make_first[i] + number * make_step[i];
+  }
+  bool covers(std::uint32_t number) const { return from <= number && number < limit; }
+
+  std::uint32_t need_first[most_needs] = {};
+  std::uint32_t make_first[most_makes] = {};
   Time duration{};
   std::uint32_t from = never;
   std::uint32_t limit = 0;  // all numbers below have an index for everything they make
-  /// Of U and REDUCE_GRAD, if not 0: op n needs the numbers from n * span to (n + 1) * span of
-  /// need[0], and nothing else.
+  /// Of U and REDUCE_GRAD, if not 0: op n needs the numbers from n * span to (n + 1) * span of its
+  /// first need, and nothing else.
   std::uint32_t span = 0;
   std::uint16_t path = 0;
+  std::uint16_t lane = no_lane;
+  std::uint8_t need_step[most_needs] = {};
+  std::uint8_t make_step[most_makes] = {};
   std::uint8_t needs = 0;
-  bool makes_known = false;
-  bool needs_known = false;
-  bool charged = false;  // duration and path are those of all ops of the pattern
-
-  bool covers(std::uint32_t number) const { return from <= number && number < limit; }
+  std::uint8_t in_lane = 0;  // a bit per need: it is made in the lane of the op
+  bool makes_known : 1 = false;
+  bool needs_known : 1 = false;
+  bool charged : 1 = false;  // duration and path are those of all ops of the pattern
 };
+static_assert(sizeof(OpPattern) == 64);
 
 /// The patterns of a program, filled in as its ops are first seen.
 class OpPatterns {
@@ -71,7 +76,9 @@ class OpPatterns {
   template <class Made>
   void for_made(const OpPattern& pattern, Op op, Made&& made) const {
     if (op.microbatch < pattern.limit) {
-      for (const IndexLine line : pattern.make) made(std::size_t{line.at(op.microbatch)});
+      for (std::uint32_t i = 0; i < OpPattern::most_makes; ++i) {
+        made(std::size_t{pattern.make_index(i, op.microbatch)});
+      }
       return;
     }
     makes(stages_, op, [&](Product product, int at, std::uint32_t number, int part) {
@@ -85,6 +92,7 @@ class OpPatterns {
 
   void find_makes(OpPattern& pattern, Op op) const;
   void find_span(OpPattern& pattern, Op op);
+  bool made_in_lane(std::uint16_t lane, Product product, int stage, int part);
   std::uint32_t regular_from(Op op) const;
   Extent extent_of(const ProductSeries& series);
 
