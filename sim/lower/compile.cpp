@@ -67,25 +67,34 @@ std::vector<std::uint32_t> Lowering::count_ops() {
   return count;
 }
 
+// The distance from a list of that many ops to the next: an odd number of cache lines. Lists are
+// walked side by side, and powers of two would put them all in one set of the cache.
+static std::uint32_t apart(std::uint32_t ops) {
+  constexpr std::uint32_t line = 64 / sizeof(Op);
+  return ((ops / line + 1) | 1) * line;
+}
+
 // The ops of each lane in program order; what they make is pending. Receives have no list of their
 // own: they wait for no turn, or block in the compute lane.
 void Lowering::make_lanes() {
   const std::vector<std::uint32_t> count = count_ops();
   std::vector<std::uint32_t> lane_at(count.size(), no_lane);
   std::uint32_t total = 0;
+  std::uint32_t room = 0;
   for (std::size_t at = 0; at < count.size(); ++at) {
     const auto kind = static_cast<LaneKind>(at % lane_kinds);
     if (count[at] == 0 || kind == LaneKind::receive) continue;
     lane_at[at] = static_cast<std::uint32_t>(out_.graph.lanes.size());
     out_.graph.lanes.push_back({static_cast<int>(at / lane_kinds), kind});
-    head_.push_back(total);
+    head_.push_back(room);
+    end_.push_back(room + count[at]);
     total += count[at];
-    end_.push_back(total);
+    room += apart(count[at]);
   }
   reserve_pages(slot_, index_.size() + 1);
   slot_.assign(index_.size() + 1, nobody);  // and the spare one
-  reserve_pages(ops_, total);
-  ops_.resize(total);
+  reserve_pages(ops_, room);
+  ops_.resize(room);
   std::vector<std::uint32_t> fill = head_;
   for (std::size_t device = 0; device < program_.ops.size(); ++device) {
     std::array<std::uint32_t, op_kinds> lane_of_kind{};
@@ -111,10 +120,6 @@ void Lowering::make_lanes() {
     posted_.assign(index_.size(), no_lane);
   }
   out_.reserve(total, any_overlapped_);
-  if (lanes_are_lists()) {
-    reserve_pages(out_.graph.lane_task, total);
-    out_.graph.lane_task.resize(total);
-  }
 }
 
 bool Lowering::exists(Product product, int at, std::uint32_t number, int part) const {
@@ -239,7 +244,7 @@ void Lowering::walk(std::uint32_t lane) {
     const Charge charge = charge_of(pattern, op, lane);
     const Time time = pair ? charges_.of_pair(charge.duration, second) : charge.duration;
     out_.add(op, lane, charge.path, time, second);
-    if (plain) out_.graph.lane_task[head] = task;
+    if (plain) ops_[head].microbatch = task;  // for finish_lanes()
     head_[lane] = head + (pair ? 2 : 1);
     make(pattern, op, task);
     if (pair) done(second, task);
@@ -259,8 +264,16 @@ void Lowering::walk(std::uint32_t lane) {
 void Lowering::finish_lanes() {
   TaskGraph& graph = out_.graph;
   if (lanes_are_lists()) {
+    reserve_pages(graph.lane_task, graph.tasks());
     graph.lane_begin.assign(1, 0);
-    graph.lane_begin.insert(graph.lane_begin.end(), end_.begin(), end_.end());
+    std::uint32_t begin = 0;
+    for (const std::uint32_t end : end_) {
+      for (std::uint32_t at = begin; at != end; ++at) {
+        graph.lane_task.push_back(ops_[at].microbatch);
+      }
+      begin += apart(end - begin);
+      graph.lane_begin.push_back(static_cast<std::uint32_t>(graph.lane_task.size()));
+    }
     return;
   }
   graph.lane_begin.assign(graph.lanes.size() + 1, 0);
