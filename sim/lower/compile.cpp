@@ -12,6 +12,28 @@
 
 namespace stageline {
 
+namespace {
+
+// Kept from one lowering of a thread to the next: the first touch of new pages takes long.
+struct Buffers {
+  std::vector<Slot> slots;
+  std::vector<Op> ops;
+};
+thread_local Buffers kept;
+constexpr std::size_t most_kept = std::size_t{1} << 27;  // bytes of each
+
+template <class T>
+void keep(std::vector<T>& to, std::vector<T>& from) {
+  if (from.capacity() > to.capacity() && from.capacity() * sizeof(T) <= most_kept) to.swap(from);
+}
+
+}  // namespace
+
+Lowering::~Lowering() {
+  keep(kept.slots, slot_);
+  keep(kept.ops, ops_);
+}
+
 Lowering::Lowering(const Program& program, const Costs& costs, bool patterns)
     : program_(program),
       stages_(stage_graph(program)),
@@ -19,7 +41,10 @@ Lowering::Lowering(const Program& program, const Costs& costs, bool patterns)
       charges_(program, costs, stages_),
       patterns_(program, stages_, index_, slot_),
       use_patterns_(patterns),
-      blocks_(program.messages != Messages::async) {}
+      blocks_(program.messages != Messages::async) {
+  slot_.swap(kept.slots);
+  ops_.swap(kept.ops);
+}
 
 TaskGraph Lowering::lower() {
   start();
@@ -94,7 +119,7 @@ void Lowering::make_lanes() {
   reserve_pages(slot_, index_.size() + 1);
   slot_.assign(index_.size() + 1, nobody);  // and the spare one
   reserve_pages(ops_, room);
-  ops_.resize(room);
+  if (ops_.size() < room) ops_.resize(room);
   std::vector<std::uint32_t> fill = head_;
   for (std::size_t device = 0; device < program_.ops.size(); ++device) {
     std::array<std::uint32_t, op_kinds> lane_of_kind{};

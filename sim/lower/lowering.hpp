@@ -23,6 +23,9 @@ class Lowering {
  public:
   /// With `patterns` off, the rules are asked about every single op: slower, with the same result.
   Lowering(const Program& program, const Costs& costs, bool patterns = true);
+  ~Lowering();
+  Lowering(const Lowering&) = delete;
+  Lowering& operator=(const Lowering&) = delete;
 
   TaskGraph lower();
 
