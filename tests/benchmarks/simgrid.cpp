@@ -5,7 +5,10 @@
 //   * actors: one a device; receives posted ahead, sends detached: SimGrid's usual programming
 //   model
 //   * graph:  no actors, activities with dependencies: SimGrid's DAG interface, at a small size
-//   * run, sweep: ours; run also with ports, where it has something to do
+//   * run, sweep: ours; run also with ports, where links are shared
+//   * compile and run: lowering the program, too; from then on as run
+//
+// The last column is the rate over that of SimGrid's actors.
 //
 // The messages are shorter than any op, so a device's next send never waits for its last and no
 // wire is shared: a contention-free case, in which all must give one makespan. SimGrid counts in
