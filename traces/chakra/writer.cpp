@@ -182,21 +182,18 @@ class Traces {
   void describe(chakra::Node& node, std::uint32_t task) {
     const Op op = graph_.op[task];
     const Time duration = graph_.duration[task];
-    switch (op.kind) {
-      case OpKind::forward:
-      case OpKind::input_grad:
-      case OpKind::weight_grad:
-      case OpKind::backward:
-      case OpKind::recompute:
-      case OpKind::update:
+    switch (class_of(op.kind)) {
+      case OpClass::forward:
+      case OpClass::backward:
+      case OpClass::recompute:
+      case OpClass::update:
         set_kind(node, chakra::COMP_NODE, duration);
         if (op.overlapped) {
           node.set_name(
               fmt::format("({};{}){}", print(op), print(graph_.partner[task]), overlap_mark));
         }
         return;
-      case OpKind::offload:
-      case OpKind::prefetch: {
+      case OpClass::copy: {
         set_kind(node, op.kind == OpKind::offload ? chakra::MEM_STORE_NODE : chakra::MEM_LOAD_NODE,
                  duration);
         chakra::Attribute& size = *node.add_attr();
@@ -204,22 +201,15 @@ class Traces {
         size.set_uint64_val(static_cast<std::uint64_t>(costs_.stage[op.stage].stash().count));
         return;
       }
-      case OpKind::reduce_grad:
+      case OpClass::reduction:
         set_kind(node, chakra::COMM_COLL_NODE, duration);
         set(node, "comm_type", 0);  // all-reduce
         set(node, "comm_size", costs_.stage[op.stage].gradients.count);
         set_text(node, "pg_name", group_name(op.stage));
         return;
-      case OpKind::send_forward:
-      case OpKind::send_backward:
-      case OpKind::send_stash:
-      case OpKind::send_weights:
-        return describe_message(node, task);
-      case OpKind::receive_forward:
-      case OpKind::receive_backward:
-      case OpKind::receive_stash:
-      case OpKind::receive_weights:
-        return;  // described with their SENDs
+      case OpClass::message:
+        if (is_send(op.kind)) describe_message(node, task);  // and with it its RECV
+        return;
     }
   }
 

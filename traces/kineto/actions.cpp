@@ -8,25 +8,16 @@ namespace stageline {
 namespace {
 
 bool is_pytorch_op(OpKind kind) {
-  switch (kind) {
-    case OpKind::forward:
-    case OpKind::input_grad:
-    case OpKind::weight_grad:
-    case OpKind::backward:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
+  switch (class_of(kind)) {
+    case OpClass::forward:
+    case OpClass::backward:
       return true;
-    case OpKind::recompute:
-    case OpKind::update:
-    case OpKind::reduce_grad:
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+    case OpClass::message:
+      return cargo_of(kind) == Cargo::activation || cargo_of(kind) == Cargo::gradient;
+    case OpClass::recompute:
+    case OpClass::update:
+    case OpClass::reduction:
+    case OpClass::copy:
       return false;
   }
   return false;  // unreachable; g++ requires it
