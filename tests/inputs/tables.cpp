@@ -38,7 +38,7 @@ TEST_CASE("a trace that no other source recognises is one of our own") {
 TEST_CASE("every program format is written, and found by its name") {
   for (const ProgramFormat& format : program_formats()) {
     CAPTURE(format.name);
-    CHECK(format.write != nullptr);
+    CHECK((format.write != nullptr));
     CHECK((format.recognises == nullptr) == (format.read == nullptr));
     CHECK(&parse_program_format(std::string(format.name)) == &format);
   }
