@@ -193,7 +193,7 @@ Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) 
 // How far the fitted lines are from what was measured.
 struct Residuals {
   double median = 0;  // of the layers' worst relative residuals
-  double worst = 0;   //
+  double worst = 0;   // of all layers
   std::string worst_layer;
   std::size_t layers = 0;  // that were looked at
 };

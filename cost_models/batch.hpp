@@ -14,9 +14,9 @@ namespace stageline {
 ///     negative (Eigen); a note gives the median and worst relative residual over the layers that
 ///     take over 1 % of the time, and says "extrapolated" outside the measured range;
 ///     A layer's optimizer step does not depend on the batch: the mean of time and spread;
-///   * one size: times and activation bytes scaled in proportion, with a note that says so.
+///   * one size: times and activation bytes scaled in proportion, with a note.
 /// A size that was not measured has no whole run.
-/// Throws UsageError when batch < 1, or when the trace does not say its batch size.
+/// Throws UsageError when batch < 1, or when the batch size of the trace is unknown.
 Model at_batch(const std::vector<Model>& measured, int batch);
 
 }  // namespace stageline

@@ -16,17 +16,17 @@ namespace stageline {
 struct CostRow {
   std::string name;
   std::string kind;    // empty where layers of several kinds are together
-  int layers = 1;      //
+  int layers = 1;      // that are added up
   Time forward{};      // F
   Time input_grad{};   // I
   Time weight_grad{};  // W
   Time backward{};     // B, both at once
-  Time update{};       //
+  Time update{};       // U
   Time spread{};       // of F, B and update, added; of I and W where B's was not measured. 0: not
                        // measured, or several layers, whose spreads do not add up
-  Bytes output{};      //
+  Bytes output{};      // the activation that it sends on
   Bytes stash{};       // for I and for W
-  Bytes weights{};     //
+  Bytes weights{};     // one version
   bool bytes_known = true;  // false: all three are 0 because none were measured
 
   Time step() const { return forward + backward + update; }
@@ -53,11 +53,11 @@ struct CostCheck {
   Time layers{};                     // F + B + update, added up
   Time whole{};                      // run plainly
   std::optional<double> difference;  // of the three together
-  std::optional<double> forward;     //
-  std::optional<double> backward;    //
-  std::optional<double> update;      //
+  std::optional<double> forward;     // of F alone
+  std::optional<double> backward;    // of B alone
+  std::optional<double> update;      // of U alone
   std::optional<double> spread;      // half the interquartile range of the whole, as a share of it
-  std::optional<double> noise;       // what smaller differences mean nothing against
+  std::optional<double> noise;       // smaller differences are not significant
   bool within_noise = false;         // whether the difference is at most that
 };
 /// Nothing when the whole was not measured.

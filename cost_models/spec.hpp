@@ -15,7 +15,7 @@ struct Spec {
   std::vector<std::pair<std::string, std::string>> options;  // in order, each key once
 };
 
-/// Throws UsageError on a word that is not key=value and on a key that stands twice.
+/// Throws UsageError on a word that is not key=value and on a key that is given twice.
 Spec parse_spec(std::string_view text);
 
 /// Throws UsageError: "batch must be a whole number from 1 to 2147483647, not 'x'".

@@ -98,7 +98,7 @@ void add_workspace(std::vector<StageCosts>& stages, const Model& model,
   std::vector<Bytes> left(stages.size());   // of them, when I has ended
   std::vector<Bytes> backward(stages.size());
   std::vector<Bytes> input_grad(stages.size());    // less `left` of all
-  std::vector<Bytes> weight_grad(stages.size());   //
+  std::vector<Bytes> weight_grad(stages.size());   // less `left` of all
   std::vector<Bytes> lone_forward(stages.size());  // one that keeps nothing
   // Of a layer's stash, what it makes itself: all but its input, which it keeps unless the model
   // says that it does not.

@@ -97,8 +97,8 @@ Placement assign(const Assignment& request) {
 struct Slot {
   Op op;
   std::int64_t lag = 0;  // k: it is done for mini-batch m in cycle m + k
-  Time from{};           // from the beginning of the cycle
-  Time to{};             //
+  Time from{};           // its start, from the beginning of the cycle
+  Time to{};             // its end, likewise
 };
 
 class Retiming {

@@ -1,5 +1,5 @@
 // A policy is one file and one word: a Scheduler is a constant at the foot of its own .cpp, and its
-// name stands in the list in schedulers/meson.build, from which the table below is generated.
+// name is in the list in schedulers/meson.build, from which the table below is generated.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 namespace stageline {
 
 /// `values`: "never|always|except_last" (one of), "int" (a whole number from 1, or the fallback),
-/// or free text that says what is meant; `fallback` is the value when the knob is not given.
+/// or free text that describes the values; `fallback` is the value when the knob is not given.
 struct Knob {
   std::string_view name;
   std::string_view values;
@@ -24,7 +24,7 @@ struct Knob {
   std::string_view rebuilt = {};
 };
 
-/// When its updates happen, which decides the block of a comparison it stands in.
+/// When its updates happen, which decides its block of a comparison.
 enum class Synchrony : std::uint8_t { synchronous, asynchronous };
 
 /// What a scheduler that assigns devices itself may know: the units it places (usually one layer
@@ -47,7 +47,7 @@ struct Scheduler {
   /// Compute ops only (sim/lower/passes.hpp adds the rest). Throws UsageError on impossible
   /// numbers.
   Program (*schedule)(const Problem& problem);
-  /// Where the devices that suit depend on the costs: one stage a unit; neighbours that come to be
+  /// Where the devices that suit depend on the costs: one stage a unit; neighbours that become
   /// alike may be joined. Null for the others. Throws UsageError as `place` does.
   Placement (*assign)(const Assignment& request) = nullptr;
   /// Where the sources do not give every rule of the schedule: which one is rebuilt and from what,

@@ -43,7 +43,7 @@ Primitive softmax(std::int64_t elements);
 Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab);
 Primitive loss(std::int64_t elements);
 
-/// What stands behind a convolution.
+/// The ops that follow a convolution.
 struct Behind {
   bool norm = false;
   bool relu = true;

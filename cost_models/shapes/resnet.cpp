@@ -17,7 +17,7 @@ struct Net {
   Image at;      // the tensor that the next block reads
   int made = 0;  // the layer that made it
 
-  // Appends a layer that reads the given layers' outputs, and says its number.
+  // Appends a layer that reads the given layers' outputs, and returns its number.
   int append(LayerShape layer, const std::vector<int>& from) {
     const int number = static_cast<int>(model.layers.size());
     model.layers.push_back(std::move(layer));

@@ -66,13 +66,13 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-/// How an op is built, for whoever executes it; what does not apply to its kind is 0.
+/// The arguments that an executor builds an op from; those that its kind does not have are 0.
 struct Build {
   std::int64_t in = 0;       // channels or features; of an embedding, rows of the token table
-  std::int64_t out = 0;      //
+  std::int64_t out = 0;      // channels or features
   std::int64_t kernel = 0;   // of a convolution or pool, square
-  std::int64_t stride = 0;   //
-  std::int64_t padding = 0;  //
+  std::int64_t stride = 0;   // of a convolution or pool
+  std::int64_t padding = 0;  // of a convolution or pool
   std::int64_t heads = 0;    // products that run side by side
   std::int64_t places = 0;   // rows of an embedding's second table
   bool bias = false;
@@ -113,7 +113,7 @@ struct ModelShape {
                                    // what its `add` adds
   std::int64_t input = 0;          // elements per sample
   std::int64_t parameters = 0;     // sum over the layers
-  int usual_batch = 32;            // samples in a micro-batch, when nobody says
+  int usual_batch = 32;            // samples in a micro-batch, the default
   std::string usual_optimizer;     // "momentum", "adam"
   std::string source;              // the paper
   std::vector<std::string> notes;  // for the provenance of what is made from it

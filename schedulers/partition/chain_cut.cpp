@@ -17,7 +17,7 @@
 //  * one that ends inside item `whole` with less of it: the continuation gives the rest to one
 //    piece; after a larger part that rest is smaller.
 //  * none ends inside a later item: it would have reached that item's edge.
-// So two numbers say all there is to know, and each piece has one best move: with room for the rest
+// So two numbers describe the state, and each piece has one best move: with room for the rest
 // of the item begun, finish it and fill on from there (that goes at least as far as filling from
 // the edge); else fill from the edge, which ends inside the same item, since the rest alone was too
 // large, and keep the larger part. A piece that cannot improve stays empty.

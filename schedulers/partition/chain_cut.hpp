@@ -59,7 +59,7 @@ using SideBySide = std::array<Time, 3>;
 struct SplitCut {
   Time largest{};                  // over the pieces of both sides
   std::vector<int> forward_last;   // by piece but the last: its last layer (partition_from_cuts)
-  std::vector<int> backward_last;  //
+  std::vector<int> backward_last;  // the same of the backward pieces
 };
 
 /// Each side cut so that its slowest piece takes the least time; a piece takes the largest of the

@@ -145,7 +145,7 @@ std::vector<Unit> units_of(const Model& model) {
   return units;
 }
 
-// What stands before `layer` now reaches what stands behind by way of a layer that costs nothing.
+// The layers before `layer` now reach those after it through a layer that costs nothing.
 //
 //   a ──► b ──► c          a ──► b ──┬─► pass ──► c     its output is all that crosses
 //   └───────────┘          └─────────┘
@@ -173,7 +173,7 @@ Model with_pass(Model model, int layer, std::string name) {
   }
   for (const int maker : makers) {
     pass.output += at(maker).output;
-    int first = maker;  // its first reader, in whose stash its output is
+    int first = maker;  // its first reader, whose stash holds its output
     for (const LayerEdge& edge : before) {
       if (edge.from == maker && (first == maker || edge.to < first)) first = edge.to;
     }

@@ -1,10 +1,10 @@
 // Megatron-LM's --pipeline-model-parallel-layout: "Et*3|(tt|)*29,m|L" as a cut of a transformer.
 //
-//     E  what stands before the first block (the embedding)        | ends a stage; stage k is on
+//     E  the layers before the first block (the embedding)         | ends a stage; stage k is on
 //     t  a block: a layer of kind attention to the next of kind      device k mod p, its chunk
 //        mlp, or one layer of kind block                             k div p
 //     m  a layer of kind mtp (multi-token prediction)              , means nothing
-//     L  what stands behind the last t or m (norm, head, loss)     x*n, (xyz)*n repeat
+//     L  the layers after the last t or m (norm, head, loss)       x*n, (xyz)*n repeat
 //
 // A stage between others may have no letter: it passes on what it gets. Here that is a layer of
 // kind pass, which takes no time and keeps nothing; its op may have the overhead of the device.
@@ -31,7 +31,7 @@ bool looks_like_megatron(std::string_view text);
 /// is one E, then t, then m, then one L, and neither the first nor the last stage is empty.
 std::vector<std::string> parse_megatron(std::string_view text);
 
-/// The kind of a layer that stands for a stage without layers.
+/// The kind of a layer that represents a stage without layers.
 inline constexpr const char* pass_kind = "pass";
 
 /// The model with a layer of that kind for each empty stage of the layout: what it puts out is all

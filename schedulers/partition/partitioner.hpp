@@ -30,7 +30,7 @@ struct PartitionRequest {
 };
 
 /// The cut, and how many devices each stage gets (the request's replicas; where it has none all 1,
-/// unless the partitioner chose to replicate), and one sentence that says why, with numbers
+/// unless the partitioner chose to replicate), and the reason as one sentence with numbers
 /// ("largest stage 21.6 ms, 3.1 % over the mean").
 struct PartitionPlan {
   Partition partition;

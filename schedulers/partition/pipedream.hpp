@@ -50,7 +50,7 @@ struct PipedreamLevel {
 /// All tables by layer, in topological order, of one minibatch.
 struct PipedreamQuestion {
   std::vector<Time> time;              // forward + backward on one device
-  std::vector<Bytes> weights;          //
+  std::vector<Bytes> weights;          // one version
   std::vector<Bytes> crossing;         // one way, over the cut behind the layer
   std::vector<PipedreamLevel> levels;  // the innermost first; at least one
   PipedreamCost cost = PipedreamCost::code;
@@ -88,7 +88,7 @@ std::vector<Bytes> crossing_bytes(const Model& model);
 /// the replicas are not one level's devices, and when times or table would not fit.
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question);
 
-/// The time that T says above, at the first level. `first`..`last` are layers.
+/// T as defined above, at the first level. `first`..`last` are layers.
 Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last, int replicas);
 
 /// "7-1", or "straight, 4 stages" without replicas.

@@ -5,7 +5,7 @@
 //              1             2                   3
 //
 // Counted are layers with weights of their own (convolutions, linear layers, embeddings, …) but no
-// normalizations. What stands behind a counted layer up to the next one stays with it: a stage ends
+// normalizations. Layers between a counted layer and the next one stay with it: a stage ends
 // just before a counted layer.
 #include <fmt/core.h>
 

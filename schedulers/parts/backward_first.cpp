@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-// How far each stage of a flow is. Micro-batches pass every stage in turn, so that a count says
-// all.
+// How far each stage of a flow is. Micro-batches pass every stage in turn, so a count is
+// enough.
 struct Progress {
   std::vector<int> forward;   // groups
   std::vector<int> backward;  // micro-batches

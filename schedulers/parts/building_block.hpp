@@ -1,5 +1,5 @@
 // Two chunks a device in a V, from building blocks (Qi et al. 2024, "Pipeline Parallelism with
-// Controllable Memory", arXiv 2405.15362): the F and I of one micro-batch stand in fixed slots, the
+// Controllable Memory", arXiv 2405.15362): the F and I of one micro-batch have fixed slots, the
 // next micro-batch's six slots later, W in the slots that are left. How many chunks a device holds
 // is how long the block keeps them, over six.
 //

@@ -16,7 +16,7 @@ namespace stageline {
 /// The whole number that an "int" knob holds.
 inline int number(const Knobs& knobs, const std::string& knob) { return std::stoi(knobs.at(knob)); }
 
-/// Throws UsageError when the chunks of all devices are more stages than can be told apart. `knob`
+/// Throws UsageError when the chunks of all devices are more stages than can be numbered. `knob`
 /// is what to take less of, and `each` the chunks that one of it makes.
 inline void check_chunks(std::string_view scheduler, std::string_view knob, int value, int devices,
                          int each = 1) {

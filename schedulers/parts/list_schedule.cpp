@@ -18,7 +18,7 @@ struct Way {
   int stage = 0;
   bool over_a_link = false;
   Time wire{};     // the sender's link is busy
-  Time latency{};  //
+  Time latency{};  // from the end of that to the arrival
 };
 
 struct Stage {
@@ -29,7 +29,7 @@ struct Stage {
   std::vector<Way> to;          // forward
   std::vector<Way> back;        // gradients
   std::uint32_t forwards = 0;   // started
-  std::uint32_t backwards = 0;  //
+  std::uint32_t backwards = 0;  // started
 };
 
 // What an op still waits for, and when the last of it that is known arrives.
@@ -310,7 +310,7 @@ class Run {
   std::vector<Stage> stages_;
   std::vector<Device> devices_;
   std::vector<Inputs> forward_;   // stages × micro-batches
-  std::vector<Inputs> backward_;  //
+  std::vector<Inputs> backward_;  // stages × micro-batches
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::size_t done_ = 0;
   Time most_idle_{};

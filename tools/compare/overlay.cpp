@@ -173,14 +173,14 @@ void add_medians(Overlay& overlay, const Recording& first, const Recording& seco
   for (const auto& [key, median] : medians) overlay.medians.push_back(median);
 }
 
-// Whether it is known how long a step takes among others. A measured run of one step says its
+// Whether the time of a step among others is known. A measured run of one step has only its
 // length.
 bool has_pace(const StepCut& side, const Recording& recording) {
   return side.steps > 1 || (recording.step_time && !recording.measured);
 }
 
 // Half the interquartile range of the steps behind the first, and at least a hundredth of the step:
-// what lies closer to the median is no news.
+// smaller differences are noise.
 Time noise_of(const Recording& recording, Time step) {
   const StepBounds bounds = step_bounds(recording);
   std::vector<Time> lengths;
@@ -190,7 +190,7 @@ Time noise_of(const Recording& recording, Time step) {
   return std::max(half_interquartile(std::move(lengths)), step / 100);
 }
 
-// One statistic for both sides, and a note where another would say something else. `paces`: both
+// One statistic for both sides, and a note where another would differ. `paces`: both
 // sides have one.
 void settle_step_time(StepCut& side, const Recording& recording, bool paces,
                       std::vector<std::string>& notes) {

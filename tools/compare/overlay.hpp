@@ -15,12 +15,12 @@ namespace stageline {
 struct StepCut {
   std::string name;        // of the recording
   std::string word;        // "model", "measured", "first", "second": what tables call it
-  int step = 0;            // which one of
-  int steps = 1;           //
-  Timeline timeline;       //
+  int step = 0;            // its index
+  int steps = 1;           // of the recording
+  Timeline timeline;       // of that step
   Time length{};           // to the end of its last op
   Time step_time{};        // of that step, from the end of the one before; of a single step the
-                           // pace that its recording says, else its length
+                           // pace of its recording, else its length
   Time mean{};             // the mean of all steps behind the first; of a single step its step_time
   std::vector<Time> busy;  // of the compute lane, by device
 };
@@ -59,10 +59,10 @@ struct Overlay {
   std::vector<std::string> notes;
 };
 
-/// Cuts one step out of each, the one of median length unless `step` (from 0) says which, and pairs
-/// its ops. Where one side is a single step of which no pace is known, both step times are lengths.
-/// A note says where the mean of the steps is another than the step compared. Throws UsageError
-/// where a recording has no such step, or both have no op in common.
+/// Cuts one step out of each, the one of median length unless `step` (from 0) names another, and
+/// pairs its ops. Where one side is a single step of which no pace is known, both step times are
+/// lengths. A note appears where the mean of the steps differs from the step compared. Throws
+/// UsageError where a recording has no such step, or both have no op in common.
 Overlay overlay_of(const Recording& first, const Recording& second,
                    std::optional<int> step = std::nullopt);
 
@@ -73,8 +73,8 @@ struct StepBounds {
 };
 StepBounds step_bounds(const Recording& recording);
 
-/// Of a simulated outcome the pace that it says. Else of the step of median length, from the end of
-/// the one before; of a single step what an outcome says, or its length.
+/// The pace of a simulated outcome. Else the time of the step of median length, from the end of the
+/// one before; of a single step the step time of the outcome, or its length.
 Time steady_step(const Recording& recording);
 
 }  // namespace stageline

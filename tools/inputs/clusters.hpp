@@ -21,7 +21,7 @@ struct ClusterRequest {
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
-/// device that the trace is priced for, else equal devices with free communication. `note` says
+/// device that the trace is priced for, else equal devices with free communication. `note` names
 /// what was assumed, or is empty.
 struct ClusterChoice {
   std::optional<Cluster> fixed;  // take the first devices of this one

@@ -115,7 +115,7 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
   try {
     const ProgramFormat* const format = format_of(text);
     ReadProgram read = (format == nullptr ? formats[0] : *format).read(text, places);
-    // Standard error may be closed or full: then there is no one to tell.
+    // Standard error may be closed or full: then the notes are lost.
     for (const std::string& note : read.notes) {
       if (!quiet) std::fputs(fmt::format("note: {}: {}\n", path, note).c_str(), stderr);
     }

@@ -46,7 +46,7 @@ struct ProgramFormat {
   std::string_view summary;
   bool needs_trace = false;      // is made from layers and costs, and not from the program alone
   bool places_messages = false;  // places messages and updates itself
-  /// Returns what the format does not say, one sentence each. Throws UsageError where the format
+  /// Returns what the format cannot express, one sentence each. Throws UsageError where the format
   /// cannot hold the program.
   std::vector<std::string> (*write)(const Export& what) = nullptr;
   /// Whether the beginning of a file is of this format. Null where the format is not read.

@@ -20,7 +20,7 @@ struct Recording {
   Timeline timeline;              // of all steps
   int microbatches = 0;           // per step; 0: unknown, and then the run is one step
   int steps = 1;                  // of the timeline
-  std::optional<Time> step_time;  // as an outcome says it
+  std::optional<Time> step_time;  // of an outcome
   bool measured = false;
   std::optional<Program> program;  // what a profile shows to have run
   std::set<Op> estimated;          // ops of a profile whose own time is an estimate

@@ -59,7 +59,7 @@ std::vector<Model> read_profile(const std::string& content, const std::string& f
   return {read_pipedream_profile(content, file, request.profile_batch)};
 }
 
-// What nothing else recognises, so that its errors say what is not as in a trace.
+// Last: the errors of its reader describe any file that is no trace.
 bool is_any(std::string_view) { return true; }
 
 std::vector<Model> read_native(const std::string& content, const std::string& file,

@@ -17,7 +17,7 @@ namespace stageline {
 struct TraceRequest {
   std::string text;
   int batch = 0;
-  int profile_batch = 0;               // of a PipeDream profile, which does not say its own
+  int profile_batch = 0;               // of a PipeDream profile, which does not state it
   std::vector<DeviceKind> more_kinds;  // beside those of the bundled clusters
 };
 
@@ -28,7 +28,7 @@ struct TraceSource {
   std::string_view spelling;  // among what a trace may be; empty for a file format
   std::string_view summary;
   bool makes_batches = false;  // prices --microbatch-size itself; else it is interpolated
-  bool takes_batch = false;    // the file does not say its batch: --batch does
+  bool takes_batch = false;    // the file does not state its batch: --batch does
   /// Whether a trace is of this source: by what the user wrote where there is a `spelling`, else by
   /// the content of the file. The first source that recognises a trace reads it.
   bool (*recognises)(std::string_view text);

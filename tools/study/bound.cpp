@@ -35,8 +35,8 @@ std::string_view does(LaneKind kind) {
   return "";
 }
 
-// The busiest lane of a kind in one round. A device has several for messages that stand side by
-// side.
+// The busiest lane of a kind in one round. A device has several lanes for messages of one
+// batch.
 LowerBound busiest(const Derived& derived, const std::vector<std::string>& devices, LaneKind kind,
                    int microbatches) {
   struct Load {
@@ -89,14 +89,14 @@ std::vector<LowerBound> loads(const Derived& derived, const std::vector<std::str
     if (kind == LaneKind::send) send = bound.step;
     bounds.push_back(std::move(bound));
   }
-  // A link that one lane alone fills says nothing that the lane does not.
+  // The bound of a link that one lane alone fills is that of the lane.
   std::optional<LowerBound> link = busiest_link(derived, microbatches);
   if (link && link->step > send) bounds.push_back(*std::move(link));
   return bounds;
 }
 
-// What each op of a program waits for, whatever stands ahead of it in its lane: tasks in an order
-// in which each stands behind what it needs.
+// The needs of each op of a program, without the order of its lane: tasks in topological
+// order.
 struct Needs {
   std::vector<std::uint32_t> begin{0};
   std::vector<std::uint32_t> of;

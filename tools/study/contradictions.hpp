@@ -1,4 +1,4 @@
-// What no answer may say: an answer that breaks one of these is a defect of Stageline, whatever was
+// Invariants of every outcome: one that breaks any of them is a defect of Stageline, whatever was
 // asked, and is not shown.
 //
 //      0 ≤ busy ≤ makespan      busy + idle = makespan; the causes of idle time add up to it

@@ -90,7 +90,7 @@ Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, 
   problem.microbatches = asked.microbatches;
   problem.steps = steps;
   problem.devices = device_names(asked.cluster);
-  // A limit says nothing about what needs an unknown number of bytes.
+  // Where sizes are unknown, no limit applies.
   const auto limit = [&](std::optional<Bytes> memory) {
     return asked.model.bytes_known ? memory : std::nullopt;
   };

@@ -17,7 +17,7 @@ struct Layout {
   int sequence_chunks = 1;      // micro-batches of the program for one of what is asked
 };
 
-/// A knob of that name, or the given program, says in how many chunks sequences are cut.
+/// `sequence_chunks` is that of the knob of this name, or of the given program.
 /// Throws UsageError when the partition and the schedule want different numbers of stages, and when
 /// flushed weights are asked of a schedule that does not flush.
 Layout lay_out(const Case& asked);

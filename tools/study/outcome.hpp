@@ -53,7 +53,8 @@ struct Outcome {
   double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
 
-  /// Whether the trace says bytes; if not, memory is unknown and messages take their latency alone.
+  /// Whether the trace has sizes in bytes; if not, memory is unknown and messages take their
+  /// latency alone.
   bool bytes_known() const { return costs.bytes_known; }
   int peak_device() const;    // the highest memory peak; where it does not fit, the most over
   int versions_peak() const;  // most weight versions that any stage holds

@@ -11,7 +11,7 @@ namespace stageline {
 namespace {
 
 void check_counts(const Case& asked) {
-  if (asked.program) return;  // its text says, and its reader checks
+  if (asked.program) return;  // its reader has checked its counts
   if (asked.microbatches < 1) {
     throw UsageError(
         fmt::format("--microbatches must be at least 1 (it is {})", asked.microbatches));
