@@ -18,7 +18,7 @@
 
 namespace stageline::executor {
 
-/// Of an accelerator that runs behind its host: what a lane asks of it goes on the lane's stream.
+/// The streams of an accelerator that runs behind its host, one for each lane of ops.
 struct LaneStreams {
   c10::Stream compute;
   c10::Stream copy_out;
@@ -41,8 +41,8 @@ std::vector<Accelerator> accelerators_called(const std::string& name);
 /// "NVIDIA H200, 2 parts of 64 SMs", "2 × NVIDIA H200"; of cores, empty.
 std::string title_of(const std::vector<Accelerator>& accelerators);
 
-/// Makes the calling thread a worker for that lane: it stays on the accelerator's cores, and what
-/// it asks of the accelerator from now on goes on the lane's stream. Throws UsageError where the
+/// Makes the calling thread a worker for that lane: it stays on the accelerator's cores, and its
+/// work for the accelerator goes on the lane's stream from now on. Throws UsageError where the
 /// cores cannot be used.
 void enter(const Accelerator& accelerator, LaneKind lane);
 

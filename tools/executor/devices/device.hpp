@@ -24,23 +24,22 @@ namespace stageline::executor {
 /// common interface with 2.4).
 at::Device device_called(const std::string& name);
 
-/// What it is called on the box ("NVIDIA H200"), or its name here where nobody can be asked.
+/// The device's product name ("NVIDIA H200"), or its name here where no driver can be asked.
 std::string title_of(at::Device device);
 
-/// The libraries that compute there ("CUDA 13.0, cuDNN 9.15.1"); of a CPU nothing.
+/// The libraries that compute on it ("CUDA 13.0, cuDNN 9.15.1"); empty for a CPU.
 std::string libraries_of(at::Device device);
 
-/// Waits until all that this thread has asked of the device is done: what is on its stream there.
+/// Waits until all work that this thread has put on its stream of the device is done.
 void synchronize(at::Device device);
 
-/// Keeps an accelerator's tensor, made on another stream, from being overwritten under this
-/// thread's hands: once it is freed, its memory is given away only when all is done that this
-/// thread's stream had been asked for by then. Call it before the first use. Of a CPU's tensor
-/// nothing is to be kept.
+/// Keeps a tensor of an accelerator that was made on another stream from being overwritten while
+/// this thread uses it: once it is freed, its memory is reused only after the work that is on this
+/// thread's stream by then. Call it before the first use. Does nothing for a tensor on a CPU.
 void keep_until_done(const at::Tensor& tensor);
 
-/// Times what lies between marks: by the host's clock on a CPU, by events on an accelerator, which
-/// runs behind the host.
+/// Measures the time between marks: by the host's clock on a CPU, by events on an accelerator,
+/// which runs behind the host.
 class Stopwatch {
  public:
   explicit Stopwatch(at::Device device) : device_(device) {}
@@ -55,8 +54,8 @@ class Stopwatch {
   std::size_t marked_ = 0;
 };
 
-/// Bytes that tensors hold, while it lives, in this thread: all that the allocator of the device
-/// hands out. What a library takes elsewhere (oneDNN's scratchpads) is not seen.
+/// Bytes that tensors of this thread hold while it lives: all allocations of the device's
+/// allocator. Memory that a library takes elsewhere (oneDNN's scratchpads) is not seen.
 class MemoryMeter {
  public:
   explicit MemoryMeter(at::Device device);
@@ -65,7 +64,7 @@ class MemoryMeter {
   MemoryMeter& operator=(const MemoryMeter&) = delete;
 
   std::int64_t held() const;
-  /// The most held since the last call, and from here on anew.
+  /// The most bytes held since the last call.
   std::int64_t take_peak();
 
  private:

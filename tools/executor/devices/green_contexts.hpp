@@ -13,7 +13,7 @@
 //   context, whichever thread makes it, and serves every part.
 // Copies between a GPU and the host use no SMs; a part's copy lanes have ordinary streams.
 //
-// What else a GPU has is shared: L2, memory bandwidth, copy engines and the queues to the device
+// All else of a GPU is shared: L2, memory bandwidth, copy engines and the queues to the device
 // (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless it is set; accelerators.cpp sets 32). Libraries choose
 // their kernels for the whole GPU's SMs.
 #pragma once
@@ -31,9 +31,9 @@ struct GreenContext {
   int processors = 0;  // SMs
 };
 
-/// CUdevResource of CUDA's cuda.h: what there is of SMs. Compared with that of 12.4, 12.8, 13.0 and
-/// 13.5, all of version 1: they name more and more of it, in the same places. Zero where a driver
-/// does not say.
+/// CUdevResource of CUDA's cuda.h, for SMs. Compared with that of 12.4, 12.8, 13.0 and 13.5, all of
+/// version 1: later ones name more fields, at the same offsets. Zero where a driver does not set
+/// one.
 struct alignas(8) DeviceResource {
   int type = 0;
   unsigned char padding[92] = {};
@@ -44,11 +44,11 @@ struct alignas(8) DeviceResource {
 };
 static_assert(sizeof(DeviceResource) == 144);
 
-/// What is called of CUDA's driver; its int is CUresult, 0 for success, and CUdevice.
+/// The functions used of CUDA's driver; int is CUresult, 0 for success, and CUdevice.
 struct GreenDriver {
   int (*device)(int* handle, int ordinal) = nullptr;
   int (*resource)(int device, DeviceResource* all, int type) = nullptr;
-  /// Without `parts`: how many there would be.
+  /// With null `parts`: counts them only.
   int (*split)(DeviceResource* parts, unsigned* count, const DeviceResource* all,
                DeviceResource* left_over, unsigned flags, unsigned processors) = nullptr;
   int (*describe)(void** description, DeviceResource* resources, unsigned count) = nullptr;
@@ -58,8 +58,8 @@ struct GreenDriver {
   int (*name_of_error)(int error, const char** name) = nullptr;
 };
 
-/// That of this machine, opened as the program runs, so that it starts where there is none. Throws
-/// UsageError where there is none, or one before CUDA 12.5.
+/// The driver of this machine, loaded at run time, so that programs start where there is none.
+/// Throws UsageError where there is none, or one before CUDA 12.5.
 GreenDriver green_driver();
 
 /// So many parts of `each` SMs, or (0) of as many as each can have: the same number, a multiple of

@@ -1,5 +1,5 @@
-// Processes that have found each other, and bytes between any two of them: c10d's TCPStore and its
-// ProcessGroupGloo, whose headers stay in gloo_group.cpp. no_gloo_group.cpp takes its place where
+// A group of connected processes, and bytes between any two of them: c10d's TCPStore and
+// ProcessGroupGloo, whose headers stay in gloo_group.cpp. no_gloo_group.cpp replaces that where
 // there are none.
 #pragma once
 
@@ -18,14 +18,14 @@ namespace stageline::executor {
 /// constructor throws that. Empty where it was built with it.
 std::string no_gloo();
 
-/// Bytes on their way, or awaited.
+/// A transfer of bytes in progress.
 class Transfer {
  public:
   struct Work;
   Transfer() = default;
   explicit Transfer(std::shared_ptr<Work> work) : work_(std::move(work)) {}
-  /// Until they have gone or come. False after abort(), from another thread; throws
-  /// std::runtime_error with Gloo's reason when the link is broken.
+  /// Waits for its end. False after abort() by another thread; throws std::runtime_error with
+  /// Gloo's reason when the link is broken.
   bool wait() const;
   /// Does nothing for a Transfer made without arguments.
   void abort() const;

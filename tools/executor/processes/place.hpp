@@ -20,8 +20,8 @@ struct Place {
 };
 
 /// The place that torchrun, or launch() below, gave this process; nothing where neither RANK nor
-/// WORLD_SIZE is set. Throws UsageError for a variable that is missing beside others or is not such a
-/// number.
+/// WORLD_SIZE is set. Throws UsageError for a variable that is missing beside others or is not such
+/// a number.
 std::optional<Place> place_from_environment();
 
 }  // namespace stageline::executor

@@ -1,7 +1,7 @@
-// What a process that measures with LibTorch needs before its first tensor, in one place: a BLAS
-// that uses the CPU it runs on, an allocator that keeps its pages, threads on cores of their own.
-// And what it turned out to run on, to be said in the output and in every trace. Nothing here needs
-// LibTorch; torch_runtime.hpp has the part that does.
+// Prepares a process that measures with LibTorch, before its first tensor: a BLAS that uses the CPU
+// it runs on, an allocator that keeps its pages, threads on cores of their own. And reports what
+// the process runs on, for the output and for every trace. Nothing here needs LibTorch;
+// torch_runtime.hpp has the part that does.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace stageline::executor {
 
-/// What /proc/cpuinfo says of the first core.
+/// The first core, by /proc/cpuinfo.
 struct Cpu {
   std::string model = "unknown CPU";
   bool avx2_fma = false;  ///< AVX2 and fused multiply-add
@@ -24,18 +24,18 @@ Cpu this_cpu();
 /// than the library is taken for a Prescott of 2004, at a fifth of its speed.
 std::string better_core_type(std::string_view chosen, const Cpu& cpu);
 
-/// Whose threads a matrix product runs in.
+/// The threads that a matrix product runs in.
 enum class BlasThreads {
-  caller,  ///< that of the caller alone, whatever number was asked for
-  own,     ///< of a pool beside OpenMP's
-  shared,  ///< of OpenMP's pool, with LibTorch
+  caller,  ///< the caller's alone, whatever number is set
+  own,     ///< a pool beside OpenMP's
+  shared,  ///< OpenMP's pool, with LibTorch
 };
 
 /// The library behind sgemm in this process; `name` is empty where there is none.
 struct Blas {
   std::string name;       ///< "OpenBLAS 0.3.21, SkylakeX kernels"
   std::string file;       ///< the library file, links followed
-  std::string core_type;  ///< of OpenBLAS: whose kernels it uses; else empty
+  std::string core_type;  ///< of OpenBLAS: the CPU that its kernels are for; else empty
   BlasThreads threads = BlasThreads::shared;
 };
 /// Why threads that call this BLAS at the same time may get wrong products, and the remedy; empty
@@ -44,12 +44,12 @@ std::string unfit_for_lanes(const Blas& blas);
 Blas loaded_blas();
 
 /// Call it first in main. Makes OpenBLAS use the kernels for this CPU: it reads OPENBLAS_CORETYPE
-/// as it is loaded, before main, so where that is unset and its choice is a bad one this sets it
-/// and starts the program again (the variable, then set, keeps it from doing so twice; other BLASs
-/// and a user's own setting are left alone), with OPENBLAS_NUM_THREADS=1 where that is unset: a
-/// pool that nobody asked for would be started and spin. Then tells malloc to keep what it has:
-/// fresh pages for each tensor add up to a fifth to a backward pass. Returns what could not be
-/// done, one sentence each. `argv` is main's, and ends in a null pointer.
+/// when it is loaded, before main; where that is unset and its choice is a bad one, this sets it
+/// and starts the program again (once, since it is set then; other BLASs and a user's own setting
+/// are left alone), with OPENBLAS_NUM_THREADS=1 where that is unset: an unused pool would start and
+/// spin. Then makes malloc keep freed memory: fresh pages for each tensor add up to a fifth to a
+/// backward pass. Returns what could not be done, one sentence each. `argv` is main's, and ends in
+/// a null pointer.
 std::vector<std::string> prepare_process(char** argv);
 
 /// The cores this thread may run on, ascending.
@@ -67,8 +67,8 @@ std::string print_cores(const std::vector<int>& cores);
 /// 2024.2-Product …" is "2024.2"), or an empty text.
 std::string version_in(std::string_view text);
 
-/// 10^9 floating-point operations a second of multiply-adds on registers, in one thread: what this
-/// core can do at its present clock. The best of several runs of a millisecond.
+/// 10^9 floating-point operations a second of multiply-adds on registers, in one thread: this
+/// core's peak at its present clock. The best of several runs of a millisecond.
 double fma_gflops(const Cpu& cpu);
 
 /// What a measuring process runs on.
@@ -78,15 +78,15 @@ struct ProcessReport {
   Blas blas;
   Cpu cpu;
   int threads = 1;          ///< of one operation
-  std::vector<int> cores;   ///< it may run on
+  std::vector<int> cores;   ///< that it may run on
   double sgemm_gflops = 0;  ///< 10^9 operations a second of a matrix product, in one thread
-  double fma_gflops = 0;    ///< what that core can do at most with AVX2 (see fma_gflops)
+  double fma_gflops = 0;    ///< that core's peak with AVX2 (see fma_gflops)
 };
 
 /// "LibTorch 2.13.0+cpu, oneDNN 3.12.0, MKL 2024.2; AMD EPYC, 2 threads on cores 0-1; sgemm …".
 std::string print(const ProcessReport& report);
 
-/// What makes measurements on this process doubtful, one sentence each: a BLAS below `slow_blas` of
+/// Reasons to doubt measurements of this process, one sentence each: a BLAS below `slow_blas` of
 /// the core's speed, threads that a matrix product does not use or that share cores.
 std::vector<std::string> warnings(const ProcessReport& report);
 

@@ -1,13 +1,13 @@
-// Measures what the layers of a built-in model cost on a device, in the order and company in which
-// a pipeline runs them: by turns
+// Measures the costs of a built-in model's layers on a device, in the order and among the
+// neighbours that they have in a pipeline: by turns
 //
 //   fused   F0 F1 … Fn  Bn … B1 B0  U0 … Un      each op timed
 //   split   F0 F1 … Fn  In Wn … I1 W1 W0  U…     each op timed
 //   whole   forward, autograd's backward, step   each of the three timed
 //
-// so that what drifts, drifts for all three. Ops find caches and memory as they would in training,
-// which they do not when one op is repeated. An update ends with gradients of zero, so they are
-// there to be added to. The learning rate is 0, so the weights stay where they are.
+// so that a drift of the machine meets all three. Ops find caches and memory as they would in
+// training, which they do not when one op is repeated. An update ends with gradients of zero, so
+// they are there to be added to. The learning rate is 0, so the weights stay where they are.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ struct ProfileRequest {
   Optimizer optimizer = Optimizer::momentum;
   std::string device = "cpu";  // cuda, cuda:1
   std::string dtype = "fp32";  // or fp64; tf32 on an accelerator
-  int least_rounds = 16;       // of the three above
-  double least_seconds = 5;    // so that what comes and goes has time to
+  int least_rounds = 16;       // one round: each of the three above
+  double least_seconds = 5;    // so that transient disturbances pass
   double most_seconds = 60;    // then it stops, steady or not
   double steady = 0.02;        // of each large layer, as a share; see `Steadiness`
 };
@@ -54,7 +54,7 @@ inline constexpr std::size_t timed_count = 5;
 /// "F", "I", "W", "B", "U".
 std::string_view name(Timed timed);
 
-/// The samples of one layer by Timed, in the order they were taken.
+/// The samples of one layer by Timed, in the order of measurement.
 using LayerSamples = std::array<std::vector<Time>, timed_count>;
 
 struct Profile {
@@ -69,7 +69,7 @@ struct Profile {
 /// "cpu" or "cuda:0", however it was spelled. Throws UsageError where there is no such device.
 std::string device_spelled_out(const std::string& name);
 
-/// A profile under way: who measures other things meanwhile takes turns with it. Throws as
+/// A profile in progress, for callers that measure other things by turns with it. Throws as
 /// `profile` does.
 class ProfileSession {
  public:

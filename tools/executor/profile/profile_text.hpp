@@ -1,4 +1,4 @@
-// What the profiler says and writes, as functions of what it measured.
+// The profiler's reports and files, as functions of its measurements.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stageline::executor {
 
-/// All that a provenance is made of.
+/// The sources of a provenance.
 struct Circumstances {
   const ProfileRequest& request;
   const ProcessReport& process;
@@ -31,7 +31,7 @@ std::string why_unfit(const std::vector<Model>& models, double bound);
 /// fused, split and whole passes, and gives two samples of F and of U.
 std::string samples_csv(const std::vector<Profile>& profiles);
 
-/// What can be measured, a line each.
+/// The models that can be measured, one a line.
 std::string list_of_models();
 
 }  // namespace stageline::executor

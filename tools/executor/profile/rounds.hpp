@@ -17,7 +17,7 @@ namespace stageline::executor {
 /// The weights stay where they are.
 inline constexpr double learning_rate = 0;
 
-/// All that was timed, in the order it was.
+/// All samples, in the order of measurement.
 struct Samples {
   std::vector<LayerSamples> layers;
   std::vector<Time> step;                  // F + B + U of all layers
@@ -38,7 +38,7 @@ class Rounds {
   const Samples& samples() const { return samples_; }
 
  private:
-  // What a mark closes: an op of a layer.
+  // The op of a layer that a mark ends.
   struct Lap {
     std::size_t layer;
     Timed timed;
@@ -47,7 +47,7 @@ class Rounds {
   void begin();
   void time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
             const std::function<void()>& op);
-  /// The optimizer's, gradients back to zero included.
+  /// The optimizer's step, including the zeroing of gradients.
   void step(std::size_t layer);
   void forwards(std::vector<Lap>& laps);
   void updates(std::vector<Lap>& laps);

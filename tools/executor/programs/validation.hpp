@@ -1,5 +1,5 @@
-// Runs a grid of programs for real, by turns with a profile of the layers, so that what drifts
-// meets prediction and measurement alike.
+// Runs a grid of programs for real, by turns with a profile of the layers, so that a drift of the
+// machine meets prediction and measurement alike.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A real run as an Outcome: what the simulator says of a program, with what was measured in the
-// place of what was predicted.
+// A real run as an Outcome: the simulator's answer for a program, with measured values in the place
+// of predicted ones.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once

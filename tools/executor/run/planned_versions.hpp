@@ -1,5 +1,5 @@
 // In a run that is part of a training: which versions of the weights the passes of one device read,
-// and which of them nobody will read any more.
+// and which of them will not be read any more.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once

@@ -1,4 +1,4 @@
-// The stash of a micro-batch in a stage as a list of tensors, to be sent or offloaded, and back.
+// The stash of a micro-batch in a stage as a list of tensors, for sending and offloading.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once
@@ -25,7 +25,7 @@ std::uint32_t unpack_stash(const Tensors& payload, const std::vector<std::size_t
 /// Copies of all, where tensors that share a storage share one again.
 Tensors copied(const Tensors& tensors, const CopyTensor& copy);
 
-/// Bytes of their storages, each once; undefined and empty tensors are none.
+/// Bytes of their storages, each once; undefined and empty tensors have none.
 std::int64_t storage_bytes(const Tensors& tensors);
 
 }  // namespace stageline::executor

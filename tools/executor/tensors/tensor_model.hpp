@@ -40,7 +40,7 @@ struct TensorModel {
   std::vector<int> last_reader;  // of each layer's output; -1: none
 };
 
-/// What one micro-batch is made of and leaves behind.
+/// A micro-batch: its data, and what passes compute and keep of it.
 struct MicroBatch {
   at::Tensor input;                         // images, or tokens
   at::Tensor target;                        // class of each row of the logits
@@ -72,7 +72,7 @@ void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
 void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
 
 /// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
-/// those that somebody still reads.
+/// those that an op still reads.
 enum class NewWeights : std::uint8_t { in_place, beside };
 
 /// The numbers of one optimizer step, named as in PyTorch. Adam's betas are 0.9 and 0.999.

@@ -14,27 +14,27 @@
 
 namespace stageline::executor {
 
-/// A tensor that outlives the forward pass, and who reads it: I alone, or W (and perhaps I).
+/// A tensor that outlives the forward pass. Its reader is I alone, or W (and perhaps I).
 struct KeptTensor {
   at::Tensor tensor;
   bool for_weight_grad = false;
 };
 
-/// What one micro-batch leaves behind in one op.
+/// What one op keeps of a micro-batch for its backward.
 struct OpStash {
   std::vector<KeptTensor> kept;  // from F
   at::Tensor gradient;           // at the op's output: from I, for W
   std::vector<int64_t> size;     // of the op's input, where I needs it
 };
 
-/// What a forward pass is for, which a batch norm wants to know.
+/// The purpose of a forward pass, by which a batch norm chooses its statistics.
 enum class Purpose : std::uint8_t {
-  training,    // by the micro-batch's own statistics, which the running ones take in
-  again,       // the same a second time (recomputation): the running ones have it already
+  training,    // by the micro-batch's own statistics, which are added to the running ones
+  again,       // the same a second time (recomputation): not added to the running ones again
   evaluation,  // by the running statistics: each sample for itself
 };
 
-/// The outside of a layer that some ops see.
+/// Tensors from outside the layer that some ops use.
 struct Surroundings {
   at::Tensor skip;           // F: what `add` adds
   at::Tensor target;         // F: what `loss` compares with

@@ -10,22 +10,22 @@
 
 namespace stageline::executor {
 
-/// Which images come when; `source` outlives it.
+/// The order of the images; `source` outlives it.
 struct Batches {
   const DataSource* source = nullptr;
   int batch = 1;           // images in a micro-batch
   std::uint64_t seed = 1;  // of their order and variation
   Augmentation augmentation;
 
-  /// The images and classes of the training set's micro-batch with this number, from 0: the same
-  /// ones whoever asks, and when. `options`: number format and device.
+  /// Fills in the images and classes of the training set's micro-batch with this number, from 0.
+  /// Deterministic in `number`: every caller gets the same ones. `model`: number format and device.
   void fill(std::uint32_t number, const TensorModel& model, MicroBatch& batch) const;
 };
 
 /// Throws UsageError when the model does not take such images, or has other classes than these.
 void check_fits(const ModelShape& shape, const DataSource& source);
 
-/// Images `from` to `to` of the test set, as they are.
+/// Images `from` to `to` of the test set, without augmentation.
 void fill_test(const DataSource& source, std::size_t from, std::size_t to, const TensorModel& model,
                MicroBatch& batch);
 

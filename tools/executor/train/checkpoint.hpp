@@ -1,5 +1,5 @@
-// A training on disk, between two of its steps: all that a run that goes on from there takes to
-// give the same final weights to the last bit.
+// A training on disk, between two of its steps: all that a run resumed from there takes to reach
+// the same final weights to the last bit.
 //
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
@@ -13,17 +13,17 @@
 namespace stageline::executor {
 
 struct Checkpoint {
-  std::string settings;  // what must be the same to go on: JSON, an object of words and numbers
-  TrainingState state;   // whole
+  std::string settings;        // that must be equal to resume: a JSON object of words and numbers
+  TrainingState state;         // whole
   std::vector<double> losses;  // by micro-batch, from the first
   std::vector<Evaluation> evaluations;
   double wall_seconds = 0;
 };
 
 /// LibTorch's own format: torch.load(file) gives a dictionary with "meta" (JSON) and "tensors".
-/// Written beside, then renamed.
+/// Written to a file beside it, then renamed.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
-/// Throws UsageError for what is no checkpoint, or a cut one.
+/// Throws UsageError for a file that is no checkpoint or not whole.
 Checkpoint read_checkpoint(const std::string& path);
 
 /// The newest weights by name, for PyTorch: torch.load(file)["conv1.0"].

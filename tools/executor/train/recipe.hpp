@@ -1,4 +1,4 @@
-// How training goes: the optimizer's numbers, and what the learning rate does over its steps.
+// The optimizer's numbers, and the learning rate over the steps of a training.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace stageline::executor {
 
-/// In PyTorch's terms: SGD with momentum and weight decay, LinearLR for the warm-up and MultiStepLR
-/// behind it.
+/// In PyTorch's terms: SGD with momentum and weight decay, LinearLR for the warm-up, then
+/// MultiStepLR.
 struct Recipe {
-  double rate = 0.01;                      // learning rate behind the warm-up
+  double rate = 0.01;                      // learning rate after the warm-up
   double momentum = 0.9;                   // ignored by optimizers without
   double weight_decay = 0;                 // L2, on all weights
   std::int64_t warm_up = 0;                // steps; the k-th of them (from 1) has k / warm_up of it

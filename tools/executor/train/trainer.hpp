@@ -1,5 +1,5 @@
-// A training from its first step to its last: which part of it goes through the pipeline, what is
-// looked at on the way, what is kept on disk. See README.md here.
+// A training from its first step to its last: its pipelined and plain phases, evaluations on the
+// way, checkpoints. See tools/executor/README.md.
 //
 //     step   0 …                            pipelined │ …                               steps
 //            ├ a program's delays: on several devices │ plain steps on one device, ─────┤
@@ -25,9 +25,9 @@
 
 namespace stageline::executor {
 
-/// How the delays of a program come about.
+/// How passes come to read a program's stale weights.
 enum class TrainingMode : std::uint8_t {
-  delayed,    // on one device, a pass after the other, from a history of the weights
+  delayed,    // on one device, one pass after the other, from a history of the weights
   pipelined,  // by the executor, on as many devices as the program has
 };
 std::string_view name(TrainingMode mode);
@@ -53,7 +53,7 @@ struct TrainingRequest {
   bool resume = false;                // go on from the checkpoint, where there is one
 };
 
-/// What is said on the way: behind each step's loss, and each look at the test set.
+/// Reported after each step and each evaluation.
 struct TrainingProgress {
   std::int64_t step = 0;
   double loss = 0;
@@ -62,7 +62,7 @@ struct TrainingProgress {
 };
 
 struct TrainingResult {
-  TrainingLog log;      // but for command, date and software
+  TrainingLog log;      // without command, date and software
   TrainingState state;  // at the end
   Partition partition;  // of its stages
   std::string digest;   // of the final weights
