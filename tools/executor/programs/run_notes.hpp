@@ -11,6 +11,10 @@ namespace stageline::executor {
 /// The date in UTC: "2026-11-20".
 std::string today();
 
+/// The command as typed, without --quiet, and without the flags `outputs` and their values.
+std::string command_of(const std::string& program, int argc, const char* const* argv,
+                       const std::vector<std::string>& outputs = {});
+
 /// Prints `warned` and the warnings of the process to standard error, each as "warning: …".
 void print_warnings(const std::vector<std::string>& warned, const ProcessReport& process);
 

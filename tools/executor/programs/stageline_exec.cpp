@@ -1,14 +1,14 @@
 // stageline-exec: runs a program for real, on tensors, and says what `stageline simulate` says of
 // it.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <csignal>
+#include <charconv>
+#include <chrono>
 #include <cstdio>
-#include <exception>
+#include <memory>
+#include <optional>
 
 #include "cost_models/roofline.hpp"
 #include "sim/analysis/statistics.hpp"
@@ -18,7 +18,10 @@
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/base/version.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/launch.hpp"
 #include "tools/executor/processes/peers.hpp"
@@ -28,6 +31,7 @@
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
 #include "tools/executor/tensors/traced_model.hpp"
+#include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
@@ -35,8 +39,7 @@
 namespace stageline::executor {
 namespace {
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+using stageline::print;  // of times
 
 struct ExecFlags {
   CommonFlags common;
@@ -50,27 +53,25 @@ struct ExecFlags {
   std::string chrome;
 };
 
-void add_flags(CLI::App& app, ExecFlags& flags) {
-  add_case_flags(app, flags.common);
-  app.get_option("--devices")
-      ->description(
+void add_flags(Flags line, ExecFlags& flags) {
+  add_case_flags(line, flags.common);
+  line.find("--devices")
+      .describe(
           "cpu:N, so many cores as accelerators; cuda:N, so many GPUs, or parts of one; "
           "cuda:N@K, parts of K SMs; process:N, as many processes of one core, which torchrun may "
           "have started on several machines; default cpu:2");
-  app.add_option("--model", flags.model,
-                 "the built-in model to run; default the one that the trace is of");
-  app.add_option("--dtype", flags.dtype, "fp32 or fp64")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "fp64"}));
-  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  app.add_option("--rate", flags.rate, "learning rate")->capture_default_str();
-  app.add_option("--seed", flags.seed, "of weights and data")->capture_default_str();
-  app.add_option("--runs", flags.runs, "of the whole program, behind one that warms up")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--svg", flags.svg, "draw the run of median length to an SVG file");
-  app.add_option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
-  app.footer(
+  line.option("--model", flags.model,
+              "the built-in model to run; default the one that the trace is of");
+  line.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
+  line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  line.option("--rate", flags.rate, "learning rate").default_shown();
+  line.option("--seed", flags.seed, "of weights and data").default_shown();
+  line.option("--runs", flags.runs, "of the whole program, behind one that warms up")
+      .default_shown()
+      .range(1, 100000);
+  line.option("--svg", flags.svg, "draw the run of median length to an SVG file");
+  line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
+  line.footer(
       "Example:\n"
       "  stageline-exec resnet20-cpu --schedule 1f1b --devices cpu:2 --microbatches 8 "
       "--link 200MB/s,500us\n"
@@ -139,6 +140,7 @@ struct Ran {
 };
 
 Ran run_all(Executor& executor, int runs) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   Ran ran;
   ran.held = executor.run_counted(&interrupted);  // warms up, too
   for (int i = 0; i < runs; ++i) ran.runs.push_back(executor.run(&interrupted));
@@ -168,13 +170,14 @@ MeasuredRuns measured_runs(const Ran& ran, const Outcome& predicted, const std::
   return result;
 }
 
-// "cpu:2" → 2 devices for the simulator.
+// "process:2" → 2.
 int count_in(const std::string& devices) {
-  const std::size_t colon = devices.find(':');
+  const std::string digits = devices.substr(devices.find(':') + 1);
   int count = 0;
-  if (colon == std::string::npos || !CLI::detail::lexical_cast(devices.substr(colon + 1), count) ||
-      count < 1) {
-    throw UsageError(fmt::format("--devices {}: write cpu:2 for two cores", devices));
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, count);
+  if (error != std::errc{} || stop != end || count < 1) {
+    throw UsageError(fmt::format("--devices {}: write process:2 for two processes", devices));
   }
   return count;
 }
@@ -190,7 +193,7 @@ std::vector<Accelerator> accelerators_of(const Place& place) {
 
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
-int execute(ExecFlags flags, const std::vector<std::string>& warned,
+int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
             const std::optional<Place>& place) {
   const std::vector<Accelerator> accelerators =
       place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
@@ -199,14 +202,12 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
   const bool leads = !place || place->rank == 0;
   CommonFlags common = flags.common;
-  common.devices.clear();  // accelerators here, not a number for the simulator
-  const Setting setting = read_setting(common);
-  const auto devices = static_cast<int>(accelerators.size());
-  if (setting.program && setting.device_counts.front() != devices) {
-    throw UsageError(fmt::format("the program is for {} devices; leave out --devices {}",
-                                 setting.device_counts.front(), devices));
-  }
-  const Case asked = make_case(common, setting, one_schedule(common), devices);
+  common.devices.clear();  // these are accelerators, not a number
+  SettingRequest question = request_of(common);
+  question.devices = {static_cast<int>(accelerators.size())};
+  const Setting setting = read_setting(question);
+  const Case asked =
+      make_case(question, setting, one_schedule(common), setting.device_counts.front());
   Outcome predicted = study(asked);
   if (peers) predicted.program = add_transfers(std::move(predicted.program));
   const ModelShape shape = traced_model(flags.model, common.trace, setting.model).shape;
@@ -271,50 +272,36 @@ int execute(ExecFlags flags, const std::vector<std::string>& warned,
   return 0;
 }
 
-int refuse(std::string_view message) {
-  std::fputs(fmt::format("stageline-exec: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
-}
-
-int parse_and_run(int argc, char** argv) {
-  CLI::App app{
-      "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` "
-      "would, with tensors and an optimizer."};
-  app.name("stageline-exec");
-  app.set_version_flag("--version", "stageline-exec " STAGELINE_VERSION);
-  ExecFlags flags;
-  add_flags(app, flags);
+int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
+  if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
+  std::optional<Place> place;
+  if (is_processes(flags.common.devices)) {
+    place = place_from_environment();
+    if (!place) return launch(count_in(flags.common.devices), argv);
+  }
   try {
-    const std::vector<std::string> warned = prepare_process(argv);
-    app.parse(argc, argv);
-    std::signal(SIGINT, [](int) { interrupted = true; });
-    std::signal(SIGTERM, [](int) { interrupted = true; });
-    if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
-    std::optional<Place> place;
-    if (is_processes(flags.common.devices)) {
-      place = place_from_environment();
-      if (!place) return launch(count_in(flags.common.devices), argv);
-    }
-    return execute(std::move(flags), warned, place);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; see `stageline-exec --help`", error.what()));
+    return execute(flags, warned, place);
   } catch (const Stopped&) {
-    std::fputs("stageline-exec: interrupted; nothing was written\n", stderr);
-    return 130;
-  } catch (const std::bad_alloc&) {
-    return refuse("there is not enough memory; try a smaller --microbatch-size");
-  } catch (const Deadlock& error) {
-    std::fputs(fmt::format("stageline-exec: {}\n", error.what()).c_str(), stderr);
-    return 2;
-  } catch (const std::exception& error) {
-    return refuse(error.what());
+    throw Interrupted{"nothing was written"};
   }
 }
 
 }  // namespace
 }  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace stageline::executor;
+  ExecFlags flags;
+  std::vector<std::string> warned;
+  const stageline::ProgramMain program{
+      "stageline-exec",
+      "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` would, "
+      "with tensors and an optimizer.",
+      std::string(stageline::version()),
+      "there is not enough memory; try a smaller --microbatch-size"};
+  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+    warned = prepare_process(argv);
+    add_flags(line, flags);
+    line.runs([&] { return run_command(flags, warned, argv); });
+  });
+}

@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <exception>
 #include <set>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/version.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
@@ -22,7 +23,7 @@
 namespace stageline::executor {
 namespace {
 
-struct Flags {
+struct ProfileFlags {
   std::string model;
   std::vector<int> batches;
   std::string device = "cpu";
@@ -40,60 +41,52 @@ struct Flags {
   bool quiet = false;
 };
 
-// CLI11's own ranges let nan pass.
-CLI::Validator percentage() {
-  const auto refused = [](const std::string& text) {
-    double value = 0;
-    const bool good = CLI::detail::lexical_cast(text, value) && value > 0 && value <= 1e6;
-    return good ? std::string() : fmt::format("{} is not a percentage above 0", text);
-  };
-  return {refused, "PERCENT"};
+// Why the text is no percentage above 0 (nan is none), or an empty text.
+std::string fault_of_percentage(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const bool good = error == std::errc{} && stop == end && value > 0 && value <= 1e6;
+  return good ? "" : fmt::format("{} is not a percentage above 0", text);
 }
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("MODEL", flags.model, "what to measure: NAME or NAME,option=value (see --models)")
-      ->required();
-  app.add_option("--batch", flags.batches, "samples in a micro-batch; several: 8,16 (its usual)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--device", flags.device, "cpu, cuda, cuda:1")->capture_default_str();
-  app.add_option("--sms", flags.processors, "measure on a part of the first GPU with so many SMs")
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--threads", flags.threads, "of one operation on the CPU")->capture_default_str();
-  app.add_option("--cores", flags.cores,
-                 "cores to stay on: 0,1 (on a CPU the last ones, as many as there are threads)")
-      ->delimiter(',');
-  app.add_option("--dtype", flags.dtype, "fp32, fp64, on an accelerator also tf32")
-      ->capture_default_str();
-  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  app.add_option("--rounds", flags.rounds, "at least so many samples of each time")
-      ->capture_default_str()
-      ->check(CLI::Range(4, 100000));
-  app.add_option("--seconds", flags.seconds,
-                 "at most so long for a batch size, once it has --rounds, steady or not")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--steady", flags.steady,
-                 "go on until no large layer's median moved by more, in percent")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--bound", flags.bound,
-         "refuse the trace if its layers add up to more or less than the whole model takes, "
-         "in percent")
-      ->capture_default_str()
-      ->check(percentage());
-  app.add_option("--out", flags.out, "write the trace to this file; - is standard output");
-  app.add_option("--samples", flags.samples, "write all samples to this file, as CSV");
-  app.add_flag("--quiet", flags.quiet, "no progress, no table");
-  app.add_flag_callback(
-      "--models",
-      [] {
-        fmt::print("{}", list_of_models());
-        throw CLI::Success();
-      },
-      "list what can be measured");
-  app.footer(
+void add_flags(Flags line, ProfileFlags& flags) {
+  line.option("MODEL", flags.model, "what to measure: NAME or NAME,option=value (see --models)")
+      .required();
+  line.option("--batch", flags.batches, "samples in a micro-batch; several: 8,16 (its usual)")
+      .comma_list()
+      .range(1, 1 << 30);
+  line.option("--device", flags.device, "cpu, cuda, cuda:1").default_shown();
+  line.option("--sms", flags.processors, "measure on a part of the first GPU with so many SMs")
+      .range(1, 100000);
+  line.option("--threads", flags.threads, "of one operation on the CPU").default_shown();
+  line.option("--cores", flags.cores,
+              "cores to stay on: 0,1 (on a CPU the last ones, as many as there are threads)")
+      .comma_list();
+  line.option("--dtype", flags.dtype, "fp32, fp64, on an accelerator also tf32").default_shown();
+  line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  line.option("--rounds", flags.rounds, "at least so many samples of each time")
+      .default_shown()
+      .range(4, 100000);
+  line.option("--seconds", flags.seconds,
+              "at most so long for a batch size, once it has --rounds, steady or not")
+      .default_shown()
+      .not_negative();
+  line.option("--steady", flags.steady,
+              "go on until no large layer's median moved by more, in percent")
+      .default_shown()
+      .positive();
+  line.option("--bound", flags.bound,
+              "refuse the trace if its layers add up to more or less than the whole model takes, "
+              "in percent")
+      .default_shown()
+      .check(fault_of_percentage, "PERCENT");
+  line.option("--out", flags.out, "write the trace to this file; - is standard output");
+  line.option("--samples", flags.samples, "write all samples to this file, as CSV");
+  line.flag("--quiet", flags.quiet, "no progress, no table");
+  line.prints(
+      "--models", [] { return list_of_models(); }, "list what can be measured");
+  line.footer(
       "Example:\n"
       "  stageline-profile resnet20 --batch 32,64 --out resnet20.json\n"
       "  stageline compare resnet20.json --devices 4\n"
@@ -137,7 +130,7 @@ class ProgressLine {
 };
 
 // Those asked for, else the last ones: the first is where interrupts are served.
-std::vector<int> cores_for(const Flags& flags) {
+std::vector<int> cores_for(const ProfileFlags& flags) {
   if (!flags.cores.empty()) return flags.cores;
   const std::vector<int> allowed = allowed_cores();
   const auto wanted = as_size(std::max(flags.threads, 1));
@@ -145,28 +138,8 @@ std::vector<int> cores_for(const Flags& flags) {
           allowed.end()};
 }
 
-// As typed, without what says where to put the results.
-std::string command_of(int argc, char** argv) {
-  std::string command = "stageline-profile";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--out" || word == "--samples") ++i;
-    if (word.rfind("--out", 0) == 0 || word.rfind("--samples", 0) == 0 || word == "--quiet") {
-      continue;
-    }
-    command += fmt::format(" {}", word);
-  }
-  return command;
-}
-
-int refuse(std::string_view message) {
-  // LibTorch's own messages go on with a stack.
-  std::fputs(fmt::format("stageline-profile: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
-}
-
-int measure(const Flags& flags, std::vector<std::string> warned, const std::string& command) {
+int measure(const ProfileFlags& flags, std::vector<std::string> warned,
+            const std::string& command) {
   ProfileRequest request;
   request.shape = parse_shape(flags.model);
   request.optimizer =
@@ -232,35 +205,29 @@ int measure(const Flags& flags, std::vector<std::string> warned, const std::stri
     return 1;
   }
   if (!flags.out.empty()) write_file(flags.out, write_trace(models));
-  return failed.empty() ? 0 : refuse(failed);
-}
-
-int parse_and_run(int argc, char** argv) {
-  CLI::App app{
-      "Measures what each layer of a built-in model costs on this machine (forward, input "
-      "gradient, "
-      "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
-      "reads."};
-  app.name("stageline-profile");
-  app.set_version_flag("--version", "stageline-profile " STAGELINE_VERSION);
-  Flags flags;
-  add_flags(app, flags);
-  try {
-    const std::vector<std::string> warned = prepare_process(argv);
-    app.parse(argc, argv);
-    return measure(flags, warned, command_of(argc, argv));
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; see `stageline-profile --help`", error.what()));
-  } catch (const std::bad_alloc&) {
-    return refuse("there is not enough memory; try a smaller --batch");
-  } catch (const std::exception& error) {
-    return refuse(error.what());
-  }
+  if (!failed.empty()) throw UsageError(failed);
+  return 0;
 }
 
 }  // namespace
 }  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace stageline::executor;
+  ProfileFlags flags;
+  std::vector<std::string> warned;
+  const stageline::ProgramMain program{
+      "stageline-profile",
+      "Measures what each layer of a built-in model costs on this machine (forward, input gradient, "
+      "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
+      "reads.",
+      std::string(stageline::version()), "there is not enough memory; try a smaller --batch"};
+  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+    warned = prepare_process(argv);
+    add_flags(line, flags);
+    line.runs([&] {
+      return measure(flags, warned,
+                     command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
+    });
+  });
+}

@@ -2,15 +2,9 @@
 // it learns by step and by simulated second.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <exception>
 #include <filesystem>
 #include <optional>
 
@@ -19,12 +13,14 @@
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
-#include "tools/commands/common.hpp"
+#include "tools/base/version.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/programs/progress_line.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/train_flags.hpp"
+#include "tools/executor/run/worker_pool.hpp"
 #include "tools/executor/tensors/traced_model.hpp"
 #include "tools/executor/train/checkpoint.hpp"
 #include "tools/executor/train/trainer.hpp"
@@ -34,8 +30,7 @@
 namespace stageline::executor {
 namespace {
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+using stageline::print;  // of times
 
 constexpr std::int64_t most_steps = 400'000;  // of a log in JSON (tools/training/README.md)
 
@@ -51,13 +46,13 @@ std::vector<Accelerator> devices_of(const TrainFlags& flags, int needed) {
 }
 
 // From 2 on, the fewest devices that schedule and cut run on, as far as the cluster has them.
-int least_devices(const CommonFlags& common, const Setting& setting) {
-  const ScheduleSpec spec = one_schedule(common);
+int least_devices(const SettingRequest& question, const Setting& setting,
+                  const ScheduleSpec& schedule) {
   std::string refusal;
   for (int devices = 2; devices <= 64; ++devices) {
     std::optional<Case> asked;
     try {
-      asked = make_case(common, setting, spec, devices);
+      asked = make_case(question, setting, schedule, devices);
     } catch (const UsageError&) {
       if (devices == 2) throw;
       throw UsageError(refusal);  // the cluster has no more
@@ -112,20 +107,23 @@ void say(const TrainingResult& result) {
   }
 }
 
-int train_command(TrainFlags flags, const std::vector<std::string>& warned,
+int train_command(const TrainFlags& flags, const std::vector<std::string>& warned,
                   const std::string& command) {
   CommonFlags common = flags.common;
-  common.steps = 0;
+  common.steps = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {
     throw UsageError(
         "a program has the length it has; name its --schedule to train as long as you like");
   }
   check_recipe(flags.recipe);
   const std::vector<const Correction*> corrections = corrections_of(flags, common.weights);
-  const Setting setting = read_setting(common);
-  const bool fewest = common.devices.empty() && common.cluster.empty();
-  const int devices = fewest ? least_devices(common, setting) : setting.device_counts.front();
-  const Case asked = make_case(common, setting, one_schedule(common), devices);
+  const SettingRequest question = request_of(common);
+  const Setting setting = read_setting(question);
+  const ScheduleSpec schedule = one_schedule(common);
+  const bool fewest = question.devices.empty() && common.cluster.empty();
+  const int devices =
+      fewest ? least_devices(question, setting, schedule) : setting.device_counts.front();
+  const Case asked = make_case(question, setting, schedule, devices);
   const TracedModel shape = traced_model(flags.model, common.trace, setting.model);
   if (setting.model.batch < 1) {
     throw UsageError("the trace does not say its batch size; give --microbatch-size");
@@ -173,6 +171,7 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
     fmt::print(stderr, "{}\n{}\n", print(process), data.about);
     print_warnings(warned, process);
   }
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   ProgressLine progress(!common.quiet, request.recipe.steps, setting.model.batch * microbatches);
   TrainingResult result = train(
       request, [&](const TrainingProgress& now) { progress(now); }, &interrupted);
@@ -186,58 +185,44 @@ int train_command(TrainFlags flags, const std::vector<std::string>& warned,
     write_weights(flags.weights_out, result.state, result.partition, request.shape);
   }
   if (common.json != "-" && flags.csv != "-") say(result);
-  if (std::fflush(stdout) != 0) {
-    throw UsageError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
-  }
   const double loss = result.log.evaluations.back().loss;
   if (std::isfinite(loss)) return 0;
   fmt::print(stderr, "stageline-train: it diverged: the loss is {}; try a lower --rate\n", loss);
   return 1;
 }
 
-int refuse(std::string_view message) {
-  std::fputs(fmt::format("stageline-train: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
-}
-
-int parse_and_run(int argc, char** argv) {
-  CLI::App app{
-      "Trains a built-in model with exactly the staleness of a schedule, and says what it learns "
-      "in how many simulated seconds."};
-  app.name("stageline-train");
-  app.set_version_flag("--version", "stageline-train " STAGELINE_VERSION);
-  TrainFlags flags;
-  add_flags(app, flags);
-  try {
-    const std::vector<std::string> warned = prepare_process(argv);
-    app.parse(argc, argv);
-    std::signal(SIGINT, [](int) { interrupted = true; });
-    std::signal(SIGTERM, [](int) { interrupted = true; });
-    std::string command = "stageline-train";
-    for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
-    return train_command(flags, warned, command);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; see `stageline-train --help`", error.what()));
-  } catch (const Stopped&) {
-    const char* kept = "--resume goes on from the last checkpoint";
-    if (flags.checkpoint.empty()) kept = "nothing was written (--checkpoint keeps it)";
-    std::error_code none;
-    if (!flags.checkpoint.empty() && !std::filesystem::exists(flags.checkpoint, none)) {
-      kept = "there was no checkpoint yet (--checkpoint-every)";
-    }
-    std::fputs(fmt::format("\nstageline-train: interrupted; {}\n", kept).c_str(), stderr);
-    return 130;
-  } catch (const std::bad_alloc&) {
-    return refuse("there is not enough memory; try a smaller --microbatch-size");
-  } catch (const std::exception& error) {
-    return refuse(error.what());
+// What is left of an interrupted training.
+std::string consequence(const std::string& checkpoint) {
+  if (checkpoint.empty()) return "nothing was written (--checkpoint keeps it)";
+  std::error_code none;
+  if (!std::filesystem::exists(checkpoint, none)) {
+    return "there was no checkpoint yet (--checkpoint-every)";
   }
+  return "--resume goes on from the last checkpoint";
 }
 
 }  // namespace
 }  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace stageline::executor;
+  TrainFlags flags;
+  std::vector<std::string> warned;
+  const stageline::ProgramMain program{
+      "stageline-train",
+      "Trains a built-in model with exactly the staleness of a schedule, and says what it learns in "
+      "how many simulated seconds.",
+      std::string(stageline::version()),
+      "there is not enough memory; try a smaller --microbatch-size"};
+  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+    warned = prepare_process(argv);
+    add_flags(line, flags);
+    line.runs([&] {
+      try {
+        return train_command(flags, warned, command_of("stageline-train", argc, argv));
+      } catch (const Stopped&) {
+        throw stageline::Interrupted{consequence(flags.checkpoint), true};
+      }
+    });
+  });
+}

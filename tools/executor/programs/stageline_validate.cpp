@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
-#include <csignal>
+#include <charconv>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/version.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/evidence/calibrate.hpp"
 #include "tools/evidence/kept.hpp"
 #include "tools/evidence/report.hpp"
@@ -24,10 +24,9 @@
 namespace stageline::executor {
 namespace {
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+using stageline::print;  // of times
 
-struct Flags {
+struct ValidateFlags {
   std::vector<std::string> models;
   std::vector<std::string> schedules;
   std::vector<std::string> seen;
@@ -41,29 +40,29 @@ struct Flags {
   bool quiet = false;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option(
-         "--devices", flags.devices,
-         "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs")
-      ->capture_default_str();
-  app.add_option("--model", flags.models,
-                 "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
-                 "(three models at three sizes)");
-  app.add_option(
+void add_flags(Flags line, ValidateFlags& flags) {
+  line.option(
+          "--devices", flags.devices,
+          "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs")
+      .default_shown();
+  line.option("--model", flags.models,
+              "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
+              "(three models at three sizes)");
+  line.option(
       "--schedule", flags.schedules,
       "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
-  app.add_option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
-  app.add_option("--microbatches", flags.microbatches, "in a step (8)");
-  app.add_option("--rounds", flags.rounds, "runs of each program (5)");
-  app.add_option("--seen", flags.seen, "like --schedule, for a calibration to see");
-  app.add_flag("--calibrate", flags.calibrate,
-               "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
-               "and judge the others with it");
-  app.add_flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
-  app.add_option("--out", flags.out,
-                 "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
-  app.add_flag("--quiet", flags.quiet, "no progress");
-  app.footer(
+  line.option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
+  line.option("--microbatches", flags.microbatches, "in a step (8)");
+  line.option("--rounds", flags.rounds, "runs of each program (5)");
+  line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
+  line.flag("--calibrate", flags.calibrate,
+            "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
+            "and judge the others with it");
+  line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
+  line.option("--out", flags.out,
+              "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
+  line.flag("--quiet", flags.quiet, "no progress");
+  line.footer(
       "Example:\n  stageline-validate --model resnet20@8 --schedule gpipe --schedule 1f1b --rounds "
       "5\n`stageline replay FILE.json --report DIR` draws what was written.\n"
       "Exit code 0: done. 2: bad input. 130: interrupted, nothing written.");
@@ -77,7 +76,9 @@ ModelSizes parse_sizes(const std::string& text) {
     const std::size_t to = text.find(',', from + 1);
     const std::string word = text.substr(from + 1, to == std::string::npos ? to : to - from - 1);
     int batch = 0;
-    if (!CLI::detail::lexical_cast(word, batch) || batch < 1) {
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, batch);
+    if (error != std::errc{} || stop != end || batch < 1) {
       throw UsageError(fmt::format(
           "--model {}: '{}' is no size of a micro-batch; write resnet20@8,16", text, word));
     }
@@ -88,7 +89,7 @@ ModelSizes parse_sizes(const std::string& text) {
   return sizes;
 }
 
-ValidationPlan plan_of(const Flags& flags) {
+ValidationPlan plan_of(const ValidateFlags& flags) {
   ValidationPlan plan = usual_plan();
   plan.devices = flags.devices;
   if (flags.quick) {
@@ -119,18 +120,12 @@ ValidationPlan plan_of(const Flags& flags) {
   return plan;
 }
 
-int refuse(std::string_view message) {
-  std::fputs(fmt::format("stageline-validate: {}\n", message.substr(0, message.find('\n'))).c_str(),
-             stderr);
-  return 2;
-}
-
 std::string beside(const std::string& out) {
   std::filesystem::path path(out);
   return path.replace_extension(".summary.json").string();
 }
 
-int validate_all(const Flags& flags, const std::vector<std::string>& warned,
+int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
                  const std::string& command) {
   const ValidationPlan plan = plan_of(flags);
   set_threads(1);
@@ -142,6 +137,7 @@ int validate_all(const Flags& flags, const std::vector<std::string>& warned,
 
   const bool live = !flags.quiet && ::isatty(2) != 0;
   int said = -1;
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   Evidence evidence = run_validation(
       plan,
       [&](const ValidationProgress& progress) {
@@ -194,37 +190,27 @@ int validate_all(const Flags& flags, const std::vector<std::string>& warned,
   return 0;
 }
 
-int parse_and_run(int argc, char** argv) {
-  CLI::App app{"Runs programs for real, predicts them, and says how far off the simulator is."};
-  app.name("stageline-validate");
-  app.set_version_flag("--version", "stageline-validate " STAGELINE_VERSION);
-  Flags flags;
-  add_flags(app, flags);
-  try {
-    const std::vector<std::string> warned = prepare_process(argv);
-    app.parse(argc, argv);
-    std::signal(SIGINT, [](int) { interrupted = true; });
-    std::signal(SIGTERM, [](int) { interrupted = true; });
-    std::string command = "stageline-validate";
-    for (int i = 1; i < argc; ++i) {
-      const std::string_view word = argv[i];
-      if (word == "--out") ++i;
-      if (word.rfind("--out", 0) != 0 && word != "--quiet") command += fmt::format(" {}", word);
-    }
-    return validate_all(flags, warned, command);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return refuse(fmt::format("{}; see `stageline-validate --help`", error.what()));
-  } catch (const Stopped&) {
-    std::fputs("\nstageline-validate: interrupted; nothing was written\n", stderr);
-    return 130;
-  } catch (const std::exception& error) {
-    return refuse(error.what());
-  }
-}
-
 }  // namespace
 }  // namespace stageline::executor
 
-int main(int argc, char** argv) { return stageline::executor::parse_and_run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace stageline::executor;
+  ValidateFlags flags;
+  std::vector<std::string> warned;
+  const stageline::ProgramMain program{
+      "stageline-validate",
+      "Runs programs for real, predicts them, and says how far off the simulator is.",
+      std::string(stageline::version()),
+      "there is not enough memory; try smaller micro-batches (--model)"};
+  return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
+    warned = prepare_process(argv);
+    add_flags(line, flags);
+    line.runs([&] {
+      try {
+        return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}));
+      } catch (const Stopped&) {
+        throw stageline::Interrupted{"nothing was written", true};
+      }
+    });
+  });
+}

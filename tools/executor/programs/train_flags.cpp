@@ -36,79 +36,65 @@ std::string list_of_corrections() {
 
 }  // namespace
 
-void add_flags(CLI::App& app, TrainFlags& flags) {
-  add_case_flags(app, flags.common);
-  app.get_option("--devices")
-      ->description(
+void add_flags(Flags line, TrainFlags& flags) {
+  add_case_flags(line, flags.common);
+  line.find("--devices")
+      .describe(
           "devices whose time is simulated: a number; default the fewest, from 2 on, that schedule "
           "and cut go on");
-  app.get_option("--json")->description("write the log: JSON, for `stageline time-to-accuracy`");
-  app.get_option("--steps")->description(
+  line.find("--json").describe("write the log: JSON, for `stageline time-to-accuracy`");
+  line.find("--steps").describe(
       "optimizer steps of the whole training: mini-batches, where each is updated for");
-  app.add_option("--epochs", flags.epochs, "the same in passes over the training set")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--pipelined-steps", flags.pipelined,
-                 "the first so many go through the pipeline, the others are plain steps on one "
-                 "device (hybrid training); default all");
-  app.add_option("--model", flags.model,
-                 "the built-in model to train; default the one that the trace is of");
-  app.add_option("--data", flags.data,
-                 "what to learn; default digits or textures, as the model reads (--data-names)");
-  app.add_option("--correction", flags.correction,
-                 "what to do about stale weights: NAME, or several joined by + (--corrections)")
-      ->capture_default_str();
-  app.add_option("--mode", flags.mode,
-                 "delayed: on one device, by the program's delays; pipelined: on as many as the "
-                 "program has, for real. Both give the same weights")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"delayed", "pipelined"}));
-  app.add_option("--on", flags.device, "cpu or cuda: what to train on here")->default_str("cpu");
-  app.add_option("--dtype", flags.dtype, "fp32 or fp64")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "fp64"}));
-  app.add_option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
-  app.add_option("--rate", flags.recipe.rate, "learning rate")->capture_default_str();
-  app.add_option("--momentum", flags.recipe.momentum)->capture_default_str();
-  app.add_option("--weight-decay", flags.recipe.weight_decay, "L2")->capture_default_str();
-  app.add_option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole")
-      ->capture_default_str();
-  app.add_option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
-      ->delimiter(',');
-  app.add_option("--factor", flags.recipe.factor, "to this share, at each milestone")
-      ->capture_default_str();
-  app.add_flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
-  app.add_option("--seed", flags.seed, "of weights and of the order of the data")
-      ->capture_default_str()
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62U));
-  app.add_option("--evaluate-every", flags.evaluate_every,
-                 "steps between two looks at the test set; default a twentieth of all")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
-  app.add_option("--csv", flags.csv, "write the log as CSV, a line a step");
-  app.add_option("--weights-out", flags.weights_out,
-                 "write the final weights for PyTorch: torch.load(file)");
-  CLI::Option* const checkpoint =
-      app.add_option("--checkpoint", flags.checkpoint, "keep the training in this file");
-  app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "steps between two checkpoints; default as --evaluate-every")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U))
-      ->needs(checkpoint);
-  app.add_flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
-      ->needs(checkpoint);
-  app.add_flag_callback(
-      "--corrections",
-      [] {
-        fmt::print("{}", list_of_corrections());
-        throw CLI::Success();
-      },
-      "list them");
-  app.add_flag_callback(
-      "--data-names",
-      [] {
-        fmt::print("{}", list_of(data_names()));
-        throw CLI::Success();
-      },
-      "list them");
-  app.footer(
+  line.option("--epochs", flags.epochs, "the same in passes over the training set")
+      .range(std::int64_t{1}, std::int64_t{1000000});
+  line.option("--pipelined-steps", flags.pipelined,
+              "the first so many go through the pipeline, the others are plain steps on one "
+              "device (hybrid training); default all");
+  line.option("--model", flags.model,
+              "the built-in model to train; default the one that the trace is of");
+  line.option("--data", flags.data,
+              "what to learn; default digits or textures, as the model reads (--data-names)");
+  line.option("--correction", flags.correction,
+              "what to do about stale weights: NAME, or several joined by + (--corrections)")
+      .default_shown();
+  line.option("--mode", flags.mode,
+              "delayed: on one device, by the program's delays; pipelined: on as many as the "
+              "program has, for real. Both give the same weights")
+      .default_shown()
+      .one_of({"delayed", "pipelined"});
+  line.option("--on", flags.device, "cpu or cuda: what to train on here").default_shown("cpu");
+  line.option("--dtype", flags.dtype, "fp32 or fp64").default_shown().one_of({"fp32", "fp64"});
+  line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  line.option("--rate", flags.recipe.rate, "learning rate").default_shown();
+  line.option("--momentum", flags.recipe.momentum, "").default_shown();
+  line.option("--weight-decay", flags.recipe.weight_decay, "L2").default_shown();
+  line.option("--warm-up", flags.recipe.warm_up, "steps until the rate is whole").default_shown();
+  line.option("--milestones", flags.recipe.milestones, "steps behind which the rate is cut")
+      .comma_list();
+  line.option("--factor", flags.recipe.factor, "to this share, at each milestone").default_shown();
+  line.flag("--augment", flags.augment, "shift images by up to 4 pixels, and mirror them");
+  line.option("--seed", flags.seed, "of weights and of the order of the data")
+      .default_shown()
+      .range(std::uint64_t{0}, std::uint64_t{1} << 62U);
+  line.option("--evaluate-every", flags.evaluate_every,
+              "steps between two looks at the test set; default a twentieth of all")
+      .range(std::int64_t{1}, std::int64_t{1} << 40U);
+  line.option("--csv", flags.csv, "write the log as CSV, a line a step");
+  line.option("--weights-out", flags.weights_out,
+              "write the final weights for PyTorch: torch.load(file)");
+  const Flag checkpoint =
+      line.option("--checkpoint", flags.checkpoint, "keep the training in this file");
+  line.option("--checkpoint-every", flags.checkpoint_every,
+              "steps between two checkpoints; default as --evaluate-every")
+      .range(std::int64_t{1}, std::int64_t{1} << 40U)
+      .needs(checkpoint);
+  line.flag("--resume", flags.resume, "go on from the checkpoint, if there is one")
+      .needs(checkpoint);
+  line.prints(
+      "--corrections", [] { return list_of_corrections(); }, "list them");
+  line.prints(
+      "--data-names", [] { return list_of(data_names()); }, "list them");
+  line.footer(
       "Example:\n"
       "  stageline-train lenet5-cpu --schedule stale_weights --partition ppv:1 --devices 3 "
       "--epochs 4 --json run.json\n"

@@ -1,13 +1,12 @@
 // The flags of stageline-train, and the checks that need no more than the flags.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/commands/common.hpp"
+#include "tools/commands/case_flags.hpp"
 #include "tools/executor/corrections/correction.hpp"
 #include "tools/executor/train/recipe.hpp"
 
@@ -37,7 +36,7 @@ struct TrainFlags {
   bool resume = false;
 };
 
-void add_flags(CLI::App& app, TrainFlags& flags);
+void add_flags(Flags line, TrainFlags& flags);
 
 /// The corrections of --correction; sets --weights where one of them has a rule. Throws UsageError
 /// where the two contradict each other.
