@@ -13,6 +13,8 @@
 namespace stageline::executor {
 namespace {
 
+using stageline::print;  // of times
+
 std::string software_of(const ProcessReport& process, const std::string& libraries) {
   std::string text = "LibTorch " + process.libtorch;
   if (!libraries.empty()) return text + ", " + libraries;
