@@ -3,20 +3,17 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include "sim/errors.hpp"
+#include "tools/base/json.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/contradictions.hpp"
 
 namespace stageline {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string error_json(std::string_view kind, std::string_view message) {
   const Json error{{"error", {{"kind", kind}, {"message", message}}}};
-  return error.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return error.text();
 }
 
 Json ranking_json(const RankedRows& ranking) {
@@ -49,7 +46,7 @@ std::string print_result(const Request& request, const Result& result) {
   }
   Json rankings = Json::array();
   for (const RankedRows& ranking : result.rankings) rankings.push_back(ranking_json(ranking));
-  return fmt::format("{{\n\"rows\": [{}],\n\"rankings\": {}\n}}\n", rows, rankings.dump(2));
+  return fmt::format("{{\n\"rows\": [{}],\n\"rankings\": {}}}\n", rows, rankings.text());
 }
 
 std::string answer(std::string_view request_json) {

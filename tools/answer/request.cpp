@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "sim/errors.hpp"
 #include "tools/answer/answer.hpp"
+#include "tools/base/json.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -25,7 +25,7 @@ std::string as_text(const JsonValue& value) {
     case JsonKind::number:
       return value.text;
     case JsonKind::text:
-      return nlohmann::json(value.text).dump();
+      return json_string(value.text);
     case JsonKind::list: {
       std::string items;
       for (const JsonValue& item : value.items) items += (items.empty() ? "" : ",") + as_text(item);
@@ -34,7 +34,7 @@ std::string as_text(const JsonValue& value) {
     case JsonKind::object: {
       std::string members;
       for (std::size_t i = 0; i < value.items.size(); ++i) {
-        members += (members.empty() ? "" : ",") + nlohmann::json(value.keys[i]).dump() + ":" +
+        members += (members.empty() ? "" : ",") + json_string(value.keys[i]) + ":" +
                    as_text(value.items[i]);
       }
       return "{" + members + "}";
