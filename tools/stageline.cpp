@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "tools/base/version.hpp"
 #include "tools/commands/command_line.hpp"
 
 namespace {
@@ -20,5 +19,5 @@ void hold_closed_streams() {
 
 int main(int argc, char** argv) {
   hold_closed_streams();
-  return stageline::run_command_line(argc, argv, stageline::version());
+  return stageline::run_command_line(argc, argv);
 }

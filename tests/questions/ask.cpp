@@ -53,7 +53,7 @@ Answer ask(const std::vector<std::string>& words) {
   const Caught err(2);
   Answer answer;
   answer.exit_code =
-      run_command_line(static_cast<int>(arguments.size()), arguments.data(), "in a test");
+      run_command_line(static_cast<int>(arguments.size()), arguments.data());
   std::fflush(stdout);
   std::fflush(stderr);
   answer.out = out.text();

@@ -10,7 +10,9 @@ import re
 import sys
 
 FOLDERS = ("sim", "schedulers", "cost_models", "traces", "tools")
-HEAD = re.compile(r"(?:template <[^>]*>\s*)?(?:struct|class|enum class) (\w+)[^;]*\{")
+HEAD = re.compile(r"(?:template <[^>]*>\s*)?(?:struct|class|enum class) "
+                  r"(?:alignas\([^)]*\) )?(\w+)[^;]*\{")
+NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
 
 
 def main():
@@ -18,10 +20,13 @@ def main():
     where = collections.defaultdict(list)
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*.hpp")):
+            namespace = ""
             for line in file.read_text().splitlines():
+                if opened := NAMESPACE.match(line):
+                    namespace = opened[1]
                 found = HEAD.match(line)  # at the margin: not nested in another class
                 if found:
-                    where[found[1]].append(str(file.relative_to(root)))
+                    where[f"{namespace}::{found[1]}"].append(str(file.relative_to(root)))
     twice = {name: files for name, files in where.items() if len(files) > 1}
     for name, files in sorted(twice.items()):
         print(f"{name} is defined in {' and in '.join(files)}")

@@ -70,12 +70,14 @@ installed $demo_packages
 apt 'exit 0'
 run tests
 claim 'succeeds' is "$rc" 0
-claim 'installs clang 14' says calls ' clang-14 clang-tidy-14 clang-format-14'
 claim 'installs doctest' says calls ' doctest-dev '
-claim 'installs LibTorch, and with it the BLAS it should find' says calls \
+claim 'installs what Chakra traces are written with' says calls ' libprotobuf-dev protobuf-compiler'
+claim 'does not install LibTorch' not says calls libtorch
+run all
+claim 'all of them succeed' is "$rc" 0
+claim 'need clang 14' says calls ' clang-14 clang-tidy-14 clang-format-14'
+claim 'and LibTorch, and with it the BLAS it should find' says calls \
   ' libtorch-dev libopenblas0-pthread'
-claim 'installs what Chakra traces are written with' says calls \
-  ' libprotobuf-dev protobuf-compiler '
 claim 'does not install what is there' not says calls ' meson '
 
 begin 'not root, with sudo'

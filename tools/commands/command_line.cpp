@@ -18,13 +18,12 @@ void add_commands(Flags program) {
 
 }  // namespace
 
-int run_command_line(int argc, const char* const* argv, const std::string& version) {
+int run_command_line(int argc, const char* const* argv) {
   ProgramMain program;
   program.name = "stageline";
   program.about =
       "Stageline simulates pipeline-parallel training: how long a step takes, where the bubbles "
       "are, whether it fits, and how stale the weights are.";
-  program.version = version;
   return program_main(program, argc, argv, add_commands);
 }
 

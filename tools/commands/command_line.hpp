@@ -8,6 +8,6 @@ namespace stageline {
 /// Runs the subcommand that the arguments name; argv[0] is ignored. Writes to stdout, and every
 /// error to stderr as one sentence. Returns the exit code: 0 done; 1 the answer is no; 2 the input
 /// is bad or the output was lost; 3 the answer contradicts itself, a defect of Stageline.
-int run_command_line(int argc, const char* const* argv, const std::string& version);
+int run_command_line(int argc, const char* const* argv);
 
 }  // namespace stageline

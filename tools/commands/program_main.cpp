@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "sim/errors.hpp"
+#include "tools/base/version.hpp"
 #include "tools/study/contradictions.hpp"
 
 namespace stageline {
@@ -82,7 +83,7 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add) {
   const Ending ending(program);
   try {
-    CommandLine line(program.name, program.about, program.version);
+    CommandLine line(program.name, program.about, std::string(version()));
     add(line.flags());
     return ending.after_flushing(line.run(argc, argv));
   } catch (const ProgramError& error) {

@@ -18,7 +18,6 @@
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
-#include "tools/base/version.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/terminal.hpp"
@@ -297,7 +296,6 @@ int main(int argc, char** argv) {
       "stageline-exec",
       "Runs a program for real: a built-in model, cut and scheduled as `stageline simulate` would, "
       "with tensors and an optimizer.",
-      std::string(stageline::version()),
       "there is not enough memory; try a smaller --microbatch-size"};
   return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
     warned = prepare_process(argv);

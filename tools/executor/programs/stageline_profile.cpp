@@ -10,7 +10,6 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
-#include "tools/base/version.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
@@ -221,7 +220,7 @@ int main(int argc, char** argv) {
       "Measures what each layer of a built-in model costs on this machine (forward, input gradient, "
       "weight gradient, both at once, optimizer step, bytes) and writes a trace that `stageline` "
       "reads.",
-      std::string(stageline::version()), "there is not enough memory; try a smaller --batch"};
+      "there is not enough memory; try a smaller --batch"};
   return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
     warned = prepare_process(argv);
     add_flags(line, flags);

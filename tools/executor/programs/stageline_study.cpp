@@ -54,7 +54,6 @@ int run_study(int argc, const char* const* argv) {
   ProgramMain program;
   program.name = "stageline-study";
   program.about = "Makes the runs of a study of training, and its report from them.";
-  program.version = STAGELINE_VERSION;
   return program_main(program, argc, argv, [&request](Flags flags) {
     flags.require_subcommand();
     flags.footer(

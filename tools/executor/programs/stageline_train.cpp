@@ -13,7 +13,6 @@
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
-#include "tools/base/version.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
@@ -212,7 +211,6 @@ int main(int argc, char** argv) {
       "stageline-train",
       "Trains a built-in model with exactly the staleness of a schedule, and says what it learns in "
       "how many simulated seconds.",
-      std::string(stageline::version()),
       "there is not enough memory; try a smaller --microbatch-size"};
   return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
     warned = prepare_process(argv);

@@ -9,7 +9,6 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
-#include "tools/base/version.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/evidence/calibrate.hpp"
 #include "tools/evidence/kept.hpp"
@@ -200,7 +199,6 @@ int main(int argc, char** argv) {
   const stageline::ProgramMain program{
       "stageline-validate",
       "Runs programs for real, predicts them, and says how far off the simulator is.",
-      std::string(stageline::version()),
       "there is not enough memory; try smaller micro-batches (--model)"};
   return stageline::program_main(program, argc, argv, [&](stageline::Flags line) {
     warned = prepare_process(argv);
