@@ -261,7 +261,7 @@ TEST_CASE("a profile's medians make a trace") {
 TEST_CASE("where I and W were measured, nothing is split") {
   KinetoRun run = run_of("1f1b");
   for (auto& lane : run.timeline.lanes) {
-    std::vector<Span> split;
+    Spans split;
     for (Span span : lane) {
       if (span.op.kind != OpKind::backward || span.op.stage == 0) {
         split.push_back(span);

@@ -69,8 +69,8 @@ TEST_CASE("cells may be quoted, and a byte order mark may stand before the first
         "rank 0 (line 1), cell 2: it begins with a double quote, but no second one ends it");
   CHECK(complaint("\"0F0\"x,0B0\n") ==
         "rank 0 (line 1), cell 1: there is text behind its closing double quote");
-  CHECK(test::contains(complaint("\"0F\"\"0\",0B0\n"), "cell 1: \"0F\"0\" is no action"));
-  CHECK(test::contains(complaint("\"0F0,0F1\",0B0\n"), "cell 1: \"0F0,0F1\" is no action"));
+  CHECK(test::contains(complaint("\"0F\"\"0\",0B0\n"), "cell 1: \"0F\"0\" is not an action"));
+  CHECK(test::contains(complaint("\"0F0,0F1\",0B0\n"), "cell 1: \"0F0,0F1\" is not an action"));
 }
 
 TEST_CASE("a V shape keeps its neighbours' messages off the wire") {
@@ -225,7 +225,7 @@ TEST_CASE("a broken cell is named by rank, line and number") {
   // Each is more than PyTorch's own pattern sees, which takes the beginning of a cell.
   for (const char* const cell : {"0F0x", "0F0.1", "F0", "0F-1", "0 F0", "0SEND0", "'0F0'"}) {
     CAPTURE(cell);
-    CHECK(test::contains(complaint(std::string("0F0,") + cell + ",0B0\n"), "is no action"));
+    CHECK(test::contains(complaint(std::string("0F0,") + cell + ",0B0\n"), "is not an action"));
   }
   CHECK(complaint("0F0,0F\n") ==
         "rank 0 (line 1), cell 2: \"0F\" names no micro-batch; write 0F0 for the first");

@@ -61,7 +61,7 @@ TEST_CASE("a profile gives back the program and when it ran, waiting not counted
   CHECK(run.source == RangeSource::cpu);
   CHECK(run.date == "2026-10-01");
   CHECK(run.waited[0] > millisecond);
-  CHECK(noted(run, "ranges that wait for a message inside begin when it is there"));
+  CHECK(noted(run, "ranges that wait for a message begin when it has arrived"));
 }
 
 TEST_CASE("times are whole or fractional, absolute or relative, and files gzip data or plain") {
@@ -500,8 +500,10 @@ TEST_CASE("in an overlapped pair the wait for the second op's message is of neit
     }
     CHECK(spans.at(*parse_op("0B0")).start == 5 * us);
     CHECK(noted(run, "2.000 µs of overlapped pairs passed between their two ops"));
-    CHECK(noted(run, operators ? "2 overlapped pairs are divided where the backward's first"
-                               : "2 overlapped pairs are divided by what their ops take outside"));
+    CHECK(noted(run,
+                operators
+                    ? "2 overlapped pairs are divided where the backward's first"
+                    : "2 overlapped pairs are divided by the times of their ops outside of pairs"));
     CHECK(run.estimated.size() == (operators ? 0 : 4));
   }
 }

@@ -42,7 +42,7 @@ const std::vector<Broken> wrong_values{
     {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"wieghts_bytes\": 1", "/layers/0/wieghts_bytes",
      "did you mean \"weights_bytes\"?"},
     {"\"origin\"", "\"devise\": \"x\", \"origin\"", "/provenance/devise", "\"device\"?"},
-    {"\"origin\"", "\"a/b~c\": 1, \"origin\"", "/provenance/a~1b~0c", "no key that is known"},
+    {"\"origin\"", "\"a/b~c\": 1, \"origin\"", "/provenance/a~1b~0c", "not a known key"},
     {"  \"name\": \"m\",\n", "", "", "\"name\" is missing"},
     {"\"forward_us\": [1, 2], ", "", "/layers/0", "\"forward_us\" is missing"},
     {"\"origin\": \"measured\", ", "", "/provenance", "\"origin\" is missing"},
