@@ -1,7 +1,7 @@
-// Two engines over one task graph. sweep: every task is numbered behind what it needs, so one pass
-// in number order finds all times. run: the same rule, but tasks whose path crosses a shared link
-// must be served in order of time, so lanes are walked as far as they get and the askers wait in a
-// heap, one entry a lane.
+// Two engines over one task graph. sweep: every task has a higher number than what it needs, so one
+// pass in number order finds all times. run: the same rule, but tasks whose path crosses a shared
+// link must be served in order of time, so lanes are walked as far as possible and pending requests
+// wait in a heap, one per lane.
 #include "sim/engine.hpp"
 
 #include <algorithm>
@@ -57,14 +57,14 @@ class Runner {
   }
 
  private:
-  // Does tasks of the lane until one must wait: for a need, or for its turn on a shared resource.
+  // Runs tasks of the lane until one must wait: for a need, or for a shared resource.
   void walk(std::uint32_t lane) {
     while (head_[lane] != graph_.lane_begin[lane + 1]) {
       const std::uint32_t* const tasks = &graph_.lane_task[head_[lane]];
       const std::uint32_t left = graph_.lane_begin[lane + 1] - head_[lane];
       const std::uint32_t task = tasks[0];
-      // Hundreds of lanes stand at as many places of the arrays, more than the processor follows by
-      // itself. (g++ drops a function of prefetches alone, so they stand here.)
+      // Hundreds of lanes are at as many places of the arrays, more streams than the processor
+      // prefetches by itself. (g++ drops a function of prefetches alone, so they are inline.)
       __builtin_prefetch(tasks + std::min(left, 32U));
       if (left > 4) {
         __builtin_prefetch(&graph_.need_begin[tasks[4]]);
@@ -119,7 +119,7 @@ class Runner {
 
   const TaskGraph& graph_;
   std::vector<std::uint32_t> head_;         // by lane, into lane_task
-  std::vector<std::uint32_t> next_waiter_;  // by lane: the next one that waits for the same task
+  std::vector<std::uint32_t> next_waiter_;  // by lane: the next lane that waits for the same task
   std::vector<Time> lane_free_;             // by lane
   std::vector<Time> resource_free_;         // by resource
   std::vector<std::uint32_t> waiter_;       // by task: the first lane that waits for it
@@ -132,7 +132,7 @@ class Runner {
 
 namespace {
 
-// `duration(task)` and `lag` by path; everything else is the graph's.
+// With `duration(task)` and `lag` by path in place of the graph's.
 template <class Duration>
 TaskTimes sweep_with(const TaskGraph& graph, const std::vector<Time>& lag, Duration duration) {
   TaskTimes times;
@@ -170,7 +170,7 @@ TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
 TaskTimes sweep_with_free_links(const TaskGraph& graph) {
   std::vector<bool> sends;
   for (const Lane& lane : graph.lanes) sends.push_back(is_communication(lane.kind));
-  // A path is used by one lane only, so its lag is as free as that lane's tasks.
+  // A path is used by one lane only, so its lag is free if that lane's tasks are.
   std::vector<Time> lag;
   for (const Path& path : graph.paths) lag.push_back(path.lag);
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
@@ -188,8 +188,8 @@ TaskTimes simulate(const TaskGraph& graph) {
 }
 
 std::vector<Time> slack(const TaskGraph& graph, const TaskTimes& times) {
-  // Latest moment at which each task's result may become available; backwards, so that everything
-  // that reads it has been seen.
+  // The latest moment at which each task's result may become available: backwards, so that all its
+  // readers come first.
   std::vector<Time> latest(graph.tasks(), makespan(times));
   std::vector<Time> lane_latest(graph.lanes.size(), Time::max());  // start of the lane's next task
   for (std::uint32_t task = graph.tasks(); task-- > 0;) {

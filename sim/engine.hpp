@@ -21,26 +21,26 @@ inline Time start_of(const TaskGraph& graph, const TaskTimes& times, std::uint32
   return end_of(graph, times, task) - graph.duration[task];
 }
 
-/// One topological pass; shared resources are not looked at. O(tasks + needs).
+/// One topological pass; ignores shared resources. O(tasks + needs).
 TaskTimes sweep(const TaskGraph& graph);
 
-/// The same with other durations, by task, and other lags, by path: what would be if.
+/// The same with other durations (by task) and other lags (by path), for what-ifs.
 TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
                 const std::vector<Time>& lag);
 
-/// The same again, as if every message and reduction took no time: what the order alone costs.
+/// The same as if every message and reduction took no time: the cost of the order alone.
 TaskTimes sweep_with_free_links(const TaskGraph& graph);
 
 /// The same as sweep, with shared resources. A task asks for its resources when its lane is free
-/// and its needs are met; askers are served by (time of asking, task number), each as soon as all
-/// its resources are free of those served before it. A task that shares nothing never waits for
-/// anyone's turn.
+/// and its needs are met; requests are served by (time of the request, task number), each as soon
+/// as all its resources are free of earlier ones. A task without shared resources never waits for
+/// another's request.
 TaskTimes run(const TaskGraph& graph);
 
 /// `run` where resources are shared, else `sweep`.
 TaskTimes simulate(const TaskGraph& graph);
 
-/// By task, how much later it could end without moving the makespan, by the dependencies alone.
+/// By task, how much later it could end without delaying the makespan, by the dependencies alone.
 std::vector<Time> slack(const TaskGraph& graph, const TaskTimes& times);
 
 /// Last end over all tasks, lag included; 0 for an empty graph.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "sim/op.hpp"
 #include "sim/program.hpp"
@@ -10,8 +11,9 @@
 
 namespace stageline {
 
-/// What ops make for one another. Index: a stage, or for `sent_*` a wire of that cargo.
-/// Number: a micro-batch, for `reduced` an update.
+/// The kinds of products that ops make for one another. A product has an index (a stage, or for
+/// `sent_*` a wire of that cargo), a number (a micro-batch; for `sent_weights`, `reduced` and
+/// `updated` an update) and a part.
 enum class Product : std::uint8_t {
   activation,       // by F
   gradient,         // of the stage's input; by I (a part each) or B
@@ -24,7 +26,7 @@ enum class Product : std::uint8_t {
   sent_stash,       // by a SEND_STASH and its RECV_STASH together
   sent_weights,     // by a SEND_WEIGHTS and its RECV_WEIGHTS together; numbered as updates
   reduced,          // by REDUCE_GRAD, part = replica
-  updated,          // by U, part = replica; only where something waits for it
+  updated,          // by U, part = replica; only where another op waits for it
 };
 inline constexpr int products = 12;
 
@@ -87,6 +89,35 @@ class ProductIndex {
   std::size_t series_count_ = 0;
   std::uint32_t kinds_ = 0;  // a bit per OpKind
   unsigned part_limit_ = 1;
+};
+
+/// By stage, the micro-batches that have an I. A first stage may have none; its W then takes the
+/// output gradient, which B or I take otherwise.
+class InputGrads {
+ public:
+  explicit InputGrads(const Program& program) : there_(program.placement.stage.size()) {
+    for (const auto& list : program.ops) {
+      for (const Op op : list) {
+        if (op.kind != OpKind::input_grad) continue;
+        there_[op.stage].resize(program.total_microbatches());
+        there_[op.stage][op.microbatch] = true;
+      }
+    }
+  }
+
+  bool has(int stage, std::uint32_t microbatch) const {
+    const std::vector<bool>& here = there_[static_cast<std::size_t>(stage)];
+    return !here.empty() && here[microbatch];
+  }
+
+  /// The op before which a message with the output gradient arrives.
+  bool takes_output_gradient(Op op) const {
+    return op.kind == OpKind::backward || op.kind == OpKind::input_grad ||
+           (op.kind == OpKind::weight_grad && !has(op.stage, op.microbatch));
+  }
+
+ private:
+  std::vector<std::vector<bool>> there_;  // stages × micro-batches; empty for a stage without I
 };
 
 }  // namespace stageline

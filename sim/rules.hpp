@@ -1,4 +1,4 @@
-// The one rule: which op needs which. Validation, lowering and list scheduling all ask here.
+// The rules: which op needs which. Validation, lowering and list scheduling all use them.
 //
 //      F(s-1,m) ──a──► F(s,m) ──a──► F(s+1,m)        a  activation: over a wire (SEND_F, RECV_F)
 //                        │ stash                        where the stages live on two devices
@@ -31,6 +31,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "sim/op.hpp"
@@ -86,210 +88,236 @@ void makes(const StageGraph& graph, Op op, Made&& made) {
   }
 }
 
-/// Calls need(product, index, number, part) for what the op needs. `exists(product, index, number,
-/// part)` says whether some op of the program makes it: recompute, prefetch, reduction, messages
-/// and what settings wait for count only where the program has them; an I's parts are those that
-/// exist, and at least part 0.
+/// What one op needs, by the rules and the settings of the program. `exists(product, index, number,
+/// part)` tells whether some op of the program makes it, `need(product, index, number, part)` takes
+/// what is needed. A template, since list schedulers and checks ask it for every op.
 template <class Exists, class Need>
-void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exists, Need&& need) {
-  const int stage = op.stage;
-  const std::uint32_t m = op.microbatch;
-  const StagePlace& place = program.placement.stage[op.stage];
-  const bool apart = place.apart();
-  const int here = apart ? device_of(graph, program.placement, op) : -1;
-  const auto need_if = [&](Product product, int index, std::uint32_t number, int part) {
-    if (exists(product, index, number, part)) need(product, index, number, part);
-  };
-  const auto gradient_of = [&](int of) {
-    need(Product::gradient, of, m, 0);
-    for (int part = 1; part <= max_parts && exists(Product::gradient, of, m, part); ++part) {
-      need(Product::gradient, of, m, part);
+class Needs {
+ public:
+  Needs(const Program& program, const StageGraph& graph, Op op, Exists& exists, Need& need)
+      : program_(program),
+        graph_(graph),
+        op_(op),
+        stage_(op.stage),
+        m_(op.microbatch),
+        place_(program.placement.stage[op.stage]),
+        apart_(place_.apart()),
+        here_(apart_ ? device_of(graph, program.placement, op) : -1),
+        exists_(exists),
+        need_(need) {}
+
+  void find() {
+    switch (op_.kind) {
+      case OpKind::forward:
+        return forward();
+      case OpKind::input_grad:
+      case OpKind::backward:
+        stash();
+        output_gradient();
+        if (apart_ && program_.weights == WeightRule::stash) delayed_weights();
+        later_chunk();
+        return cycle_before();
+      case OpKind::weight_grad:
+        stash();
+        if (!program_.independent_w[op_.stage] && exists_(Product::gradient, stage_, m_, 0)) {
+          gradient_of(stage_);
+        } else {
+          output_gradient();
+          later_chunk();
+        }
+        return cycle_before();
+      case OpKind::recompute:
+      case OpKind::offload:
+      case OpKind::send_forward:
+      case OpKind::send_stash:
+        return need_(Product::activation, stage_, m_, 0);
+      case OpKind::prefetch:
+        need_(Product::offloaded, stage_, m_, 0);
+        if (buffer_before()) backward_of(*buffer_before());
+        return;
+      case OpKind::update:
+        return update();
+      case OpKind::reduce_grad:
+        return all_weight_gradients();
+      case OpKind::send_backward:
+        if (!apart_) return gradient_of(stage_);
+        return need_(Product::gradient, stage_, m_,
+                     wire(graph_, Cargo::gradient, wire_of(graph_, op_)).part);
+      case OpKind::send_weights:
+        return need_(Product::updated, stage_, m_, 0);
+      case OpKind::receive_forward:
+      case OpKind::receive_backward:
+      case OpKind::receive_stash:
+      case OpKind::receive_weights:
+        return need_(sent(*cargo_of(op_.kind)), wire_of(graph_, op_), m_, 0);
     }
-  };
-  // By the wire of that cargo that reaches this device, where the program has the message.
-  const auto arrives = [&](Cargo cargo, std::uint32_t number) {
-    for (const int w : graph.receives[static_cast<std::size_t>(cargo)][op.stage]) {
-      if (wire(graph, cargo, w).to != here || !exists(sent(cargo), w, number, 0)) continue;
-      need(sent(cargo), w, number, 0);
+  }
+
+ private:
+  void forward() {
+    for (const int edge : graph_.in[op_.stage]) {
+      if (exists_(Product::sent_activation, edge, m_, 0)) {
+        need_(Product::sent_activation, edge, m_, 0);
+      } else {
+        need_(Product::activation, graph_.edges[static_cast<std::size_t>(edge)].from, m_, 0);
+      }
+    }
+    delayed_weights();
+    if (!program_.window.empty() && program_.window[op_.stage] > 0 &&
+        m_ >= static_cast<std::uint32_t>(program_.window[op_.stage])) {
+      backward_of(m_ - static_cast<std::uint32_t>(program_.window[op_.stage]));
+    }
+    if (buffer_before()) need_if(Product::offloaded, stage_, *buffer_before(), 0);
+    earlier_chunk();
+    cycle_before();
+  }
+
+  void update() {
+    if (exists_(Product::reduced, stage_, m_, op_.part)) {
+      return need_(Product::reduced, stage_, m_, static_cast<int>(op_.part));
+    }
+    all_weight_gradients();
+    if (program_.delay.empty() || program_.delay[op_.stage] < 0 ||
+        program_.weights != WeightRule::latest) {
+      return;
+    }
+    const std::uint32_t reader = m_ + static_cast<std::uint32_t>(program_.delay[op_.stage]);
+    if (reader < program_.total_microbatches()) need_(Product::activation, stage_, reader, 0);
+  }
+
+  void need_if(Product product, int index, std::uint32_t number, int part) {
+    if (exists_(product, index, number, part)) need_(product, index, number, part);
+  }
+
+  // All parts of it that exist, and at least part 0.
+  void gradient_of(int stage) {
+    need_(Product::gradient, stage, m_, 0);
+    for (int part = 1; part <= max_parts && exists_(Product::gradient, stage, m_, part); ++part) {
+      need_(Product::gradient, stage, m_, part);
+    }
+  }
+
+  // By the wire of that cargo that reaches this device, if the program has the message.
+  bool arrives(Cargo cargo, std::uint32_t number) {
+    for (const int w : graph_.receives[static_cast<std::size_t>(cargo)][op_.stage]) {
+      if (wire(graph_, cargo, w).to != here_ || !exists_(sent(cargo), w, number, 0)) continue;
+      need_(sent(cargo), w, number, 0);
       return true;
     }
     return false;
-  };
-  const auto stash = [&] {
-    if (apart && exists(Product::prefetched, stage, m, 0)) {
-      return need(Product::prefetched, stage, m, 0);
+  }
+
+  void stash() {
+    if (apart_ && exists_(Product::prefetched, stage_, m_, 0)) {
+      return need_(Product::prefetched, stage_, m_, 0);
     }
-    if (apart && here != place.replicas[0] && arrives(Cargo::stash, m)) return;
-    need(Product::activation, stage, m, 0);
-    need_if(Product::rebuilt, stage, m, 0);
-    need_if(Product::prefetched, stage, m, 0);
-  };
-  const auto output_gradient = [&] {
-    for (const int edge : graph.out[op.stage]) {
-      const int to = graph.edges[static_cast<std::size_t>(edge)].to;
-      // Usually one wire; else one of each part of the next stage's I to each reading device.
+    if (apart_ && here_ != place_.replicas[0] && arrives(Cargo::stash, m_)) return;
+    need_(Product::activation, stage_, m_, 0);
+    need_if(Product::rebuilt, stage_, m_, 0);
+    need_if(Product::prefetched, stage_, m_, 0);
+  }
+
+  void output_gradient() {
+    for (const int edge : graph_.out[op_.stage]) {
+      const int to = graph_.edges[static_cast<std::size_t>(edge)].to;
+      // Usually one wire; with split roles one from each part of the next stage's I to each reader.
       bool over_a_wire = false;
-      for (const int w : graph.receives[static_cast<std::size_t>(Cargo::gradient)][op.stage]) {
-        const Wire& way = wire(graph, Cargo::gradient, w);
-        if (way.edge != edge || (apart && way.to != here)) continue;
-        if (exists(Product::sent_gradient, w, m, 0)) {
-          need(Product::sent_gradient, w, m, 0);
+      for (const int w : graph_.receives[static_cast<std::size_t>(Cargo::gradient)][op_.stage]) {
+        const Wire& way = wire(graph_, Cargo::gradient, w);
+        if (way.edge != edge || (apart_ && way.to != here_)) continue;
+        if (exists_(Product::sent_gradient, w, m_, 0)) {
+          need_(Product::sent_gradient, w, m_, 0);
         } else {
-          need(Product::gradient, to, m, way.part);
+          need_(Product::gradient, to, m_, way.part);
         }
         over_a_wire = true;
       }
       if (!over_a_wire) gradient_of(to);
     }
-  };
-  const auto all_weight_gradients = [&] {
-    const auto size = static_cast<std::uint32_t>(microbatches_per_update(program, stage));
-    const std::uint32_t last = std::min((m + 1) * size, program.total_microbatches());
-    for (std::uint32_t i = m * size; i < last; ++i) need(Product::weight_gradient, stage, i, 0);
-  };
-  const auto backward_of = [&](std::uint32_t number) {
-    need_if(Product::weight_gradient, stage, number, 0);
-    for (int part = 0; part < place.parts(); ++part) {
-      need_if(Product::gradient, stage, number, part);
+  }
+
+  void all_weight_gradients() {
+    const auto size = static_cast<std::uint32_t>(microbatches_per_update(program_, stage_));
+    const std::uint32_t last = std::min((m_ + 1) * size, program_.total_microbatches());
+    for (std::uint32_t i = m_ * size; i < last; ++i) need_(Product::weight_gradient, stage_, i, 0);
+  }
+
+  void backward_of(std::uint32_t number) {
+    need_if(Product::weight_gradient, stage_, number, 0);
+    for (int part = 0; part < place_.parts(); ++part) {
+      need_if(Product::gradient, stage_, number, part);
     }
-  };
-  // Micro-batches of one replica, `buffers` of them back; nothing at the start.
-  const auto buffered = [&](auto&& wait) {
-    const auto back = static_cast<std::uint32_t>(copy_buffers(program.copies)) *
-                      static_cast<std::uint32_t>(place.replicas.size());
-    if (back > 0 && m >= back) wait(m - back);
-  };
-  // The weights that F of this micro-batch waits for, and whoever reads the same elsewhere.
-  const auto delayed_weights = [&] {
-    if (program.delay.empty() || program.delay[op.stage] < 0) return;
-    const auto delay = static_cast<std::uint32_t>(program.delay[op.stage]);
-    if (m <= delay || (apart && arrives(Cargo::weights, m - delay - 1))) return;
-    need_if(Product::updated, stage, m - delay - 1, 0);
-  };
-  const auto chunks = static_cast<std::uint32_t>(program.sequence_chunks);
-  const auto chunk_before = [&] {
-    if (m % chunks != 0) need(Product::activation, stage, m - 1, 0);
-  };
-  const auto backward_of_chunk_behind = [&] {
-    if (m % chunks + 1 == chunks) return;
-    const bool input = exists(Product::gradient, stage, m + 1, 0);
-    need(input ? Product::gradient : Product::weight_gradient, stage, m + 1, 0);
-  };
-  const auto cycle_before = [&] {
-    if (program.clock != Clock::lockstep) return;
-    const std::int64_t before = cycle_of(program, op) - 1;
-    const std::int64_t last = program.stages() - 1;
-    const auto there = [&](std::int64_t number) {
-      return number >= 0 && number < std::int64_t{program.total_microbatches()};
+  }
+
+  // The micro-batch whose copy used this one's buffer last, if there was one: of the same replica.
+  std::optional<std::uint32_t> buffer_before() const {
+    const auto back = static_cast<std::uint32_t>(copy_buffers(program_.copies)) *
+                      static_cast<std::uint32_t>(place_.replicas.size());
+    if (back == 0 || m_ < back) return std::nullopt;
+    return m_ - back;
+  }
+
+  // The weights that F of this micro-batch waits for, and with it every op that reads the same
+  // weights on another device.
+  void delayed_weights() {
+    if (program_.delay.empty() || program_.delay[op_.stage] < 0) return;
+    const auto delay = static_cast<std::uint32_t>(program_.delay[op_.stage]);
+    if (m_ <= delay || (apart_ && arrives(Cargo::weights, m_ - delay - 1))) return;
+    need_if(Product::updated, stage_, m_ - delay - 1, 0);
+  }
+
+  // Attention of a chunk reads the chunks before it; the backward goes the other way.
+  void earlier_chunk() {
+    const auto chunks = static_cast<std::uint32_t>(program_.sequence_chunks);
+    if (m_ % chunks != 0) need_(Product::activation, stage_, m_ - 1, 0);
+  }
+  void later_chunk() {
+    const auto chunks = static_cast<std::uint32_t>(program_.sequence_chunks);
+    if (m_ % chunks + 1 == chunks) return;
+    const bool input = exists_(Product::gradient, stage_, m_ + 1, 0);
+    need_(input ? Product::gradient : Product::weight_gradient, stage_, m_ + 1, 0);
+  }
+
+  // In lockstep, all ops of the cycle before.
+  void cycle_before() {
+    if (program_.clock != Clock::lockstep) return;
+    const std::int64_t before = cycle_of(program_, op_) - 1;
+    const std::int64_t last = program_.stages() - 1;
+    const auto is_number = [&](std::int64_t number) {
+      return number >= 0 && number < std::int64_t{program_.total_microbatches()};
     };
     for (int s = 0; s <= last; ++s) {
-      if (const std::int64_t f = before - s; there(f)) {
-        need(Product::activation, s, static_cast<std::uint32_t>(f), 0);
+      if (const std::int64_t f = before - s; is_number(f)) {
+        need_(Product::activation, s, static_cast<std::uint32_t>(f), 0);
       }
-      if (const std::int64_t b = before - 2 * last + s; there(b)) {
-        need(Product::weight_gradient, s, static_cast<std::uint32_t>(b), 0);
+      if (const std::int64_t b = before - 2 * last + s; is_number(b)) {
+        need_(Product::weight_gradient, s, static_cast<std::uint32_t>(b), 0);
         need_if(Product::updated, s, static_cast<std::uint32_t>(b), 0);
       }
     }
-  };
-  switch (op.kind) {
-    case OpKind::forward:
-      for (const int edge : graph.in[op.stage]) {
-        if (exists(Product::sent_activation, edge, m, 0)) {
-          need(Product::sent_activation, edge, m, 0);
-        } else {
-          need(Product::activation, graph.edges[static_cast<std::size_t>(edge)].from, m, 0);
-        }
-      }
-      delayed_weights();
-      if (!program.window.empty() && program.window[op.stage] > 0 &&
-          m >= static_cast<std::uint32_t>(program.window[op.stage])) {
-        backward_of(m - static_cast<std::uint32_t>(program.window[op.stage]));
-      }
-      buffered([&](std::uint32_t before) { need_if(Product::offloaded, stage, before, 0); });
-      chunk_before();
-      return cycle_before();
-    case OpKind::input_grad:
-    case OpKind::backward:
-      stash();
-      output_gradient();
-      if (apart && program.weights == WeightRule::stash) delayed_weights();
-      backward_of_chunk_behind();
-      return cycle_before();
-    case OpKind::weight_grad:
-      stash();
-      if (!program.independent_w[op.stage] && exists(Product::gradient, stage, m, 0)) {
-        gradient_of(stage);
-      } else {
-        output_gradient();
-        backward_of_chunk_behind();
-      }
-      return cycle_before();
-    case OpKind::recompute:
-    case OpKind::offload:
-      return need(Product::activation, stage, m, 0);
-    case OpKind::prefetch:
-      need(Product::offloaded, stage, m, 0);
-      return buffered(backward_of);
-    case OpKind::update:
-      if (exists(Product::reduced, stage, m, op.part)) {
-        return need(Product::reduced, stage, m, static_cast<int>(op.part));
-      }
-      all_weight_gradients();
-      if (!program.delay.empty() && program.delay[op.stage] >= 0 &&
-          program.weights == WeightRule::latest) {
-        const std::uint32_t reader = m + static_cast<std::uint32_t>(program.delay[op.stage]);
-        if (reader < program.total_microbatches()) {
-          need(Product::activation, stage, reader, 0);
-        }
-      }
-      return;
-    case OpKind::reduce_grad:
-      return all_weight_gradients();
-    case OpKind::send_forward:
-    case OpKind::send_stash:
-      return need(Product::activation, stage, m, 0);
-    case OpKind::send_backward:
-      if (!apart) return gradient_of(stage);
-      return need(Product::gradient, stage, m,
-                  wire(graph, Cargo::gradient, wire_of(graph, op)).part);
-    case OpKind::send_weights:
-      return need(Product::updated, stage, m, 0);
-    case OpKind::receive_forward:
-    case OpKind::receive_backward:
-    case OpKind::receive_stash:
-    case OpKind::receive_weights:
-      return need(sent(*cargo_of(op.kind)), wire_of(graph, op), m, 0);
-  }
-}
-
-/// Which micro-batches have an I, by stage. A first stage may do without, and its W then takes the
-/// output gradient that otherwise B or I take in.
-class InputGrads {
- public:
-  explicit InputGrads(const Program& program) : there_(program.placement.stage.size()) {
-    for (const auto& list : program.ops) {
-      for (const Op op : list) {
-        if (op.kind != OpKind::input_grad) continue;
-        there_[op.stage].resize(program.total_microbatches());
-        there_[op.stage][op.microbatch] = true;
-      }
-    }
   }
 
-  bool has(int stage, std::uint32_t microbatch) const {
-    const std::vector<bool>& here = there_[static_cast<std::size_t>(stage)];
-    return !here.empty() && here[microbatch];
-  }
-
-  /// The op before which a message with the output gradient arrives.
-  bool takes_output_gradient(Op op) const {
-    return op.kind == OpKind::backward || op.kind == OpKind::input_grad ||
-           (op.kind == OpKind::weight_grad && !has(op.stage, op.microbatch));
-  }
-
- private:
-  std::vector<std::vector<bool>> there_;  // stages × micro-batches, empty where no I is
+  const Program& program_;
+  const StageGraph& graph_;
+  const Op op_;
+  const int stage_;
+  const std::uint32_t m_;
+  const StagePlace& place_;
+  const bool apart_;  // the roles of the stage are split
+  const int here_;    // the op's device, if they are
+  Exists& exists_;
+  Need& need_;
 };
+
+/// Calls need(product, index, number, part) for what the op needs. `exists(product, index, number,
+/// part)` tells whether some op of the program makes it: recompute, prefetch, reduction, messages
+/// and the products that settings wait for count only if the program has them; an I's parts are
+/// those that exist, and at least part 0.
+template <class Exists, class Need>
+void needs(const Program& program, const StageGraph& graph, Op op, Exists&& exists, Need&& need) {
+  Needs<std::remove_reference_t<Exists>, std::remove_reference_t<Need>>(program, graph, op, exists,
+                                                                        need)
+      .find();
+}
 
 }  // namespace stageline

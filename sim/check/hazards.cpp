@@ -1,3 +1,4 @@
+// Finds messages in costly places: moves each, simulates, and reports what that gains.
 #include "sim/check/hazards.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
@@ -18,19 +20,19 @@ namespace {
 
 constexpr std::size_t most_tasks = 20'000'000;  // simulated in all
 
-// A message, and before which op of the same list it would do.
+// A message, and the op of the same list that it could move ahead of.
 struct Move {
   std::size_t device = 0;
   std::size_t from = 0;
   std::size_t to = 0;
-  std::size_t past = 0;  // the work it keeps from starting, or stands behind
+  std::size_t past = 0;  // the work that it delays, or comes after
   bool receives = false;
 };
 
-// Updates are short, and behind the last of a step nothing waits for.
+// Updates are short, and no op waits for the last one of a step.
 bool works(Op op) { return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update; }
 
-// The places in a list of the makers and the first readers of each message.
+// The moves that bring a message next to its producer or its first reader in the list.
 std::vector<Move> moves_of(const Program& program) {
   const StageGraph stages = stage_graph(program);
   const ProductIndex index(program, stages);
@@ -42,24 +44,24 @@ std::vector<Move> moves_of(const Program& program) {
   for (const auto& list : program.ops) {
     for (const Op op : list) {
       makes(stages, op, [&](Product product, int at, std::uint32_t number, int part) {
-        made[static_cast<std::size_t>(index.index(product, at, number, part))] = true;
+        nth(made, index.index(product, at, number, part)) = true;
       });
     }
   }
   const auto exists = [&](Product product, int at, std::uint32_t number, int part) {
     const std::int64_t slot = slot_of(product, at, number, part);
-    return slot >= 0 && made[static_cast<std::size_t>(slot)];
+    return slot >= 0 && nth(made, slot);
   };
   std::vector<Move> moves;
-  std::vector<std::uint32_t> maker(index.size(), nowhere);   // position in the list at hand
-  std::vector<std::uint32_t> reader(index.size(), nowhere);  //
+  std::vector<std::uint32_t> maker(index.size(), nowhere);   // by product: position in this list
+  std::vector<std::uint32_t> reader(index.size(), nowhere);  // by product: position in this list
   std::vector<std::size_t> touched;
   for (std::size_t d = 0; d < program.ops.size(); ++d) {
     const auto& list = program.ops[d];
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto here = static_cast<std::uint32_t>(i);
       makes(stages, list[i], [&](Product product, int at, std::uint32_t number, int part) {
-        const auto slot = static_cast<std::size_t>(index.index(product, at, number, part));
+        const std::size_t slot = as_size(index.index(product, at, number, part));
         maker[slot] = here;
         touched.push_back(slot);
       });
@@ -68,9 +70,9 @@ std::vector<Move> moves_of(const Program& program) {
             [&](Product product, int at, std::uint32_t number, int part) {
               const std::int64_t slot = slot_of(product, at, number, part);
               if (slot < 0 || !cargo_of(product)) return;
-              std::uint32_t& first = reader[static_cast<std::size_t>(slot)];
+              std::uint32_t& first = nth(reader, slot);
               first = std::min(first, here);
-              touched.push_back(static_cast<std::size_t>(slot));
+              touched.push_back(as_size(slot));
             });
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -81,8 +83,8 @@ std::vector<Move> moves_of(const Program& program) {
         needs(program, stages, list[i], exists,
               [&](Product product, int at, std::uint32_t number, int part) {
                 const std::int64_t slot = slot_of(product, at, number, part);
-                if (slot < 0 || maker[static_cast<std::size_t>(slot)] >= i) return;
-                const std::size_t at_maker = maker[static_cast<std::size_t>(slot)];
+                if (slot < 0 || nth(maker, slot) >= i) return;
+                const std::size_t at_maker = nth(maker, slot);
                 behind = behind == list.size() ? at_maker : std::max(behind, at_maker);
               });
         if (behind == list.size()) continue;
@@ -94,8 +96,8 @@ std::vector<Move> moves_of(const Program& program) {
       }
       const std::int64_t slot =
           slot_of(sent(*cargo), wire_of(stages, list[i]), list[i].microbatch, 0);
-      if (slot < 0 || reader[static_cast<std::size_t>(slot)] == nowhere) continue;
-      std::size_t before = reader[static_cast<std::size_t>(slot)];
+      if (slot < 0 || nth(reader, slot) == nowhere) continue;
+      std::size_t before = nth(reader, slot);
       if (before > 0 && list[before - 1].overlapped) --before;
       std::size_t past = i + 1;
       while (past < before && !works(list[past])) ++past;
@@ -107,8 +109,8 @@ std::vector<Move> moves_of(const Program& program) {
   return moves;
 }
 
-// Where it may be better: of a RECV, right before its reader, or behind the first work that it
-// keeps from starting, since the sender waits, too.
+// The positions to try: for a RECV, right before its reader, or after the first work that it
+// delays, since the sender waits, too.
 std::vector<std::size_t> places_for(const Program& program, const Move& move) {
   std::vector<std::size_t> places{move.to};
   const std::size_t behind = move.past + (program.ops[move.device][move.past].overlapped ? 2U : 1U);
@@ -158,12 +160,12 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
   };
   std::size_t tasks = 0;
   for (const auto& list : program.ops) tasks += list.size();
-  std::size_t told[2] = {0, 0};
+  std::size_t reported[2] = {0, 0};  // late sends, early receives
   const std::size_t affordable =
       std::max<std::size_t>(most_tasks / std::max<std::size_t>(tasks, 1), 1);
   for (std::size_t i = 0; i < moves.size() && i < affordable; ++i) {
     const Move& move = moves[i];
-    if (told[move.receives ? 1 : 0] == most) continue;
+    if (reported[move.receives ? 1 : 0] == most) continue;
     std::optional<Time> without;
     for (const std::size_t to : places_for(program, move)) {
       Program other = complete(moved(program, move, to), costs);
@@ -171,7 +173,7 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
       const std::optional<Time> time = time_of(other, costs);
       if (time && (!without || *time < *without)) without = time;
     }
-    // Where the move stops the program or makes it slower, it stands where it should.
+    // If the move stops the program or makes it slower, the message is in the right place.
     if (!without || *without > *with || (!own && *without == *with)) continue;
     const Time lost = *with - *without;
     const auto& list = program.ops[move.device];
@@ -195,7 +197,7 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
                           print(list[move.from]), print(list[move.past]), under, cost);
     finding.figure = grid(program, {list[move.from], list[move.past]});
     findings.push_back(std::move(finding));
-    ++told[move.receives ? 1 : 0];
+    ++reported[move.receives ? 1 : 0];
   }
   return findings;
 }

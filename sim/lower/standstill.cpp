@@ -1,3 +1,4 @@
+// Explains deadlocks and missing products: slow, and in words.
 #include "sim/lower/standstill.hpp"
 
 #include <fmt/format.h>
@@ -42,14 +43,14 @@ class Explainer {
     return slot >= 0 && still_.slot[static_cast<std::size_t>(slot)] != nobody;
   }
 
-  struct Standing {  // where an op stands: its lane and its place in ops
+  struct Standing {  // the lane of an op, and its index in ops
     std::uint32_t lane = no_lane;
     std::uint32_t at = 0;
   };
   struct Wait {  // of the head of a lane
-    Op waits;    // of a batch, the message that is not done
+    Op waits;    // the op itself; of a batch, the message that is not done
     Standing on;
-    bool meets = false;  // the other end of a message
+    bool meets = false;  // it waits for the other end of a message
   };
 
   template <class Is>
@@ -67,7 +68,7 @@ class Explainer {
         still_.index.index(sent(*cargo_of(op.kind)), wire_of(still_.stages, op), op.microbatch, 0));
   }
 
-  // The first thing that the op needs and that is not made yet; -1 for none.
+  // The first product that the op needs and that is not made yet; -1 for none.
   std::int64_t awaited_by(Op op) const {
     std::int64_t awaited = -1;
     needs(
@@ -98,7 +99,8 @@ class Explainer {
     const std::uint32_t last = std::min(head + std::max(batch, 2U), still_.end[lane]);
     std::int64_t awaited = -1;
     std::uint32_t at = head;
-    // Where messages block, who reads one waits for its own device's RECV, and that for no product.
+    // Where messages block, the reader of one waits for the RECV on its own device, and the RECV
+    // for no product.
     const bool blocks = !still_.posted.empty();
     for (; awaited < 0 && at != last; ++at) {
       const Op op = still_.ops[at];
@@ -144,7 +146,7 @@ class Explainer {
       lane = wait_of(lane).on.lane;
     }
     seen.erase(seen.begin(), std::find(seen.begin(), seen.end(), lane));
-    // The story begins with the first stage's smallest number: it is always told the same way.
+    // The report begins with the smallest number of the first stage, so that it is deterministic.
     std::rotate(seen.begin(),
                 std::min_element(seen.begin(), seen.end(),
                                  [&](std::uint32_t a, std::uint32_t b) {

@@ -1,0 +1,134 @@
+// Checks a program's sizes and placement.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/check/rest.hpp"
+#include "sim/wires.hpp"
+
+namespace stageline {
+namespace {
+
+class HeaderChecker {
+ public:
+  HeaderChecker(const Program& program, const Found& found)
+      : program_(program), found_(found), graph_(stage_graph(program)) {}
+
+  bool check() const {
+    // Before memory is reserved for them: a short text may ask for many.
+    std::int64_t ops = 0;
+    for (const auto& list : program_.ops) ops += static_cast<std::int64_t>(list.size());
+    if (ops < std::int64_t{program_.stages()} * program_.total_microbatches()) {
+      report(LintRule::size,
+             fmt::format(
+                 "the program has {} ops, too few for {} stages and {} micro-batches, of which "
+                 "each needs one F and either one B or I and W",
+                 ops, program_.stages(), program_.total_microbatches()));
+      return false;
+    }
+    return check_placement();
+  }
+
+ private:
+  void report(LintRule rule, std::string message, int stage = -1) const {
+    LintFinding finding = finding_of(rule, {}, std::move(message));
+    finding.stage = stage;
+    found_(std::move(finding));
+  }
+
+  bool check_placement() const {
+    bool placed = true;
+    const auto misplaced = [&](int stage, std::string message) {
+      report(LintRule::placement, std::move(message), stage);
+      placed = false;
+    };
+    if (program_.sequence_chunks > 1) check_chunks(misplaced);
+    const auto devices = static_cast<int>(program_.devices.size());
+    for (int s = 0; s < program_.stages(); ++s) {
+      const StagePlace& place = nth(program_.placement.stage, s);
+      std::vector<int> replicas = place.replicas;
+      std::sort(replicas.begin(), replicas.end());
+      const bool twice = std::adjacent_find(replicas.begin(), replicas.end()) != replicas.end();
+      if (replicas.empty() || replicas.front() < 0 || replicas.back() >= devices || twice ||
+          replicas.size() > max_parts) {
+        misplaced(
+            s, fmt::format("stage {} must live on 1 to {} different devices of the {} there are", s,
+                           max_parts, devices));
+      }
+      check_roles(s, place, misplaced);
+      for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
+        const std::size_t most =
+            std::max(nth(graph_.sends[cargo], s).size(), nth(graph_.receives[cargo], s).size());
+        if (most <= max_parts) continue;
+        misplaced(
+            s,
+            fmt::format("stage {} has {} ways for messages of a kind; at most {} can be told apart",
+                        s, most, max_parts));
+      }
+    }
+    return placed;
+  }
+
+  // The chunks of a sequence are in one step, and on one device.
+  template <class Misplaced>
+  void check_chunks(Misplaced&& misplaced) const {
+    if (!updates_by_step(program_.weights)) {
+      misplaced(-1, fmt::format("sequence_chunks is for weights that change between steps: flush "
+                                "or double_buffer (not {})",
+                                name(program_.weights)));
+    }
+    if (program_.microbatches % program_.sequence_chunks != 0) {
+      misplaced(-1, fmt::format("the micro-batches of a step are chunks of whole sequences: {} are "
+                                "no multiple of sequence_chunks, {}",
+                                program_.microbatches, program_.sequence_chunks));
+    }
+    for (int s = 0; s < program_.stages(); ++s) {
+      const StagePlace& place = nth(program_.placement.stage, s);
+      if (!place.apart() && place.replicas.size() == 1) continue;
+      misplaced(s, fmt::format("stage {}: with sequence_chunks a stage lives on one device, where "
+                               "attention finds the earlier chunks",
+                               s));
+    }
+  }
+
+  template <class Misplaced>
+  void check_roles(int s, const StagePlace& place, Misplaced&& misplaced) const {
+    if (!place.apart()) return;
+    const auto devices = static_cast<int>(program_.devices.size());
+    for (const auto* const role : {&place.input_grad, &place.weight_grad}) {
+      for (const int device : *role) {
+        if (device >= 0 && device < devices) continue;
+        misplaced(s, fmt::format("stage {}: there is no device {}", s, device));
+      }
+    }
+    if (place.replicas.size() > 1 || place.weight_grad.size() > 1) {
+      misplaced(s, fmt::format("stage {}: a stage with replicas has F, I and W of each on one "
+                               "device; W has one device",
+                               s));
+    }
+    double sum = 0;
+    for (const double share : place.share) sum += share;
+    const bool shared =
+        place.share.size() == place.input_grad.size() && sum > 0.999999 && sum < 1.000001;
+    if (place.input_grad.size() > 1 || !place.share.empty()) {
+      if (!shared) {
+        misplaced(s, fmt::format("stage {}: I on {} devices needs as many shares, which sum to 1 "
+                                 "(they are {}: {:g})",
+                                 s, place.input_grad.size(), place.share.size(), sum));
+      }
+    }
+  }
+
+  const Program& program_;
+  const Found& found_;
+  StageGraph graph_;
+};
+
+}  // namespace
+
+bool check_header(const Program& program, const Found& found) {
+  return HeaderChecker(program, found).check();
+}
+
+}  // namespace stageline
