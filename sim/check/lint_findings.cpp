@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/text/figure.hpp"
 #include "sim/index.hpp"
+#include "sim/text/figure.hpp"
 
 namespace stageline {
 

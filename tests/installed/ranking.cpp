@@ -16,7 +16,8 @@ int main(int, char** argv) {
     for (const stageline::RankedRows& ranking : result.rankings) {
       for (const std::size_t row : ranking.rows) {
         const stageline::Outcome& outcome = *result.rows[row].outcome;
-        std::printf("%s %s\n", outcome.schedule.c_str(), stageline::print(outcome.step_time).c_str());
+        std::printf("%s %s\n", outcome.schedule.c_str(),
+                    stageline::print(outcome.step_time).c_str());
       }
       std::printf("%s\n", ranking.sentence.c_str());
     }

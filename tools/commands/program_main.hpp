@@ -11,8 +11,8 @@
 namespace stageline {
 
 struct ProgramMain {
-  std::string name;     // "stageline-study", before each error
-  std::string about;    // first line of --help
+  std::string name;   // "stageline-study", before each error
+  std::string about;  // first line of --help
   /// Error message when memory runs out.
   std::string no_memory =
       "there is not enough memory for that many micro-batches, steps or devices";

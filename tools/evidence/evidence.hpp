@@ -57,10 +57,10 @@ struct Evidence {
 /// The trace of the case's model and batch. Throws UsageError when there is none.
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured);
 
-/// JSON, format "stageline-evidence 1" (tools/evidence/README.md); read_evidence(write_evidence(e)) == e.
-/// `file` is for messages. The reader throws TraceError with the JSON pointer of the fault: unknown
-/// keys, cases without a trace, lists whose length is not the number of runs. The writer throws as
-/// write_trace and write_cluster do.
+/// JSON, format "stageline-evidence 1" (tools/evidence/README.md); read_evidence(write_evidence(e))
+/// == e. `file` is for messages. The reader throws TraceError with the JSON pointer of the fault:
+/// unknown keys, cases without a trace, lists whose length is not the number of runs. The writer
+/// throws as write_trace and write_cluster do.
 std::string write_evidence(const Evidence& evidence);
 Evidence read_evidence(const std::string& text, const std::string& file);
 

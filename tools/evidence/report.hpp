@@ -12,7 +12,8 @@ namespace stageline {
 /// The summary for the terminal: figure, value, aim, and whether the aim is met.
 std::string replay_text(const Evidence& evidence, const Judgement& judgement);
 
-/// Everything, with each case, as JSON. The keys are documented in tools/report/json/README.md and stable.
+/// Everything, with each case, as JSON. The keys are documented in tools/report/json/README.md and
+/// stable.
 std::string replay_json(const Evidence& evidence, const Judgement& judgement);
 
 struct Picture {

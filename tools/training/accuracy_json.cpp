@@ -1,4 +1,5 @@
-// Writes time to accuracy as JSON. The keys are documented in tools/report/json/README.md and stable.
+// Writes time to accuracy as JSON. The keys are documented in tools/report/json/README.md and
+// stable.
 #include "tools/base/json.hpp"
 #include "tools/training/accuracy_report.hpp"
 

@@ -1,6 +1,7 @@
-// Writes the costs of traces as JSON. The keys are documented in tools/report/json/README.md and stable.
-#include "tools/base/json.hpp"
+// Writes the costs of traces as JSON. The keys are documented in tools/report/json/README.md and
+// stable.
 #include "tools/report/text/costs.hpp"
+#include "tools/base/json.hpp"
 
 namespace stageline {
 namespace {
