@@ -138,8 +138,7 @@ struct Ran {
   std::size_t middle = 0;  // the run of median length
 };
 
-Ran run_all(Executor& executor, int runs) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+Ran run_all(Executor& executor, int runs, const std::atomic<bool>& interrupted) {
   Ran ran;
   ran.held = executor.run_counted(&interrupted);  // warms up, too
   for (int i = 0; i < runs; ++i) ran.runs.push_back(executor.run(&interrupted));
@@ -193,7 +192,7 @@ std::vector<Accelerator> accelerators_of(const Place& place) {
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
 int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
-            const std::optional<Place>& place) {
+            const std::optional<Place>& place, const std::atomic<bool>& interrupted) {
   const std::vector<Accelerator> accelerators =
       place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
   const std::string title = title_of(accelerators);
@@ -230,7 +229,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
     print_warnings(warned, process);
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
-  const Ran ran = run_all(executor, flags.runs);
+  const Ran ran = run_all(executor, flags.runs, interrupted);
   if (!leads) return 0;
   const Execution& middle = ran.runs[ran.middle];
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
@@ -272,6 +271,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
 }
 
 int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
   std::optional<Place> place;
   if (is_processes(flags.common.devices)) {
@@ -279,7 +279,7 @@ int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** 
     if (!place) return launch(count_in(flags.common.devices), argv);
   }
   try {
-    return execute(flags, warned, place);
+    return execute(flags, warned, place, interrupted);
   } catch (const Stopped&) {
     throw Interrupted{"nothing was written"};
   }

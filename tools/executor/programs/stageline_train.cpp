@@ -108,6 +108,7 @@ void say(const TrainingResult& result) {
 
 int train_command(const TrainFlags& flags, const std::vector<std::string>& warned,
                   const std::string& command) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   CommonFlags common = flags.common;
   common.steps = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {
@@ -170,7 +171,6 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
     fmt::print(stderr, "{}\n{}\n", print(process), data.about);
     print_warnings(warned, process);
   }
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   ProgressLine progress(!common.quiet, request.recipe.steps, setting.model.batch * microbatches);
   TrainingResult result = train(
       request, [&](const TrainingProgress& now) { progress(now); }, &interrupted);

@@ -126,6 +126,7 @@ std::string beside(const std::string& out) {
 
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
                  const std::string& command) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   const ValidationPlan plan = plan_of(flags);
   set_threads(1);
   const ProcessReport process = inspect_process();
@@ -136,7 +137,6 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
 
   const bool live = !flags.quiet && ::isatty(2) != 0;
   int said = -1;
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   Evidence evidence = run_validation(
       plan,
       [&](const ValidationProgress& progress) {
