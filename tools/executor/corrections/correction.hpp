@@ -83,6 +83,8 @@ class Corrections {
                                       const std::vector<at::Tensor>& memory, int delay) const;
   std::vector<at::Tensor> for_backward(const std::vector<at::Tensor>& newest,
                                        const std::vector<at::Tensor>& memory, int updates) const;
+  /// Adjusts the numbers of an update whose gradients are late.
+  void adjust(OptimizerStep& step, const StaleStep& at) const;
   /// The numbers of the training's step `step`, from 0, on a stage whose forwards read `delay`
   /// updates behind.
   OptimizerStep optimizer_step(const Recipe& recipe, std::int64_t step, int delay) const;

@@ -102,6 +102,10 @@ std::vector<at::Tensor> Corrections::for_backward(const std::vector<at::Tensor>&
   return for_backward_(newest, memory, updates);
 }
 
+void Corrections::adjust(OptimizerStep& step, const StaleStep& at) const {
+  for (const auto one : adjust_) one(step, at);
+}
+
 OptimizerStep Corrections::optimizer_step(const Recipe& recipe, std::int64_t step,
                                           int delay) const {
   OptimizerStep result;
@@ -109,7 +113,7 @@ OptimizerStep Corrections::optimizer_step(const Recipe& recipe, std::int64_t ste
   result.momentum = recipe.momentum;
   result.weight_decay = recipe.weight_decay;
   if (delay == 0) return result;
-  for (const auto adjust : adjust_) adjust(result, {delay, step, recipe.steps});
+  adjust(result, {delay, step, recipe.steps});
   return result;
 }
 
