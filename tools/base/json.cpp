@@ -2,7 +2,7 @@
 // tools includes: it costs seconds of compilation in each file.
 #include "tools/base/json.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,7 +1,7 @@
 // Writes spans, flows and counters as trace events.
 #include "tools/report/timeline/chrome_trace.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
