@@ -105,7 +105,8 @@ TEST_CASE("the schema has the keys that the reader knows") {
   text << file.rdbuf();
   const Json schema = Json::parse(text.str());
   REQUIRE(schema["properties"].size() > 10);
-  for (const auto& [key, rule] : schema["properties"].items()) {
+  for (auto rule = schema["properties"].begin(); rule != schema["properties"].end(); ++rule) {
+    const std::string& key = rule.key();
     // A null is of no key's type: the reader points to it, and does not call the key unknown.
     const std::string said = message(key == "trace" ? std::string(R"({"trace": null})")
                                                     : "{" + uniform + ", \"" + key + "\": null}");
