@@ -35,7 +35,7 @@ std::vector<int> devices_of_program(const SettingRequest& request) {
         "--program already says its micro-batches, steps and weights; leave out --microbatches, "
         "--steps and --weights, or change the program text");
   }
-  const std::vector<int> have{static_cast<int>(request.program->devices.size())};
+  std::vector<int> have{static_cast<int>(request.program->devices.size())};
   const std::vector<int>& asked = request.devices;
   if (!asked.empty() && asked != have) {
     throw UsageError(fmt::format("the program is for {} devices; leave out --devices {}{}",
