@@ -53,16 +53,6 @@ std::string percent(double fraction) {
   return fmt::format("{:.1f} %", value < 0 && value > -0.05 ? 0.0 : value);
 }
 
-std::string signed_time(Time time) {
-  if (time == Time{}) return "0";
-  return (time < Time{} ? "-" : "+") + print(time < Time{} ? -time : time);
-}
-
-std::string signed_share(double fraction) {
-  const std::string text = percent(fraction < 0 ? -fraction : fraction);
-  return text == percent(0) ? text : (fraction < 0 ? "-" : "+") + text;
-}
-
 std::string bytes_text(Bytes bytes, bool known) { return known ? print(bytes) : "unknown"; }
 
 std::string long_time(Time time) {

@@ -20,12 +20,6 @@ std::string table(const std::vector<Column>& columns,
 /// "42.1 %", "0.0 %".
 std::string percent(double fraction);
 
-/// "+1.000 ms", "-1.000 ms", "0".
-std::string signed_time(Time time);
-
-/// "+5.0 %", "-5.0 %", "0.0 %".
-std::string signed_share(double fraction);
-
 /// "4.190 MB", or "unknown" for bytes that nobody measured.
 std::string bytes_text(Bytes bytes, bool known);
 
