@@ -193,9 +193,16 @@ void replay(const Timeline& timeline, int device, const std::vector<Change>& ver
     const Time end = compute[unit].end;
     while (side.next() <= start) side.report(account);
     account.go_to(start);
-    for (std::size_t i = unit; i < behind; ++i) account.started(compute[i].op);
+    // The kernels of a pair take turns on the device, and so do their workspaces.
+    Bytes workspace{};
+    for (std::size_t i = unit; i < behind; ++i) {
+      workspace = std::max(workspace, account.workspace(compute[i].op));
+      account.started(compute[i].op);
+    }
+    account.add_workspace(workspace);
     while (side.next() < end) side.report(account);
     account.go_to(end);
+    account.drop_workspace(workspace);
     for (std::size_t i = unit; i < behind; ++i) account.ended(compute[i].op);
     unit = behind;
   }

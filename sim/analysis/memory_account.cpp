@@ -55,7 +55,6 @@ void DeviceAccount::drop_stash(Op op) {
 }
 
 void DeviceAccount::started(Op op) {
-  held_.add(MemoryKind::workspace, tables_.workspace(op));
   const MemoryTables::Stage& stage = tables_.stage(op);
   switch (class_of(op.kind)) {
     case OpClass::forward:
@@ -88,7 +87,6 @@ void DeviceAccount::forward_started(Op op) {
 }
 
 void DeviceAccount::ended(Op op) {
-  held_.drop(MemoryKind::workspace, tables_.workspace(op));
   switch (class_of(op.kind)) {
     case OpClass::forward:
       return add_messages(op, Cargo::activation, Side::sends);

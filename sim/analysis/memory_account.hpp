@@ -16,6 +16,9 @@ class DeviceAccount {
 
   /// Sets the time of the events that follow.
   void go_to(Time at) { held_.go_to(at); }
+  Bytes workspace(Op op) const { return tables_.workspace(op); }
+  void add_workspace(Bytes bytes) { held_.add(MemoryKind::workspace, bytes); }
+  void drop_workspace(Bytes bytes) { held_.drop(MemoryKind::workspace, bytes); }
   void started(Op op);  // of the compute lane
   void ended(Op op);
   void sent(Op op);        // a SEND or a REDUCE_GRAD has ended
