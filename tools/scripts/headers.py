@@ -6,4 +6,5 @@ import sys
 root = pathlib.Path(sys.argv[1])
 for folder in sys.argv[2:]:
     for header in sorted((root / folder).rglob("*.hpp")):
-        print(header.relative_to(root).as_posix())
+        if header.parent.name != "pch":
+            print(header.relative_to(root).as_posix())

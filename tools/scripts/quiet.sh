@@ -2,6 +2,9 @@
 # Sourced by tools/demo and tools/test, in the project's root: build folders that survive an
 # interruption, and steps that say one line unless they fail.
 
+# Without these ccache keeps nothing that was compiled with a precompiled header.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
+
 # Says what begins and, when it ended, after how many seconds. If it fails, shows all its output.
 quietly() {  # log file, label, command...
   local log=$1 label=$2 started=$SECONDS rc=0
