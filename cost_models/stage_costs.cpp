@@ -212,29 +212,40 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
   }
 }
 
-// The common relative rate of the devices that share a role; 1 where there is none.
-double rate_of(const std::vector<int>& devices, std::string_view role, std::size_t stage,
-               const Cluster& cluster) {
-  for (const int device : devices) {
-    if (device < 0 || as_size(device) >= cluster.devices.size()) {
-      throw UsageError(
-          fmt::format("stage {} is placed on device {}, but the cluster has {} devices", stage,
-                      device, cluster.devices.size()));
-    }
-    const Device& first = nth(cluster.devices, devices.front());
-    const Device& other = nth(cluster.devices, device);
-    if (!(other.rate > 0) || !std::isfinite(other.rate)) {
-      throw UsageError(fmt::format("device {} has rate {:g}; a rate is a positive number",
-                                   other.name, other.rate));
-    }
-    if (other.rate != first.rate) {
-      throw UsageError(fmt::format(
-          "stage {}: its {} share the work as equals, but {} has rate {:g} and {} {:g}; "
-          "give the stage devices of one speed",
-          stage, role, first.name, first.rate, other.name, other.rate));
+const Device& device_called(int device, std::size_t stage, const Cluster& cluster) {
+  if (device < 0 || as_size(device) >= cluster.devices.size()) {
+    throw UsageError(fmt::format("stage {} is placed on device {}, but the cluster has {} devices",
+                                 stage, device, cluster.devices.size()));
+  }
+  const Device& found = nth(cluster.devices, device);
+  if (!(found.rate > 0) || !std::isfinite(found.rate)) {
+    throw UsageError(fmt::format("device {} has rate {:g}; a rate is a positive number", found.name,
+                                 found.rate));
+  }
+  return found;
+}
+
+// Whether the devices that share a role of a stage differ in speed. Then a stage has no time of its
+// own: all stages get that of the fastest device, and every device its pace.
+bool share_unequally(const Placement& placement, const Cluster& cluster) {
+  bool unequal = false;
+  for (std::size_t s = 0; s < placement.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    for (const std::vector<int>& devices :
+         {place.replicas, place.homes(Role::input_grad), place.homes(Role::weight_grad)}) {
+      for (const int device : devices) {
+        unequal = unequal || device_called(device, s, cluster).rate !=
+                                 device_called(devices.front(), s, cluster).rate;
+      }
     }
   }
-  return devices.empty() ? 1 : nth(cluster.devices, devices.front()).rate;
+  return unequal;
+}
+
+double fastest_rate(const Cluster& cluster) {
+  double fastest = 0;
+  for (const Device& device : cluster.devices) fastest = std::max(fastest, device.rate);
+  return fastest;
 }
 
 // The only rounding. A rate of 1 leaves the sum as it is, however long.
@@ -275,15 +286,19 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   }
   add(costs.stage.front().boundary, model.input, 0, "inputs");
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    if (!placement.stage[s].replicas.empty()) continue;
+    throw UsageError(fmt::format("stage {} is placed on no device", s));
+  }
+  const bool unequal = share_unequally(placement, cluster);
+  const double fastest = fastest_rate(cluster);
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
-    if (place.replicas.empty()) {
-      throw UsageError(fmt::format("stage {} is placed on no device", s));
-    }
-    const double rate = rate_of(place.replicas, "replicas", s, cluster);
-    const double input_grad_rate =
-        rate_of(place.homes(Role::input_grad), "input gradient parts", s, cluster);
-    const double weight_grad_rate =
-        rate_of(place.homes(Role::weight_grad), "weight gradient parts", s, cluster);
+    const auto rate_of = [&](const std::vector<int>& devices) {
+      return unequal ? fastest : device_called(devices.front(), s, cluster).rate;
+    };
+    const double rate = rate_of(place.replicas);
+    const double input_grad_rate = rate_of(place.homes(Role::input_grad));
+    const double weight_grad_rate = rate_of(place.homes(Role::weight_grad));
     StageCosts& stage = costs.stage[s];
     stage.forward = stage.recompute = at_rate(stage.forward, rate, s);
     stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
@@ -303,6 +318,10 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   }
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
+  costs.slowdown = cluster.interference;
+  for (const Device& device : cluster.devices) {
+    if (unequal) costs.pace.push_back(fastest / device.rate);
+  }
   costs.bytes_known = model.bytes_known;
   return costs;
 }

@@ -23,6 +23,11 @@ StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int de
   return read;
 }
 
+Time Costs::paced(Time time, int device) const {
+  if (pace.empty() || nth(pace, device) == 1) return time;
+  return Time{std::llround(static_cast<double>(time.count()) * nth(pace, device))};
+}
+
 Time pair_time(Time one, Time other, double overlap) {
   const double hidden = overlap * static_cast<double>(std::min(one, other).count());
   return one + other - Time{std::llround(hidden)};

@@ -70,10 +70,17 @@ struct Costs {
   Network network;
   /// The share of the shorter op of an overlapped pair that the longer one hides: 0 to 1.
   double pair_overlap = 0;
+  /// By device: how many times as long as the stages say its compute ops take. Empty: once.
+  std::vector<double> pace;
+  /// slowdown[k - 1]: how many times as long a compute op takes while k other devices of its host
+  /// compute. Empty: they do not slow each other. See sim/interference.hpp.
+  std::vector<double> slowdown;
   /// false: all bytes are 0 because none were measured; messages then take only their latency.
   bool bytes_known = true;
 
   int stages() const { return static_cast<int>(stage.size()); }
+  /// What an op of that time takes on a device.
+  Time paced(Time time, int device) const;
 };
 
 /// Duration of an overlapped pair whose ops take these times separately.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "sim/index.hpp"
 
@@ -25,6 +27,21 @@ Time median(std::vector<Time> samples) {
   if (samples.empty()) return {};
   std::sort(samples.begin(), samples.end());
   return quantile(samples, 0.5);
+}
+
+Time typical(const std::vector<Time>& samples) {
+  constexpr std::size_t group = 8;
+  if (samples.empty()) return {};
+  const std::size_t groups = std::max<std::size_t>(samples.size() / group, 1);
+  std::vector<Time> means;
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::size_t first = g * group;
+    const std::size_t behind = g + 1 == groups ? samples.size() : first + group;
+    Time sum{};
+    for (std::size_t i = first; i < behind; ++i) sum += samples[i];
+    means.push_back(sum / static_cast<std::int64_t>(behind - first));
+  }
+  return median(std::move(means));
 }
 
 Time half_interquartile(std::vector<Time> samples) {

@@ -124,6 +124,23 @@ void Charges::give_paths(TaskGraph& graph) {
   graph.paths = std::move(paths_);
 }
 
+void Charges::set_pace(TaskGraph& graph) const {
+  if (costs_.pace.empty()) return;
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    const Lane& lane = graph.lanes[graph.lane[task]];
+    if (lane.kind != LaneKind::compute) continue;
+    graph.duration[task] = costs_.paced(graph.duration[task], lane.device);
+  }
+}
+
+double Charges::most_slowdown() const {
+  double pace = 1;
+  for (const double of_device : costs_.pace) pace = std::max(pace, of_device);
+  double together = 1;
+  for (const double slowdown : costs_.slowdown) together = std::max(together, slowdown);
+  return pace * together;
+}
+
 Time Charges::on_the_wire(Op op) const {
   const StageCosts& stage = costs_.stage[op.stage];
   try {
@@ -242,7 +259,9 @@ void Charges::check_fit() const {
 
 Time duration_of(const Program& program, const Costs& costs, Op op) {
   const StageGraph stages = stage_graph(program);
-  return Charges(program, costs, stages).duration(op);
+  const Time time = Charges(program, costs, stages).duration(op);
+  if (lane_of(op.kind) != LaneKind::compute) return time;
+  return costs.paced(time, device_of(program.placement, op));
 }
 
 Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,

@@ -47,6 +47,12 @@ class Charges {
   /// out.
   void give_paths(TaskGraph& graph);
 
+  /// Sets the compute tasks' durations to what they take on their devices (Costs::pace).
+  void set_pace(TaskGraph& graph) const;
+
+  /// How many times as long as the stages say a task may take, by pace and slowdown; at least 1.
+  double most_slowdown() const;
+
  private:
   Time on_the_wire(Op op) const;
   Ends ends_of_task(Op op) const;

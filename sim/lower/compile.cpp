@@ -55,6 +55,7 @@ TaskGraph Lowering::lower() {
   out_.finish();
   finish_lanes();
   charges_.give_paths(out_.graph);
+  charges_.set_pace(out_.graph);
   check_length();
   out_.graph.devices = program_.devices;
   return std::move(out_.graph);
@@ -322,7 +323,10 @@ void Lowering::check_length() const {
   if (lags) {
     for (const std::uint16_t path : graph.path_of) late += graph.paths[path].lag.count();
   }
-  const TaskWriter::Wide sum = out_.busy() + late;
+  TaskWriter::Wide sum = out_.busy() + late;
+  if (const double slowdown = charges_.most_slowdown(); slowdown > 1) {
+    sum += static_cast<TaskWriter::Wide>(static_cast<double>(out_.busy()) * (slowdown - 1));
+  }
   if (sum <= longest_run.count()) return;
   throw UsageError(fmt::format(
       "the program may last {:.3g} s, the sum of all that its devices and links do ({:.3g} s of "

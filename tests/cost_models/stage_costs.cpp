@@ -300,6 +300,21 @@ TEST_CASE("each role is timed on the device it is placed on") {
   CHECK(stage.weight_grad == Time{30});
 }
 
+TEST_CASE("devices of unequal speed share a stage, each at its pace") {
+  Cluster cluster = cluster_of(3);
+  cluster.devices[1].rate = 2;
+  const Partition all = partition_from_cuts({}, 4);
+  const Costs shared = stage_costs(branching_model(), all, replicated_placement({2}), cluster);
+  CHECK(shared.stage[0].forward == Time{51});  // 101 on the fastest device
+  CHECK(shared.pace == std::vector<double>{2, 1, 2});
+  CHECK(shared.paced(Time{51}, 0) == Time{102});
+  CHECK(shared.paced(Time{51}, 1) == Time{51});
+  const Costs alone = stage_costs(branching_model(), all, straight_placement(1), cluster);
+  CHECK(alone.stage[0].forward == Time{101});
+  CHECK(alone.pace.empty());
+  CHECK(alone.paced(Time{101}, 0) == Time{101});
+}
+
 TEST_CASE("placements that do not suit are refused in words") {
   Cluster cluster = cluster_of(3);
   const Partition all = partition_from_cuts({}, 4);
@@ -310,8 +325,6 @@ TEST_CASE("placements that do not suit are refused in words") {
   refused(straight_placement(2), "has 1 stages and the placement 2");
   refused(replicated_placement({0}), "no device");
   refused(replicated_placement({4}), "device 3, but the cluster has 3");
-  cluster.devices[1].rate = 2;
-  refused(replicated_placement({2}), "one speed");
   cluster.devices[0].rate = 0;
   refused(straight_placement(1), "a rate is a positive number");
   cluster.devices[0].rate = 1e-30;

@@ -46,6 +46,15 @@ TEST_CASE("rate and overhead are found again, whatever the cluster said before")
   CHECK(cluster.devices[1].op_overhead == found.op_overhead);
 }
 
+TEST_CASE("what the lanes are to each other stays") {
+  Evidence evidence = made_with(0.8, Time{});
+  evidence.cluster.devices[0].rate = 3;
+  evidence.cluster.devices[1].rate = 1;
+  const Cluster cluster = calibrated(evidence.cluster, {.rate = 0.5});
+  CHECK(cluster.devices[0].rate == doctest::Approx(0.75));
+  CHECK(cluster.devices[1].rate == doctest::Approx(0.25));
+}
+
 TEST_CASE("an overhead is never below nothing") {
   const Calibration found = calibrate(made_with(1.25, Time{}));
   CHECK(found.rate == doctest::Approx(1.25).epsilon(1e-6));

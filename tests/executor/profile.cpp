@@ -12,6 +12,7 @@
 #include "sim/analysis/statistics.hpp"
 #include "sim/errors.hpp"
 #include "tools/executor/devices/device.hpp"
+#include "tools/executor/profile/lane_profiles.hpp"
 #include "tools/executor/profile/profile_text.hpp"
 #include "traces/traces.hpp"
 
@@ -261,6 +262,25 @@ TEST_CASE("the memory meter sees what tensors hold, and their peak") {
   CHECK(meter.held() == 4000);
   CHECK(meter.take_peak() == 8000);
   CHECK(meter.take_peak() == 4000);
+}
+
+TEST_CASE("lanes are profiled one by one and at once") {
+  ProfileRequest request = small_request("lenet5");
+  const std::vector<Accelerator> lanes = accelerators_called("cpu:2");
+  LaneProfiles profiles(request, lanes);
+  for (int i = 0; i < 3; ++i) {
+    profiles.rounds_alone();
+    profiles.round_together();
+  }
+  const std::vector<double> rates = profiles.rates();
+  REQUIRE(rates.size() == 2);
+  CHECK(rates[0] > 0);
+  CHECK(rates[1] == 1);
+  CHECK(profiles.slowdown() >= 1);
+  const Model model = profiles.result().model;
+  REQUIRE(model.layers.size() == request.shape.layers.size());
+  CHECK(model.whole.samples == 3);
+  for (const Layer& layer : model.layers) CHECK(layer.forward > Time{});
 }
 
 }  // namespace stageline::executor

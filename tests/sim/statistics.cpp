@@ -24,6 +24,22 @@ TEST_CASE("the median is the one in the middle, or the mean of the two") {
   CHECK(median(times({1, 1, 1, 1000})) == Time{1});  // one slow sample does not move it
 }
 
+TEST_CASE("what is typical of a run counts what disturbs one op in eight, and no single stall") {
+  CHECK(typical({}) == Time{0});
+  CHECK(typical(times({4, 6})) == Time{5});
+  const std::vector<int> disturbed{10, 10, 10, 90, 10, 10, 10, 10};
+  std::vector<int> samples;
+  for (int group = 0; group < 5; ++group) {
+    samples.insert(samples.end(), disturbed.begin(), disturbed.end());
+  }
+  CHECK(typical(times(samples)) == Time{20});
+  samples[2] = 1000000;  // of one group in five
+  CHECK(typical(times(samples)) == Time{20});
+  CHECK(median(times(samples)) == Time{10});
+  // The last group takes what is left over.
+  CHECK(typical(times({0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 26})) == Time{5});
+}
+
 TEST_CASE("the spread is half the distance between the quartiles, as NumPy has them") {
   // numpy.percentile([0, 10, 20, 30, 40], [25, 75]) is [10, 30]; of [0, 4, 8, 12] it is [3, 9].
   CHECK(half_interquartile(times({40, 0, 30, 10, 20})) == Time{10});

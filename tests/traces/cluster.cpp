@@ -153,6 +153,7 @@ TEST_CASE("what the writer writes, the reader gives back") {
   Cluster slow = read_cluster(valid, "c.json");
   slow.devices[1].op_overhead = Time{12345};
   slow.pair_overlap = 0.375;
+  slow.interference = {1.0625, 1.5};
   CHECK(same(slow));
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
@@ -186,6 +187,8 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
   for (const Broken& broken : std::vector<Broken>{
            {"stageline-cluster 1", "stageline-trace 1", "/format", "\"stageline-cluster 1\" here"},
            {"\"source\": \"s\"", "\"pair_overlap\": 1.5", "/pair_overlap", "at most 1 (it is 1.5)"},
+           {"\"source\": \"s\"", "\"interference\": [1.1, 0.9]", "/interference/1",
+            "a slowdown is at least 1 (it is 0.9)"},
            {"\"source\": \"s\"", "\"pair_overlap\": 0", "/pair_overlap", "positive"},
            {"\"source\": \"s\"", "\"sauce\": \"s\"", "/sauce", "did you mean \"source\"?"},
            {"\"title\"", "\"titel\"", "/kinds/0/titel", "did you mean \"title\"?"},

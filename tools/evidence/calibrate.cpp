@@ -2,6 +2,7 @@
 #include "tools/evidence/calibrate.hpp"
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct Observation {
   double ops = 0;       // number of compute ops
   double measured = 0;  // s, median
 };
+
+double mean_rate(const Cluster& cluster) {
+  double sum = 0;
+  for (const Device& device : cluster.devices) sum += device.rate;
+  return sum / static_cast<double>(std::max<std::size_t>(cluster.devices.size(), 1));
+}
 
 std::vector<Observation> observations_of(const Evidence& evidence) {
   Evidence plain = evidence;  // as if nothing had been fitted
@@ -78,8 +85,9 @@ Calibration calibrate(const Evidence& evidence) {
 }
 
 Cluster calibrated(Cluster cluster, const Calibration& found) {
+  const double mean = mean_rate(cluster);
   for (Device& device : cluster.devices) {
-    device.rate = found.rate;
+    device.rate = found.rate * (device.rate / mean);
     device.op_overhead = found.op_overhead;
   }
   return cluster;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 #include "tools/study/steps.hpp"
 
@@ -20,7 +21,7 @@ Run run_of(Program program, const Costs& costs, bool validated) {
   run.program = complete(std::move(program), costs, &run.reordered);
   if (validated) validate(run.program);
   run.graph = compile(run.program, costs);
-  run.times = simulate(run.graph);
+  run.times = simulate_together(run.graph, {costs.slowdown, costs.network.host});
   return run;
 }
 

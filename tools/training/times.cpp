@@ -13,6 +13,7 @@
 #include "cost_models/serial.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 #include "tools/study/layout.hpp"
 
@@ -105,7 +106,7 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
   }
   validate(made.program);
   made.graph = compile(made.program, made.costs);
-  made.times = simulate(made.graph);
+  made.times = simulate_together(made.graph, {made.costs.slowdown, made.costs.network.host});
   made.timeline = timeline_of(made.program, made.graph, made.times);
   if (updates_by_step(prepared.weights)) {
     check_staleness(spelled(asked.spec), prepared.weights,

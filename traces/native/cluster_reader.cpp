@@ -210,8 +210,8 @@ Cluster read_cluster(const JsonNode& root) {
     root.at("format").refuse(
         fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
-  root.check_keys({"format", "name", "devices"},
-                  {"source", "kinds", "hosts", "switches", "links", "pair_overlap"});
+  root.check_keys({"format", "name", "devices"}, {"source", "kinds", "hosts", "switches", "links",
+                                                  "pair_overlap", "interference"});
   Cluster cluster;
   cluster.name = root.at("name").text();
   cluster.source = root.text_or_empty("source");
@@ -244,6 +244,14 @@ Cluster read_cluster(const JsonNode& root) {
     if (cluster.pair_overlap > 1) {
       found->refuse(fmt::format("a share is at most 1 (it is {})", cluster.pair_overlap));
     }
+  }
+  for (const JsonNode& node : list_or_nothing(root, "interference")) {
+    const double slowdown = node.positive();
+    if (slowdown < 1) {
+      node.refuse(fmt::format(
+          "other devices cannot make an op faster: a slowdown is at least 1 (it is {})", slowdown));
+    }
+    cluster.interference.push_back(slowdown);
   }
   return cluster;
 }

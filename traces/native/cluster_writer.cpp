@@ -1,6 +1,6 @@
 // Writes cluster files, which traces/README.md describes: every device and link separately, numbers
 // exactly, defaults left out.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -131,6 +131,9 @@ std::string write_cluster(const Cluster& cluster) {
       list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
   if (cluster.pair_overlap != 0) {
     text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
+  }
+  if (!cluster.interference.empty()) {
+    text += fmt::format(",\n  \"interference\": [{}]", fmt::join(cluster.interference, ", "));
   }
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {

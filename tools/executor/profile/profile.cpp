@@ -126,7 +126,7 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   layer.name = shape.name;
   layer.kind = shape.kind;
   const auto put = [&](Timed timed, Time Layer::*time, Time Layer::*spread) {
-    layer.*time = median(of(samples, timed));
+    layer.*time = typical(of(samples, timed));
     layer.*spread = half_interquartile(of(samples, timed));
   };
   put(Timed::forward, &Layer::forward, &Layer::forward_spread);
@@ -238,8 +238,16 @@ ProfileSession::ProfileSession(const ProfileRequest& request)
     : state_(in_our_words(request, [&] { return std::make_unique<State>(request); })) {}
 ProfileSession::~ProfileSession() = default;
 
-void ProfileSession::round() {
-  in_our_words(state_->request, [&] { state_->rounds.run(); });
+void ProfileSession::round(Company company) {
+  in_our_words(state_->request, [&] { state_->rounds.run(company); });
+}
+
+void ProfileSession::accompany(const std::function<bool()>& done) {
+  state_->rounds.accompany(done);
+}
+
+const std::vector<Time>& ProfileSession::steps(Company company) const {
+  return state_->rounds.samples(company).step;
 }
 
 Steadiness ProfileSession::steadiness() const {

@@ -57,6 +57,9 @@ std::string_view name(Timed timed);
 /// The samples of one layer by Timed, in the order of measurement.
 using LayerSamples = std::array<std::vector<Time>, timed_count>;
 
+/// Whether other lanes work while one is measured.
+enum class Company : std::uint8_t { alone, beside_others };
+
 struct Profile {
   Model model;            // all but the provenance
   std::string device;     // "NVIDIA H200"; of a CPU, "cpu"
@@ -77,10 +80,14 @@ class ProfileSession {
   ~ProfileSession();
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
-  void round();
+  void round(Company company = Company::alone);
+  /// Training steps that are not noted, until `done`: company for another lane that is measured.
+  void accompany(const std::function<bool()>& done);
   Steadiness steadiness() const;
-  /// Of all rounds so far.
+  /// Of all rounds alone so far.
   Profile result() const;
+  /// The time of each round's fused step (F, B and U of all layers), in the order of measurement.
+  const std::vector<Time>& steps(Company company) const;
 
  private:
   struct State;

@@ -9,28 +9,35 @@ namespace stageline::executor {
 
 Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device)
     : model_(model), batch_(std::move(batch)), watch_(device) {
-  samples_.layers.resize(model.layers.size());
+  forget();
 }
 
-void Rounds::run() {
+void Rounds::run(Company company) {
+  Samples& into = nth(samples_, company);
   for (int i = 0; i < 3; ++i) {
     switch ((i + turn_) % 3) {
       case 0:
-        fused();
+        fused(into);
         break;
       case 1:
-        split();
+        split(into);
         break;
       default:
-        whole();
+        whole(into);
     }
   }
   ++turn_;
 }
 
+void Rounds::accompany(const std::function<bool()>& done) {
+  Samples unread;
+  unread.layers.resize(model_.layers.size());
+  while (!done()) fused(unread);
+}
+
 void Rounds::forget() {
   samples_ = {};
-  samples_.layers.resize(model_.layers.size());
+  for (Samples& samples : samples_) samples.layers.resize(model_.layers.size());
 }
 
 void Rounds::begin() {
@@ -62,17 +69,17 @@ void Rounds::updates(std::vector<Lap>& laps) {
   }
 }
 
-Time Rounds::note(const std::vector<Lap>& laps) {
+Time Rounds::note(const std::vector<Lap>& laps, Samples& into) {
   const std::vector<Time> times = watch_.laps();
   Time sum{};
   for (std::size_t i = 0; i < laps.size(); ++i) {
-    nth(samples_.layers[laps[i].layer], laps[i].timed).push_back(times[i]);
+    nth(into.layers[laps[i].layer], laps[i].timed).push_back(times[i]);
     sum += times[i];
   }
   return sum;
 }
 
-void Rounds::fused() {
+void Rounds::fused(Samples& into) {
   std::vector<Lap> laps;
   begin();
   forwards(laps);
@@ -80,10 +87,10 @@ void Rounds::fused() {
     time(laps, i, Timed::backward, [&] { backward(model_, i, batch_); });
   }
   updates(laps);
-  samples_.step.push_back(note(laps));
+  into.step.push_back(note(laps, into));
 }
 
-void Rounds::split() {
+void Rounds::split(Samples& into) {
   std::vector<Lap> laps;
   begin();
   forwards(laps);
@@ -92,10 +99,10 @@ void Rounds::split() {
     time(laps, i, Timed::weight_grad, [&] { weight_grad(model_, i, batch_); });
   }
   updates(laps);
-  note(laps);
+  note(laps, into);
 }
 
-void Rounds::whole() {
+void Rounds::whole(Samples& into) {
   begin();
   at::Tensor loss = whole_forward(model_, batch_);
   watch_.mark();
@@ -107,10 +114,10 @@ void Rounds::whole() {
   const std::vector<Time> times = watch_.laps();
   Time sum{};
   for (std::size_t i = 0; i < times.size(); ++i) {
-    samples_.whole[i].push_back(times[i]);
+    into.whole[i].push_back(times[i]);
     sum += times[i];
   }
-  samples_.whole_step.push_back(sum);
+  into.whole_step.push_back(sum);
 }
 
 }  // namespace stageline::executor

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "sim/index.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
@@ -31,11 +32,13 @@ class Rounds {
   Rounds(TensorModel& model, MicroBatch batch, at::Device device);
 
   /// The three kinds, in an order that changes from round to round.
-  void run();
+  void run(Company company = Company::alone);
+  /// Fused steps that nothing notes, until `done`: company for another lane that is measured.
+  void accompany(const std::function<bool()>& done);
 
   /// Drops the samples: the warm-up is over.
   void forget();
-  const Samples& samples() const { return samples_; }
+  const Samples& samples(Company company = Company::alone) const { return nth(samples_, company); }
 
  private:
   // The op of a layer that a mark ends.
@@ -52,15 +55,15 @@ class Rounds {
   void forwards(std::vector<Lap>& laps);
   void updates(std::vector<Lap>& laps);
   /// The sum.
-  Time note(const std::vector<Lap>& laps);
-  void fused();
-  void split();
-  void whole();
+  Time note(const std::vector<Lap>& laps, Samples& into);
+  void fused(Samples& into);
+  void split(Samples& into);
+  void whole(Samples& into);
 
   TensorModel& model_;
   MicroBatch batch_;
   Stopwatch watch_;
-  Samples samples_;
+  std::array<Samples, 2> samples_;  // by Company
   int turn_ = 0;
 };
 

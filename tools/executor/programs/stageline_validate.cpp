@@ -162,7 +162,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   evidence.settings =
       fmt::format("{}, {} rounds, {} micro-batches", plan.dtype, plan.rounds, plan.microbatches);
   evidence.command = command;
-  evidence.notes = notes;
+  evidence.notes.insert(evidence.notes.begin(), notes.begin(), notes.end());
   for (Model& trace : evidence.traces) {
     trace.provenance.origin = Origin::measured;
     trace.provenance.device = device;
@@ -175,10 +175,14 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
     const Calibration fit = calibrate(evidence);
     evidence.notes.push_back(fmt::format(
         "calibrated on {} busy times: rate {:.4f}, overhead of an op {}; their mean error was "
-        "{:.2f} "
-        "% before and is {:.2f} % with it",
+        "{:.2f} % before and is {:.2f} % with it",
         fit.observations, fit.rate, print(fit.op_overhead), fit.before * 100, fit.after * 100));
-    if (!flags.quiet) fmt::print(stderr, "{}\n", evidence.notes.back());
+    evidence.cluster = calibrated(evidence.cluster, fit);
+  }
+  if (!flags.quiet) {
+    for (std::size_t i = notes.size(); i < evidence.notes.size(); ++i) {
+      fmt::print(stderr, "{}\n", evidence.notes[i]);
+    }
   }
   const Judgement judgement = judge(evidence);
   if (!flags.out.empty()) {

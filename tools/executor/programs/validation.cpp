@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <thread>
@@ -12,10 +13,9 @@
 #include "sim/analysis/statistics.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "tools/evidence/calibrate.hpp"
 #include "tools/evidence/judge.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
-#include "tools/executor/profile/profile.hpp"
+#include "tools/executor/profile/lane_profiles.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
@@ -38,6 +38,9 @@ std::string ranges(const Partition& partition) {
   return text;
 }
 
+// No clock here is better.
+double to_four_digits(double value) { return std::round(value * 1e4) / 1e4; }
+
 at::ScalarType scalar_called(const std::string& dtype) {
   if (dtype == "fp32") return at::kFloat;
   if (dtype == "fp64") return at::kDouble;
@@ -49,7 +52,7 @@ struct Subject {
   ModelShape shape;
   int batch = 1;
   Optimizer optimizer = Optimizer::momentum;
-  std::unique_ptr<ProfileSession> session;
+  std::unique_ptr<LaneProfiles> profiles;
 };
 
 struct Running {
@@ -92,16 +95,16 @@ class Validation {
       for (Running& running : running_) {
         say(name_of(evidence_.cases[running.at]));
         // In turns with every case, so that a slow minute is slow for both.
-        for (int i = 0; i < plan_.profile_rounds; ++i) running.subject->session->round();
+        Subject& subject = *running.subject;
+        for (int i = 0; i < plan_.profile_rounds; ++i) subject.profiles->rounds_alone();
+        for (int i = 0; i < plan_.profile_rounds; ++i) subject.profiles->round_together();
         // A training loop finds the caches as its last step left them, not as another program did.
         running.executor->run(stop_);
         if (round > 0) running.runs.push_back(running.executor->run(stop_));
       }
     }
+    describe_lanes();
     collect();
-    if (plan_.calibrate) {
-      evidence_.cluster = calibrated(evidence_.cluster, calibrate(evidence_));
-    }
     return std::move(evidence_);
   }
 
@@ -127,9 +130,9 @@ class Validation {
     request.optimizer = subject.optimizer;
     request.device = accelerators_.back().where.str();
     request.dtype = plan_.dtype;
-    subject.session = std::make_unique<ProfileSession>(request);
-    for (int i = 0; i < 5; ++i) subject.session->round();
-    evidence_.traces.push_back(subject.session->result().model);
+    subject.profiles = std::make_unique<LaneProfiles>(request, accelerators_);
+    for (int i = 0; i < 5; ++i) subject.profiles->rounds_alone();
+    evidence_.traces.push_back(subject.profiles->result().model);
   }
 
   void make_cases(Subject& subject) {
@@ -163,10 +166,36 @@ class Validation {
     }
   }
 
+  // What the lanes are to each other, as profiled: the mean over the subjects.
+  void describe_lanes() {
+    const auto subjects = static_cast<double>(subjects_.size());
+    std::vector<double> rates(accelerators_.size());
+    double slowdown = 0;
+    for (const Subject& subject : subjects_) {
+      const std::vector<double> of_subject = subject.profiles->rates();
+      for (std::size_t d = 0; d < rates.size(); ++d) rates[d] += of_subject[d] / subjects;
+      slowdown += subject.profiles->slowdown() / subjects;
+      evidence_.notes.push_back(fmt::format(
+          "{} batch {}: alone, the lanes run at rates of {:.3f}; together, an op takes {:.3f} times as "
+          "long",
+          subject.shape.name, subject.batch, fmt::join(of_subject, ", "),
+          subject.profiles->slowdown()));
+    }
+    for (std::size_t d = 0; d < rates.size(); ++d) {
+      evidence_.cluster.devices[d].rate = to_four_digits(rates[d]);
+    }
+    // Measured with one lane and with all of them at work; between these in proportion.
+    const std::size_t others = accelerators_.size() - 1;
+    for (std::size_t k = 1; k <= others; ++k) {
+      evidence_.cluster.interference.push_back(to_four_digits(
+          1 + (slowdown - 1) * static_cast<double>(k) / static_cast<double>(others)));
+    }
+  }
+
   void collect() {
     evidence_.traces.clear();
     for (const Subject& subject : subjects_) {
-      evidence_.traces.push_back(subject.session->result().model);
+      evidence_.traces.push_back(subject.profiles->result().model);
     }
     for (Running& running : running_) {
       MeasuredCase& measured = evidence_.cases[running.at];

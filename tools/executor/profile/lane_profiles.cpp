@@ -1,0 +1,84 @@
+// Runs the rounds of a profile on several lanes, one thread each.
+#include "tools/executor/profile/lane_profiles.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "sim/analysis/statistics.hpp"
+#include "sim/index.hpp"
+#include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/run/worker_pool.hpp"
+
+namespace stageline::executor {
+
+struct LaneProfiles::State {
+  State(const ProfileRequest& request, const std::vector<Accelerator>& lanes)
+      : sessions(lanes.size()) {
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      pool.add(
+          [this, request, lane, accelerator = lanes[lane]] {
+            enter(accelerator, LaneKind::compute);
+            set_threads(1);
+            sessions[lane] = std::make_unique<ProfileSession>(request);
+          },
+          [this, lane] { work(lane); });
+    }
+    pool.wait_until_idle();
+    pool.rethrow_failure();
+  }
+
+  void work(std::size_t lane) {
+    pool.await_release();
+    if (chosen && *chosen != lane) return;
+    if (chosen) return sessions[lane]->round(Company::alone);
+    sessions[lane]->round(Company::beside_others);
+    --left;
+    sessions[lane]->accompany([this] { return left <= 0 || pool.stopped(); });
+  }
+
+  void run(std::optional<std::size_t> of) {
+    chosen = of;
+    left = static_cast<int>(sessions.size());
+    pool.begin_round();
+    pool.release();
+    pool.wait_until_idle();
+    pool.rethrow_failure();
+  }
+
+  std::vector<std::unique_ptr<ProfileSession>> sessions;  // by lane
+  std::optional<std::size_t> chosen;                      // the one that works; empty: all do
+  std::atomic<int> left{0};                               // lanes whose round has not ended
+  WorkerPool pool;                                        // last: its threads use all of the above
+};
+
+LaneProfiles::LaneProfiles(const ProfileRequest& request, const std::vector<Accelerator>& lanes)
+    : state_(std::make_unique<State>(request, lanes)) {}
+LaneProfiles::~LaneProfiles() = default;
+
+void LaneProfiles::rounds_alone() {
+  for (std::size_t lane = 0; lane < state_->sessions.size(); ++lane) state_->run(lane);
+}
+
+void LaneProfiles::round_together() { state_->run(std::nullopt); }
+
+Profile LaneProfiles::result() const { return state_->sessions.back()->result(); }
+
+std::vector<double> LaneProfiles::rates() const {
+  const Time last = typical(state_->sessions.back()->steps(Company::alone));
+  std::vector<double> rates;
+  for (const auto& session : state_->sessions) {
+    rates.push_back(to_seconds(last) / to_seconds(typical(session->steps(Company::alone))));
+  }
+  return rates;
+}
+
+double LaneProfiles::slowdown() const {
+  double sum = 0;
+  for (const auto& session : state_->sessions) {
+    sum += to_seconds(typical(session->steps(Company::beside_others))) /
+           to_seconds(typical(session->steps(Company::alone)));
+  }
+  return std::max(1.0, sum / static_cast<double>(state_->sessions.size()));
+}
+
+}  // namespace stageline::executor
