@@ -252,10 +252,10 @@ class Retiming {
 
 Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "layerpipe", WeightRule::stash);
-  if (problem.knobs.at("weights") == "average") program.correction = moving_average;
+  if (problem.knobs.at("weights") == "average") program.settings.correction = moving_average;
   if (!problem.one_layer.empty()) program.independent_w = problem.one_layer;
   Retiming retiming(problem, program);
-  for (int s = 0; s < program.stages(); ++s) program.delay.push_back(retiming.delay(s));
+  for (int s = 0; s < program.stages(); ++s) program.settings.delay.push_back(retiming.delay(s));
   retiming.write();
   return program;
 }

@@ -86,7 +86,7 @@ class Replica {
       : program_(program), stage_(stage), first_(first), step_(step), copies_(copies) {}
 
   void write(std::uint32_t own, std::uint32_t warm_up) {
-    const bool ahead = program_.copies != Copies::blocking;
+    const bool ahead = program_.settings.copies != Copies::blocking;
     for (std::uint32_t i = 0; i < own + warm_up; ++i) {
       if (i < own) {
         add(OpKind::forward, i);
@@ -118,10 +118,10 @@ Program schedule(const Problem& problem) {
   Program program =
       blank_program(problem, "pipedream", vertical ? WeightRule::vertical_sync : WeightRule::stash);
   const std::string& transfer = problem.knobs.at("transfer");
-  program.copies = transfer == "blocking" ? Copies::blocking
-                   : transfer == "half"   ? Copies::half
-                   : transfer == "full"   ? Copies::full
-                                          : Copies::free;
+  program.settings.copies = transfer == "blocking" ? Copies::blocking
+                            : transfer == "half"   ? Copies::half
+                            : transfer == "full"   ? Copies::full
+                                                   : Copies::free;
   const std::uint32_t total = program.total_microbatches();
   std::uint32_t behind = 0;  // workers from this stage on
   for (const StagePlace& place : problem.placement.stage) {
@@ -135,7 +135,7 @@ Program schedule(const Problem& problem) {
     for (std::uint32_t replica = 0; replica < replicas; ++replica) {
       if (replica >= total) continue;
       const std::uint32_t own = (total - replica + replicas - 1) / replicas;
-      Replica(program, s, replica, replicas, program.copies != Copies::free && warm_up > 0)
+      Replica(program, s, replica, replicas, program.settings.copies != Copies::free && warm_up > 0)
           .write(own, std::min(warm_up, own));
     }
   }

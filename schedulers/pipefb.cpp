@@ -123,9 +123,9 @@ Program stream(const Problem& problem) {
   Program program =
       blank_program(problem, "pipefb", stash ? WeightRule::stash : WeightRule::latest);
   const std::string& transfer = problem.knobs.at("transfer");
-  program.copies = transfer == "full"   ? Copies::full
-                   : transfer == "half" ? Copies::half
-                                        : Copies::blocking;
+  program.settings.copies = transfer == "full"   ? Copies::full
+                            : transfer == "half" ? Copies::half
+                                                 : Copies::blocking;
   const auto add = [&](OpKind kind, int s, std::uint32_t m) {
     const Op op = op_of(kind, s, m);
     nth(program.ops, device_of(program.placement, op)).push_back(op);
@@ -151,7 +151,7 @@ std::vector<Bytes> host_peaks(const Problem& problem, const std::vector<int>& wi
   some.microbatches = static_cast<int>(std::min(all, enough));
   some.steps = 1;
   Program program = stream(some);
-  program.window = window;
+  program.settings.window = window;
   program = complete(std::move(program), some.costs);
   const TaskGraph graph = compile(program, some.costs);
   const Timeline timeline = timeline_of(program, graph, simulate(graph));
@@ -225,7 +225,7 @@ std::vector<int> windows(const Problem& problem) {
 
 Program schedule(const Problem& problem) {
   Program program = stream(problem);
-  program.window = windows(problem);
+  program.settings.window = windows(problem);
   return program;
 }
 

@@ -39,7 +39,7 @@ Program schedule(const Problem& problem) {
   Problem of_chunks = problem;
   of_chunks.microbatches = problem.microbatches * chunks;
   Program program = blank_program(of_chunks, "seq1f1b", WeightRule::flush);
-  program.sequence_chunks = chunks;
+  program.settings.sequence_chunks = chunks;
   const int m = program.microbatches;
   for (int s = 0; s < program.stages(); ++s) {
     const int warm_up = std::min(program.stages() - 1 - s + chunks - 1, m);

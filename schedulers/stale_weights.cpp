@@ -10,7 +10,8 @@
 //
 // The registers are flow control: without them a fast stage would run ahead and its weights grow
 // stale without end. With d = 2(S-1-s), F(m) waits for update m-d-1, and update m for F(m+d) to
-// have read its weights (Program::delay). Free-running or in lockstep, the weights are equally old.
+// have read its weights (ProgramSettings::delay). Free-running or in lockstep, the weights are
+// equally old.
 //
 // figure: devices 3, microbatches 6, F 1, I 1, W 1
 //   0 |012   3  4  5
@@ -59,15 +60,15 @@ Program schedule(const Problem& problem) {
   Program program = blank_program(problem, "stale_weights", WeightRule::latest);
   const bool paired = problem.knobs.at("mapping") == "paired";
   const bool backward_first = paired && problem.knobs.at("order") == "backward_first";
-  program.clock = problem.knobs.at("clock") == "lockstep" ? Clock::lockstep : Clock::free;
-  program.weights_transfer = problem.knobs.at("weights_transfer") == "on";
+  program.settings.clock = problem.knobs.at("clock") == "lockstep" ? Clock::lockstep : Clock::free;
+  program.settings.weights_transfer = problem.knobs.at("weights_transfer") == "on";
   const std::int64_t total = program.total_microbatches();
   const std::int64_t last = program.stages() - 1;
   for (int s = 0; s <= last; ++s) {
     const std::int64_t behind = 2 * (last - s);
     // The last stage's forward makes what its backward of the same cycle reads.
     const bool swapped = backward_first && s < last;
-    program.delay.push_back(static_cast<int>(swapped ? behind - 1 : behind));
+    program.settings.delay.push_back(static_cast<int>(swapped ? behind - 1 : behind));
     Order order(program, s);
     for (std::int64_t cycle = 0; cycle < total + behind; ++cycle) {
       const std::int64_t due = cycle - behind;

@@ -62,7 +62,7 @@ std::string_view name(Messages messages) {
 }
 
 int microbatches_per_update(const Program& program, int stage) {
-  if (updates_by_step(program.weights)) return program.microbatches;
+  if (updates_by_step(program.settings.weights)) return program.microbatches;
   const StagePlace& place = nth(program.placement.stage, stage);
   return static_cast<int>(place.replicas.size());
 }
@@ -93,7 +93,7 @@ Program blank_program(const Problem& problem, std::string schedule, WeightRule w
   program.schedule = std::move(schedule);
   program.microbatches = problem.microbatches;
   program.steps = problem.steps;
-  program.weights = weights;
+  program.settings.weights = weights;
   program.devices = problem.devices;
   program.placement = problem.placement;
   for (const EdgeCosts& edge : problem.costs.edges) program.edges.push_back(edge.edge);

@@ -51,16 +51,11 @@ constexpr int copy_buffers(Copies copies) {
 enum class Messages : std::uint8_t { async, blocking, batched };
 std::string_view name(Messages messages);
 
-struct Program {
-  std::string schedule;  // its origin; free text
-  int microbatches = 0;  // per step; the numbers in ops count through all steps
-  int steps = 1;         // in the whole program
+/// How the ops of a program are executed, apart from their order: weight versions, flow control,
+/// copies and messages. The text has a line for each setting that is not the default.
+struct ProgramSettings {
   WeightRule weights = WeightRule::flush;
-  std::string correction = "none";   // name of the correction of old versions
-  std::vector<std::string> devices;  // names
-  Placement placement;
-  std::vector<StageEdge> edges;     // of the stage graph, sorted
-  std::vector<bool> independent_w;  // stages whose W does not wait for I
+  std::string correction = "none";  // name of the correction of old weight versions
   /// By stage, or empty; -1: none. F(m) waits for update m - delay - 1, and under `latest` (a
   /// single copy of the weights) update m waits for F(m + delay): F reads weights that old exactly.
   std::vector<int> delay;
@@ -69,10 +64,22 @@ struct Program {
   /// Pieces of a sequence, numbered like micro-batches: n is chunk n mod c of sequence n / c.
   /// Attention looks back: F(n) waits for F(n-1) of its sequence, and backward n for n+1's.
   int sequence_chunks = 1;
-  Clock clock = Clock::free;
-  Copies copies = Copies::free;
-  Messages messages = Messages::async;
-  bool weights_transfer = true;      // off: weights reach all their readers at once and at no cost
+  Clock clock = Clock::free;            // whether devices run in lockstep
+  Copies copies = Copies::free;         // how OFFLOAD and PREFETCH proceed
+  Messages messages = Messages::async;  // how SEND and RECV proceed
+  bool weights_transfer = true;  // false: weights reach all their readers at once, at no cost
+  friend bool operator==(const ProgramSettings&, const ProgramSettings&) = default;
+};
+
+struct Program {
+  std::string schedule;              // its origin; free text
+  int microbatches = 0;              // per step; the numbers in ops count through all steps
+  int steps = 1;                     // in the whole program
+  std::vector<std::string> devices;  // names
+  Placement placement;
+  std::vector<StageEdge> edges;     // of the stage graph, sorted
+  std::vector<bool> independent_w;  // stages whose W does not wait for I
+  ProgramSettings settings;
   std::vector<std::vector<Op>> ops;  // by device
 
   int stages() const { return placement.stages(); }
@@ -88,10 +95,10 @@ constexpr bool keeps_versions(WeightRule rule) {
   return rule != WeightRule::flush && rule != WeightRule::latest;
 }
 
-/// The lane of an op kind under the program's copy setting.
-inline LaneKind lane_of(const Program& program, OpKind kind) {
+/// The lane of an op kind under the copy setting.
+inline LaneKind lane_of(const ProgramSettings& settings, OpKind kind) {
   const bool in_turns = kind == OpKind::prefetch &&
-                        (program.copies == Copies::half || program.copies == Copies::blocking);
+                        (settings.copies == Copies::half || settings.copies == Copies::blocking);
   return in_turns ? LaneKind::copy_out : lane_of(kind);
 }
 
@@ -114,8 +121,8 @@ inline std::uint32_t delayed_version(const Program& program, Op op) {
 inline constexpr std::string_view moving_average = "moving_average";
 
 /// Whether backwards read older weights that were kept for them.
-inline bool keeps_versions(const Program& program) {
-  return keeps_versions(program.weights) && program.correction != moving_average;
+inline bool keeps_versions(const ProgramSettings& settings) {
+  return keeps_versions(settings.weights) && settings.correction != moving_average;
 }
 
 /// The suffix of an overlapped pair: "(7F3;0B2)OVERLAP_F_B".

@@ -114,7 +114,7 @@ class Needs {
       case OpKind::backward:
         stash();
         output_gradient();
-        if (apart_ && program_.weights == WeightRule::stash) delayed_weights();
+        if (apart_ && program_.settings.weights == WeightRule::stash) delayed_weights();
         later_chunk();
         return cycle_before();
       case OpKind::weight_grad:
@@ -163,9 +163,10 @@ class Needs {
       }
     }
     delayed_weights();
-    if (!program_.window.empty() && program_.window[op_.stage] > 0 &&
-        m_ >= static_cast<std::uint32_t>(program_.window[op_.stage])) {
-      backward_of(m_ - static_cast<std::uint32_t>(program_.window[op_.stage]));
+    const std::vector<int>& window = program_.settings.window;
+    if (!window.empty() && window[op_.stage] > 0 &&
+        m_ >= static_cast<std::uint32_t>(window[op_.stage])) {
+      backward_of(m_ - static_cast<std::uint32_t>(window[op_.stage]));
     }
     if (buffer_before()) need_if(Product::offloaded, stage_, *buffer_before(), 0);
     earlier_chunk();
@@ -177,11 +178,11 @@ class Needs {
       return need_(Product::reduced, stage_, m_, static_cast<int>(op_.part));
     }
     all_weight_gradients();
-    if (program_.delay.empty() || program_.delay[op_.stage] < 0 ||
-        program_.weights != WeightRule::latest) {
+    const std::vector<int>& delay = program_.settings.delay;
+    if (delay.empty() || delay[op_.stage] < 0 || program_.settings.weights != WeightRule::latest) {
       return;
     }
-    const std::uint32_t reader = m_ + static_cast<std::uint32_t>(program_.delay[op_.stage]);
+    const std::uint32_t reader = m_ + static_cast<std::uint32_t>(delay[op_.stage]);
     if (reader < program_.total_microbatches()) need_(Product::activation, stage_, reader, 0);
   }
 
@@ -251,7 +252,7 @@ class Needs {
 
   // The micro-batch whose copy used this one's buffer last, if there was one: of the same replica.
   std::optional<std::uint32_t> buffer_before() const {
-    const auto back = static_cast<std::uint32_t>(copy_buffers(program_.copies)) *
+    const auto back = static_cast<std::uint32_t>(copy_buffers(program_.settings.copies)) *
                       static_cast<std::uint32_t>(place_.replicas.size());
     if (back == 0 || m_ < back) return std::nullopt;
     return m_ - back;
@@ -260,19 +261,20 @@ class Needs {
   // The weights that F of this micro-batch waits for, and with it every op that reads the same
   // weights on another device.
   void delayed_weights() {
-    if (program_.delay.empty() || program_.delay[op_.stage] < 0) return;
-    const auto delay = static_cast<std::uint32_t>(program_.delay[op_.stage]);
+    const std::vector<int>& delays = program_.settings.delay;
+    if (delays.empty() || delays[op_.stage] < 0) return;
+    const auto delay = static_cast<std::uint32_t>(delays[op_.stage]);
     if (m_ <= delay || (apart_ && arrives(Cargo::weights, m_ - delay - 1))) return;
     need_if(Product::updated, stage_, m_ - delay - 1, 0);
   }
 
   // Attention of a chunk reads the chunks before it; the backward goes the other way.
   void earlier_chunk() {
-    const auto chunks = static_cast<std::uint32_t>(program_.sequence_chunks);
+    const auto chunks = static_cast<std::uint32_t>(program_.settings.sequence_chunks);
     if (m_ % chunks != 0) need_(Product::activation, stage_, m_ - 1, 0);
   }
   void later_chunk() {
-    const auto chunks = static_cast<std::uint32_t>(program_.sequence_chunks);
+    const auto chunks = static_cast<std::uint32_t>(program_.settings.sequence_chunks);
     if (m_ % chunks + 1 == chunks) return;
     const bool input = exists_(Product::gradient, stage_, m_ + 1, 0);
     need_(input ? Product::gradient : Product::weight_gradient, stage_, m_ + 1, 0);
@@ -280,7 +282,7 @@ class Needs {
 
   // In lockstep, all ops of the cycle before.
   void cycle_before() {
-    if (program_.clock != Clock::lockstep) return;
+    if (program_.settings.clock != Clock::lockstep) return;
     const std::int64_t before = cycle_of(program_, op_) - 1;
     const std::int64_t last = program_.stages() - 1;
     const auto is_number = [&](std::int64_t number) {

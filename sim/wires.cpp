@@ -82,7 +82,8 @@ StageGraph stage_graph(const Program& program) {
     graph.in[program.edges[e].to].push_back(static_cast<int>(e));
   }
   add_wires(graph, program.placement);
-  graph.updates_are_awaited = program.clock == Clock::lockstep || !program.delay.empty() ||
+  graph.updates_are_awaited = program.settings.clock == Clock::lockstep ||
+                              !program.settings.delay.empty() ||
                               !nth(graph.wires, Cargo::weights).empty();
   return graph;
 }

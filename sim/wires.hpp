@@ -74,7 +74,7 @@ inline Ends ends_of(const Placement& placement, const Wire& wire, std::uint32_t 
 template <class Each>
 void messages_of(const StageGraph& graph, const Program& program, Op op, Cargo cargo, bool sends,
                  int device, Each&& each) {
-  if (cargo == Cargo::weights && !program.weights_transfer) return;
+  if (cargo == Cargo::weights && !program.settings.weights_transfer) return;
   const auto c = static_cast<std::size_t>(cargo);
   const std::vector<int>& wires = (sends ? graph.sends : graph.receives)[c][op.stage];
   for (std::size_t i = 0; i < wires.size(); ++i) {

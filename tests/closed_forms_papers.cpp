@@ -169,7 +169,7 @@ TEST_CASE("LayerPipe: L equal layers on L processors have the period 3 - 1/L") {
     // Every layer is a group of its own: delay 2 S(l).
     const std::vector<StageVersions> versions = versions_of(ran.program, ran.timeline);
     for (int s = 0; s < l; ++s) {
-      CHECK(nth(ran.program.delay, s) == 2 * (l - 1 - s));
+      CHECK(nth(ran.program.settings.delay, s) == 2 * (l - 1 - s));
       CHECK(nth(versions, s).staleness_max <= 2 * (l - 1 - s));
       CHECK(nth(versions, s).consistent);
     }
@@ -182,7 +182,7 @@ TEST_CASE("LayerPipe: where F and W are apart there is one more delay") {
   const Ran ran = test::run_schedule("layerpipe", 2, costs, 40);
   REQUIRE(ran.program.placement.stage[0].replicas == std::vector<int>{0});
   REQUIRE(ran.program.placement.stage[0].weight_grad == std::vector<int>{1});
-  CHECK(ran.program.delay[0] == 1);
+  CHECK(ran.program.settings.delay[0] == 1);
   CHECK(pace_of(ran) == Pace{2, 1});
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("PipeFB on twice the nodes: max(F, B, D), and 1.5, 2.0, 2.5 over the b
     for (int s = 0; s < stages; ++s) {
       const int latency = 6 * (stages - s) + 12 * (stages - s) + 2 * d;
       const int period = std::max(12, d);
-      CHECK(nth(ran.program.window, s) == (latency + period - 1) / period);
+      CHECK(nth(ran.program.settings.window, s) == (latency + period - 1) / period);
     }
   }
 }
@@ -290,7 +290,7 @@ TEST_CASE("PipeFB: a host that is full holds F-nodes back") {
   // As many bytes as it holds are enough; with fewer it holds no more than it has, and F-nodes
   // wait.
   problem.host_memory = {held(free)};
-  CHECK(spec.scheduler->schedule(problem).window == free.program.window);
+  CHECK(spec.scheduler->schedule(problem).settings.window == free.program.settings.window);
   problem.host_memory = {Bytes{held(free).count / 2}};
   const Ran full = test::run_program(spec.scheduler->schedule(problem), costs);
   CHECK(held(full) <= *problem.host_memory[0]);

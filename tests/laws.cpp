@@ -130,7 +130,7 @@ std::string text_and_passes_are_stable(const ScheduleSpec&, const Ran& ran) {
 std::string synchronous_means_fresh_weights(const ScheduleSpec& spec, const Ran& ran) {
   for (const StageVersions& versions : versions_of(ran.program, ran.timeline)) {
     if (versions.staleness_min < 0) return "a forward reads weights of its own future";
-    const bool mixes = ran.program.weights == WeightRule::latest;
+    const bool mixes = ran.program.settings.weights == WeightRule::latest;
     if (!versions.consistent && !mixes) return "a backward reads another version than its forward";
     if (spec.scheduler->synchrony == Synchrony::asynchronous) continue;
     if (versions.staleness_max != 0) return "stale weights";
@@ -140,7 +140,7 @@ std::string synchronous_means_fresh_weights(const ScheduleSpec& spec, const Ran&
 }
 
 std::string the_same_again(const ScheduleSpec& spec, const Ran& ran) {
-  const int microbatches = ran.program.microbatches / ran.program.sequence_chunks;
+  const int microbatches = ran.program.microbatches / ran.program.settings.sequence_chunks;
   const Problem problem = test::problem_for(spec, static_cast<int>(ran.program.devices.size()),
                                             ran.costs, microbatches, ran.program.steps);
   const Ran again = test::run_program(spec.scheduler->schedule(problem), ran.costs);
@@ -317,10 +317,11 @@ TEST_CASE("no forward reads weights of its own future, however many stages take 
         const std::vector<StageVersions> versions = versions_of(ran.program, ran.timeline);
         // One copy of the weights and a delay: F waits for one update, and the next one for F,
         // where there is an F that far ahead.
-        const bool delayed = program.weights == WeightRule::latest && !program.delay.empty();
+        const bool delayed =
+            program.settings.weights == WeightRule::latest && !program.settings.delay.empty();
         for (std::size_t s = 0; s < versions.size(); ++s) {
           CHECK(versions[s].staleness_min >= 0);
-          if (!delayed || program.delay[s] >= 2 * microbatches) continue;
+          if (!delayed || program.settings.delay[s] >= 2 * microbatches) continue;
           CHECK(versions[s].staleness == wanted[s].staleness);
         }
         ++held;

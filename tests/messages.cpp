@@ -19,7 +19,7 @@ Program program_for(const ScheduleSpec& spec, int devices, const Costs& costs, i
                     int steps, Messages messages) {
   Program program =
       spec.scheduler->schedule(test::problem_for(spec, devices, costs, microbatches, steps));
-  program.messages = messages;
+  program.settings.messages = messages;
   return program;
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("on the same order blocking is never faster than batched, nor batched 
         Program program =
             complete(program_for(spec, devices, costs, microbatches, 2, Messages::blocking), costs);
         const auto time = [&](Messages messages) {
-          program.messages = messages;
+          program.settings.messages = messages;
           return makespan(sweep(compile(program, costs)));
         };
         const Time async = time(Messages::async);

@@ -146,7 +146,7 @@ class Table {
       case OpKind::backward:
         add_stash(s, m, device, all);
         add_output_gradient(s, m, device, all);
-        if (roles.apart && program_.weights == WeightRule::stash) {
+        if (roles.apart && program_.settings.weights == WeightRule::stash) {
           add_delayed_weights(s, m, device, all);
         }
         add_chunk_behind(s, m, all);
@@ -189,7 +189,7 @@ class Table {
           add_weight_gradients(s, m, all);
           const int delay = delay_of(s);
           const std::int64_t reader = std::int64_t{m} + delay;
-          if (delay >= 0 && program_.weights == WeightRule::latest &&
+          if (delay >= 0 && program_.settings.weights == WeightRule::latest &&
               reader < std::int64_t{program_.total_microbatches()}) {
             all.push_back(op(OpKind::forward, s, static_cast<std::uint32_t>(reader)));
           }
@@ -208,12 +208,14 @@ class Table {
   }
 
  private:
-  int delay_of(int s) const { return program_.delay.empty() ? -1 : nth(program_.delay, s); }
+  int delay_of(int s) const {
+    return program_.settings.delay.empty() ? -1 : nth(program_.settings.delay, s);
+  }
   std::int64_t buffers(int s) const {
     const auto replicas = nth(program_.placement.stage, s).replicas.size();
-    const int each = program_.copies == Copies::free       ? 0
-                     : program_.copies == Copies::blocking ? 1
-                                                           : 2;
+    const int each = program_.settings.copies == Copies::free       ? 0
+                     : program_.settings.copies == Copies::blocking ? 1
+                                                                    : 2;
     return each * static_cast<std::int64_t>(replicas);
   }
 
@@ -246,7 +248,9 @@ class Table {
     if (has(op(OpKind::update, s, number))) all.push_back(op(OpKind::update, s, number));
   }
 
-  std::uint32_t chunks() const { return static_cast<std::uint32_t>(program_.sequence_chunks); }
+  std::uint32_t chunks() const {
+    return static_cast<std::uint32_t>(program_.settings.sequence_chunks);
+  }
 
   void add_chunk_behind(int s, std::uint32_t m, std::vector<Op>& all) const {
     if ((m + 1) % chunks() == 0) return;
@@ -268,7 +272,7 @@ class Table {
   }
 
   void add_window(int s, std::uint32_t m, std::vector<Op>& all) const {
-    const int window = program_.window.empty() ? 0 : nth(program_.window, s);
+    const int window = program_.settings.window.empty() ? 0 : nth(program_.settings.window, s);
     if (window > 0 && m >= static_cast<std::uint32_t>(window)) {
       add_backward(s, m - static_cast<std::uint32_t>(window), all);
     }
@@ -276,7 +280,7 @@ class Table {
 
   // Everything of the cycle before `cycle`.
   void add_cycle_before(std::int64_t cycle, std::vector<Op>& all) const {
-    if (program_.clock != Clock::lockstep) return;
+    if (program_.settings.clock != Clock::lockstep) return;
     for (int s = 0; s < program_.stages(); ++s) {
       for (std::uint32_t m = 0; m < program_.total_microbatches(); ++m) {
         if (m + s == cycle - 1) all.push_back(op(OpKind::forward, s, m));
@@ -320,8 +324,8 @@ class Table {
   }
 
   void add_weight_gradients(int s, std::uint32_t k, std::vector<Op>& all) const {
-    const bool by_step =
-        program_.weights == WeightRule::flush || program_.weights == WeightRule::double_buffer;
+    const bool by_step = program_.settings.weights == WeightRule::flush ||
+                         program_.settings.weights == WeightRule::double_buffer;
     const auto replicas = nth(program_.placement.stage, s).replicas.size();
     const std::size_t size = by_step ? as_size(program_.microbatches) : replicas;
     const std::size_t total = as_size(program_.microbatches * program_.steps);

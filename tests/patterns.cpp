@@ -64,7 +64,7 @@ TEST_CASE("patterns and single ops lower every scheduler's programs alike") {
             } catch (const UsageError&) {
               continue;  // not with so many devices or micro-batches
             }
-            program.messages = messages;
+            program.settings.messages = messages;
             check_program(complete(std::move(program), costs), costs);
           }
         }
@@ -79,12 +79,12 @@ TEST_CASE("patterns and single ops lower random programs alike, and find the sam
   for (int i = 0; i < 600; ++i) {
     CAPTURE(i);
     test::RandomProgram drawn = programs.make(i % 2 == 0);
-    drawn.program.messages = static_cast<Messages>(i % 3);
+    drawn.program.settings.messages = static_cast<Messages>(i % 3);
     Program program = complete(std::move(drawn.program), drawn.costs);
     check_program(program, drawn.costs);
     // Out of order it may deadlock, and without an op another may need what no op makes.
     std::vector<Op>& list = program.ops[random() % program.ops.size()];
-    if (list.size() < 2 || program.messages != Messages::async) continue;
+    if (list.size() < 2 || program.settings.messages != Messages::async) continue;
     const auto pick = [&] { return random() % list.size(); };
     if (std::any_of(list.begin(), list.end(), [](Op op) { return op.overlapped != 0; })) continue;
     std::swap(list[pick()], list[pick()]);

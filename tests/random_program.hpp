@@ -39,7 +39,7 @@ class RandomPrograms {
     program.schedule = "random";
     program.microbatches = 1 + below(4);
     program.steps = 1 + below(2);
-    program.weights = static_cast<WeightRule>(below(5));
+    program.settings.weights = static_cast<WeightRule>(below(5));
     for (int d = 0; d < devices; ++d) program.devices.push_back("gpu" + std::to_string(d));
     program.ops.resize(program.devices.size());
     for (int s = 0; s < stages; ++s) {
@@ -61,11 +61,11 @@ class RandomPrograms {
     const bool together =
         std::all_of(program.placement.stage.begin(), program.placement.stage.end(),
                     [](const StagePlace& place) { return place.replicas.size() == 1; });
-    const bool by_step =
-        program.weights == WeightRule::flush || program.weights == WeightRule::double_buffer;
+    const bool by_step = program.settings.weights == WeightRule::flush ||
+                         program.settings.weights == WeightRule::double_buffer;
     if (together && by_step && coin(2)) {
-      program.sequence_chunks = 2 + below(2);
-      program.microbatches *= program.sequence_chunks;
+      program.settings.sequence_chunks = 2 + below(2);
+      program.microbatches *= program.settings.sequence_chunks;
     }
   }
 

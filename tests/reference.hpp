@@ -162,7 +162,7 @@ inline std::map<Op, When> reference(const Program& program, const Costs& costs) 
   for (const auto& list : program.ops) {
     std::map<LaneKind, int> last;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const LaneKind lane = lane_of(program, list[i].kind);
+      const LaneKind lane = lane_of(program.settings, list[i].kind);
       if (lane == LaneKind::receive) continue;
       Item item;
       item.ops.push_back(plain(list[i]));

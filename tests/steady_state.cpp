@@ -334,7 +334,8 @@ TEST_CASE("every asynchronous schedule grows by its cycle ratio, on random stage
             round = std::lcm(round, std::max(1, static_cast<int>(place.replicas.size())));
           }
           const Problem small = test::problem_for(spec, devices, costs, devices);
-          const bool by_step = spec.scheduler->schedule(small).weights == WeightRule::double_buffer;
+          const bool by_step =
+              spec.scheduler->schedule(small).settings.weights == WeightRule::double_buffer;
           const int step = by_step ? devices : 0;
           if (by_step) round = std::lcm(round, step);
           verdict = grows_as_derived({spec, devices, costs, step}, round);

@@ -32,9 +32,9 @@ inline std::map<Op, When> stream_reference(const Program& program, const Costs& 
     std::map<int, int> last;  // by lane; messages and computing are one
     for (std::size_t i = 0; i < list.size(); ++i) {
       const bool message = is_message(list[i]);
-      const int lane = message ? 0 : static_cast<int>(lane_of(program, list[i].kind));
-      const bool joins = message && program.messages == Messages::batched && last.count(0) > 0 &&
-                         nth(items, last[0]).messages;
+      const int lane = message ? 0 : static_cast<int>(lane_of(program.settings, list[i].kind));
+      const bool joins = message && program.settings.messages == Messages::batched &&
+                         last.count(0) > 0 && nth(items, last[0]).messages;
       if (!joins) {
         items.emplace_back();
         items.back().messages = message;

@@ -8,7 +8,7 @@ constexpr std::uint32_t no_task = LaneGap::no_task;
 
 // A flush separates the steps; without one the whole run is a single phase.
 std::uint32_t phase_of(const Program& program, Op op) {
-  if (program.weights != WeightRule::flush) return 0;
+  if (program.settings.weights != WeightRule::flush) return 0;
   if (!counts_microbatches(op.kind)) return op.microbatch;
   return op.microbatch / static_cast<std::uint32_t>(program.microbatches);
 }

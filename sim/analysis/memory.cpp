@@ -259,7 +259,7 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
   const MemoryTables tables(program, costs);
 
   std::vector<std::vector<Change>> changes(timeline.devices.size());
-  if (keeps_versions(program)) {
+  if (keeps_versions(program.settings)) {
     const std::vector<StageVersions> versions = versions_of(program, timeline);
     for (std::size_t s = 0; s < versions.size(); ++s) {
       for (const VersionEvent& event : versions[s].events) {

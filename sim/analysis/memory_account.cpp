@@ -24,7 +24,7 @@ DeviceAccount::DeviceAccount(const MemoryTables& tables, int device, Curves curv
 
 void DeviceAccount::add_state(const MemoryTables::Stage& stage) {
   const StageCosts& costs = *stage.costs;
-  if (tables_.program().correction == moving_average &&
+  if (tables_.program().settings.correction == moving_average &&
       has(stage.place->homes(Role::weight_grad), device_)) {
     held_.add(MemoryKind::optimizer, costs.gradients);
   }
@@ -45,7 +45,8 @@ void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
     held_.add(MemoryKind::gradients, costs.gradients);
     held_.add(MemoryKind::optimizer, costs.optimizer_state);
   } else if (place.device(Role::forward) == device_ || has(place.input_grad, device_)) {
-    held_.add(MemoryKind::weights, costs.weights * (tables_.program().weights_transfer ? 2 : 1));
+    held_.add(MemoryKind::weights,
+              costs.weights * (tables_.program().settings.weights_transfer ? 2 : 1));
   }
 }
 

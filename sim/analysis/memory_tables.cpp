@@ -94,7 +94,7 @@ Bytes MemoryTables::sum_of_messages(Op op, Cargo cargo, Side side, int device) c
     const Ends ends = ends_of(program_.placement, way, op.microbatch);
     if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
     if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
-    if (cargo == Cargo::weights && !program_.weights_transfer) continue;
+    if (cargo == Cargo::weights && !program_.settings.weights_transfer) continue;
     sum += bytes(op_of(sends ? send_of(cargo) : receive_of(cargo), op.stage, op.microbatch,
                        static_cast<int>(i)));
   }

@@ -231,16 +231,18 @@ std::string place_text(const StagePlace& place, const std::vector<std::string>& 
 
 void compare_settings(const Program& a, const Program& b, const std::vector<Match>& matches,
                       ProgramDiff& diff) {
-  const auto line = [&](const std::string& what, const std::string& x, const std::string& y) {
-    if (x != y) {
-      diff.settings.push_back(
-          fmt::format("{}: {} | {}", what, x.empty() ? "none" : x, y.empty() ? "none" : y));
-    }
+  const auto line = [&](const std::string& what, const std::string& first,
+                        const std::string& second) {
+    if (first == second) return;
+    diff.settings.push_back(fmt::format("{}: {} | {}", what, first.empty() ? "none" : first,
+                                        second.empty() ? "none" : second));
   };
+  const ProgramSettings& x = a.settings;
+  const ProgramSettings& y = b.settings;
   line("microbatches", std::to_string(a.microbatches), std::to_string(b.microbatches));
   line("steps", std::to_string(a.steps), std::to_string(b.steps));
-  line("weights", std::string(name(a.weights)), std::string(name(b.weights)));
-  line("correction", a.correction, b.correction);
+  line("weights", std::string(name(x.weights)), std::string(name(y.weights)));
+  line("correction", x.correction, y.correction);
   line("stages", std::to_string(a.stages()), std::to_string(b.stages()));
   // Places in the words of the first's devices.
   std::vector<std::string> named(b.devices.size());
@@ -270,13 +272,13 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
     return numbers(stages);
   };
   line("independent_w", independent(a), independent(b));
-  line("delays", by_stage(a.delay, no_delay), by_stage(b.delay, no_delay));
-  line("windows", by_stage(a.window, no_window), by_stage(b.window, no_window));
-  line("sequence_chunks", std::to_string(a.sequence_chunks), std::to_string(b.sequence_chunks));
-  line("messages", std::string(name(a.messages)), std::string(name(b.messages)));
-  line("clock", std::string(name(a.clock)), std::string(name(b.clock)));
-  line("copies", std::string(name(a.copies)), std::string(name(b.copies)));
-  line("weights_transfer", yes_or_no(a.weights_transfer), yes_or_no(b.weights_transfer));
+  line("delays", by_stage(x.delay, no_delay), by_stage(y.delay, no_delay));
+  line("windows", by_stage(x.window, no_window), by_stage(y.window, no_window));
+  line("sequence_chunks", std::to_string(x.sequence_chunks), std::to_string(y.sequence_chunks));
+  line("messages", std::string(name(x.messages)), std::string(name(y.messages)));
+  line("clock", std::string(name(x.clock)), std::string(name(y.clock)));
+  line("copies", std::string(name(x.copies)), std::string(name(y.copies)));
+  line("weights_transfer", yes_or_no(x.weights_transfer), yes_or_no(y.weights_transfer));
 }
 
 }  // namespace

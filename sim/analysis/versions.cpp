@@ -42,7 +42,7 @@ class StageReader {
   void read(const WeightCopy& copy) {
     std::vector<Time> superseded;         // by version: when the next one exists
     std::vector<Time> last_read{Time{}};  // by version
-    const bool synced = program_.weights == WeightRule::vertical_sync;
+    const bool synced = program_.settings.weights == WeightRule::vertical_sync;
     std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be read
     for (const Span& span : copy.spans) {
       const auto newest = static_cast<std::uint32_t>(superseded.size());
@@ -109,7 +109,7 @@ class StageReader {
  private:
   std::uint32_t version_read(Op op, std::uint32_t newest) {
     std::uint32_t& of_forward = forward_version_[op.microbatch];
-    switch (program_.weights) {
+    switch (program_.settings.weights) {
       case WeightRule::flush:
       case WeightRule::latest:
         if (op.kind == OpKind::forward) of_forward = newest;
@@ -134,7 +134,8 @@ class StageReader {
 
   void note_read(Op op, int device, std::uint32_t newest) {
     if (op.kind != OpKind::weight_grad && !reads_weights(op.kind)) return;
-    const bool rebuilt = program_.correction == moving_average && op.kind != OpKind::forward;
+    const bool rebuilt =
+        program_.settings.correction == moving_average && op.kind != OpKind::forward;
     reads_->push_back({op, device, rebuilt ? newest : version_read(op, newest)});
   }
 
@@ -187,7 +188,8 @@ std::vector<StageVersions> read_all(const Program& program, const Timeline& time
     StageReader reader(program, static_cast<int>(s), entered, reads);
     for (const WeightCopy& copy : copies[s]) reader.read(copy);
     result.push_back(reader.finish());
-    if (s == 0 && program.weights == WeightRule::vertical_sync) entered = reader.entered_after();
+    if (s == 0 && program.settings.weights == WeightRule::vertical_sync)
+      entered = reader.entered_after();
   }
   return result;
 }

@@ -81,7 +81,7 @@ class SplitCopies {
   std::vector<Span> arrivals(int device) const {
     if (device == updates_) return {};
     std::vector<Span> found;
-    const bool sent = program_.weights_transfer;
+    const bool sent = program_.settings.weights_transfer;
     const OpKind kind = sent ? OpKind::receive_weights : OpKind::update;
     for (const Span& span : timeline_.lane(sent ? device : updates_, lane_of(kind))) {
       if (span.op.stage == stage_ && span.op.kind == kind) found.push_back(span);

@@ -144,11 +144,11 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
   const std::vector<Move> moves = moves_of(program);
   if (moves.empty()) return findings;
   const Costs costs = given != nullptr ? *given : unit_costs(program);
-  const bool own = program.messages != Messages::async;
+  const bool own = program.settings.messages != Messages::async;
   Program run = complete(program, costs);
   std::optional<Time> with;
   for (const Messages messages : {Messages::blocking, Messages::batched}) {
-    if (!own) run.messages = messages;
+    if (!own) run.settings.messages = messages;
     with = time_of(run, costs);
     if (with || own) break;
   }
@@ -169,7 +169,7 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
     std::optional<Time> without;
     for (const std::size_t to : places_for(program, move)) {
       Program other = complete(moved(program, move, to), costs);
-      other.messages = run.messages;
+      other.settings.messages = run.settings.messages;
       const std::optional<Time> time = time_of(other, costs);
       if (time && (!without || *time < *without)) without = time;
     }
@@ -188,7 +188,7 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
                                                program.steps == 1 ? "step" : "run",
                                                given != nullptr ? "" : " on unit costs");
     const std::string under =
-        own ? std::string() : fmt::format("under messages: {} ", name(run.messages));
+        own ? std::string() : fmt::format("under messages: {} ", name(run.settings.messages));
     finding.message =
         move.receives
             ? fmt::format("{} stands ahead of {}, which does not wait for it; {}{}",

@@ -43,7 +43,7 @@ class HeaderChecker {
       report(LintRule::placement, std::move(message), stage);
       placed = false;
     };
-    if (program_.sequence_chunks > 1) check_chunks(misplaced);
+    if (program_.settings.sequence_chunks > 1) check_chunks(misplaced);
     const auto devices = static_cast<int>(program_.devices.size());
     for (int s = 0; s < program_.stages(); ++s) {
       const StagePlace& place = nth(program_.placement.stage, s);
@@ -73,15 +73,15 @@ class HeaderChecker {
   // The chunks of a sequence are in one step, and on one device.
   template <class Misplaced>
   void check_chunks(Misplaced&& misplaced) const {
-    if (!updates_by_step(program_.weights)) {
+    if (!updates_by_step(program_.settings.weights)) {
       misplaced(-1, fmt::format("sequence_chunks is for weights that change between steps: flush "
                                 "or double_buffer (not {})",
-                                name(program_.weights)));
+                                name(program_.settings.weights)));
     }
-    if (program_.microbatches % program_.sequence_chunks != 0) {
+    if (program_.microbatches % program_.settings.sequence_chunks != 0) {
       misplaced(-1, fmt::format("the micro-batches of a step are chunks of whole sequences: {} are "
                                 "no multiple of sequence_chunks, {}",
-                                program_.microbatches, program_.sequence_chunks));
+                                program_.microbatches, program_.settings.sequence_chunks));
     }
     for (int s = 0; s < program_.stages(); ++s) {
       const StagePlace& place = nth(program_.placement.stage, s);

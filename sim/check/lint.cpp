@@ -88,7 +88,7 @@ class Linter {
   void look_for_order(const Program& sound) {
     const StageGraph stages = stage_graph(sound);
     const ProductIndex index(sound, stages);
-    const bool blocks = sound.messages != Messages::async;
+    const bool blocks = sound.settings.messages != Messages::async;
     struct Maker {
       Place place;
       LaneKind lane = LaneKind::compute;
@@ -97,7 +97,7 @@ class Linter {
     std::vector<std::uint32_t> maker_of(index.size());  // + 1
     std::vector<Maker> makers;
     const auto lane = [&](Op op) {
-      return blocks && cargo_of(op.kind) ? LaneKind::compute : lane_of(sound, op.kind);
+      return blocks && cargo_of(op.kind) ? LaneKind::compute : lane_of(sound.settings, op.kind);
     };
     const auto each = [&](auto&& visit) {
       for (std::size_t d = 0; d < sound.ops.size(); ++d) {
@@ -228,10 +228,10 @@ class Linter {
       found_.add(Severity::error, LintRule::deadlock, deadlock.cycle.front(), deadlock.what(),
                  deadlock.figure);
     }
-    if (found_.has_errors() || program_.messages != Messages::async) return;
+    if (found_.has_errors() || program_.settings.messages != Messages::async) return;
     for (const Messages messages : {Messages::blocking, Messages::batched}) {
       Program stricter = program_;
-      stricter.messages = messages;
+      stricter.settings.messages = messages;
       for (const Deadlock& deadlock :
            deadlocks_of(complete(std::move(stricter), costs), costs, 1)) {
         found_.add(

@@ -37,7 +37,7 @@ Charges::Charges(const Program& program, const Costs& costs, const StageGraph& s
     : program_(program),
       costs_(costs),
       stages_(stages),
-      blocks_(program.messages != Messages::async),
+      blocks_(program.settings.messages != Messages::async),
       path_of_pair_(program.devices.size() * (program.devices.size() + 2)) {
   check_fit();
   paths_.emplace_back();

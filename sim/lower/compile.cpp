@@ -41,7 +41,7 @@ Lowering::Lowering(const Program& program, const Costs& costs, bool patterns)
       charges_(program, costs, stages_),
       patterns_(program, stages_, index_, slot_),
       use_patterns_(patterns),
-      blocks_(program.messages != Messages::async) {
+      blocks_(program.settings.messages != Messages::async) {
   slot_.swap(kept.slots);
   ops_.swap(kept.ops);
 }

@@ -60,7 +60,7 @@ class Lowering {
   // Each op of a list is one task of that lane: none is half of a pair, or has a lane of its own.
   bool lanes_are_lists() const { return !blocks_ && !any_overlapped_; }
   LaneKind list_of(OpKind kind) const {
-    return blocks_ && cargo_of(kind) ? LaneKind::compute : lane_of(program_, kind);
+    return blocks_ && cargo_of(kind) ? LaneKind::compute : lane_of(program_.settings, kind);
   }
   Standstill standstill() const {
     return {program_, stages_, index_, slot_, ops_, head_, end_, posted_};

@@ -21,7 +21,7 @@ namespace {
 // ahead of the update, to those messages: PipeDream's communication between two ops is one
 // exchange, too.
 void gather(Program& program) {
-  if (updates_by_step(program.weights)) return;
+  if (updates_by_step(program.settings.weights)) return;
   for (auto& list : program.ops) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!is_message(list[i]) || is_send(list[i].kind)) continue;
@@ -47,7 +47,7 @@ class Clockwork {
 
   /// Throws what compile() throws.
   explicit Clockwork(Program program) : stages_(stage_graph(program)) {
-    program.messages = Messages::async;
+    program.settings.messages = Messages::async;
     Costs costs = unit_costs(program);
     const TaskGraph graph = compile(program, costs);
     const TaskTimes times = sweep(graph);

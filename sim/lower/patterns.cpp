@@ -66,18 +66,19 @@ bool OpPatterns::made_in_lane(std::uint16_t lane, Product product, int stage, in
 // The first number from which the rules treat all numbers alike; `never` where they do not.
 std::uint32_t OpPatterns::regular_from(Op op) const {
   const StagePlace& place = program_.placement.stage[op.stage];
-  if (program_.sequence_chunks != 1 || program_.clock != Clock::free || place.apart() ||
+  const ProgramSettings& settings = program_.settings;
+  if (settings.sequence_chunks != 1 || settings.clock != Clock::free || place.apart() ||
       op.kind == OpKind::update || op.kind == OpKind::reduce_grad) {
     return OpPattern::never;
   }
   if (op.kind != OpKind::forward && op.kind != OpKind::prefetch) return 0;
-  const auto setting = [&](const std::vector<int>& by_stage) {
+  const auto of_stage = [&](const std::vector<int>& by_stage) {
     return by_stage.empty() ? 0 : std::max(by_stage[op.stage], 0);
   };
-  const auto buffers = static_cast<std::uint32_t>(copy_buffers(program_.copies)) *
+  const auto buffers = static_cast<std::uint32_t>(copy_buffers(settings.copies)) *
                        static_cast<std::uint32_t>(place.replicas.size());
-  const auto delay = static_cast<std::uint32_t>(setting(program_.delay)) + 1;
-  return std::max({delay, static_cast<std::uint32_t>(setting(program_.window)), buffers});
+  const auto delay = static_cast<std::uint32_t>(of_stage(settings.delay)) + 1;
+  return std::max({delay, static_cast<std::uint32_t>(of_stage(settings.window)), buffers});
 }
 
 OpPatterns::Extent OpPatterns::extent_of(const ProductSeries& series) {
@@ -99,7 +100,7 @@ void OpPatterns::find_span(OpPattern& pattern, Op op) {
   if (op.kind == OpKind::update) {
     const ProductSeries reduced = index_.series(Product::reduced, op.stage, op.part);
     if (reduced.length > 0 && extent_of(reduced) != Extent::none) return;
-    if (program_.weights == WeightRule::latest && !program_.delay.empty()) return;
+    if (program_.settings.weights == WeightRule::latest && !program_.settings.delay.empty()) return;
   }
   pattern.span = static_cast<std::uint32_t>(microbatches_per_update(program_, op.stage));
   pattern.need_first[0] = static_cast<std::uint32_t>(gradients.first);

@@ -198,7 +198,7 @@ std::uint32_t batch_size(const Standstill& still, std::uint32_t lane) {
   std::uint32_t at = still.head[lane];
   while (at != still.end[lane] && cargo_of(still.ops[at].kind)) {
     ++at;
-    if (still.program.messages == Messages::blocking) break;
+    if (still.program.settings.messages == Messages::blocking) break;
   }
   return at - still.head[lane];
 }

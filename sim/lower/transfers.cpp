@@ -36,7 +36,7 @@ class UsualOrder {
                                        sends_after(*op, out);
                                    });
     // No op of the program reads the last weights, but the next run will.
-    for (int s = 0; program_.weights_transfer && s < program_.stages(); ++s) {
+    for (int s = 0; program_.settings.weights_transfer && s < program_.stages(); ++s) {
       receive_updates(s, static_cast<std::uint32_t>(updates(program_, s)), list);
     }
     return list;
@@ -57,7 +57,7 @@ class UsualOrder {
   }
 
   void receives_before(Op op, std::vector<Op>& out) {
-    if (program_.weights_transfer && counts_microbatches(op.kind)) {
+    if (program_.settings.weights_transfer && counts_microbatches(op.kind)) {
       const auto group = static_cast<std::uint32_t>(microbatches_per_update(program_, op.stage));
       receive_updates(op.stage, op.microbatch / group, out);
     }
@@ -201,7 +201,8 @@ bool has_costly_edges(const Program& program, const Network& network) {
 Transferred with_transfers(Program program) {
   if (has_messages(program)) return {std::move(program), ""};
   program = in_usual_order(std::move(program));
-  if (program.messages == Messages::async) return {received_as_sent(std::move(program)), ""};
+  if (program.settings.messages == Messages::async)
+    return {received_as_sent(std::move(program)), ""};
   return in_message_order(std::move(program));
 }
 
@@ -212,7 +213,7 @@ Program complete(Program program, const Costs& costs, std::string* reordered) {
   const auto& places = program.placement.stage;
   // Split roles exchange messages even if those are free. So do blocking messages: their sender
   // waits for the receiver, however fast the link is.
-  if (program.messages != Messages::async ||
+  if (program.settings.messages != Messages::async ||
       std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); })) {
     Transferred done = with_transfers(std::move(program));
     if (reordered != nullptr) *reordered = std::move(done.deadlock);

@@ -30,7 +30,7 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
     stages[s].missing.resize(as_size(updates(program, static_cast<int>(s))));
   }
   std::vector<Op>& list = nth(program.ops, device);
-  const bool by_step = program.weights == WeightRule::flush;
+  const bool by_step = program.settings.weights == WeightRule::flush;
   std::vector<int> of_step(as_size(program.steps));  // gradients to come, of all stages
   for (const Op op : list) {
     Stage& stage = stages[op.stage];
@@ -54,7 +54,8 @@ void update_one_device(Program& program, int device, const std::vector<bool>& wa
     for (const Op* op = first; op != last; ++op) {
       const Stage& stage = stages[op->stage];
       if (stage.replica < 0 || !counts_microbatches(op->kind)) continue;
-      if (program.weights != WeightRule::flush && !makes_weight_gradient(op->kind)) continue;
+      if (program.settings.weights != WeightRule::flush && !makes_weight_gradient(op->kind))
+        continue;
       others(op->stage, op->microbatch / static_cast<std::uint32_t>(stage.group), out);
     }
     out.insert(out.end(), first, last);

@@ -95,7 +95,7 @@ class Parser {
     } else if (key.text == "weights") {
       read_weights(one());
     } else if (key.text == "correction") {
-      program_.correction = std::string(one().text);
+      program_.settings.correction = std::string(one().text);
     } else if (key.text == "independent_w") {
       once();
       independent_ = values;
@@ -106,19 +106,21 @@ class Parser {
       once();
       windows_ = values;
     } else if (key.text == "sequence_chunks") {
-      program_.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
+      program_.settings.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
     } else if (key.text == "clock") {
-      program_.clock = one_of(one(), {Clock::free, Clock::lockstep});
+      program_.settings.clock = one_of(one(), {Clock::free, Clock::lockstep});
     } else if (key.text == "copies") {
-      program_.copies = one_of(one(), {Copies::free, Copies::full, Copies::half, Copies::blocking});
+      program_.settings.copies =
+          one_of(one(), {Copies::free, Copies::full, Copies::half, Copies::blocking});
     } else if (key.text == "messages") {
-      program_.messages = one_of(one(), {Messages::async, Messages::blocking, Messages::batched});
+      program_.settings.messages =
+          one_of(one(), {Messages::async, Messages::blocking, Messages::batched});
     } else if (key.text == "weights_transfer") {
       const Word& value = one();
       if (value.text != "on" && value.text != "off") {
         refuse(value, fmt::format("weights_transfer is on or off (not \"{}\")", value.text));
       }
-      program_.weights_transfer = value.text == "on";
+      program_.settings.weights_transfer = value.text == "on";
     } else if (key.text == "edges") {
       once();
       edges_ = values;
@@ -140,7 +142,7 @@ class Parser {
     for (const WeightRule rule : {WeightRule::flush, WeightRule::stash, WeightRule::vertical_sync,
                                   WeightRule::double_buffer, WeightRule::latest}) {
       if (name(rule) == word.text) {
-        program_.weights = rule;
+        program_.settings.weights = rule;
         return;
       }
       known.emplace_back(name(rule));
@@ -314,8 +316,8 @@ class Parser {
       program_.independent_w[static_cast<std::size_t>(
           whole_number(word, "a stage", 0, program_.stages() - 1))] = true;
     }
-    program_.delay = by_stage(delays_, "a delay", no_delay, 0);
-    program_.window = by_stage(windows_, "a window", no_window, 1);
+    program_.settings.delay = by_stage(delays_, "a delay", no_delay, 0);
+    program_.settings.window = by_stage(windows_, "a window", no_window, 1);
     program_.edges = chain_edges(program_.stages());
     if (has_edges_) read_edges();
     return std::move(program_);

@@ -37,11 +37,12 @@ std::string shares_text(const std::vector<double>& shares) {
 }  // namespace
 
 std::string print(const Program& program) {
+  const ProgramSettings& settings = program.settings;
   std::string text = fmt::format(
       "stageline-program 1\nschedule: {}\nmicrobatches: {}\nsteps: {}\nweights: {}\ncorrection: "
       "{}\n",
-      program.schedule, program.microbatches, program.steps, name(program.weights),
-      program.correction);
+      program.schedule, program.microbatches, program.steps, name(settings.weights),
+      settings.correction);
   for (std::size_t s = 0; s < program.placement.stage.size(); ++s) {
     const StagePlace& place = program.placement.stage[s];
     const bool apart = !place.input_grad.empty() || !place.weight_grad.empty();
@@ -64,19 +65,19 @@ std::string print(const Program& program) {
     if (program.independent_w[s]) independent += fmt::format(" {}", s);
   }
   if (!independent.empty()) text += fmt::format("independent_w:{}\n", independent);
-  if (!program.delay.empty())
-    text += fmt::format("delays: {}\n", by_stage(program.delay, no_delay));
-  if (!program.window.empty())
-    text += fmt::format("windows: {}\n", by_stage(program.window, no_window));
-  if (program.sequence_chunks != 1) {
-    text += fmt::format("sequence_chunks: {}\n", program.sequence_chunks);
+  if (!settings.delay.empty())
+    text += fmt::format("delays: {}\n", by_stage(settings.delay, no_delay));
+  if (!settings.window.empty())
+    text += fmt::format("windows: {}\n", by_stage(settings.window, no_window));
+  if (settings.sequence_chunks != 1) {
+    text += fmt::format("sequence_chunks: {}\n", settings.sequence_chunks);
   }
-  if (program.clock != Clock::free) text += fmt::format("clock: {}\n", name(program.clock));
-  if (program.copies != Copies::free) text += fmt::format("copies: {}\n", name(program.copies));
-  if (program.messages != Messages::async) {
-    text += fmt::format("messages: {}\n", name(program.messages));
+  if (settings.clock != Clock::free) text += fmt::format("clock: {}\n", name(settings.clock));
+  if (settings.copies != Copies::free) text += fmt::format("copies: {}\n", name(settings.copies));
+  if (settings.messages != Messages::async) {
+    text += fmt::format("messages: {}\n", name(settings.messages));
   }
-  if (!program.weights_transfer) text += "weights_transfer: off\n";
+  if (!settings.weights_transfer) text += "weights_transfer: off\n";
   for (std::size_t device = 0; device < program.devices.size(); ++device) {
     std::string line = program.devices[device] + ":";
     const std::vector<Op>& ops = program.ops[device];

@@ -33,7 +33,7 @@ std::vector<Word> split(const Word& word, char separator);
 /// The word as a number from `least` to `most`; else throws an error that names `what`.
 int whole_number(const Word& word, std::string_view what, int least, int most);
 
-/// The value in Program::delay and Program::window of a stage that has none.
+/// The value in ProgramSettings::delay and ::window of a stage that has none.
 inline constexpr int no_delay = -1;
 inline constexpr int no_window = 0;
 

@@ -227,7 +227,7 @@ class StaleTraining {
   // by the mean step of late, times the steps since the forward. The mean is 0.9 of the one before
   // and 0.1 of the last step.
   Values read(std::size_t s, std::size_t l, std::uint32_t m, std::uint32_t version) const {
-    if (job_.program.correction != moving_average) return versions_[l].at(version);
+    if (job_.program.settings.correction != moving_average) return versions_[l].at(version);
     Values values = clones(versions_[l].at(version));
     const double steps = static_cast<double>(version) - reads_[s].forward[m];
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -350,7 +350,7 @@ void check_against_training(const std::string& shape, const Case& asked) {
   const std::vector<StageReads> reads = reads_of(tried.job, run);
   for (const StageReads& stage : reads) {
     if (stage.mixed) {
-      CHECK(tried.job.program.correction == moving_average);
+      CHECK(tried.job.program.settings.correction == moving_average);
       return;  // no single version stands for what was read
     }
   }

@@ -97,8 +97,8 @@ bool stays(const Program& program) {
 // Not modelled: replicas that update without waiting for one another keep a second set of gradients
 // until all have read it, and weights that are read elsewhere without a message are held there.
 bool peak_is_modelled(const Program& program) {
-  if (!program.weights_transfer) return false;
-  if (program.weights == WeightRule::flush) return true;
+  if (!program.settings.weights_transfer) return false;
+  if (program.settings.weights == WeightRule::flush) return true;
   return std::none_of(program.placement.stage.begin(), program.placement.stage.end(),
                       [](const StagePlace& place) { return place.replicas.size() > 1; });
 }

@@ -165,13 +165,13 @@ TEST_CASE("left to itself, a run reads the versions that the simulator tells") {
         }
         // Where weights are updated elsewhere, and no delay says exactly which, they come when they
         // come: the same for everybody only in a training, where the table says which to wait for.
-        const bool exact =
-            !training.program.delay.empty() && training.program.weights == WeightRule::latest;
+        const bool exact = !training.program.settings.delay.empty() &&
+                           training.program.settings.weights == WeightRule::latest;
         bool certain = true;
         for (const StagePlace& place : training.program.placement.stage) {
           certain = certain && (!place.apart() || exact);
         }
-        const bool rebuilt = training.program.correction == moving_average;
+        const bool rebuilt = training.program.settings.correction == moving_average;
         for (const VersionRead& read : versions_read(training.program, training.timeline)) {
           if (!certain || (rebuilt && read.op.kind != OpKind::forward)) continue;
           if (read.op.kind == OpKind::weight_grad) continue;  // goes by what I has left

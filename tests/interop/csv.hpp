@@ -32,11 +32,12 @@ inline bool fits_pytorch(const Program& program) {
       return false;
     }
   }
-  for (const auto* const numbers : {&program.delay, &program.window}) {
+  for (const auto* const numbers : {&program.settings.delay, &program.settings.window}) {
     if (!numbers->empty()) return false;
   }
-  if (program.sequence_chunks != 1) return false;
-  if (program.clock != Clock::free || program.edges != chain_edges(program.stages())) return false;
+  if (program.settings.sequence_chunks != 1) return false;
+  if (program.settings.clock != Clock::free || program.edges != chain_edges(program.stages()))
+    return false;
   for (const auto& list : program.ops) {
     if (list.empty()) return false;
     std::set<std::pair<int, std::uint32_t>> input_grads;
@@ -57,9 +58,9 @@ inline bool fits_pytorch(const Program& program) {
 /// where none are made.
 inline Program as_read(Program program) {
   program.schedule.clear();
-  program.weights = WeightRule::flush;
-  program.correction = "none";
-  program.copies = Copies::free;
+  program.settings.weights = WeightRule::flush;
+  program.settings.correction = "none";
+  program.settings.copies = Copies::free;
   return program;
 }
 

@@ -33,7 +33,7 @@ std::vector<Source> sources(const Program& scheduled) {
                           {"text with messages", text(add_transfers(updated))}};
   for (const Messages messages : {Messages::blocking, Messages::batched}) {
     Program stricter = updated;
-    stricter.messages = messages;
+    stricter.settings.messages = messages;
     all.push_back({"text with messages: " + std::string(name(messages)),
                    text(add_transfers(std::move(stricter)))});
   }

@@ -158,7 +158,7 @@ TEST_CASE(
     CHECK(lost_in_pytorch(program, comms) == note(why));
     CHECK(lost_in_pytorch(program, only).empty());
     // Whatever the text says of its own messages.
-    program.messages = Messages::batched;
+    program.settings.messages = Messages::batched;
     CHECK(misread_by_pytorch(program) == why);
   }
 }
@@ -402,8 +402,8 @@ TEST_CASE("what the CSV cannot express is refused") {
 TEST_CASE("what the CSV is silent on is said") {
   Program program = parsed(1, 1, "gpu0: 0F0 0B0\n");
   CHECK(lost_in_pytorch(program, comms).empty());
-  program.weights = WeightRule::stash;
-  program.correction = "prediction";
+  program.settings.weights = WeightRule::stash;
+  program.settings.correction = "prediction";
   program.devices[0] = "left";
   program.independent_w[0] = true;
   CHECK(lost_in_pytorch(program, only) ==

@@ -51,7 +51,7 @@ TEST_CASE("stash and weights travel: messages are written even where links are f
         "gpu1 send: 0SEND_WEIGHTS0 10-14, 0SEND_WEIGHTS1 16-20\n"
         "gpu1 receive: 0RECV_STASH0 1-4, 0RECV_STASH1 4-7\n");
   Program off = parse_program(forward_and_backward);
-  off.weights_transfer = false;
+  off.settings.weights_transfer = false;
   CHECK(test::lists(complete(off, slow_links(1, 2))).find("WEIGHTS") == std::string::npos);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a delay makes F wait for the weights, and the update for F") {
   program.microbatches = 3;
   program.ops[0].push_back({OpKind::forward, 0, 0, 0, 2});
   program.ops[1].push_back({OpKind::backward, 0, 0, 0, 2});
-  program.delay = {1};
+  program.settings.delay = {1};
   const Costs costs = slow_links(1, 2);
   const Program whole = complete(program, costs);
   // F2 waits for the weights of update 0; update 0 for F1, which has long ended.
@@ -68,14 +68,14 @@ TEST_CASE("a delay makes F wait for the weights, and the update for F") {
   const std::vector<StageVersions> versions = versions_of(whole, ran(whole, costs));
   CHECK(versions[0].staleness_max == 1);
   // Without it F2 would have read the first weights.
-  program.delay.clear();
+  program.settings.delay.clear();
   const Program free = complete(program, costs);
   CHECK(versions_of(free, ran(free, costs))[0].staleness_max == 2);
 }
 
 TEST_CASE("a window makes F wait for a backward") {
   Program program = parse_program(forward_and_backward);
-  program.window = {1};
+  program.settings.window = {1};
   const Costs costs = slow_links(1, 2);
   CHECK(test::lanes(ran(complete(program, costs), costs)).find("0F1 9-10") != std::string::npos);
 }
@@ -140,8 +140,8 @@ TEST_CASE("lines of the program say delays, windows, clock and copies, and read 
       "delays: 2 -\nwindows: - 5\nclock: lockstep\ncopies: half\nweights_transfer: off\n";
   const Program program =
       parse_program(test::straight_text(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1B0\n", lines));
-  CHECK(program.delay == std::vector<int>{2, -1});
-  CHECK(program.window == std::vector<int>{0, 5});
+  CHECK(program.settings.delay == std::vector<int>{2, -1});
+  CHECK(program.settings.window == std::vector<int>{0, 5});
   CHECK(print(program).find(lines) != std::string::npos);
   CHECK(parse_program(print(program)) == program);
   const auto broken = [](const std::string& line) {

@@ -39,7 +39,7 @@ std::string two(const std::string& messages) {
 
 TEST_CASE("the setting is read and written, and left out where it is async") {
   const Program program = parse_program(two("messages: batched\n"));
-  CHECK(program.messages == Messages::batched);
+  CHECK(program.settings.messages == Messages::batched);
   CHECK(contains(print(program), "\nmessages: batched\n"));
   CHECK(parse_program(print(program)) == program);
   CHECK_FALSE(contains(print(parse_program(two("messages: async\n"))), "messages:"));
@@ -245,7 +245,7 @@ TEST_CASE("random programs run as the slow simulator says, or deadlock where it 
   int waited = 0;
   for (int i = 0; i < 900; ++i) {
     test::RandomProgram made = random.make(false);
-    made.program.messages = i % 2 == 0 ? Messages::blocking : Messages::batched;
+    made.program.settings.messages = i % 2 == 0 ? Messages::blocking : Messages::batched;
     Program program = complete(made.program, made.costs);
     if (i % 3 != 0) shuffle_messages(program, places);
     CAPTURE(print(program));
@@ -283,7 +283,7 @@ TEST_CASE(
       route.bandwidth = Bandwidth{};
       route.resources.clear();
     }
-    made.program.messages = Messages::blocking;
+    made.program.settings.messages = Messages::blocking;
     Program program = complete(made.program, made.costs);
     // Under async a reduction has its turn in the send lane, else it goes beside.
     const auto reduces = [](const std::vector<Op>& list) {
@@ -292,7 +292,7 @@ TEST_CASE(
     };
     if (std::any_of(program.ops.begin(), program.ops.end(), reduces)) continue;
     const auto time = [&](Messages messages) {
-      program.messages = messages;
+      program.settings.messages = messages;
       return makespan(sweep(compile(program, made.costs)));
     };
     CAPTURE(print(program));
@@ -312,7 +312,7 @@ TEST_CASE("the told cycle is a cycle where messages block") {
   int stuck = 0;
   for (int i = 0; i < 600; ++i) {
     test::RandomProgram made = random.make(false);
-    made.program.messages = i % 2 == 0 ? Messages::blocking : Messages::batched;
+    made.program.settings.messages = i % 2 == 0 ? Messages::blocking : Messages::batched;
     Program program = complete(made.program, made.costs);
     shuffle_messages(program, places);
     try {

@@ -31,8 +31,8 @@ TEST_CASE("every part of the text is read") {
   CHECK(program.schedule == "by hand, for a test");
   CHECK(program.microbatches == 4);
   CHECK(program.steps == 2);
-  CHECK(program.weights == WeightRule::double_buffer);
-  CHECK(program.correction == "moving_average");
+  CHECK(program.settings.weights == WeightRule::double_buffer);
+  CHECK(program.settings.correction == "moving_average");
   CHECK(program.devices == std::vector<std::string>{"gpu0", "gpu1", "gpu2", "gpu3"});
   CHECK(program.placement.stage[0].replicas == std::vector<int>{0, 1});
   CHECK(program.placement.stage[1].replicas == std::vector<int>{2});
@@ -60,8 +60,8 @@ TEST_CASE("what is left out has its usual value") {
       "stageline-program 1\nmicrobatches: 1\nstage 0: a\nstage 1: b\na: 0F0 0B0\nb: 1F0 1B0\n");
   CHECK(program.schedule == "");
   CHECK(program.steps == 1);
-  CHECK(program.weights == WeightRule::flush);
-  CHECK(program.correction == "none");
+  CHECK(program.settings.weights == WeightRule::flush);
+  CHECK(program.settings.correction == "none");
   CHECK(program.edges == chain_edges(2));
   CHECK(program.independent_w == std::vector<bool>{false, false});
 }
@@ -103,7 +103,7 @@ TEST_CASE("every weight rule is read by its name") {
     const std::string word(name(static_cast<WeightRule>(rule)));
     const Program program = parse_program("stageline-program 1\nmicrobatches: 1\nweights: " + word +
                                           "\nstage 0: a\na: 0F0 0B0\n");
-    CHECK(program.weights == static_cast<WeightRule>(rule));
+    CHECK(program.settings.weights == static_cast<WeightRule>(rule));
     CHECK(test::contains(print(program), "weights: " + word + "\n"));
   }
 }

@@ -83,7 +83,7 @@ std::string breach(const Outcome& outcome) {
   const Time all = (outcome.step_time + Time{1}) * program.steps;
   if (whole && all < busiest(outcome.graph)) return "faster than its lane";
   // The pieces of a sequence are rounded one by one.
-  const double picoseconds = program.sequence_chunks > 1 ? outcome.graph.tasks() : 1;
+  const double picoseconds = program.settings.sequence_chunks > 1 ? outcome.graph.tasks() : 1;
   const double rounded = 1e-12 * picoseconds / std::max(to_seconds(outcome.step_time), 1e-12);
   if (outcome.speedup > outcome.devices * (1 + rounded)) return "faster than all devices";
   if (outcome.bubble_fraction < 0 || outcome.bubble_fraction > 1) return "not a bubble";

@@ -427,7 +427,8 @@ TEST_CASE("a flushed program of one step has the pace of its schedule, as text a
         } catch (const UsageError&) {
           continue;  // so many devices, layers or micro-batches do not suit the schedule
         }
-        if (found->program.weights != WeightRule::flush || found->program.steps != 1) continue;
+        if (found->program.settings.weights != WeightRule::flush || found->program.steps != 1)
+          continue;
         CAPTURE(spelled(spec));
         CAPTURE(devices);
         CAPTURE(links);

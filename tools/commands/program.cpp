@@ -52,7 +52,7 @@ int check_program(const ProgramFlags& flags) {
   const bool is_text = !places.op.empty();  // a CSV has no lines of ours
   const TextPlaces* const where = is_text ? &places : nullptr;
   if (!flags.common.messages.empty()) {
-    program.messages = parse_messages(flags.common.messages, "--messages");
+    program.settings.messages = parse_messages(flags.common.messages, "--messages");
   }
   Lint found = lint(program, {where, nullptr});
   // The cost of a hazard on a trace is defined only for a program that can run.

@@ -137,7 +137,7 @@ Needs needs_of(const Program& program, const TaskGraph& graph) {
 // update on that device, behind which the next step's forward stands. The longest such way, by
 // needs and messages alone, as if every op had a lane of its own.
 Time way_of_one(Program program, const Costs& costs) {
-  program.messages = Messages::async;
+  program.settings.messages = Messages::async;
   for (auto& list : program.ops) {
     for (Op& op : list) op.overlapped = 0;
   }

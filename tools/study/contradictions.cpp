@@ -163,7 +163,7 @@ void check_versions(const Outcome& outcome, Findings& findings) {
                      "the staleness of stage {} is from {:g} by {:g} to {:g}", s,
                      stage.staleness_min, stage.staleness_mean, stage.staleness_max);
     findings.require(stage.held_peak >= 1, "stage {} holds {} versions", s, stage.held_peak);
-    if (outcome.program.weights != WeightRule::flush) continue;
+    if (outcome.program.settings.weights != WeightRule::flush) continue;
     findings.require(stage.staleness_max == 0 && stage.consistent && stage.held_peak == 1,
                      "stage {} is flushed, but {:g} updates stale", s, stage.staleness_max);
   }

@@ -68,7 +68,8 @@ struct Stream {
 Stream stream_of(const Case& asked) {
   Stream stream{asked, lay_out(asked), {}, false, 1};
   stream.costs = costs_of(asked, stream.layout);
-  stream.by_step = updates_by_step(program_of(asked, stream.layout, stream.costs, 1).weights);
+  stream.by_step =
+      updates_by_step(program_of(asked, stream.layout, stream.costs, 1).settings.weights);
   if (stream.by_step) stream.minibatch = asked.microbatches;
   return stream;
 }

@@ -111,7 +111,8 @@ void check_step_sums(const Case& asked, const Layout& layout, const Costs& costs
 }  // namespace
 
 bool repeats(const Case& asked) {
-  return asked.program && asked.program->steps == 1 && asked.program->weights == WeightRule::flush;
+  return asked.program && asked.program->steps == 1 &&
+         asked.program->settings.weights == WeightRule::flush;
 }
 
 Layout lay_out(const Case& asked) {
@@ -119,7 +120,7 @@ Layout lay_out(const Case& asked) {
   const int devices = static_cast<int>(asked.cluster.devices.size());
   if (asked.program) {
     layout.placement = asked.program->placement;
-    layout.sequence_chunks = asked.program->sequence_chunks;
+    layout.sequence_chunks = asked.program->settings.sequence_chunks;
     PartitionRequest request{asked.model, asked.cluster, asked.program->stages(), false, "", {}};
     for (const StagePlace& place : layout.placement.stage) {
       request.replicas.push_back(static_cast<int>(place.replicas.size()));
@@ -210,13 +211,13 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   if (asked.program) {
     Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
     check_sums(costs, program.placement, program.total_microbatches(), program.steps);
-    if (asked.messages) program.messages = *asked.messages;
+    if (asked.messages) program.settings.messages = *asked.messages;
     return program;
   }
   check_step_sums(asked, layout, costs, steps);  // before the scheduler adds anything up
   Program program = asked.spec.scheduler->schedule(problem_of(asked, layout, costs, steps));
-  if (asked.weights) program.weights = *asked.weights;
-  if (asked.messages) program.messages = *asked.messages;
+  if (asked.weights) program.settings.weights = *asked.weights;
+  if (asked.messages) program.settings.messages = *asked.messages;
   return program;
 }
 

@@ -20,7 +20,7 @@ std::string unsettled_note(const Case& asked, const Outcome& outcome) {
     return outcome.schedule + ": no exact rhythm was found; its step is a mean";
   }
   const std::uint32_t microbatches =
-      program.total_microbatches() / static_cast<std::uint32_t>(program.sequence_chunks);
+      program.total_microbatches() / static_cast<std::uint32_t>(program.settings.sequence_chunks);
   return fmt::format(
       "{}: a program of {} micro-batch{} is too short to show a steady pace; the step is the mean "
       "of the whole program, filling and draining included (write the program with --steps {} to "
@@ -73,7 +73,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(fmt::format(
         "{}: messages stand where they are in an asynchronous run, for in the usual order (RECV "
         "before its reader, SEND behind its maker) under messages: {} {}",
-        outcome.schedule, name(outcome.program.messages), outcome.reordered));
+        outcome.schedule, name(outcome.program.settings.messages), outcome.reordered));
   }
   return notes;
 }

@@ -184,7 +184,7 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
 Pace pace_of(const Run& run) {
   const Program& program = run.program;
   const int m = program.microbatches;
-  const bool synchronous = program.weights == WeightRule::flush;
+  const bool synchronous = program.settings.weights == WeightRule::flush;
   if (synchronous) {
     if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
     return mean_after_first(run);

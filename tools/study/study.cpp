@@ -32,7 +32,7 @@ Time busy_in_a_step(const Outcome& outcome) {
     const auto replicas =
         static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
     busy += outcome.costs.stage[s].update *
-            (updates_by_step(outcome.program.weights) ? replicas : outcome.microbatches);
+            (updates_by_step(outcome.program.settings.weights) ? replicas : outcome.microbatches);
   }
   return busy;
 }
@@ -68,7 +68,7 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
   outcome.throughput = outcome.microbatches * samples / step;
-  const int updates = updates_by_step(outcome.program.weights) ? 1 : outcome.microbatches;
+  const int updates = updates_by_step(outcome.program.settings.weights) ? 1 : outcome.microbatches;
   // One device omits and splits the same passes as the schedule.
   const Time alone = time_on_one_device(asked.model, asked.cluster, outcome.program,
                                         outcome.plan.partition, outcome.microbatches, updates);
@@ -112,7 +112,7 @@ Outcome study(const Case& asked, Curves curves) {
 
   if (asked.program) validate(*asked.program);  // before any pass relies on it
   const std::optional<WeightRule> rule =
-      asked.program ? std::optional(asked.program->weights) : asked.weights;
+      asked.program ? std::optional(asked.program->settings.weights) : asked.weights;
   const bool synchronous =
       rule ? *rule == WeightRule::flush : asked.spec.scheduler->synchrony == Synchrony::synchronous;
   outcome.synchrony = synchronous ? Synchrony::synchronous : Synchrony::asynchronous;
@@ -127,11 +127,11 @@ Outcome study(const Case& asked, Curves curves) {
   Runs runs(asked, layout, outcome.costs,
             std::max(steps, steps_of_a_pace(asked, layout, synchronous)));
   if (asked.steps == 0 && !asked.program &&
-      runs.program(steps).weights == WeightRule::double_buffer) {
+      runs.program(steps).settings.weights == WeightRule::double_buffer) {
     steps = std::max(steps, buffered_steps);
   }
   const Run& shown = runs.validated(steps);
-  outcome.microbatches = shown.program.microbatches / shown.program.sequence_chunks;
+  outcome.microbatches = shown.program.microbatches / shown.program.settings.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;
   outcome.sample = asked.model.sample;
 
@@ -143,7 +143,7 @@ Outcome study(const Case& asked, Curves curves) {
   for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
   for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
-  check_staleness(outcome.schedule, shown.program.weights, outcome.versions);
+  check_staleness(outcome.schedule, shown.program.settings.weights, outcome.versions);
   set_fit(outcome);
   const bool given = asked.program && !repeats(asked);
   const Pace pace = given ? pace_of(shown) : pace_of(asked, layout, runs, synchronous);

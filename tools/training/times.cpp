@@ -40,7 +40,7 @@ Prepared prepare(const Case& asked) {
   Prepared prepared;
   prepared.layout = checked_layout(asked);
   prepared.costs = costs_of(asked, prepared.layout);
-  prepared.weights = program_of(asked, prepared.layout, prepared.costs, 1).weights;
+  prepared.weights = program_of(asked, prepared.layout, prepared.costs, 1).settings.weights;
   return prepared;
 }
 
@@ -140,7 +140,7 @@ int microbatches_of_step(const Case& asked) {
 }
 
 bool steps_gather(const TrainingProgram& training) {
-  return updates_by_step(training.program.weights);
+  return updates_by_step(training.program.settings.weights);
 }
 
 std::vector<Time> step_ends_of(const TrainingProgram& training) {
@@ -159,7 +159,8 @@ std::vector<Time> step_ends_of(const TrainingProgram& training) {
     const std::uint64_t to = std::min<std::uint64_t>(from + group[op.stage], all);
     for (std::uint64_t m = from; m < to; ++m) ends[m] = std::max(ends[m], end);
   }
-  const int in_step = steps_gather(training) ? program.microbatches : program.sequence_chunks;
+  const int in_step =
+      steps_gather(training) ? program.microbatches : program.settings.sequence_chunks;
   std::vector<Time> by_step;
   Time last{};
   for (std::uint32_t m = 0; m < all; ++m) {

@@ -40,16 +40,16 @@ class Traces {
         costs_(costs),
         stages_(stage_graph(program_)) {
     validate(program_);
-    if (program_.clock == Clock::lockstep) {
+    if (program_.settings.clock == Clock::lockstep) {
       throw UsageError(
           "Chakra cannot express \"clock: lockstep\", "
           "where devices wait for each other without a message");
     }
-    if (program_.messages != Messages::async) {
+    if (program_.settings.messages != Messages::async) {
       throw UsageError(
           fmt::format("Chakra cannot express \"messages: {}\"; leave the line out, "
                       "and the reader's own network decides",
-                      name(program_.messages)));
+                      name(program_.settings.messages)));
     }
     if (!costs_.bytes_known) {
       throw UsageError(

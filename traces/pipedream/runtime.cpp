@@ -60,7 +60,7 @@ std::string write_pipedream_runtime(const Program& program) {
   std::string modules;
   std::string ranks;
   std::string depths;
-  if (program.steps > 1 && program.weights == WeightRule::flush) {
+  if (program.steps > 1 && program.settings.weights == WeightRule::flush) {
     throw UsageError(fmt::format(
         "PipeDream's runtime does not flush between steps, and the program has {}; take --steps 1",
         program.steps));

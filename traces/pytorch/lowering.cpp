@@ -131,7 +131,7 @@ Program lowered_as_pytorch(Program program) {
 
 std::string misread_by_pytorch(const Program& program) {
   Program one_at_a_time = program;
-  one_at_a_time.messages = Messages::blocking;
+  one_at_a_time.settings.messages = Messages::blocking;
   try {
     compile(one_at_a_time, unit_costs(one_at_a_time));
     return "";

@@ -76,13 +76,14 @@ void check_settings(const Program& program) {
     refuse(fmt::format("it is of one step, and the program has {} (--steps 1 makes one)",
                        program.steps));
   }
-  if (program.clock != Clock::free) refuse("it cannot express \"clock: lockstep\"");
+  const ProgramSettings& settings = program.settings;
+  if (settings.clock != Clock::free) refuse("it cannot express \"clock: lockstep\"");
   const auto says = [](const std::vector<int>& values, int none) {
     return std::any_of(values.begin(), values.end(), [&](int value) { return value != none; });
   };
-  if (program.sequence_chunks != 1) refuse("it cannot express \"sequence_chunks:\"");
-  if (says(program.delay, -1)) refuse("it cannot express \"delays:\"");
-  if (says(program.window, 0)) refuse("it cannot express \"windows:\"");
+  if (settings.sequence_chunks != 1) refuse("it cannot express \"sequence_chunks:\"");
+  if (says(settings.delay, -1)) refuse("it cannot express \"delays:\"");
+  if (says(settings.window, 0)) refuse("it cannot express \"windows:\"");
 }
 
 void check_ops(const Program& program) {
@@ -193,10 +194,10 @@ Program reduced_by_stage(Program program) {
 
 // One step, flushed, with one reduction per stage.
 Program reduced_once(Program program) {
-  if (program.weights != WeightRule::flush) {
+  if (program.settings.weights != WeightRule::flush) {
     // These updates follow every backward, but the CSV has one reduction per step.
     program = without(std::move(program), false);
-    program.weights = WeightRule::flush;
+    program.settings.weights = WeightRule::flush;
   }
   return reduced_by_stage(std::move(program));
 }
@@ -246,16 +247,18 @@ std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm for
                       why));
     }
   }
-  if (program.weights != WeightRule::flush) {
+  const ProgramSettings& settings = program.settings;
+  if (settings.weights != WeightRule::flush) {
     lost.push_back(fmt::format(
         "the CSV does not record \"weights: {}\"; its reader updates once, at the end of the step",
-        name(program.weights)));
+        name(settings.weights)));
   }
-  if (program.correction != "none") {
-    lost.push_back(fmt::format("the CSV does not record \"correction: {}\"", program.correction));
+  if (settings.correction != "none") {
+    lost.push_back(fmt::format("the CSV does not record \"correction: {}\"", settings.correction));
   }
-  if (program.messages != Messages::async) {
-    lost.push_back(fmt::format("the CSV does not record \"messages: {}\"", name(program.messages)));
+  if (settings.messages != Messages::async) {
+    lost.push_back(
+        fmt::format("the CSV does not record \"messages: {}\"", name(settings.messages)));
   }
   for (std::size_t d = 0; d < program.devices.size(); ++d) {
     if (program.devices[d] == fmt::format("gpu{}", d)) continue;

@@ -79,7 +79,7 @@ Tensors Remote::payload_of(std::uint32_t task) {
   if (const auto cargo = cargo_of(op.kind)) {
     Tensors payload =
         std::exchange(exchange_.mailbox.at(*cargo, wire_of(job_.graph, op), op.microbatch), {});
-    if (*cargo == Cargo::activation && job_.program.weights == WeightRule::vertical_sync) {
+    if (*cargo == Cargo::activation && job_.program.settings.weights == WeightRule::vertical_sync) {
       payload.push_back(at::scalar_tensor(
           static_cast<std::int64_t>(exchange_.entered[op.microbatch]), at::kLong));
     }
@@ -99,7 +99,7 @@ void Remote::unpack(std::uint32_t task, const Tensors& tensors) {
   const Op op = graph_.op[task];
   if (const auto cargo = cargo_of(op.kind)) {
     Tensors payload = tensors;
-    if (*cargo == Cargo::activation && job_.program.weights == WeightRule::vertical_sync) {
+    if (*cargo == Cargo::activation && job_.program.settings.weights == WeightRule::vertical_sync) {
       exchange_.entered[op.microbatch] =
           static_cast<std::uint32_t>(payload.back().item<std::int64_t>());
       payload.pop_back();

@@ -41,18 +41,18 @@ TaskGraph with_free_links(TaskGraph graph) {
 
 // In the executor a SEND runs beside the computing, and its sender does not wait for the receiver.
 TaskGraph lowered(const Job& job, const Costs& costs) {
-  if (job.program.messages != Messages::async) {
+  if (job.program.settings.messages != Messages::async) {
     throw UsageError(fmt::format(
         "messages: {} can be simulated, but only messages: async can be executed; leave the line "
         "out",
-        name(job.program.messages)));
+        name(job.program.settings.messages)));
   }
   TaskGraph graph = compile(job.program, costs);
   return job.plan ? with_free_links(std::move(graph)) : graph;
 }
 
 void check_runnable(const Job& job, const std::vector<Accelerator>& devices, const Peers* peers) {
-  if (job.program.sequence_chunks > 1) {
+  if (job.program.settings.sequence_chunks > 1) {
     throw UsageError(
         "sequence_chunks: the models that are run here do not cut sequences (attention would have "
         "to look back over chunks); such a program can only be simulated");
@@ -63,7 +63,7 @@ void check_runnable(const Job& job, const std::vector<Accelerator>& devices, con
       throw UsageError(fmt::format("the program runs on {} devices, but there are {} processes",
                                    wanted, peers->size()));
     }
-    if (!job.program.weights_transfer) {
+    if (!job.program.settings.weights_transfer) {
       throw UsageError("weights_transfer: off is for one process; between several, weights travel");
     }
     if (job.plan) throw UsageError("training runs in one process, not in several");

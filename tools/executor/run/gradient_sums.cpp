@@ -94,7 +94,7 @@ std::vector<Tensors> GradientSums::reduced(Op update) {
     }
   }
   // Each micro-batch is a mini-batch of its own: the update takes their mean.
-  if (!updates_by_step(here_.job.program.weights) && count > 1) {
+  if (!updates_by_step(here_.job.program.settings.weights) && count > 1) {
     for (Tensors& layer : sum) {
       for (Tensor& gradient : layer) gradient.div_(count);
     }

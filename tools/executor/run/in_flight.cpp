@@ -46,7 +46,8 @@ InFlight& InFlightTable::at(int stage, std::uint32_t microbatch) {
     slot->tensors = empty_micro_batch(here_.model);
     slot->ops_left = nth(ops_left_, stage)[microbatch];
     const Program& program = here_.job.program;
-    if (updates_by_step(program.weights)) slot->tensors.loss_weight = 1.0 / program.microbatches;
+    if (updates_by_step(program.settings.weights))
+      slot->tensors.loss_weight = 1.0 / program.microbatches;
   }
   return *slot;
 }

@@ -112,7 +112,7 @@ std::uint32_t StagePasses::compute(Op op) {
     case OpKind::receive_weights:
       break;  // not on the compute lane, or above
   }
-  const bool by_forward = op.kind == OpKind::forward || keeps_versions(job_.program);
+  const bool by_forward = op.kind == OpKind::forward || keeps_versions(job_.program.settings);
   const std::uint32_t read = by_forward ? in_flight_.at(op).version : weights_.newest(op.stage);
   in_flight_.leave(op);
   if (job_.plan) {
@@ -142,7 +142,7 @@ void StagePasses::forward(Op op) {
   messages_.receive_inputs(op, flight);
   flight.version = weights_.version_for_forward(op);
   std::vector<Tensors> read = weights_.weights_for_forward(op, flight.version);
-  if (keeps_versions(job_.program)) {
+  if (keeps_versions(job_.program.settings)) {
     flight.weights = read.empty() ? here_.values_of(op.stage) : read;
   }
   const bool recomputed = in_flight_.is_recomputed(op);

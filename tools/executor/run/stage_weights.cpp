@@ -21,7 +21,7 @@ StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages&
       exchange_(exchange),
       messages_(messages),
       planned_(planned),
-      corrections_(parse_corrections(here.job.program.correction)) {
+      corrections_(parse_corrections(here.job.program.settings.correction)) {
   const auto stages = as_size(job_.program.stages());
   newest_.resize(stages);
   past_.resize(stages);
@@ -74,7 +74,7 @@ void StageWeights::restart() {
       for (Tensors& layer : memory_[s]) layer.clear();
       past_[s].clear();
     }
-    if (!job_.program.weights_transfer && here_.has_role(stage, OpKind::update)) {
+    if (!job_.program.settings.weights_transfer && here_.has_role(stage, OpKind::update)) {
       SharedWeights& shared = *exchange_.weights[s];
       const std::lock_guard lock(shared.mutex);
       shared.versions.clear();
@@ -96,7 +96,7 @@ bool StageWeights::is_updated_elsewhere(int stage) const {
 
 void StageWeights::receive(int stage) {
   if (!is_updated_elsewhere(stage)) return;
-  if (job_.program.weights_transfer) {
+  if (job_.program.settings.weights_transfer) {
     receive_messages(stage);
   } else {
     receive_shared(stage);
@@ -142,7 +142,8 @@ void StageWeights::receive_messages(int stage) {
 
 void StageWeights::take_in(int stage, StageVersion version, std::uint32_t number) {
   const auto s = as_size(stage);
-  if (job_.plan || keeps_versions(job_.program)) past_[s][newest_[s]] = newest_version(stage);
+  if (job_.plan || keeps_versions(job_.program.settings))
+    past_[s][newest_[s]] = newest_version(stage);
   for (std::size_t i = 0; i < version.values.size(); ++i) {
     here_.model.weights[here_.cut.layers[s][i]].values = std::move(version.values[i]);
   }
@@ -160,7 +161,7 @@ void StageWeights::await_planned(Op op) {
 
 void StageWeights::send(int stage, std::uint32_t number) {
   messages_.send_weights(stage, number, here_.values_of(stage));
-  if (job_.program.weights_transfer || !here_.place(stage).apart()) return;
+  if (job_.program.settings.weights_transfer || !here_.place(stage).apart()) return;
   SharedWeights& shared = *nth(exchange_.weights, stage);
   const std::lock_guard lock(shared.mutex);
   if (!job_.plan) shared.versions.clear();
@@ -189,7 +190,7 @@ std::uint32_t StageWeights::version_for_forward(Op op) {
   if (const std::optional<std::uint32_t> planned = planned_.version_of(op)) return *planned;
   const std::uint32_t latest = newest(op.stage);
   std::uint32_t version = latest;
-  if (job_.program.weights == WeightRule::vertical_sync) {
+  if (job_.program.settings.weights == WeightRule::vertical_sync) {
     const auto group = static_cast<std::uint32_t>(microbatches_per_update(job_.program, op.stage));
     if (op.stage == 0) {
       exchange_.entered[op.microbatch] = latest * group;
@@ -197,7 +198,7 @@ std::uint32_t StageWeights::version_for_forward(Op op) {
       version = std::min(latest, exchange_.entered[op.microbatch] / group);
     }
     drop_before(op.stage, version);
-  } else if (job_.program.weights == WeightRule::double_buffer) {
+  } else if (job_.program.settings.weights == WeightRule::double_buffer) {
     version = std::min(latest, delayed_version(job_.program, op));
     drop_before(op.stage, version);
   }
@@ -211,7 +212,7 @@ std::vector<Tensors> StageWeights::weights_for_forward(Op op, std::uint32_t numb
 }
 
 std::vector<Tensors> StageWeights::weights_for_backward(Op op, const InFlight& flight) {
-  const bool keeps = keeps_versions(job_.program);
+  const bool keeps = keeps_versions(job_.program.settings);
   if (keeps && !flight.weights.empty()) return flight.weights;
   const std::uint32_t reads =
       keeps ? flight.version : planned_.version_of(op).value_or(newest(op.stage));
@@ -270,7 +271,7 @@ void StageWeights::drop_unneeded(int stage) {
 
 OptimizerStep StageWeights::optimizer_step(int stage) const {
   const std::int64_t step =
-      updates_by_step(job_.program.weights)
+      updates_by_step(job_.program.settings.weights)
           ? newest(stage)
           : std::int64_t{newest(stage)} * microbatches_per_update(job_.program, stage);
   const int delay = job_.staleness.empty() ? 0 : nth(job_.staleness, stage);
@@ -281,9 +282,9 @@ std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
   const auto s = as_size(op.stage);
   std::vector<Tensors> sum = sums.reduced(op);
   const std::vector<Tensors> before = here_.values_of(op.stage);
-  const WeightRule rule = job_.program.weights;
+  const WeightRule rule = job_.program.settings.weights;
   if (job_.plan || rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
-      (here_.place(op.stage).apart() && keeps_versions(job_.program))) {
+      (here_.place(op.stage).apart() && keeps_versions(job_.program.settings))) {
     past_[s][newest_[s]] = {before, memory_[s]};
   }
   // A reader of this version keeps its tensors; the next version is then made beside them.

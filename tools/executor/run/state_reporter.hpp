@@ -23,7 +23,9 @@ class StateReporter {
   void report_statistics(Op op);
   StageState state_of(int stage, const Stop& stop) const;
   /// Whether all forwards of a step are done when its update comes, in whatever order they ran.
-  bool updates_after_all_forwards() const { return here_.job.program.weights == WeightRule::flush; }
+  bool updates_after_all_forwards() const {
+    return here_.job.program.settings.weights == WeightRule::flush;
+  }
 
   const DeviceModel& here_;
   const Exchange& exchange_;

@@ -18,15 +18,16 @@ std::string joined_text(const std::string& a, const std::string& b) {
 
 // With the program's own correction, and those of the request beside it.
 Program corrected(Program program, const std::vector<const Correction*>& some) {
-  program.correction = joined_text(program.correction, correction_text(some));
-  const Corrections all(parse_corrections(program.correction));
-  const bool by_version =
-      program.weights == WeightRule::vertical_sync || program.weights == WeightRule::double_buffer;
+  ProgramSettings& settings = program.settings;
+  settings.correction = joined_text(settings.correction, correction_text(some));
+  const Corrections all(parse_corrections(settings.correction));
+  const bool by_version = settings.weights == WeightRule::vertical_sync ||
+                          settings.weights == WeightRule::double_buffer;
   if (all.predicts() && by_version) {
     throw UsageError(fmt::format(
         "correction {} predicts from the newest weights, but with weights: {} forwards read older "
         "ones; take --weights latest or stash",
-        program.correction, name(program.weights)));
+        settings.correction, name(settings.weights)));
   }
   return program;
 }
@@ -57,8 +58,8 @@ Phase pipelined_phase(const TrainingRequest& request) {
   Phase phase;
   phase.partition = training.partition;
   phase.placement = training.program.placement;
-  phase.weights = training.program.weights;
-  phase.correction = training.program.correction;
+  phase.weights = training.program.settings.weights;
+  phase.correction = training.program.settings.correction;
   phase.plan = version_plan(training.program, versions_read(training.program, training.timeline));
   phase.versions = versions_of(training.program, training.timeline);
   phase.end = request.pipelined;

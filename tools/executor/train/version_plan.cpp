@@ -46,7 +46,7 @@ std::int64_t VersionPlan::round() const {
 
 VersionPlan version_plan(const Program& program, const std::vector<VersionRead>& reads) {
   VersionPlan table;
-  table.by_step = updates_by_step(program.weights);
+  table.by_step = updates_by_step(program.settings.weights);
   table.microbatches = table.by_step ? program.microbatches : 1;
   const std::size_t total = program.total_microbatches();
   for (int s = 0; s < program.stages(); ++s) {

@@ -108,10 +108,10 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     if (!place.share.empty()) stage["roles"]["input_grad_share"] = place.share;
   }
   const auto or_null = [](int value, int none) { return value == none ? Json() : Json(value); };
-  if (const auto& delay = outcome.program.delay; !delay.empty()) {
+  if (const auto& delay = outcome.program.settings.delay; !delay.empty()) {
     stage["delay_updates"] = or_null(delay[s], no_delay);
   }
-  if (const auto& window = outcome.program.window; !window.empty()) {
+  if (const auto& window = outcome.program.settings.window; !window.empty()) {
     stage["window"] = or_null(window[s], no_window);
   }
   Json layers = Json::array();
@@ -172,8 +172,8 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["microbatches"] = outcome.microbatches;
   result["microbatch_size"] =
       outcome.microbatch_size > 0 ? Json(outcome.microbatch_size) : Json(nullptr);
-  if (outcome.program.sequence_chunks > 1) {
-    result["sequence_chunks"] = outcome.program.sequence_chunks;
+  if (outcome.program.settings.sequence_chunks > 1) {
+    result["sequence_chunks"] = outcome.program.settings.sequence_chunks;
   }
   result["steps"] = outcome.program.steps;
   put_time(result, "makespan", outcome.metrics.makespan);

@@ -37,9 +37,9 @@ std::string heading(const Setting& setting, const Case& asked, bool sweep) {
                 : fmt::format("{} device{}", asked.cluster.devices.size(),
                               asked.cluster.devices.size() == 1 ? "" : "s");
   text += of_cluster(setting, asked);
-  const int microbatches = asked.program
-                               ? asked.program->microbatches / asked.program->sequence_chunks
-                               : asked.microbatches;
+  const int microbatches =
+      asked.program ? asked.program->microbatches / asked.program->settings.sequence_chunks
+                    : asked.microbatches;
   text += sweep ? fmt::format(" · micro-batches{}", samples)
                 : fmt::format(" · {} micro-batches{} a step", microbatches, samples);
   const bool assigns = !asked.program && !sweep && asked.spec.scheduler->assign != nullptr;

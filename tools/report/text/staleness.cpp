@@ -38,14 +38,14 @@ std::string stream_report(const Outcome& outcome) {
                                        outcome.program.total_microbatches(), facts.cycles)
                          : "");
   }
-  const auto& delay = outcome.program.delay;
+  const auto& delay = outcome.program.settings.delay;
   if (!delay.empty()) {
     text += fmt::format("delays by stage (F reads weights so many updates old): {}\n",
                         by_stage(delay, no_delay));
   }
-  if (!outcome.program.window.empty()) {
+  if (!outcome.program.settings.window.empty()) {
     text += fmt::format("windows by stage (mini-batches in flight at most): {}\n",
-                        by_stage(outcome.program.window, no_window));
+                        by_stage(outcome.program.settings.window, no_window));
   }
   for (std::size_t h = 0; h < outcome.memory.host.size(); ++h) {
     const DeviceMemory& host = outcome.memory.host[h];

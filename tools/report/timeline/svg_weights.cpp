@@ -222,7 +222,7 @@ std::string staleness_note(const Drawing& drawing, bool by_stage) {
   std::string text = fmt::format(
       "Weights ({}). Staleness of a micro-batch: updates of the stage between the weights that its "
       "forward reads and its own update",
-      name(drawing.program.weights));
+      name(drawing.program.settings.weights));
   bool consistent = true;
   for (std::size_t s = 0; s < drawing.versions.size(); ++s) {
     consistent = consistent && drawing.versions[s].consistent;
