@@ -128,6 +128,15 @@ inline bool keeps_versions(const ProgramSettings& settings) {
 /// The suffix of an overlapped pair: "(7F3;0B2)OVERLAP_F_B".
 inline constexpr std::string_view overlap_mark = "OVERLAP_F_B";
 
+/// Whether list[i], which is overlapped, is the first half of a pair: it and the next op are
+/// compute ops, and the next one begins no pair.
+inline bool is_pair(const std::vector<Op>& list, std::size_t i) {
+  return i + 1 < list.size() && lane_of(list[i].kind) == LaneKind::compute &&
+         lane_of(list[i + 1].kind) == LaneKind::compute && !list[i + 1].overlapped;
+}
+inline constexpr std::string_view no_pair =
+    "an overlapped op needs a second compute op right behind it";
+
 /// Prints and parses the text. Throws ProgramError with line and column ("line 4, column 12: ...").
 std::string print(const Program& program);
 Program parse_program(std::string_view text);

@@ -54,10 +54,10 @@ struct TaskGraph {
 };
 
 /// Lowers a valid program. Every op gets its duration from the tables, a message its route. Throws
-/// Deadlock if the program cannot finish, ProgramError if an op needs what no op makes, or if
-/// program and costs have different stages, edges or devices, UsageError if a transfer, or the sum
-/// of all tasks, takes longer than `longest_run`. O(ops). Keeps buffers for the next program, by
-/// thread, of at most 256 MB.
+/// Deadlock if the program cannot finish, ProgramError if an op needs what no op makes, if an
+/// overlapped op has no second one, or if program and costs have different stages, edges or
+/// devices, UsageError if a transfer, or the sum of all tasks, takes longer than `longest_run`.
+/// O(ops). Keeps buffers for the next program, by thread, of at most 256 MB.
 TaskGraph compile(const Program& program, const Costs& costs);
 
 /// The deadlocks that compile() would find one after another if each were undone in turn, at most

@@ -102,15 +102,13 @@ class Checker {
                          nth(program_.devices, home)));
     }
     if (op.overlapped) {
-      const auto next = as_size(place.position) + 1;
-      if (next >= list.size() || lane_of(list[next].kind) != LaneKind::compute ||
-          lane_of(op.kind) != LaneKind::compute || list[next].overlapped) {
-        report(LintRule::pairing, place,
-               "an overlapped op needs a second compute op right behind it");
-      } else if (need_each_other(op, list[next])) {
+      const auto at = as_size(place.position);
+      if (!is_pair(list, at)) {
+        report(LintRule::pairing, place, std::string(no_pair));
+      } else if (need_each_other(op, list[at + 1])) {
         report(LintRule::pairing, place,
                fmt::format("{} and {} run as one, and one of them needs the other", print(op),
-                           print(list[next])));
+                           print(list[at + 1])));
       }
     }
     const StagePlace& stage = program_.placement.stage[op.stage];

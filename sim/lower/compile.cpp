@@ -100,10 +100,24 @@ static std::uint32_t apart(std::uint32_t ops) {
   return ((ops / line + 1) | 1) * line;
 }
 
+// Halves of a pair are adjacent in the list of the compute lane, too.
+void Lowering::check_pairs() const {
+  for (std::size_t device = 0; device < program_.ops.size(); ++device) {
+    const std::vector<Op>& list = program_.ops[device];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].overlapped || is_pair(list, i)) continue;
+      throw ProgramError(
+          fmt::format("{}, op {} ({}): {}", program_.devices[device], i, print(list[i]), no_pair),
+          static_cast<int>(device), static_cast<int>(i));
+    }
+  }
+}
+
 // The ops of each lane in program order; what they make is pending. Receives have no list of their
 // own: they wait for no turn, or block in the compute lane.
 void Lowering::make_lanes() {
   const std::vector<std::uint32_t> count = count_ops();
+  if (any_overlapped_) check_pairs();
   std::vector<std::uint32_t> lane_at(count.size(), no_lane);
   std::uint32_t total = 0;
   std::uint32_t room = 0;

@@ -54,34 +54,38 @@ bool Lowering::forgiven(std::int64_t place, std::uint32_t lane) const {
   return slot >= waited_for && (lane == given_up_ || nth(maker_, place) == lane);
 }
 
-// Takes the lane out of the list of those that wait for a product.
-void Lowering::stop_waiting(std::uint32_t lane) {
+// Takes the lane out of the list of those that wait for a product. False if it is in none.
+bool Lowering::stop_waiting(std::uint32_t lane) {
   for (Slot& slot : slot_) {
     if (slot < waited_for || slot == pending || slot == nobody) continue;
     if (slot == (waited_for | lane)) {
       slot = next_waiter_[lane] == no_lane ? pending : waited_for | next_waiter_[lane];
-      return;
+      return true;
     }
     for (std::uint32_t at = slot & ~waited_for; at != no_lane; at = next_waiter_[at]) {
       if (next_waiter_[at] != lane) continue;
       next_waiter_[at] = next_waiter_[lane];
-      return;
+      return true;
     }
   }
+  return false;
 }
 
-// The lane goes on without what it waits for.
+// The lane goes on without what it waits for. If another wait that was given up has released it, it
+// is in the queue already, and must not be walked twice: it would wait twice in the same list.
 void Lowering::give_up(std::uint32_t lane) {
-  stop_waiting(lane);
   if (blocks_ && stream_[lane].posted) {
+    if (stream_[lane].left == 0) return;
     const std::uint32_t last = head_[lane] + batch_size(standstill(), lane);
     for (std::uint32_t at = head_[lane]; at != last; ++at) {
       const std::size_t slot = message_slot(ops_[at]);
       if (posted_[slot] == lane && slot_[slot] >= waited_for) posted_[slot] = gone;
     }
     stream_[lane].left = 0;
-  } else {
+  } else if (stop_waiting(lane)) {
     given_up_ = lane;
+  } else {
+    return;
   }
   walk(lane);
   given_up_ = no_lane;

@@ -38,6 +38,7 @@ class Lowering {
   // compile.cpp
   void start();
   void make_lanes();
+  void check_pairs() const;
   std::vector<std::uint32_t> count_ops();
   void walk_queue();
   void walk(std::uint32_t lane);
@@ -63,7 +64,7 @@ class Lowering {
     return blocks_ && cargo_of(kind) ? LaneKind::compute : lane_of(program_.settings, kind);
   }
   Standstill standstill() const {
-    return {program_, stages_, index_, slot_, ops_, head_, end_, posted_};
+    return {program_, stages_, index_, slot_, ops_, head_, end_, posted_, maker_};
   }
 
   // rendezvous.cpp: a lane's list is one stream of compute ops and messages
@@ -83,7 +84,7 @@ class Lowering {
   // deadlocks.cpp
   void find_makers();
   bool forgiven(std::int64_t place, std::uint32_t lane) const;
-  void stop_waiting(std::uint32_t lane);
+  bool stop_waiting(std::uint32_t lane);
   void give_up(std::uint32_t lane);
 
   const Program& program_;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/text/figure.hpp"
 
 namespace stageline {
@@ -68,8 +69,9 @@ class Explainer {
         still_.index.index(sent(*cargo_of(op.kind)), wire_of(still_.stages, op), op.microbatch, 0));
   }
 
-  // The first product that the op needs and that is not made yet; -1 for none.
-  std::int64_t awaited_by(Op op) const {
+  // The first product that the op needs, that is not made yet, and that its lane waits for; -1 for
+  // none.
+  std::int64_t awaited_by(Op op, std::uint32_t lane) const {
     std::int64_t awaited = -1;
     needs(
         still_.program, still_.stages, op,
@@ -79,7 +81,8 @@ class Explainer {
         [&](Product product, int at, std::uint32_t number, int part) {
           const std::int64_t slot = still_.index.index(product, at, number, part);
           if (awaited >= 0 || slot < 0) return;
-          const Slot made = still_.slot[static_cast<std::size_t>(slot)];
+          if (!still_.maker.empty() && nth(still_.maker, slot) == lane) return;
+          const Slot made = nth(still_.slot, slot);
           if (made >= waited_for && made != nobody) awaited = slot;
         });
     return awaited;
@@ -105,7 +108,7 @@ class Explainer {
     for (; awaited < 0 && at != last; ++at) {
       const Op op = still_.ops[at];
       if (blocks && cargo_of(op.kind) && !is_send(op.kind)) continue;
-      awaited = awaited_by(op);
+      awaited = awaited_by(op, lane);
     }
     const Standing maker = find([&](Op one) {
       if (blocks && cargo_of(one.kind)) {

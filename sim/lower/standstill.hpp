@@ -28,6 +28,9 @@ struct Standstill {
   const std::vector<std::uint32_t>& end;   // by lane, into ops
   /// By slot of a message, the lane that has posted its end; empty unless messages block.
   const std::vector<std::uint32_t>& posted;
+  /// By slot, the lane that makes the product (of a message, that reads it), which never waits for
+  /// it; empty unless all deadlocks are searched.
+  const std::vector<std::uint32_t>& maker;
 };
 /// In `posted`: the other end no longer waits for the message.
 constexpr std::uint32_t gone = 0xfffffffe;

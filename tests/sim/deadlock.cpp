@@ -1,7 +1,10 @@
 // Does a program that cannot finish say why, in words?
 #include <doctest/doctest.h>
 
+#include <random>
+
 #include "sim/errors.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/task_graph.hpp"
 #include "tests/random_program.hpp"
 #include "tests/text.hpp"
@@ -169,6 +172,48 @@ TEST_CASE("the told cycle is a cycle, in random programs with two ops exchanged"
     }
   }
   CHECK(stuck > 300);
+}
+
+// Moves one op of the list to another place, wherever that is; pairs stay pairs.
+void move_one(std::vector<Op>& list, std::mt19937& random) {
+  if (list.size() < 3) return;
+  const std::size_t from = random() % list.size();
+  const std::size_t to = random() % (list.size() - 1);
+  const Op op = list[from];
+  if (op.overlapped || (from > 0 && list[from - 1].overlapped)) return;
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(from));
+  const bool splits = to > 0 && list[to - 1].overlapped;
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(splits ? to - 1 : to), op);
+}
+
+TEST_CASE("the search for all deadlocks ends for any order of the lists") {
+  test::RandomPrograms random(91);
+  std::mt19937 places(92);
+  int stuck = 0;
+  int several = 0;
+  for (int i = 0; i < 900; ++i) {
+    test::RandomProgram made = random.make(false);
+    made.program.settings.messages = static_cast<Messages>(i % 3);
+    Program program = complete(made.program, made.costs);
+    if (i % 2 == 0) program.settings.copies = Copies::full;
+    for (int k = 0; k < 2 + i % 5; ++k)
+      move_one(program.ops[places() % program.ops.size()], places);
+    CAPTURE(print(program));
+    REQUIRE_NOTHROW(validate(program));
+    const std::vector<Deadlock> all = deadlocks_of(program, made.costs, 10);
+    for (const Deadlock& one : all) CHECK(!one.cycle.empty());
+    several += all.size() > 1 ? 1 : 0;
+    stuck += all.empty() ? 0 : 1;
+    bool finishes = true;
+    try {
+      compile(program, made.costs);
+    } catch (const Deadlock&) {
+      finishes = false;
+    }
+    if (finishes) CHECK(all.empty());
+  }
+  CHECK(stuck > 100);
+  CHECK(several > 20);
 }
 
 }  // namespace
