@@ -3,22 +3,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
 
 template <typename Number>
 Number number(std::string_view key, std::string_view text, std::string_view rule) {
-  Number value{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || error != std::errc{} || rest != end) {
-    throw UsageError(fmt::format("{} must be {}, not '{}'", key, rule, text));
-  }
-  return value;
+  const auto value = parse_number<Number>(text);
+  if (!value) throw UsageError(fmt::format("{} must be {}, not '{}'", key, rule, text));
+  return *value;
 }
 
 }  // namespace

@@ -32,13 +32,12 @@
 //   1 | 0011 aaaabbbb2233 ccccdddd44   eeee
 #include <fmt/core.h>
 
-#include <charconv>
-
 #include "schedulers/parts/list_schedule.hpp"
 #include "schedulers/parts/priorities.hpp"
 #include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -59,10 +58,8 @@ int chunks_of(const Knobs& knobs) {
   const bool straight = knobs.at("placement") == "straight";
   const std::string& text = knobs.at("chunks");
   if (text == "auto") return straight ? 1 : 2;
-  int chunks = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, chunks);
-  if (error != std::errc{} || rest != end || chunks < 1 || chunks > max_stages) {
+  const int chunks = parse_number<int>(text).value_or(0);
+  if (chunks < 1 || chunks > max_stages) {
     throw UsageError(fmt::format(
         "list: chunks is auto or a whole number from 1 to {} (it is \"{}\")", max_stages, text));
   }

@@ -25,12 +25,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -48,20 +48,18 @@ constexpr Knob knobs[] = {
 
 std::vector<int> replicas_of(const std::string& text) {
   std::vector<int> replicas;
-  const char* at = text.data();
-  const char* const end = at + text.size();
+  std::string_view rest = text;
   while (true) {
-    int count = 0;
-    const auto [rest, error] = std::from_chars(at, end, count);
-    if (error != std::errc{} || count < 1 || count > max_parts || (rest != end && *rest != '-')) {
+    const int count = take_number<int>(rest).value_or(0);
+    if (count < 1 || count > max_parts || !(rest.empty() || rest.front() == '-')) {
       throw UsageError(fmt::format(
           "pipedream: replicas are whole numbers from 1 to {} joined by '-', such as 3-1 (not "
           "\"{}\")",
           max_parts, text));
     }
     replicas.push_back(count);
-    if (rest == end) return replicas;
-    at = rest + 1;
+    if (rest.empty()) return replicas;
+    rest.remove_prefix(1);
   }
 }
 

@@ -18,7 +18,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
@@ -27,6 +26,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -47,13 +47,11 @@ struct Nodes {
 // Nothing for "best".
 std::optional<Nodes> nodes_of(const std::string& text, int devices) {
   if (text == "best") return std::nullopt;
+  const std::size_t dash = std::min(text.find('-'), text.size());
   Nodes nodes;
-  const char* const end = text.data() + text.size();
-  const auto [dash, first] = std::from_chars(text.data(), end, nodes.forward);
-  const bool dashed = first == std::errc{} && dash != end && *dash == '-';
-  const auto [rest, second] =
-      dashed ? std::from_chars(dash + 1, end, nodes.backward) : std::from_chars_result{end, first};
-  if (!dashed || second != std::errc{} || rest != end || nodes.forward < 1 || nodes.backward < 1) {
+  nodes.forward = parse_number<int>(text.substr(0, dash)).value_or(0);
+  nodes.backward = parse_number<int>(text.substr(std::min(dash + 1, text.size()))).value_or(0);
+  if (nodes.forward < 1 || nodes.backward < 1) {
     throw UsageError(fmt::format(
         "pipefb: nodes are best, or F-nodes and B-nodes joined by '-', such as 2-4 (not \"{}\")",
         text));

@@ -2,11 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -26,10 +26,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 void check_value(const Scheduler& scheduler, const Knob& knob, const std::string& value) {
   if (knob.values == "int") {
     if (value == knob.fallback) return;  // "auto"
-    int number = 0;
-    const char* const end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, number);
-    if (error == std::errc{} && rest == end && number >= 1) return;
+    if (parse_number<int>(value).value_or(0) >= 1) return;
     throw UsageError(fmt::format("{}: {} must be a whole number from 1 (it is \"{}\")",
                                  scheduler.name, knob.name, value));
   }

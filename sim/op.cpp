@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -18,13 +18,10 @@ constexpr std::array<std::string_view, op_kinds> symbols{
     "PREFETCH",    "SEND_STASH", "RECV_STASH",  "SEND_WEIGHTS",
     "RECV_WEIGHTS"};
 
-// Cuts a run of digits, at most `limit`, off the front of `text`.
-std::optional<std::uint32_t> take_number(std::string_view& text, std::uint32_t limit) {
-  std::uint32_t value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value > limit) return std::nullopt;
-  text.remove_prefix(as_size(rest - text.data()));
-  return value;
+// Cuts a number, at most `limit`, off the front of `text`.
+std::optional<std::uint32_t> take_up_to(std::string_view& text, std::uint32_t limit) {
+  const auto value = take_number<std::uint32_t>(text);
+  return value && *value <= limit ? value : std::nullopt;
 }
 
 }  // namespace
@@ -38,19 +35,19 @@ std::string print(Op op) {
 }
 
 std::optional<Op> parse_op(std::string_view text) {
-  const auto stage = take_number(text, max_stages - 1);
+  const auto stage = take_up_to(text, max_stages - 1);
   if (!stage) return std::nullopt;
   const std::size_t letters = text.find_first_of("0123456789");
   if (letters == std::string_view::npos) return std::nullopt;
   const std::string_view spelled = text.substr(0, letters);
   text.remove_prefix(letters);
-  const auto microbatch = take_number(text, 0x7fffffff);
+  const auto microbatch = take_up_to(text, 0x7fffffff);
   if (!microbatch) return std::nullopt;
   std::uint32_t part = 0;
   if (!text.empty()) {
     if (text.front() != '.') return std::nullopt;
     text.remove_prefix(1);
-    const auto given = take_number(text, max_parts);
+    const auto given = take_up_to(text, max_parts);
     if (!given || !text.empty()) return std::nullopt;
     part = *given;
   }

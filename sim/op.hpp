@@ -2,6 +2,7 @@
 // spelling ("0F3", "2B1", "1SEND_F0").
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -78,6 +79,8 @@ std::optional<Op> parse_op(std::string_view text);
 /// program order (receives are posted ahead and do not queue).
 enum class LaneKind : std::uint8_t { compute, send, receive, copy_out, copy_in };
 inline constexpr int lane_kinds = 5;
+inline constexpr std::array all_lane_kinds{LaneKind::compute, LaneKind::send, LaneKind::receive,
+                                           LaneKind::copy_out, LaneKind::copy_in};
 std::string_view name(LaneKind kind);
 /// Whether a lane carries messages and reductions, which what-ifs take to be free.
 constexpr bool is_communication(LaneKind kind) {

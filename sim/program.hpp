@@ -2,6 +2,7 @@
 // text. parse_program(print(p)) == p.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ enum class WeightRule : std::uint8_t {
   double_buffer,  // step k reads the weights after step k-2: two versions, one step of delay
   latest,         // the newest version at that moment
 };
+inline constexpr std::array all_weight_rules{WeightRule::flush, WeightRule::stash,
+                                             WeightRule::vertical_sync, WeightRule::double_buffer,
+                                             WeightRule::latest};
 std::string_view name(WeightRule rule);
 
 /// Whether weights are updated once per step, by the mean over its micro-batches, or after every
@@ -30,6 +34,7 @@ constexpr bool updates_by_step(WeightRule rule) {
 
 /// Whether devices synchronize: in lockstep every cycle lasts as long as its busiest device.
 enum class Clock : std::uint8_t { free, lockstep };
+inline constexpr std::array all_clocks{Clock::free, Clock::lockstep};
 std::string_view name(Clock clock);
 
 /// How OFFLOAD and PREFETCH of a device proceed. free: as soon as they can. The others have
@@ -37,6 +42,7 @@ std::string_view name(Clock clock);
 /// forwards. full: both directions at once; half: in turns, in list order; blocking: in turns with
 /// one buffer, so that compute waits for the copies.
 enum class Copies : std::uint8_t { free, full, half, blocking };
+inline constexpr std::array all_copies{Copies::free, Copies::full, Copies::half, Copies::blocking};
 std::string_view name(Copies copies);
 /// 0: no limit.
 constexpr int copy_buffers(Copies copies) {
@@ -49,6 +55,7 @@ constexpr int copy_buffers(Copies copies) {
 /// blocking, with adjacent messages of a list as one batch: they start together, and the device
 /// continues when all are complete.
 enum class Messages : std::uint8_t { async, blocking, batched };
+inline constexpr std::array all_messages{Messages::async, Messages::blocking, Messages::batched};
 std::string_view name(Messages messages);
 
 /// How the ops of a program are executed, apart from their order: weight versions, flow control,

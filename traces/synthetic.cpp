@@ -2,11 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -37,14 +37,12 @@ const std::vector<std::string>& option_names() {
 }
 
 int parse_count(const std::string& key, const std::string& text, int most) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 1 || value > most) {
+  const auto value = parse_number<int>(text);
+  if (!value || *value < 1 || *value > most) {
     throw UsageError(fmt::format("uniform: {} must be a whole number from 1 to {} (it is \"{}\")",
                                  key, most, text));
   }
-  return value;
+  return *value;
 }
 
 void set(Uniform& uniform, const std::string& key, const std::string& value) {

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -66,14 +66,13 @@ class Expansion {
     }
     if (at_ == text_.size() || text_[at_] != '*') return unit;
     ++at_;
-    std::uint32_t times = 0;
-    const char* const end = text_.data() + text_.size();
-    const auto [rest, error] = std::from_chars(text_.data() + at_, end, times);
-    if (error != std::errc{} || times < 1 || times * unit.size() > most_letters) {
+    std::string_view rest = text_.substr(at_);
+    const std::uint32_t times = take_number<std::uint32_t>(rest).value_or(0);
+    if (times < 1 || times * unit.size() > most_letters) {
       refuse(at_, fmt::format("* is followed by how many times, from 1 to {}",
                               most_letters / unit.size()));
     }
-    at_ = as_size(rest - text_.data());
+    at_ = text_.size() - rest.size();
     std::string repeated;
     for (std::uint32_t i = 0; i < times; ++i) repeated += unit;
     if ((expanded_ += repeated.size()) > most_letters) {

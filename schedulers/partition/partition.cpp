@@ -2,12 +2,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -29,10 +29,8 @@ struct Range {
 };
 
 std::optional<int> whole_number(const std::string& text) {
-  int value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || rest != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 // One item "3-7", "12-" or "5"; `layers` closes an open end.

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <stdexcept>
 
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -43,9 +43,8 @@ Bandwidth bandwidth_of(const std::string& text) {
 PipedreamLevel level_of(const std::string& text) {
   const std::size_t at = text.find('@');
   PipedreamLevel level;
-  const char* const end = text.data() + std::min(at, text.size());
-  const auto [rest, error] = std::from_chars(text.data(), end, level.machines);
-  if (at == std::string::npos || error != std::errc{} || rest != end || level.machines < 1) {
+  level.machines = parse_number<int>(text.substr(0, at)).value_or(0);
+  if (at == std::string::npos || level.machines < 1) {
     throw UsageError(
         fmt::format("pipedream: level \"{}\" is not \"<machines>@<bandwidth>\" with at "
                     "least 1 machine, like levels=4@12GB/s,2@1GB/s",

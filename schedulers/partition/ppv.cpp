@@ -10,13 +10,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <vector>
 
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -47,9 +47,8 @@ std::string counted_text(std::size_t count) {
 std::vector<int> parse_vector(const PartitionRequest& request, std::size_t counted) {
   std::vector<int> vector;
   for (const std::string& item : split_at_commas(request.options)) {
-    int position = 0;
-    const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), position);
-    if (error != std::errc{} || rest != item.data() + item.size() || position < 1) {
+    const int position = parse_number<int>(item).value_or(0);
+    if (position < 1) {
       throw UsageError(fmt::format(
           "partition \"ppv:{}\": \"{}\" is no position; write whole numbers from 1, the "
           "layers with weights to cut behind, like ppv:7 or ppv:7,13",

@@ -3,13 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/analysis/memory.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -91,12 +91,8 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
   if (text == "p") return {LimitChoice::Kind::stashes, devices};
   if (text == "2p") return {LimitChoice::Kind::stashes, 2 * std::int64_t{devices}};
   if (text == "memory") return {LimitChoice::Kind::memory, 0};
-  int stashes = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, stashes);
-  if (error == std::errc{} && rest == end && stashes >= 1) {
-    return {LimitChoice::Kind::stashes, stashes};
-  }
+  const int stashes = parse_number<int>(text).value_or(0);
+  if (stashes >= 1) return {LimitChoice::Kind::stashes, stashes};
   throw UsageError(fmt::format(
       "{}: limit is a whole number of stashes from 1, p, 2p, memory or none (it is \"{}\")",
       schedule, text));

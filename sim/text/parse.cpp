@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <initializer_list>
 #include <map>
 #include <optional>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/names.hpp"
+#include "sim/numbers.hpp"
 #include "sim/program.hpp"
 #include "sim/text/words.hpp"
 
@@ -108,13 +108,11 @@ class Parser {
     } else if (key.text == "sequence_chunks") {
       program_.settings.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
     } else if (key.text == "clock") {
-      program_.settings.clock = one_of(one(), {Clock::free, Clock::lockstep});
+      program_.settings.clock = named(one(), all_clocks);
     } else if (key.text == "copies") {
-      program_.settings.copies =
-          one_of(one(), {Copies::free, Copies::full, Copies::half, Copies::blocking});
+      program_.settings.copies = named(one(), all_copies);
     } else if (key.text == "messages") {
-      program_.settings.messages =
-          one_of(one(), {Messages::async, Messages::blocking, Messages::batched});
+      program_.settings.messages = named(one(), all_messages);
     } else if (key.text == "weights_transfer") {
       const Word& value = one();
       if (value.text != "on" && value.text != "off") {
@@ -138,28 +136,19 @@ class Parser {
   }
 
   void read_weights(const Word& word) {
-    std::vector<std::string> known;
-    for (const WeightRule rule : {WeightRule::flush, WeightRule::stash, WeightRule::vertical_sync,
-                                  WeightRule::double_buffer, WeightRule::latest}) {
-      if (name(rule) == word.text) {
-        program_.settings.weights = rule;
-        return;
-      }
-      known.emplace_back(name(rule));
+    if (const auto rule = find_named(all_weight_rules, word.text)) {
+      program_.settings.weights = *rule;
+      return;
     }
-    refuse(word, fmt::format("weights are one of flush, stash, vertical_sync, "
-                             "double_buffer, latest (not \"{}\"{})",
+    const std::vector<std::string> known = names_of(all_weight_rules);
+    refuse(word, fmt::format("weights are one of {} (not \"{}\"{})", fmt::join(known, ", "),
                              word.text, did_you_mean(std::string(word.text), known)));
   }
 
-  template <class Value>
-  static Value one_of(const Word& word, std::initializer_list<Value> values) {
-    std::string known;
-    for (const Value value : values) {
-      if (name(value) == word.text) return value;
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", name(value));
-    }
-    refuse(word, fmt::format("\"{}\" is not one of {}", word.text, known));
+  template <class Enum, std::size_t n>
+  static Enum named(const Word& word, const std::array<Enum, n>& all) {
+    if (const auto value = find_named(all, word.text)) return *value;
+    refuse(word, fmt::format("\"{}\" is not one of {}", word.text, fmt::join(names_of(all), ", ")));
   }
 
   // One number per stage; a dash is `none`. Empty where there is no such line.
@@ -284,10 +273,8 @@ class Parser {
 
   void read_shares(const Word& value, StagePlace& place) {
     for (const Word& part : split(value, '+')) {
-      double share = 0;
-      const char* const end = part.text.data() + part.text.size();
-      const auto [rest, error] = std::from_chars(part.text.data(), end, share);
-      if (error != std::errc{} || rest != end || !(share > 0 && share <= 1)) {
+      const double share = parse_number<double>(part.text).value_or(0);
+      if (!(share > 0 && share <= 1)) {
         refuse(part,
                fmt::format("a share is a number above 0 and at most 1 (not \"{}\")", part.text));
       }

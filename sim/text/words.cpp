@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 
@@ -44,14 +44,12 @@ std::vector<Word> words_of(const Line& line, std::size_t from) {
 }
 
 int whole_number(const Word& word, std::string_view what, int least, int most) {
-  int value = 0;
-  const char* const end = word.text.data() + word.text.size();
-  const auto [rest, error] = std::from_chars(word.text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < least || value > most) {
+  const auto value = parse_number<int>(word.text);
+  if (!value || *value < least || *value > most) {
     refuse(word, fmt::format("{} must be a whole number from {} to {} (it is \"{}\")", what, least,
                              most, word.text));
   }
-  return value;
+  return *value;
 }
 
 std::vector<Word> split(const Word& word, char separator) {

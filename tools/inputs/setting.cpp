@@ -3,19 +3,17 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
-
 #include "sim/errors.hpp"
+#include "sim/names.hpp"
+#include "sim/numbers.hpp"
 #include "tools/inputs/program_files.hpp"
 
 namespace stageline {
 namespace {
 
 int whole_number(const std::string& text, const std::string& flag) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < 1 || value > 4096) {
+  const int value = parse_number<int>(text).value_or(0);
+  if (value < 1 || value > 4096) {
     throw UsageError(
         fmt::format("{} must be a whole number from 1 to 4096 (it is \"{}\")", flag, text));
   }
@@ -110,13 +108,7 @@ std::vector<int> parse_devices(const std::string& text) {
 }
 
 Messages parse_messages(const std::string& text, const std::string& what) {
-  std::vector<std::string> known;
-  for (const Messages messages : {Messages::async, Messages::blocking, Messages::batched}) {
-    if (name(messages) == text) return messages;
-    known.emplace_back(name(messages));
-  }
-  throw UsageError(fmt::format("{} is one of async, blocking, batched (not \"{}\"{})", what, text,
-                               did_you_mean(text, known)));
+  return one_of(all_messages, text, what);
 }
 
 }  // namespace stageline

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "traces/chrome/trace_events.hpp"
 #include "traces/gzip.hpp"
 #include "traces/json/tree.hpp"
@@ -54,16 +54,14 @@ class ChromeReader {
   }
 
   std::size_t device_of(const TraceEvent& event) {
-    int device = 0;
-    const char* const end = event.pid.data() + event.pid.size();
-    const auto [rest, error] = std::from_chars(event.pid.data(), end, device);
-    if (error != std::errc{} || rest != end || device < 0 || device >= most_devices) {
+    const auto device = parse_number<int>(event.pid);
+    if (!device || *device < 0 || *device >= most_devices) {
       refuse(event, "pid",
              fmt::format("the device of a span must be a number from 0 to {} (it is {})",
                          most_devices - 1, in_quotes(event.pid)));
     }
-    devices_ = std::max(devices_, device + 1);
-    return as_size(device);
+    devices_ = std::max(devices_, *device + 1);
+    return as_size(*device);
   }
 
   std::size_t lane_of(const TraceEvent& event) const {

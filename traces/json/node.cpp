@@ -2,11 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -38,10 +38,8 @@ std::vector<std::string> all_of(const std::vector<std::string>& a,
 }
 
 std::optional<double> finite(const std::string& digits) {
-  double number = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (result.ec != std::errc{} || !std::isfinite(number)) return std::nullopt;
-  return number;
+  const auto number = parse_number<double>(digits);
+  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sim/index.hpp"
+#include "sim/names.hpp"
 
 namespace stageline {
 namespace {
@@ -27,9 +28,7 @@ Span read_times(const JsonNode& start, const JsonNode& end, Time longest, Op op)
 
 std::size_t lane_called(const JsonNode& node) {
   const std::string text = node.text();
-  for (std::size_t lane = 0; lane < lane_kinds; ++lane) {
-    if (name(static_cast<LaneKind>(lane)) == text) return lane;
-  }
+  if (const auto lane = find_named(all_lane_kinds, text)) return as_size(*lane);
   node.refuse(fmt::format("{} is no lane", in_quotes(text)));
 }
 

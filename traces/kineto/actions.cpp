@@ -1,6 +1,6 @@
 // Parses the names that torch.distributed.pipelining gives its actions.
-#include <charconv>
 
+#include "sim/numbers.hpp"
 #include "sim/program.hpp"
 #include "traces/kineto/rank.hpp"
 
@@ -26,10 +26,8 @@ bool is_pytorch_op(OpKind kind) {
 }  // namespace
 
 std::optional<std::int64_t> parse_count(std::string_view digits) {
-  std::int64_t value = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || rest != digits.data() + digits.size() || value < 0) return {};
-  return value;
+  const auto value = parse_number<std::int64_t>(digits);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::optional<KinetoAction> parse_action(std::string_view text) {

@@ -4,10 +4,10 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <charconv>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {
@@ -26,11 +26,8 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::optional<std::uint32_t> whole_number(std::string_view digits, std::uint32_t below) {
-  std::uint32_t value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [rest, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || rest != end || value >= below) return std::nullopt;
-  return value;
+  const auto value = parse_number<std::uint32_t>(digits);
+  return value && *value < below ? value : std::nullopt;
 }
 
 CellAction action_of(std::string_view text, const Cell& cell) {

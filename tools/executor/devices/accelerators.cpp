@@ -5,13 +5,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/green_contexts.hpp"
 #include "tools/executor/processes/process.hpp"
@@ -26,12 +26,7 @@ struct Asked {
 };
 
 // A whole number of 1 or more that ends the text; 0: it is none.
-int number_in(std::string_view text) {
-  int number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc{} && rest == end && number > 0 ? number : 0;
-}
+int number_in(std::string_view text) { return std::max(parse_number<int>(text).value_or(0), 0); }
 
 Asked asked_for(const std::string& name) {
   const auto refuse = [&]() -> Asked {

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -20,14 +20,12 @@ std::string variable(const char* name) {
 
 int number(const char* name, int least, int most) {
   const std::string text = variable(name);
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || value < least || value > most) {
+  const auto value = parse_number<int>(text);
+  if (!value || *value < least || *value > most) {
     throw UsageError(
         fmt::format("{} is \"{}\", not a whole number from {} to {}", name, text, least, most));
   }
-  return value;
+  return *value;
 }
 
 }  // namespace

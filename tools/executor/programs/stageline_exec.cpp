@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
+#include "sim/numbers.hpp"
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
@@ -171,13 +171,9 @@ MeasuredRuns measured_runs(const Ran& ran, const Outcome& predicted, const std::
 // "process:2" → 2.
 int count_in(const std::string& devices) {
   const std::string digits = devices.substr(devices.find(':') + 1);
-  int count = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, count);
-  if (error != std::errc{} || stop != end || count < 1) {
-    throw UsageError(fmt::format("--devices {}: write process:2 for two processes", devices));
-  }
-  return count;
+  const int count = parse_number<int>(digits).value_or(0);
+  if (count >= 1) return count;
+  throw UsageError(fmt::format("--devices {}: write process:2 for two processes", devices));
 }
 
 // Of a process among others, its own: a core for each process on this machine.

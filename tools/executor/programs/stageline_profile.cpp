@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <set>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/accelerators.hpp"
@@ -42,10 +42,8 @@ struct ProfileFlags {
 
 // Why the text is no percentage above 0 (nan is none), or an empty text.
 std::string fault_of_percentage(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const bool good = error == std::errc{} && stop == end && value > 0 && value <= 1e6;
+  const double value = parse_number<double>(text).value_or(0);
+  const bool good = value > 0 && value <= 1e6;
   return good ? "" : fmt::format("{} is not a percentage above 0", text);
 }
 

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/evidence/calibrate.hpp"
@@ -74,10 +74,8 @@ ModelSizes parse_sizes(const std::string& text) {
   while (from != std::string::npos) {
     const std::size_t to = text.find(',', from + 1);
     const std::string word = text.substr(from + 1, to == std::string::npos ? to : to - from - 1);
-    int batch = 0;
-    const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data(), end, batch);
-    if (error != std::errc{} || stop != end || batch < 1) {
+    const int batch = parse_number<int>(word).value_or(0);
+    if (batch < 1) {
       throw UsageError(fmt::format(
           "--model {}: '{}' is no size of a micro-batch; write resnet20@8,16", text, word));
     }
