@@ -11,15 +11,12 @@
 namespace stageline {
 
 StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device) {
-  const int f = place.replicas.empty() ? -1 : place.replicas[0];
   StashRead read;
   for (int part = 0; part < place.parts(); ++part) {
-    const int there = place.input_grad.empty() ? f : nth(place.input_grad, part);
-    if (there != device) continue;
+    if (place.device(Role::input_grad, part) != device) continue;
     read.by_input_grad += Bytes{part_of(stage.stash_input_grad.count, place, part)};
   }
-  const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
-  if (w == device) read.by_weight_grad = stage.stash_weight_grad;
+  if (place.device(Role::weight_grad) == device) read.by_weight_grad = stage.stash_weight_grad;
   return read;
 }
 

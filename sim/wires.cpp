@@ -12,15 +12,18 @@ namespace {
 // W; each once. -1 is the replica that the micro-batch picks.
 std::vector<int> backward_readers(const StagePlace& place) {
   if (!place.apart()) return {-1};
-  std::vector<int> devices = place.input_grad;
-  const int f = place.replicas.empty() ? -1 : place.replicas[0];
-  if (devices.empty()) devices.push_back(f);
-  devices.push_back(place.weight_grad.empty() ? f : place.weight_grad[0]);
   std::vector<int> once;
-  for (const int device : devices) {
-    if (std::find(once.begin(), once.end(), device) == once.end()) once.push_back(device);
+  for (const Role role : {Role::input_grad, Role::weight_grad}) {
+    for (const int device : place.homes(role)) {
+      if (std::find(once.begin(), once.end(), device) == once.end()) once.push_back(device);
+    }
   }
   return once;
+}
+
+// The device of a role's part; -1: that of the replica that the micro-batch picks, or none.
+int fixed_device(const StagePlace& place, Role role, int part = 0) {
+  return place.apart() && !place.replicas.empty() ? place.device(role, part) : -1;
 }
 
 void add_wires(StageGraph& graph, const Placement& placement) {
@@ -35,17 +38,15 @@ void add_wires(StageGraph& graph, const Placement& placement) {
     graph.sends[cargo].resize(placement.stage.size());
     graph.receives[cargo].resize(placement.stage.size());
   }
-  const auto home = [](const StagePlace& place) {
-    return place.apart() && !place.replicas.empty() ? place.replicas[0] : -1;
-  };
   for (std::size_t e = 0; e < graph.edges.size(); ++e) {
     const StageEdge edge = graph.edges[e];
     const StagePlace& from = placement.stage[edge.from];
     const StagePlace& to = placement.stage[edge.to];
     const int number = static_cast<int>(e);
-    add(Cargo::activation, {number, edge.from, edge.to, 0, home(from), home(to)});
+    add(Cargo::activation, {number, edge.from, edge.to, 0, fixed_device(from, Role::forward),
+                            fixed_device(to, Role::forward)});
     for (int part = 0; part < to.parts(); ++part) {
-      const int maker = to.input_grad.empty() ? home(to) : nth(to.input_grad, part);
+      const int maker = fixed_device(to, Role::input_grad, part);
       for (const int reader : backward_readers(from)) {
         add(Cargo::gradient, {number, edge.to, edge.from, part, maker, reader});
       }
@@ -55,8 +56,8 @@ void add_wires(StageGraph& graph, const Placement& placement) {
     const StagePlace& place = placement.stage[s];
     if (!place.apart() || place.replicas.empty()) continue;
     const int stage = static_cast<int>(s);
-    const int f = place.replicas[0];
-    const int w = place.weight_grad.empty() ? f : place.weight_grad[0];
+    const int f = place.device(Role::forward);
+    const int w = place.device(Role::weight_grad);
     for (const int reader : backward_readers(place)) {
       if (reader != f) add(Cargo::stash, {-1, stage, stage, 0, f, reader});
     }

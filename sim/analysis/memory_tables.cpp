@@ -86,18 +86,8 @@ void MemoryTables::fix_messages() {
 
 Bytes MemoryTables::sum_of_messages(Op op, Cargo cargo, Side side, int device) const {
   Bytes sum{};
-  const bool sends = side == Side::sends;
-  const auto c = as_size(cargo);
-  const auto& wires = (sends ? graph_.sends : graph_.receives)[c][op.stage];
-  for (std::size_t i = 0; i < wires.size(); ++i) {
-    const Wire& way = nth(graph_.wires[c], wires[i]);
-    const Ends ends = ends_of(program_.placement, way, op.microbatch);
-    if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
-    if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
-    if (cargo == Cargo::weights && !program_.settings.weights_transfer) continue;
-    sum += bytes(op_of(sends ? send_of(cargo) : receive_of(cargo), op.stage, op.microbatch,
-                       static_cast<int>(i)));
-  }
+  messages_of(graph_, program_, op, cargo, side == Side::sends, device,
+              [&](Op message) { sum += bytes(message); });
   return sum;
 }
 

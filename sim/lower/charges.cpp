@@ -46,31 +46,21 @@ Charges::Charges(const Program& program, const Costs& costs, const StageGraph& s
 
 Time Charges::duration(Op op) const {
   const StageCosts& stage = costs_.stage[op.stage];
-  switch (op.kind) {
-    case OpKind::forward:
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
       return stage.forward;
-    case OpKind::input_grad:
+    case OpClass::backward:
+      if (op.kind == OpKind::backward) return stage.backward;
+      if (op.kind == OpKind::weight_grad) return stage.weight_grad;
       return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
                           static_cast<int>(op.part))};
-    case OpKind::weight_grad:
-      return stage.weight_grad;
-    case OpKind::backward:
-      return stage.backward;
-    case OpKind::recompute:
+    case OpClass::recompute:
       return stage.recompute;
-    case OpKind::update:
+    case OpClass::update:
       return stage.update;
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::reduce_grad:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
       return on_the_wire(op);
   }
   return Time{};
@@ -160,31 +150,20 @@ Time Charges::on_the_wire(Op op) const {
 // come from it.
 Ends Charges::ends_of_task(Op op) const {
   const auto home = [&] { return device_of(program_.placement, op); };
-  switch (op.kind) {
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+  switch (class_of(op.kind)) {
+    case OpClass::message:
       return ends_of(program_.placement, wire(stages_, *cargo_of(op.kind), wire_of(stages_, op)),
                      op.microbatch);
-    case OpKind::reduce_grad: {
+    case OpClass::reduction: {
       const auto& replicas = program_.placement.stage[op.stage].replicas;
       return {replicas[op.part], replicas[(op.part + 1U) % replicas.size()]};
     }
-    case OpKind::offload:
-      return {home(), -1};
-    case OpKind::prefetch:
-      return {-1, home()};
-    case OpKind::forward:
-    case OpKind::input_grad:
-    case OpKind::weight_grad:
-    case OpKind::backward:
-    case OpKind::recompute:
-    case OpKind::update:
+    case OpClass::copy:
+      return op.kind == OpKind::offload ? Ends{home(), -1} : Ends{-1, home()};
+    case OpClass::forward:
+    case OpClass::backward:
+    case OpClass::recompute:
+    case OpClass::update:
       return {home(), home()};
   }
   return {};

@@ -80,31 +80,21 @@ class UsualOrder {
   }
 
   void sends_after(Op op, std::vector<Op>& out) const {
-    switch (op.kind) {
-      case OpKind::forward:
+    switch (class_of(op.kind)) {
+      case OpClass::forward:
         messages(op, Cargo::activation, true, out);
         if (!offloads_[op.stage]) messages(op, Cargo::stash, true, out);
         return;
-      case OpKind::backward:
-      case OpKind::input_grad:
-        messages(op, Cargo::gradient, true, out);
+      case OpClass::backward:
+        if (op.kind != OpKind::weight_grad) messages(op, Cargo::gradient, true, out);
         return;
-      case OpKind::update:
+      case OpClass::update:
         messages(op, Cargo::weights, true, out);
         return;
-      case OpKind::weight_grad:
-      case OpKind::recompute:
-      case OpKind::reduce_grad:
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::offload:
-      case OpKind::prefetch:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
+      case OpClass::recompute:
+      case OpClass::reduction:
+      case OpClass::message:
+      case OpClass::copy:
         return;
     }
   }

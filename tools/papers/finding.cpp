@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "schedulers/scheduler.hpp"
+
 namespace stageline {
 namespace {
 
@@ -39,6 +41,11 @@ std::string_view name(Basis basis) {
 bool from_costs(Basis basis) { return basis != Basis::their_inputs && basis != Basis::counted; }
 
 std::string_view name(Rule rule) { return rule == Rule::quoted ? "quoted" : "rebuilt"; }
+
+Rule rule_of(const std::string& schedule) {
+  const std::vector<ScheduleSpec> specs = parse_schedules(schedule);
+  return specs.front().scheduler->rebuilt.empty() ? Rule::quoted : Rule::rebuilt;
+}
 
 std::string_view name(Verdict verdict) {
   switch (verdict) {

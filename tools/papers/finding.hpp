@@ -29,6 +29,8 @@ bool from_costs(Basis basis);
 /// from related papers and from checks.
 enum class Rule : std::uint8_t { quoted, rebuilt };
 std::string_view name(Rule rule);
+/// Of a number that the scheduler of that name yields, by Scheduler::rebuilt.
+Rule rule_of(const std::string& schedule);
 
 enum class Verdict : std::uint8_t {
   reproduced,      // within `allowed`, by a quoted rule on the paper's own inputs

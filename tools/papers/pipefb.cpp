@@ -140,6 +140,7 @@ std::string inside_both(const std::vector<PipefbRun>& runs) {
 }  // namespace
 
 Section pipefb_window() {
+  const Rule rule = rule_of("pipefb");
   Section section;
   section.source = "PipeFB, abstract";
   section.says = {
@@ -153,14 +154,14 @@ Section pipefb_window() {
   for (const double d : {0.0, 0.25, 0.5, 0.75}) {
     section.findings.push_back(
         judged({fmt::format("an F- and a B-node a stage, D = {:g} F", d), range,
-                Number{doubled_ratio(d), 2, "×"}, 0, Basis::closed_form, Rule::rebuilt}));
+                Number{doubled_ratio(d), 2, "×"}, 0, Basis::closed_form, rule}));
   }
   for (const char* const transfer : {"blocking", "half", "full"}) {
     for (const double d : {0.25, 0.5, 0.75}) {
       const PipefbRun run = doubled_run(transfer, d);
       section.findings.push_back(
           judged({fmt::format("the same against transfer={}, D = {:g} F", transfer, d), range,
-                  Number{run.ratio, 2, "×"}, 0, Basis::equal_stages, Rule::rebuilt}));
+                  Number{run.ratio, 2, "×"}, 0, Basis::equal_stages, rule}));
     }
   }
   const Claim equal{"equal", 1, 1};
@@ -171,7 +172,7 @@ Section pipefb_window() {
     peak.ours = Number{memory_ratio(doubled_run(transfer, 0.5)), 2, "×"};
     peak.allowed = 0.1;
     peak.basis = Basis::equal_stages;
-    peak.rule = Rule::rebuilt;
+    peak.rule = rule;
     section.findings.push_back(judged(std::move(peak)));
   }
   const std::vector<PipefbRun> runs = pipefb_runs("blocking", copies());

@@ -18,6 +18,7 @@
 #include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/terminal.hpp"
@@ -77,8 +78,6 @@ void add_flags(Flags line, ExecFlags& flags) {
       "The trace says where to cut and what to expect; --link is imitated. Exit code 0: done. 2: "
       "bad input. 130: interrupted, nothing written.");
 }
-
-std::string signed_share(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 double share_of(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) - 1 : 0;

@@ -82,34 +82,22 @@ std::uint32_t StagePasses::compute(Op op) {
   for (const Tensor& tensor : std::exchange(in_flight_.at(op).prefetched, {})) {
     keep_until_done(tensor);
   }
-  switch (op.kind) {
-    case OpKind::forward:
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
       forward(op);
       break;
-    case OpKind::recompute:
+    case OpClass::recompute:
       recompute(op);
       break;
-    case OpKind::input_grad:
-      input_grad(op);
+    case OpClass::backward:
+      if (op.kind == OpKind::backward) backward(op);
+      if (op.kind == OpKind::input_grad) input_grad(op);
+      if (op.kind == OpKind::weight_grad) weight_grad(op);
       break;
-    case OpKind::weight_grad:
-      weight_grad(op);
-      break;
-    case OpKind::backward:
-      backward(op);
-      break;
-    case OpKind::update:
-    case OpKind::reduce_grad:
-    case OpKind::send_forward:
-    case OpKind::receive_forward:
-    case OpKind::send_backward:
-    case OpKind::receive_backward:
-    case OpKind::offload:
-    case OpKind::prefetch:
-    case OpKind::send_stash:
-    case OpKind::receive_stash:
-    case OpKind::send_weights:
-    case OpKind::receive_weights:
+    case OpClass::update:
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
       break;  // not on the compute lane, or above
   }
   const bool by_forward = op.kind == OpKind::forward || keeps_versions(job_.program.settings);

@@ -74,42 +74,33 @@ VersionPlan version_plan(const Program& program, const std::vector<VersionRead>&
       }
       stage.input_grad[part][m] = read.version;
     };
-    switch (read.op.kind) {
-      case OpKind::forward:
+    switch (class_of(read.op.kind)) {
+      case OpClass::forward:
         stage.forward[m] = read.version;
         break;
-      case OpKind::backward:
-        stage.fused = true;
-        note_input_grad(0);
-        stage.on_weight_device[0] = true;
-        stage.weight_grad[m] = read.version;
+      case OpClass::backward:
+        if (read.op.kind == OpKind::backward) {
+          stage.fused = true;
+          note_input_grad(0);
+          stage.on_weight_device[0] = true;
+          stage.weight_grad[m] = read.version;
+        } else if (read.op.kind == OpKind::weight_grad) {
+          stage.weight_grad[m] = read.version;
+          stage.whole_backward[m] = !descended[m];
+        } else {
+          note_input_grad(read.op.part);
+          const StagePlace& place = program.placement.stage[read.op.stage];
+          const std::vector<int>& updaters = place.homes(Role::weight_grad);
+          stage.on_weight_device[read.op.part] =
+              std::find(updaters.begin(), updaters.end(), read.device) != updaters.end();
+          descended[m] = true;
+        }
         break;
-      case OpKind::input_grad: {
-        note_input_grad(read.op.part);
-        const StagePlace& place = program.placement.stage[read.op.stage];
-        const std::vector<int>& updaters = place.homes(Role::weight_grad);
-        stage.on_weight_device[read.op.part] =
-            std::find(updaters.begin(), updaters.end(), read.device) != updaters.end();
-        descended[m] = true;
-        break;
-      }
-      case OpKind::weight_grad:
-        stage.weight_grad[m] = read.version;
-        stage.whole_backward[m] = !descended[m];
-        break;
-      case OpKind::recompute:
-      case OpKind::update:
-      case OpKind::reduce_grad:
-      case OpKind::send_forward:
-      case OpKind::receive_forward:
-      case OpKind::send_backward:
-      case OpKind::receive_backward:
-      case OpKind::offload:
-      case OpKind::prefetch:
-      case OpKind::send_stash:
-      case OpKind::receive_stash:
-      case OpKind::send_weights:
-      case OpKind::receive_weights:
+      case OpClass::recompute:
+      case OpClass::update:
+      case OpClass::reduction:
+      case OpClass::message:
+      case OpClass::copy:
         break;
     }
   }

@@ -95,16 +95,16 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   stage["device"] = devices.size() == 1 ? devices[0] : devices;
   const StagePlace& place = outcome.program.placement.stage[s];
   if (place.apart()) {
-    const auto names = [&](const std::vector<int>& role) {
+    const auto names = [&](Role role) {
       Json list = Json::array();
-      for (const int device : role.empty() ? place.replicas : role) {
+      for (const int device : place.homes(role)) {
         list.push_back(nth(outcome.program.devices, device));
       }
       return list;
     };
     stage["roles"] = {{"forward", devices},
-                      {"input_grad", names(place.input_grad)},
-                      {"weight_grad", names(place.weight_grad)}};
+                      {"input_grad", names(Role::input_grad)},
+                      {"weight_grad", names(Role::weight_grad)}};
     if (!place.share.empty()) stage["roles"]["input_grad_share"] = place.share;
   }
   const auto or_null = [](int value, int none) { return value == none ? Json() : Json(value); };
