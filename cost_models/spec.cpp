@@ -38,7 +38,8 @@ Spec parse_spec(std::string_view text) {
     }
     const std::string key(word.substr(0, equals));
     for (const auto& [seen, value] : spec.options) {
-      if (seen == key) throw UsageError(fmt::format("option '{}' stands twice in '{}'", key, text));
+      if (seen == key)
+        throw UsageError(fmt::format("option '{}' appears twice in '{}'", key, text));
     }
     spec.options.emplace_back(key, word.substr(equals + 1));
   }

@@ -11,7 +11,7 @@
 //                        ▼
 //                      U(s,k)                        waits for the w of all its micro-batches,
 //                                                    between replicas through REDUCE_GRAD(s,k)
-//      R(s,m), when there is one, stands between F(s,m) and its I, W or B; so does
+//      R(s,m), when there is one, comes between F(s,m) and its I, W or B; so does
 //      OFFLOAD(s,m) ► PREFETCH(s,m). (+) Where I, W or B are on another device than F, the stash
 //      comes by SEND_STASH, RECV_STASH or by way of the host, and U(s,k)'s weights go to the other
 //      devices that read them by SEND_WEIGHTS, RECV_WEIGHTS.

@@ -1,6 +1,6 @@
 // Residual nets: ResNet-18 and -50 for ImageNet, and those of depth 6n+2 for CIFAR-10.
 //
-//   basic block        x ──► conv1 ──► conv2 + add + relu ──►      the add stands in the last
+//   basic block        x ──► conv1 ──► conv2 + add + relu ──►      the add is in the last
 //                      └──────(downsample)───────┘                 convolution's layer
 //
 // Where the shape changes, ImageNet nets put a 1×1 convolution on the skip (its layer comes first

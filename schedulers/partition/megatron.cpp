@@ -57,7 +57,7 @@ class Expansion {
       ++at_;
       if (unit.empty()) refuse(begin, "the group is empty");
       if (at_ == text_.size() || text_[at_] != '*') {
-        refuse(begin, "a group is followed by *n, how many times it stands");
+        refuse(begin, "a group is followed by *n, the number of times it is repeated");
       }
     } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
       refuse(begin, fmt::format("\"{}\" is not known; E is the embedding, t a decoder layer, m a "
@@ -261,7 +261,7 @@ std::vector<std::string> parse_megatron(std::string_view text) {
   for (const char c : letters) {
     if (c == '|') continue;
     if (order.find(c) < order.find(before)) {
-      refuse(fmt::format("{} stands behind {}; the order is E, t, m, L", c, before));
+      refuse(fmt::format("{} comes after {}; the order is E, t, m, L", c, before));
     }
     before = c;
   }

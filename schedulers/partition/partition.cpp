@@ -75,15 +75,14 @@ std::vector<int> cuts_from_ranges(const std::string& text, int layers) {
     if (range.first <= before.last) {
       const bool overlap = range.last >= before.first && range.first >= before.first;
       throw UsageError(
-          overlap
-              ? fmt::format("partition \"{}\": {} {} in both \"{}\" and \"{}\"; each layer "
-                            "belongs to one stage",
-                            text, layers_text(range.first, std::min(range.last, before.last)),
-                            range.first == std::min(range.last, before.last) ? "is" : "are",
-                            before.text, range.text)
-              : fmt::format("partition \"{}\": \"{}\" stands behind \"{}\" but begins before it; "
-                            "stages are contiguous and in the order of the layers",
-                            text, range.text, before.text));
+          overlap ? fmt::format("partition \"{}\": {} {} in both \"{}\" and \"{}\"; each layer "
+                                "belongs to one stage",
+                                text, layers_text(range.first, std::min(range.last, before.last)),
+                                range.first == std::min(range.last, before.last) ? "is" : "are",
+                                before.text, range.text)
+                  : fmt::format("partition \"{}\": \"{}\" comes after \"{}\" but begins before it; "
+                                "stages are contiguous and in the order of the layers",
+                                text, range.text, before.text));
     }
     last_layers.push_back(range.last);
     before = range;
@@ -142,7 +141,7 @@ std::vector<int> cuts_from_names(const std::string& text, const std::vector<std:
     }
     if (!last_layers.empty() && layer <= last_layers.back()) {
       throw UsageError(
-          fmt::format("partition \"{}\": \"{}\" is layer {} and stands behind layer {}; name the "
+          fmt::format("partition \"{}\": \"{}\" is layer {} and comes after layer {}; name the "
                       "last layers of "
                       "the stages in the order of the model, each once",
                       text, item, layer, last_layers.back()));

@@ -160,9 +160,10 @@ class Checker {
     }
     if (op.kind == OpKind::weight_grad && !together && !program_.independent_w[op.stage] &&
         exists_input_grad_[op.stage]) {
-      report(LintRule::placement, place,
-             "inner gradients do not travel: a stage whose W is on another device than its I must "
-             "be independent_w (one layer)");
+      report(
+          LintRule::placement, place,
+          "gradients inside a stage are not sent: a stage whose W is on another device than its I must "
+          "be independent_w (one layer)");
     }
   }
 

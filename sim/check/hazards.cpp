@@ -190,11 +190,10 @@ std::vector<LintFinding> hazards(const Program& program, const Costs* given, std
     const std::string under =
         own ? std::string() : fmt::format("under messages: {} ", name(run.settings.messages));
     finding.message =
-        move.receives
-            ? fmt::format("{} stands ahead of {}, which does not wait for it; {}{}",
-                          print(list[move.from]), print(list[move.past]), under, cost)
-            : fmt::format("{} stands behind {}, though what it sends is there sooner; {}{}",
-                          print(list[move.from]), print(list[move.past]), under, cost);
+        move.receives ? fmt::format("{} comes before {}, which does not wait for it; {}{}",
+                                    print(list[move.from]), print(list[move.past]), under, cost)
+                      : fmt::format("{} comes after {}, though what it sends is ready sooner; {}{}",
+                                    print(list[move.from]), print(list[move.past]), under, cost);
     finding.figure = grid(program, {list[move.from], list[move.past]});
     findings.push_back(std::move(finding));
     ++reported[move.receives ? 1 : 0];

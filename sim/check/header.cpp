@@ -61,10 +61,9 @@ class HeaderChecker {
         const std::size_t most =
             std::max(nth(graph_.sends[cargo], s).size(), nth(graph_.receives[cargo], s).size());
         if (most <= max_parts) continue;
-        misplaced(
-            s,
-            fmt::format("stage {} has {} ways for messages of a kind; at most {} can be told apart",
-                        s, most, max_parts));
+        misplaced(s, fmt::format(
+                         "stage {} has {} wires for messages of one kind; at most {} are supported",
+                         s, most, max_parts));
       }
     }
     return placed;

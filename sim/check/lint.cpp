@@ -141,7 +141,7 @@ class Linter {
             }
             if (found_.only_count(Severity::error, LintRule::order)) return;
             found_.add(Severity::error, LintRule::order, op,
-                       fmt::format("{} stands ahead of {}, which it needs, in the list of {}",
+                       fmt::format("{} comes before {}, which it needs, in the list of {}",
                                    print(op), print(maker.op), nth(sound.devices, place.device)),
                        grid(program_, {op, maker.op}));
           });

@@ -101,7 +101,7 @@ std::uint32_t Lowering::channel(std::uint32_t list, Op op, LaneKind kind) {
   std::vector<std::uint32_t>& lanes = channels_[{list, kind}];
   while (number >= lanes.size()) {
     if (all.size() >= 65535) {
-      throw ProgramError("more than 65535 lanes: too many messages stand side by side");
+      throw ProgramError("more than 65535 lanes: too many messages in one batch");
     }
     lanes.push_back(static_cast<std::uint32_t>(all.size()));
     all.push_back({all[list].device, kind});

@@ -176,7 +176,7 @@ class Explainer {
       } else if (batch > 1 && ahead < batch) {
         words += fmt::format(", one of {}", head_text(wait.on.lane));
       } else if (ahead > 0) {
-        words += fmt::format(", which stands behind {}", head_text(wait.on.lane));
+        words += fmt::format(", which comes after {}", head_text(wait.on.lane));
       }
     }
     if (around != nullptr) *around = seen;

@@ -295,7 +295,7 @@ TEST_CASE("a misspelled priced model is answered with what would do") {
   refused("resnet50@h100,batch=99999999999", "a whole number from 1");
   refused("resnet50@h100,batch", "key=value");
   refused("resnet50@h100,,batch=2", "key=value");
-  refused("resnet50@h100,batch=2,batch=3", "stands twice");
+  refused("resnet50@h100,batch=2,batch=3", "appears twice");
   refused("resnet50@h100,efficiency=", "above 0");
   refused("resnet50@h100,overhead=5", "overhead");
   refused("", "no model is called ''");

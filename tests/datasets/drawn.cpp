@@ -176,7 +176,7 @@ TEST_CASE("names and options that there are not are refused, with the nearest") 
   CHECK(said("digits,noise=256") == "digits: noise must be a whole number from 0 to 255, not 256");
   CHECK(said("digits,train=0") == "digits: train must be a whole number from 1 to 1000000, not 0");
   CHECK(contains(said("digits,seed=-1"), "digits: seed must be a whole number from 0"));
-  CHECK(contains(said("digits,seed=1,seed=2"), "option 'seed' stands twice"));
+  CHECK(contains(said("digits,seed=1,seed=2"), "option 'seed' appears twice"));
   CHECK(contains(said("digits,fast"), "'fast' in 'digits,fast' is not an option"));
   CHECK(said("mnist") == "mnist is read from files: write mnist:FOLDER");
   CHECK(said("mnist:") == "mnist is read from files: write mnist:FOLDER");

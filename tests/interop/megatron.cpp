@@ -86,8 +86,8 @@ TEST_CASE("a layout that is none is refused, with the column") {
         "Megatron layout \"Et|L|\": stage 2 of 3 has no layer, but only one between others, which "
         "passes on what it gets, may have none: L is in the last; leave out a |");
   CHECK(test::contains(refusal("|Et|L"), "stage 0 of 3 has no layer"));
-  CHECK(test::contains(refusal("tE|L"), "E stands behind t; the order is E, t, m, L"));
-  CHECK(test::contains(refusal("Em|tL"), "t stands behind m"));
+  CHECK(test::contains(refusal("tE|L"), "E comes after t; the order is E, t, m, L"));
+  CHECK(test::contains(refusal("Em|tL"), "t comes after m"));
   CHECK(test::contains(refusal("t|tL"), "there must be one E (the embedding), and there are 0"));
   CHECK(test::contains(refusal("EEt|L"), "there must be one E (the embedding), and there are 2"));
   CHECK(test::contains(refusal("Et|t"), "there must be one L (the loss), and there are 0"));

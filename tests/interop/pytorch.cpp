@@ -150,7 +150,7 @@ TEST_CASE(
        "gpu0 has 0SEND_F1 ahead of 0RECV_B0, but gpu1 has 1SEND_B0 ahead of 1RECV_F1"},
       // A RECV behind its reader, which async lets pass.
       {"gpu1: 1F0 1RECV_F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1U0\n",
-       "the program cannot finish: 1F0 needs 1RECV_F0, which stands behind 1F0"}};
+       "the program cannot finish: 1F0 needs 1RECV_F0, which comes after 1F0"}};
   for (const auto& [list, why] : others) {
     program = parsed(2, 2, head + list);
     validate(program);

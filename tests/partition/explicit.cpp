@@ -99,7 +99,7 @@ TEST_CASE("ranges that hold layers twice say which") {
         "partition \"0-,5-,7-\": layers 5 to 9 are in both \"0-\" and \"5-\"; each layer belongs "
         "to one stage");
   CHECK(refusal("0-3,4-6,1-") ==
-        "partition \"0-3,4-6,1-\": \"1-\" stands behind \"4-6\" but begins before it; stages are "
+        "partition \"0-3,4-6,1-\": \"1-\" comes after \"4-6\" but begins before it; stages are "
         "contiguous and in the order of the layers");
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("names that do not fit are refused, with the nearest") {
         "\"conv1\" to \"fc8\"; name the last layer of every stage but the last (did you mean "
         "\"pool2\"?)");
   CHECK(refusal("pool2,relu1") ==
-        "partition \"pool2,relu1\": \"relu1\" is layer 1 and stands behind layer 4; name the last "
+        "partition \"pool2,relu1\": \"relu1\" is layer 1 and comes after layer 4; name the last "
         "layers of the stages in the order of the model, each once");
   CHECK(refusal("relu1,fc8") ==
         "partition \"relu1,fc8\": \"fc8\" is the model's last layer, so nothing is left for the "

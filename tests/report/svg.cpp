@@ -252,7 +252,7 @@ TEST_CASE("many devices share one memory panel") {
   CHECK(nesting_fault(document) == "");
 }
 
-// Numbers in the path data that stands behind `mark`, first of the element of class `classes`.
+// Numbers in the path data that comes after `mark`, first of the element of class `classes`.
 std::vector<double> path_after(const std::string& document, const std::string& mark,
                                const std::string& classes) {
   const std::string open = "<path class=\"" + classes + "\" d=\"";

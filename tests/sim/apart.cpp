@@ -166,7 +166,7 @@ TEST_CASE("what cannot travel is refused") {
   };
   CHECK(
       with("F=gpu0 I=gpu1 W=gpu0", "gpu0: 0F0 1F0 0B0 1W0\ngpu1: 1I0\n") ==
-      "gpu0, op 3 (1W0): inner gradients do not travel: a stage whose W is on another device than "
+      "gpu0, op 3 (1W0): gradients inside a stage are not sent: a stage whose W is on another device than "
       "its I must be independent_w (one layer)");
   CHECK(with("F=gpu0 I=gpu1 W=gpu0", "gpu0: 0F0 1F0 0B0 1W0\ngpu1: 1I0\n", "independent_w: 1\n") ==
         "");

@@ -40,8 +40,8 @@ TEST_CASE("the cycle is told from op to op, and marked in the lists") {
                                       "gpu1: 1F0 1B0 1F1 1B1\n"
                                       "gpu2: 2F0 2F1 2B0 2B1\n"));
   CHECK(all.words ==
-        "the program cannot finish: 1B0 needs 2B0, which stands behind 2F1, which needs 1F1, which "
-        "stands behind 1B0");
+        "the program cannot finish: 1B0 needs 2B0, which comes after 2F1, which needs 1F1, which "
+        "comes after 1B0");
   CHECK(all.cycle == "1B0 2B0 2F1 1F1");
   CHECK(all.figure ==
         "gpu0 | 0F0 0F1 0B0 0B1\n"
@@ -49,9 +49,9 @@ TEST_CASE("the cycle is told from op to op, and marked in the lists") {
         "gpu2 | 2F0 >2F1< >2B0< 2B1\n");
 }
 
-TEST_CASE("a backward before its own forward stands behind nobody but itself") {
+TEST_CASE("a backward before its own forward waits for itself") {
   const Told all = told(straight_text(1, 1, "gpu0: 0B0 0F0\n"));
-  CHECK(all.words == "the program cannot finish: 0B0 needs 0F0, which stands behind 0B0");
+  CHECK(all.words == "the program cannot finish: 0B0 needs 0F0, which comes after 0B0");
   CHECK(all.cycle == "0B0 0F0");
   CHECK(all.figure == "gpu0 | >0B0< >0F0<\n");
 }
@@ -67,11 +67,11 @@ TEST_CASE("ops far from the culprits are left out of the lists") {
 
 TEST_CASE("a recomputation or an update in the wrong place is told too") {
   CHECK(told(straight_text(1, 1, "gpu0: 0F0 0B0 0R0\n")).words ==
-        "the program cannot finish: 0B0 needs 0R0, which stands behind 0B0");
+        "the program cannot finish: 0B0 needs 0R0, which comes after 0B0");
   CHECK(told(straight_text(1, 2, "gpu0: 0F0 0F1 0B0 0U0 0B1\n")).words ==
-        "the program cannot finish: 0U0 needs 0B1, which stands behind 0U0");
+        "the program cannot finish: 0U0 needs 0B1, which comes after 0U0");
   CHECK(told(straight_text(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1W0 1I0\n")).words ==
-        "the program cannot finish: 1W0 needs 1I0, which stands behind 1W0");
+        "the program cannot finish: 1W0 needs 1I0, which comes after 1W0");
   CHECK(
       told(straight_text(2, 1, "gpu0: 0F0 0B0\ngpu1: 1F0 1W0 1I0\n", "independent_w: 1\n")).words ==
       "");
@@ -84,8 +84,8 @@ TEST_CASE("messages that wait for each other's lanes are told") {
                          "gpu0: 0SEND_F1 0F0 0SEND_F0 0RECV_B0 0B0 0F1 0RECV_B1 0B1\n"
                          "gpu1: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n"));
   CHECK(all.words ==
-        "the program cannot finish: 0B0 needs 1SEND_B0, which needs 1B0, which stands behind 1F0, "
-        "which needs 0SEND_F0, which stands behind 0SEND_F1, which needs 0F1, which stands behind "
+        "the program cannot finish: 0B0 needs 1SEND_B0, which needs 1B0, which comes after 1F0, "
+        "which needs 0SEND_F0, which comes after 0SEND_F1, which needs 0F1, which comes after "
         "0B0");
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a pair is told as a pair") {
                                       "gpu0: 0F0 (0F1;0B0)OVERLAP_F_B 0B1\n"
                                       "gpu1: 1F0 1F1 1B0 1B1\n"));
   CHECK(all.words ==
-        "the program cannot finish: (0F1;0B0) needs 1B0, which stands behind 1F1, which needs 0F1, "
+        "the program cannot finish: (0F1;0B0) needs 1B0, which comes after 1F1, which needs 0F1, "
         "half of (0F1;0B0)");
   CHECK(all.cycle == "0F1 1B0 1F1");
 }
@@ -110,8 +110,8 @@ TEST_CASE("two stuck replicas wait for each other's gradients") {
       "stageline-program 1\nmicrobatches: 2\nsteps: 2\nstage 0: a+b\n"
       "a: 0F0 0B0 0U0 0F2 0B2 0U1\nb: 0F1 0F3 0B3 0U1.1 0B1 0U0.1\n");
   CHECK(all.words ==
-        "the program cannot finish: 0U0 needs 0B1, which stands behind 0U1.1, which needs 0B2, "
-        "which stands behind 0U0");
+        "the program cannot finish: 0U0 needs 0B1, which comes after 0U1.1, which needs 0B2, "
+        "which comes after 0U0");
 }
 
 // Each op of the cycle waits for the next, by the table or by its lane, and the last for the first.

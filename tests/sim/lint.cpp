@@ -56,7 +56,7 @@ TEST_CASE("all errors are told, not the first") {
         "5:15 error range: there are micro-batches 0 to 1 only (2 a step, 1 steps)\n"
         "5:19 error range: there are stages 0 to 1 only\n"
         "5:27 error placement: the op belongs on gpu1, where its stage is placed\n"
-        "6:7 error order: 1B0 stands ahead of 1F0, which it needs, in the list of gpu1\n");
+        "6:7 error order: 1B0 comes before 1F0, which it needs, in the list of gpu1\n");
 }
 
 TEST_CASE("missing work and updates are told by their stage") {
@@ -82,7 +82,7 @@ TEST_CASE("messages without their other end are told, each") {
 
 TEST_CASE("each deadlock is told, in spite of errors elsewhere") {
   const std::string knot =
-      "1B0 needs 2B0, which stands behind 2F1, which needs 1F1, which stands behind 1B0\n";
+      "1B0 needs 2B0, which comes after 2F1, which needs 1F1, which comes after 1B0\n";
   const std::string text = straight_text(3, 2,
                                          "gpu0: 0F0 0F1 0B0 0B1 0B1\n"
                                          "gpu1: 1F0 1B0 1F1 1B1\n"
@@ -96,18 +96,18 @@ TEST_CASE("each deadlock is told, in spite of errors elsewhere") {
       told("stageline-program 1\nmicrobatches: 2\nstage 0: a\nstage 1: b\nstage 2: c\nstage 3: d\n"
            "edges: 0>1 2>3\n"
            "a: 0F0 0B0 0F1 0B1\nb: 1F0 1F1 1B0 1B1\nc: 2F0 2B0 2F1 2B1\nd: 3F0 3F1 3B0 3B1\n") ==
-      "8:8 error deadlock: the program cannot finish: 0B0 needs 1B0, which stands behind 1F1, "
-      "which needs 0F1, which stands behind 0B0\n"
-      "10:8 error deadlock: the program cannot finish: 2B0 needs 3B0, which stands behind 3F1, "
-      "which needs 2F1, which stands behind 2B0\n");
+      "8:8 error deadlock: the program cannot finish: 0B0 needs 1B0, which comes after 1F1, "
+      "which needs 0F1, which comes after 0B0\n"
+      "10:8 error deadlock: the program cannot finish: 2B0 needs 3B0, which comes after 3F1, "
+      "which needs 2F1, which comes after 2B0\n");
 }
 
 TEST_CASE("an order that only stricter messages cannot keep is a note") {
   const std::string gpu0 = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1";
   const std::string gpu1 = "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1";
   const std::string cycle =
-      "the program cannot finish: 0SEND_F1 waits for 1RECV_F1, which stands behind 1SEND_B0, which "
-      "waits for 0RECV_B0, which stands behind 0SEND_F1\n";
+      "the program cannot finish: 0SEND_F1 waits for 1RECV_F1, which comes after 1SEND_B0, which "
+      "waits for 0RECV_B0, which comes after 0SEND_F1\n";
   CHECK(two_stages(2, gpu0, gpu1) ==
         "5:24 note deadlock: would deadlock under messages: blocking: " + cycle);
   CHECK(two_stages(2, gpu0, gpu1, "messages: blocking\n") == "6:24 error deadlock: " + cycle);
@@ -122,11 +122,11 @@ TEST_CASE("a channel whose ends disagree about the order is told") {
       "that gpu1 receives from gpu0 is 1RECV_F1: on a channel that keeps their order, as NCCL's "
       "do, each gets the other's bytes\n"
       "5:11 note deadlock: would deadlock under messages: blocking: the program cannot finish: "
-      "0SEND_F0 waits for 1RECV_F0, which stands behind 1RECV_F1, which waits for 0SEND_F1, which "
-      "stands behind 0SEND_F0\n"
+      "0SEND_F0 waits for 1RECV_F0, which comes after 1RECV_F1, which waits for 0SEND_F1, which "
+      "comes after 0SEND_F0\n"
       "5:11 note deadlock: would deadlock under messages: batched: the program cannot finish: "
-      "0SEND_F0 waits for 1RECV_F0, which stands behind 1RECV_F1, which waits for 0SEND_F1, which "
-      "stands behind 0SEND_F0\n");
+      "0SEND_F0 waits for 1RECV_F0, which comes after 1RECV_F1, which waits for 0SEND_F1, which "
+      "comes after 0SEND_F0\n");
 }
 
 //             0         1
@@ -138,14 +138,14 @@ TEST_CASE("a receive ahead of other work is told, with its cost") {
   const std::string gpu1 = "1RECV_F0 1RECV_F1 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1";
   // Steps of 10 and 9 ps: 1F0 at 2, 1B0 3-5, 1F1 5, 1B1 6-8, 0B0 5-7, 0B1 8-10.
   const std::string found =
-      "1RECV_F1 stands ahead of 1F0, which does not wait for it; that costs 10 % of the step on "
+      "1RECV_F1 comes before 1F0, which does not wait for it; that costs 10 % of the step on "
       "unit "
       "costs\n";
   CHECK(two_stages(2, gpu0, gpu1, "messages: blocking\n") ==
         "7:16 warning early-receive: " + found);
   const std::string note = two_stages(2, gpu0, gpu1);
   CHECK(note ==
-        "6:16 note early-receive: 1RECV_F1 stands ahead of 1F0, which does not wait for it; under "
+        "6:16 note early-receive: 1RECV_F1 comes before 1F0, which does not wait for it; under "
         "messages: blocking that costs 10 % of the step on unit costs\n");
   // F 4, B 2: 1F0 at 8, …, 0B1 ends at 22 instead of 18.
   const Costs costs = uniform_costs(2, 2, Time{4}, Time{1}, Time{1});
@@ -159,7 +159,7 @@ TEST_CASE("a send behind other work is told, with its cost") {
   // 0SEND_F0 at 2 instead of 1.
   CHECK(two_stages(2, "0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1",
                    "1RECV_F0 1F0 1B0 1RECV_F1 1SEND_B0 1F1 1B1 1SEND_B1", "messages: blocking\n") ==
-        "6:15 warning late-send: 0SEND_F0 stands behind 0F1, though what it sends is there sooner; "
+        "6:15 warning late-send: 0SEND_F0 comes after 0F1, though what it sends is ready sooner; "
         "that costs 10 % of the step on unit costs\n");
 }
 

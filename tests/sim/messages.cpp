@@ -127,8 +127,8 @@ TEST_CASE("two ends that both send first wait for ever, unless they are batched"
   CHECK(deadlock(straight_text(2, 2, lists), 2) == "");
   CHECK(deadlock(straight_text(2, 2, lists, "messages: batched\n"), 2) == "");
   CHECK(deadlock(straight_text(2, 2, lists, "messages: blocking\n"), 2) ==
-        "the program cannot finish: 0SEND_F1 waits for 1RECV_F1, which stands behind 1SEND_B0, "
-        "which waits for 0RECV_B0, which stands behind 0SEND_F1");
+        "the program cannot finish: 0SEND_F1 waits for 1RECV_F1, which comes after 1SEND_B0, "
+        "which waits for 0RECV_B0, which comes after 0SEND_F1");
 }
 
 TEST_CASE("batches wait in a circle, too") {
@@ -137,8 +137,8 @@ TEST_CASE("batches wait in a circle, too") {
       "gpu1: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n";
   CHECK(deadlock(straight_text(2, 2, lists, "messages: batched\n"), 2) ==
         "the program cannot finish: the batch (0SEND_F1 0RECV_B1) waits for 1RECV_F1, "
-        "which stands behind 1RECV_F0, which waits for 0SEND_F0, "
-        "which stands behind the batch (0SEND_F1 0RECV_B1)");
+        "which comes after 1RECV_F0, which waits for 0SEND_F0, "
+        "which comes after the batch (0SEND_F1 0RECV_B1)");
 }
 
 TEST_CASE("a message ahead of what it carries, and a reader ahead of its message") {
@@ -147,9 +147,9 @@ TEST_CASE("a message ahead of what it carries, and a reader ahead of its message
         straight_text(2, 1, "gpu0: " + gpu0 + "\ngpu1: " + gpu1 + "\n", "messages: blocking\n"), 2);
   };
   CHECK(told("0SEND_F0 0F0 0RECV_B0 0B0", "1RECV_F0 1F0 1B0 1SEND_B0") ==
-        "the program cannot finish: 0SEND_F0 needs 0F0, which stands behind 0SEND_F0");
+        "the program cannot finish: 0SEND_F0 needs 0F0, which comes after 0SEND_F0");
   CHECK(told("0F0 0SEND_F0 0RECV_B0 0B0", "1F0 1RECV_F0 1B0 1SEND_B0") ==
-        "the program cannot finish: 1F0 needs 1RECV_F0, which stands behind 1F0");
+        "the program cannot finish: 1F0 needs 1RECV_F0, which comes after 1F0");
 }
 
 TEST_CASE("waiting for a message is idle time on a link, a wait for the other end is not") {
@@ -199,8 +199,8 @@ TEST_CASE("an order that would deadlock is told, and another one taken") {
       straight_text(2, 2, "gpu0: 0F0 0F1 0B1 0B0\ngpu1: 1F1 1B1 1F0 1B0\n", "messages: blocking\n");
   const Transferred done = with_transfers(parse_program(text));
   CHECK(done.deadlock ==
-        "the program cannot finish: 0SEND_F0 waits for 1RECV_F0, which stands behind 1RECV_F1, "
-        "which waits for 0SEND_F1, which stands behind 0SEND_F0");
+        "the program cannot finish: 0SEND_F0 waits for 1RECV_F0, which comes after 1RECV_F1, "
+        "which waits for 0SEND_F1, which comes after 0SEND_F0");
   CHECK(test::lists(done.program) ==
         "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B1 0B1 0RECV_B0 0B0\n"
         "gpu1: 1RECV_F0 1RECV_F1 1F1 1B1 1SEND_B1 1F0 1B0 1SEND_B0\n");

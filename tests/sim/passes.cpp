@@ -16,7 +16,7 @@ const std::string two_stages = straight_text(2, 2,
                                              "gpu0: 0F0 0F1 0B0 0B1\n"
                                              "gpu1: 1F0 1B0 1F1 1B1\n");
 
-TEST_CASE("an update stands behind the last gradient of its step") {
+TEST_CASE("an update comes after the last gradient of its step") {
   const std::string text =
       straight_text(1, 2, "gpu0: 0F0 0B0 0F1 0B1 0F2 0F3 0B3 0B2\n", "steps: 2\n");
   CHECK(lists(add_updates(parse_program(text))) ==

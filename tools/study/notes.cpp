@@ -71,8 +71,8 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   }
   if (!outcome.reordered.empty()) {
     notes.push_back(fmt::format(
-        "{}: messages stand where they are in an asynchronous run, for in the usual order (RECV "
-        "before its reader, SEND behind its maker) under messages: {} {}",
+        "{}: messages are placed as in an asynchronous run, for in the usual order (RECV before its "
+        "reader, SEND after its maker) under messages: {} {}",
         outcome.schedule, name(outcome.program.settings.messages), outcome.reordered));
   }
   return notes;

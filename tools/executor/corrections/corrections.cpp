@@ -44,7 +44,7 @@ std::vector<const Correction*> parse_corrections(const std::string& text) {
     const std::size_t to = std::min(text.find('+', from), text.size());
     const Correction& one = correction_called(text.substr(from, to - from));
     if (std::find(some.begin(), some.end(), &one) != some.end()) {
-      throw UsageError(fmt::format("correction {} stands twice in \"{}\"", one.name, text));
+      throw UsageError(fmt::format("correction {} appears twice in \"{}\"", one.name, text));
     }
     some.push_back(&one);
     from = to + 1;

@@ -1,5 +1,7 @@
-// Of Gloo's headers, which ProcessGroupGloo.hpp includes, nothing is used here but the names of
-// types behind pointers. So it does not matter that a wheel has another Gloo inside than Debian's.
+// Connects the processes of a run by c10d's TCPStore and ProcessGroupGloo.
+//
+// ProcessGroupGloo.hpp includes Gloo's headers, but this file uses only names of types behind
+// pointers, so a wheel may contain another version of Gloo than Debian's.
 #include "tools/executor/processes/gloo_group.hpp"
 
 #include <fmt/format.h>
@@ -44,7 +46,8 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr Milliseconds between_attempts{50};
 constexpr Milliseconds forever = std::chrono::hours(24 * 365);
 
-// What c10d and Gloo say, without the source lines they begin with and the stack they end with.
+// The message of an error of c10d or Gloo, without the source line ahead of it and the stack trace
+// behind it.
 std::string reason(const std::exception& error) {
   std::string text = error.what();
   text = text.substr(0, text.find('\n'));
@@ -70,7 +73,7 @@ std::string numeric_address(const sockaddr* address, socklen_t size) {
   return failed == 0 ? text.data() : "";
 }
 
-// This machine's own address towards another, or an empty text where that does not answer.
+// The address from which this machine reaches `there`, or an empty text if that does not answer.
 std::string address_towards(const addrinfo& there) {
   const int socket = ::socket(there.ai_family, there.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                               there.ai_protocol);
@@ -91,8 +94,8 @@ std::string address_towards(const addrinfo& there) {
   return found;
 }
 
-// Waits until rank 0 (or torchrun's agent) answers. Returns the address of this machine that it was
-// reached from, which is the one the others can reach: a machine's own name often leads to
+// Waits until rank 0 (or torchrun's agent) answers. Returns the address from which this machine
+// reached it: the others can reach that one too, while a machine's own name often resolves to
 // 127.0.1.1.
 std::string own_address(const Place& place, const Deadline& deadline) {
   addrinfo wanted{};
@@ -118,7 +121,7 @@ std::string own_address(const Place& place, const Deadline& deadline) {
                                   : "is rank 0 running there, and may that port be reached?"));
 }
 
-// Why nobody can wait at a port of this machine, or an empty text: c10d says it at more length.
+// Why a port of this machine cannot be listened on, or an empty text. c10d's message is longer.
 std::string taken(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -140,7 +143,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const Place& place, const Deadline& d
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = holds;
-  options.waitWorkers = false;  // await_all says who is missing
+  options.waitWorkers = false;  // await_all reports the missing ranks
   if (!holds) own = own_address(place, deadline);
   options.timeout = deadline.left();
   if (const std::string why = holds ? taken(place.port) : ""; !why.empty()) {
@@ -158,7 +161,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const Place& place, const Deadline& d
 
 std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-// Ranks 1, 2 and 5.
+// "ranks 1, 2 and 5".
 std::string print_ranks(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -168,7 +171,7 @@ std::string print_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
-// Until every rank has said what it is. All must be alike.
+// Waits until every rank has described itself. All descriptions must be equal.
 void await_all(c10d::Store& store, const Place& place, const Deadline& deadline) {
   const auto key = [](int rank) { return fmt::format("stageline/rank/{}", rank); };
   if (store.add(fmt::format("stageline/taken/{}", place.rank), 1) > 1) {

@@ -14,8 +14,8 @@
 
 namespace stageline::executor {
 
-/// Why this program was built without Gloo, as a sentence: then no GlooGroup can be made, and its
-/// constructor throws that. Empty where it was built with it.
+/// Why this program was built without Gloo, as a sentence that GlooGroup's constructor then throws;
+/// empty if it was built with Gloo.
 std::string no_gloo();
 
 /// A transfer of bytes in progress.
@@ -27,7 +27,7 @@ class Transfer {
   /// Waits for its end. False after abort() by another thread; throws std::runtime_error with
   /// Gloo's reason when the link is broken.
   bool wait() const;
-  /// Does nothing for a Transfer made without arguments.
+  /// Does nothing for a default-constructed Transfer.
   void abort() const;
 
  private:
@@ -36,16 +36,16 @@ class Transfer {
 
 class GlooGroup {
  public:
-  /// Returns when all processes are linked with all. Throws UsageError, in one sentence, when they
-  /// do not come within `timeout` or do not fit together.
+  /// Returns when every process is connected to every other. Throws UsageError, one sentence, if
+  /// some do not connect within `timeout` or their programs differ.
   GlooGroup(const Place& place, std::chrono::seconds timeout);
   GlooGroup(const GlooGroup&) = delete;
   GlooGroup& operator=(const GlooGroup&) = delete;
   ~GlooGroup();
 
-  /// Both return at once, and may be called from several threads. What is sent under a tag arrives
-  /// in the order of the calls; `bytes` is one-dimensional and must stay as it is until it has
-  /// gone. A receiver may offer more room than is needed.
+  /// Both return at once, and may be called from several threads. Messages under one tag arrive in
+  /// the order of the calls. `bytes` is one-dimensional and must not change until the transfer
+  /// ends; a receiver's may be larger than the message.
   Transfer send(int to, int tag, const at::Tensor& bytes);
   Transfer receive(int from, int tag, const at::Tensor& bytes);
 

@@ -14,13 +14,13 @@ Bytes bytes_of(const Tensor& tensor) {
   return {static_cast<std::int64_t>(tensor.storage().nbytes())};
 }
 
-// The class scores where the last op is the loss: that one number is nobody's input.
+// The class scores where the last op is the loss: no layer reads the loss.
 const Tensor& visible_output(const TensorModel& model, std::size_t layer, const MicroBatch& batch) {
   const bool last = layer + 1 == model.layers.size();
   return last ? batch.stash[layer].back().kept[0].tensor : batch.outputs[layer];
 }
 
-// The storage of each kept tensor: whose it is and who reads it.
+// The storage of each kept tensor, with the layer that owns it and the layers that read it.
 struct Held {
   Bytes bytes{};
   std::size_t owner = 0;
