@@ -15,21 +15,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "schedulers/partition/megatron_layout.hpp"
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
 
 namespace stageline {
-
-/// Whether the text is meant as a layout: it has a |, or a layout's letters alone and begins with
-/// E.
-bool looks_like_megatron(std::string_view text);
-
-/// The stages, written out: "Et*2|tL" is "Ett", "tL". Throws UsageError, with the column, unless it
-/// is one E, then t, then m, then one L, and neither the first nor the last stage is empty.
-std::vector<std::string> parse_megatron(std::string_view text);
 
 /// The kind of a layer that represents a stage without layers.
 inline constexpr const char* pass_kind = "pass";

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/analysis/versions.hpp"
@@ -83,7 +84,9 @@ struct TrainingLog {
   friend bool operator==(const TrainingLog&, const TrainingLog&) = default;
 };
 
-/// JSON, "format": "stageline-training 1"; tools/training/README.md lists the keys. Times in
+inline constexpr std::string_view training_format = "stageline-training 1";
+
+/// JSON, "format": training_format; tools/training/README.md lists the keys. Times in
 /// picoseconds; a NaN loss is null.
 std::string to_json(const TrainingLog& log);
 /// Throws TraceError with file and JSON pointer.
