@@ -106,9 +106,9 @@ void Lowering::check_pairs() const {
     const std::vector<Op>& list = program_.ops[device];
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!list[i].overlapped || is_pair(list, i)) continue;
+      // Without the position: passes may have moved the op since the program was written.
       throw ProgramError(
-          fmt::format("{}, op {} ({}): {}", program_.devices[device], i, print(list[i]), no_pair),
-          static_cast<int>(device), static_cast<int>(i));
+          fmt::format("{} ({}): {}", program_.devices[device], print(list[i]), no_pair));
     }
   }
 }

@@ -174,6 +174,38 @@ TEST_CASE("the told cycle is a cycle, in random programs with two ops exchanged"
   CHECK(stuck > 300);
 }
 
+// gpu1 gives up waiting for 0SEND_F2, whose RECV is past when 1F2 waits for the copy of 1F0's
+// stash.
+TEST_CASE("what an op waits for is not the message that was given up") {
+  const Program program =
+      parse_program(straight_text(2, 3,
+                                  "gpu0: 0F0 0F1 0F2 0SEND_F2 0SEND_F0 0SEND_F1 0RECV_B0 0B0 "
+                                  "0RECV_B1 0B1 0RECV_B2 0B2\n"
+                                  "gpu1: 1RECV_F0 1RECV_F1 1RECV_F2 1F2 1F0 1OFFLOAD0 1F1 "
+                                  "1PREFETCH0 1B0 1SEND_B0 1B1 1SEND_B1 1B2 1SEND_B2\n",
+                                  "messages: blocking\ncopies: full\n"));
+  REQUIRE_NOTHROW(validate(program));
+  const std::vector<Deadlock> all = deadlocks_of(program, unit_costs(program), 10);
+  REQUIRE(all.size() == 2);
+  CHECK(std::string(all[0].what()) ==
+        "the program cannot finish: 0SEND_F2 waits for 1RECV_F2, which comes after 1RECV_F0, which "
+        "waits for 0SEND_F0, which comes after 0SEND_F2");
+  CHECK(std::string(all[1].what()) ==
+        "the program cannot finish: 1OFFLOAD0 needs 1F0, which comes after 1F2, which needs "
+        "1OFFLOAD0");
+}
+
+TEST_CASE("a copy is no second half of a pair") {
+  Program program = parse_program(straight_text(2, 2,
+                                                "gpu0: 0F0 0OFFLOAD0 0F1 0PREFETCH0 0B0 0B1\n"
+                                                "gpu1: 1F0 1B0 1F1 1B1\n",
+                                                "messages: blocking\n"));
+  program.ops[0][2].overlapped = 1;  // (0F1;0PREFETCH0), which the text cannot say
+  CHECK_THROWS_WITH_AS(complete(program, unit_costs(program)),
+                       "gpu0 (0F1): an overlapped op needs a second compute op right behind it",
+                       ProgramError);
+}
+
 // Moves one op of the list to another place, wherever that is; pairs stay pairs.
 void move_one(std::vector<Op>& list, std::mt19937& random) {
   if (list.size() < 3) return;
