@@ -6,6 +6,7 @@
 
 #include "tests/specs.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::test {
