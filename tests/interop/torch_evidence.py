@@ -11,15 +11,12 @@ import statistics
 import tempfile
 
 import torch_predict
+from torch_predict import Failure
 
 FORMAT = "stageline-torch-steps 1"
 GROWTH = 0.0005  # of an error that is still called the same
 NOTES = ["An op's two costs: alone, and while the other ranks compute.",
          "Costs are means over a round's micro-batches; predictions take medians over the rounds."]
-
-
-class EvidenceError(Exception):
-    """One sentence."""
 
 
 def cpu():
@@ -43,7 +40,7 @@ def start(date, command):
 
 
 def medians(rounds):
-    """What predictions take, of several rounds."""
+    """The measurements that predictions use, from those of several rounds."""
     first = rounds[0]
     middle = lambda of: statistics.median(of(one) for one in rounds)  # noqa: E731
     costs = {layout: {op: tuple(middle(lambda one: one["costs"][layout][op][i]) for i in (0, 1))
@@ -70,11 +67,11 @@ def judge(evidence, simulator):
     """The prediction of each run, and the errors of all: above 0, the simulator is too slow."""
     runs = []
     for case in evidence["cases"]:
-        measured = medians(case["rounds"])
+        measured = case["measured"]
         for run in case["runs"]:
             took, noise = statistics.median(run["steps"]), noise_of(run["steps"])
             predicted = simulator.step(case, measured, run)
-            runs.append({"model": case["model"], "imitated": case["imitated"], "name": run["name"],
+            runs.append({"title": title_of(case), "imitated": case["imitated"], "name": run["name"],
                          "predicted": predicted, "measured": took,
                          "error": predicted / took - 1,
                          "noise": None if noise is None else noise / took})
@@ -94,11 +91,16 @@ def judge(evidence, simulator):
 
 
 def interference(evidence):
-    """Of each case and layout: how much longer ops take beside others, by their total time."""
+    """(case, layout, how much longer its ops take beside others, as a share of their total)"""
     for case in evidence["cases"]:
-        for layout, costs in medians(case["rounds"])["costs"].items():
+        for layout, costs in case["measured"]["costs"].items():
             alone, beside = (sum(cost[i] for cost in costs.values()) for i in (0, 1))
-            yield case["model"], layout, beside / alone - 1
+            yield title_of(case), layout, beside / alone - 1
+
+
+def title_of(case):
+    """The model and the ranks, for people."""
+    return f"{case['model']}, {case['ranks']} ranks{', imitated' if case['imitated'] else ''}"
 
 
 def report(evidence, judged):
@@ -108,25 +110,24 @@ def report(evidence, judged):
     text = f"{evidence['device']} · {evidence['software']} · {evidence['date']}\n\n"
     text += "| model | schedule | measured | noise | predicted | error |\n|---|---|--:|--:|--:|--:|\n"
     for run in judged["runs"]:
-        text += (f"| {run['model']}{', imitated' if run['imitated'] else ''} | {run['name']} | "
-                 f"{run['measured'] * 1e3:.1f} ms | {percent(run['noise'])} | "
-                 f"{run['predicted'] * 1e3:.1f} ms | {signed(run['error'])} |\n")
+        text += (f"| {run['title']} | {run['name']} | {run['measured'] * 1e3:.1f} ms | "
+                 f"{percent(run['noise'])} | {run['predicted'] * 1e3:.1f} ms | "
+                 f"{signed(run['error'])} |\n")
     text += "\n"
     for label, group in judged["groups"].items():
-        text += (f"{label}: mean error {percent(group['mean_error'])} of {group['runs']} schedules "
-                 f"({percent(group['mean_error_beyond_noise'])} beyond noise, which is "
+        text += (f"{label}: mean error {percent(group['mean_error'])} over {group['runs']} runs "
+                 f"({percent(group['mean_error_beyond_noise'])} beyond noise; mean noise "
                  f"{percent(group['mean_noise'])}), bias {signed(group['bias'])}, worst "
                  f"{signed(group['worst_error'])}\n")
-    for model, layout, more in interference(evidence):
-        text += f"{model}, {layout}: ops take {signed(more)} beside other ranks that compute\n"
+    for title, layout, more in interference(evidence):
+        text += f"{title}, {layout}: ops take {signed(more)} while other ranks compute\n"
     for case in evidence["cases"]:
-        taken = medians(case["rounds"])
-        message = taken["message"]
-        text += (f"{case['model']}: a message of {case['message_bytes']} bytes takes "
-                 f"{message['send'] * 1e6:.0f} us of its sender, {message['receive'] * 1e6:.0f} us of "
-                 f"its receiver, {message['latency'] * 1e6:.0f} us and "
-                 f"{message['bandwidth'] / 1e6:.0f} MB/s in between; the runtime "
-                 f"{statistics.fmean(taken['overhead']) * 1e6:.0f} us an op\n")
+        message, overhead = case["measured"]["message"], case["measured"]["overhead"]
+        text += (f"{title_of(case)}: a message of {case['message_bytes']} bytes costs its sender "
+                 f"{micro(message['send']):.0f} us and its receiver {micro(message['receive']):.0f} us; "
+                 f"link latency {micro(message['latency']):.0f} us, bandwidth "
+                 + (f"{message['bandwidth'] / 1e6:.0f} MB/s" if message["bandwidth"] else "unlimited")
+                 + f"; overhead of an op {micro(statistics.fmean(overhead)):.0f} us\n")
     return text
 
 
@@ -136,7 +137,8 @@ def worse(kept, judged):
     for label, old in kept.items():
         new = judged["groups"].get(label)
         if new is None or new["runs"] != old["runs"]:
-            result.append(f"the kept errors are of {old['runs']} {label} runs, and there are others")
+            result.append(f"the kept errors are of {old['runs']} {label} runs, and the evidence has "
+                          "another number")
             continue
         for key, what in (("mean_error", "mean error"), ("worst_error", "worst error"),
                           ("bias", "bias")):
@@ -150,34 +152,59 @@ def micro(seconds):
     return round(seconds * 1e6, 1)
 
 
-def packed(case):
-    """A case as it is in the file."""
-    rounds = [{"costs": {layout: {f"{stage} {kind}": [micro(one) for one in cost]
-                                  for (stage, kind), cost in table.items()}
-                         for layout, table in one["costs"].items()},
-               "overhead": [micro(time) for time in one["overhead"]],
-               "messages": [{key: value if key == "bytes" else micro(value)
-                             for key, value in message.items()} for message in one["messages"]]}
-              for one in case["rounds"]]
-    runs = [{**run, "steps": [micro(step) for step in run["steps"]]} for run in case["runs"]]
-    return {**case, "rounds": rounds, "runs": runs}
+def scaled(measured, by):
+    """Measurements with another unit of time. Bandwidths stay bytes a second."""
+    return {"costs": {layout: {op: [by(time) for time in times] for op, times in table.items()}
+                      for layout, table in measured["costs"].items()},
+            "overhead": [by(time) for time in measured["overhead"]],
+            "message": {key: round(value) if key == "bandwidth" else by(value)
+                        for key, value in measured["message"].items()}}
 
 
-def unpacked(case):
+def seconds(microseconds):
+    return microseconds / 1e6
+
+
+def packed(evidence):
+    """Evidence as it is in the file: microseconds, and each program once."""
+    programs, cases = [], []
+    for case in evidence["cases"]:
+        measured = scaled(case["measured"], micro)
+        for layout, table in measured["costs"].items():
+            measured["costs"][layout] = {f"{stage}{kind}": times
+                                         for (stage, kind), times in table.items()}
+        runs = []
+        for run in case["runs"]:
+            runs.append({**run, "steps": [micro(step) for step in run["steps"]]})
+            if "program" in run:
+                rows = run["program"].splitlines()
+                if rows not in programs:
+                    programs.append(rows)
+                runs[-1]["program"] = programs.index(rows)
+        cases.append({**case, "measured": measured, "runs": runs})
+    return {**evidence, "cases": cases, "programs": programs}
+
+
+def unpacked(whole):
     """The reverse."""
-    def op_of(text):
-        stage, kind = text.split()
-        return int(stage), kind
+    programs = ["".join(row + "\n" for row in rows) for rows in whole["programs"]]
+    cases = []
+    for case in whole["cases"]:
+        measured = scaled(case["measured"], seconds)
+        for layout, table in measured["costs"].items():
+            measured["costs"][layout] = {torch_predict.op_of(op): times
+                                         for op, times in table.items()}
+        runs = [{**run, "steps": [seconds(step) for step in run["steps"]],
+                 **({"program": programs[run["program"]]} if "program" in run else {})}
+                for run in case["runs"]]
+        cases.append({**case, "measured": measured, "runs": runs})
+    evidence = {key: value for key, value in whole.items() if key not in ("programs", "errors")}
+    return {**evidence, "cases": cases}
 
-    rounds = [{"costs": {layout: {op_of(op): tuple(one / 1e6 for one in cost)
-                                  for op, cost in table.items()}
-                         for layout, table in one["costs"].items()},
-               "overhead": [time / 1e6 for time in one["overhead"]],
-               "messages": [{key: value if key == "bytes" else value / 1e6
-                             for key, value in message.items()} for message in one["messages"]]}
-              for one in case["rounds"]]
-    runs = [{**run, "steps": [step / 1e6 for step in run["steps"]]} for run in case["runs"]]
-    return {**case, "rounds": rounds, "runs": runs}
+
+def as_kept(evidence):
+    """Evidence with the digits that a file keeps."""
+    return unpacked(packed(evidence))
 
 
 def pretty(value, indent=0):
@@ -197,8 +224,7 @@ def pretty(value, indent=0):
 def write(path, evidence, judged):
     """Evidence with its errors, whole or not at all."""
     path = pathlib.Path(path)
-    whole = {**evidence, "cases": [packed(case) for case in evidence["cases"]],
-             "errors": judged["groups"]}
+    whole = {**packed(evidence), "errors": judged["groups"]}
     with tempfile.NamedTemporaryFile("w", dir=path.resolve().parent, prefix=path.name, suffix=".tmp",
                                      delete=False, encoding="utf-8") as file:
         try:
@@ -216,13 +242,12 @@ def read(path):
     try:
         whole = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise EvidenceError(f"{path} cannot be read: {error.strerror}") from None
+        raise Failure(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise EvidenceError(f"{path} is not JSON") from None
+        raise Failure(f"{path} is not JSON") from None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-        raise EvidenceError(f"{path} is not evidence of PyTorch's steps: its format is not \"{FORMAT}\"")
+        raise Failure(f"{path} is not evidence of PyTorch's steps: its format is not \"{FORMAT}\"")
     try:
-        kept = whole.pop("errors", None)
-        return {**whole, "cases": [unpacked(case) for case in whole["cases"]]}, kept
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EvidenceError(f"{path} lacks something that replaying needs: {error}") from None
+        return unpacked(whole), whole.get("errors")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise Failure(f"{path} is not complete: {error!r}") from None

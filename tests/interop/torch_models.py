@@ -126,7 +126,7 @@ def mlp(batch, width=64):
 
 
 def model_of(name, batch):
-    """The model of that name; batch 0 takes its usual one."""
+    """The model of that name, with its usual batch unless one is given."""
     builder, usual = {"gpt": (gpt, 4), "conv": (conv, 4), "mlp": (mlp, 8)}[name]
     return builder(batch or usual)
 

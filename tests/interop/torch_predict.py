@@ -1,6 +1,7 @@
 """Predicts a measured step of PyTorch's pipelining from the costs of its stages, by `stageline simulate`.
 
-Needs no torch. Costs are seconds. A layout is how stages lie on ranks, see torch_world.py.
+Needs no torch. Costs are seconds. A layout is how stages lie on ranks: `straight` (one a rank),
+`loop` and `v` (two a rank).
 """
 import json
 import pathlib
@@ -12,8 +13,20 @@ KINDS = {"F": "forward_us", "I": "input_grad_us", "W": "weight_grad_us", "B": "b
 PASSES = 3  # predictions, each with the overlap of the one before
 
 
-class PredictionError(Exception):
-    """The simulator refuses, with its sentence."""
+class Failure(Exception):
+    """One sentence for the user: bad input, or ranks that failed."""
+
+
+def stages_on(layout, rank, ranks):
+    """The stages of a rank, ascending."""
+    if layout == "straight":
+        return [rank]
+    return sorted([rank, rank + ranks if layout == "loop" else 2 * ranks - 1 - rank])
+
+
+def stages_of(layout, ranks):
+    """The number of all stages."""
+    return ranks if layout == "straight" else 2 * ranks
 
 
 def home_of(layout, stage, ranks):
@@ -64,26 +77,25 @@ def trace_of(times, stages, case):
 
 def cluster_of(ranks, message, overhead):
     """Ranks that reach each other directly."""
-    links = []
-    if ranks > 1:
-        links = [{"from": "gpu*", "to": "gpu*", "latency": f"{message['latency'] * 1e6:.6f}us",
-                  "bandwidth": f"{message['bandwidth'] / 1e6:.3f}MB/s"}]
+    bandwidth = message["bandwidth"]
     return {"format": "stageline-cluster 1", "name": "ranks",
             "devices": [{"name": f"gpu{rank}", "op_overhead": f"{overhead[rank] * 1e6:.6f}us"}
                         for rank in range(ranks)],
-            "links": links}
+            "links": [{"from": "gpu*", "to": "gpu*", "latency": f"{message['latency'] * 1e6:.6f}us",
+                       "bandwidth": f"{bandwidth / 1e6:.3f}MB/s" if bandwidth else "unlimited"}]}
 
 
 def link_of(small, large):
-    """Latency and bandwidth of a link, and the CPU times of a message, from those of two sizes:
-    {bytes, time, send, receive}. CPU time is that of the ranks; what is left is that of the link."""
+    """The link and the CPU time of a message from measurements of two sizes, each {bytes, time, send,
+    receive} with the time from sender to receiver and the CPU time of both ends: {latency,
+    bandwidth (0: unlimited), send, receive}. The link takes what the CPU times leave."""
     rest = [max(0.0, one["time"] - one["send"] - one["receive"]) for one in (small, large)]
-    more = max(rest[1] - rest[0], 1e-9)
-    return {"latency": rest[0], "bandwidth": (large["bytes"] - small["bytes"]) / more,
-            "send": large["send"], "receive": large["receive"]}
+    more = rest[1] - rest[0]
+    return {"latency": min(rest), "send": large["send"], "receive": large["receive"],
+            "bandwidth": (large["bytes"] - small["bytes"]) / more if more > 1e-7 else 0.0}
 
 
-def overlap_in(timeline, names):
+def overlap_in(timeline):
     """The share of each op, by (stage, kind), during which another device computes; a mean over
     micro-batches."""
     lanes = {}
@@ -97,7 +109,7 @@ def overlap_in(timeline, names):
                           for span in them])
         for start, end, op in spans:
             if end > start:
-                shares.setdefault(names(op), []).append(covered(start, end, others) / (end - start))
+                shares.setdefault(op_of(op), []).append(covered(start, end, others) / (end - start))
     return {op: statistics.fmean(all_of) for op, all_of in shares.items()}
 
 
@@ -117,11 +129,12 @@ def covered(start, end, busy):
     return sum(max(0, min(end, until) - max(start, since)) for since, until in busy)
 
 
-def name_of(op):
-    """(stage, kind) of an op of the timeline: 3F5, 0U0."""
-    digits = len(op) - len(op.lstrip("0123456789"))
-    kind = op[digits]
-    return int(op[:digits]), "REDUCE_GRAD" if kind == "U" else kind
+def op_of(text):
+    """(stage, kind) of an op of the evidence (0F, 0REDUCE_GRAD) or of the timeline (3F5, 0U0)."""
+    kind = text.lstrip("0123456789")
+    stage = int(text[:len(text) - len(kind)])
+    kind = kind.rstrip("0123456789")
+    return stage, "REDUCE_GRAD" if kind == "U" else kind
 
 
 class Simulator:
@@ -134,7 +147,7 @@ class Simulator:
         run = subprocess.run([self.command, *map(str, arguments), "--quiet"], check=False, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if run.returncode != 0:
-            raise PredictionError(f"stageline {arguments[0]}: {run.stderr.strip()}")
+            raise Failure(run.stderr.strip().removeprefix("stageline: "))
         return run.stdout
 
     def files(self, times, case, message, overhead, stages):
@@ -147,7 +160,7 @@ class Simulator:
 
     def program(self, spec, case, measured, layout):
         """The CSV with messages of a schedule of ours, made for these costs."""
-        stages = case["ranks"] * (1 if layout == "straight" else 2)
+        stages = stages_of(layout, case["ranks"])
         times = with_messages(costs_of(measured["costs"][layout], {}), layout, stages, case["ranks"],
                               measured["message"])
         return self.call("program", *self.files(times, case, measured["message"],
@@ -158,7 +171,7 @@ class Simulator:
     def step(self, case, measured, run):
         """The time of one step, seconds: `run` of the case `case`, with the costs `measured`."""
         layout = run["layout"]
-        stages = case["ranks"] * (1 if layout == "straight" else 2)
+        stages = stages_of(layout, case["ranks"])
         message, overlap, result = measured["message"], {}, 0.0
         if "program" in run:
             program = self.folder / "program.csv"
@@ -174,5 +187,5 @@ class Simulator:
                 "simulate", *self.files(times, case, message, measured["overhead"], stages), *which,
                 "--json", "-", "--timeline"))
             result = answer["makespan_ps"] / 1e12
-            overlap = overlap_in(answer["timeline"], name_of)
+            overlap = overlap_in(answer["timeline"])
         return result

@@ -17,6 +17,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import shlex
 import signal
 import statistics
@@ -27,6 +28,7 @@ sys.dont_write_bytecode = True
 import pytorch  # noqa: E402  (beside this file)
 import torch_evidence  # noqa: E402
 import torch_predict  # noqa: E402
+from torch_predict import Failure  # noqa: E402
 
 # PyTorch's schedules. Those of one stage a rank have no program of their own: they are simulated by
 # this schedule of ours, with messages that wait for each other as PyTorch's do there.
@@ -43,63 +45,64 @@ USUAL = [*list(OF_PYTORCH)[:6], "zb_auto", "list", "zb_v", "v_half"]
 MODELS = ("gpt", "conv", "mlp")
 
 
-class BadInput(Exception):
-    """One sentence."""
-
-
 def arguments():
     parser = argparse.ArgumentParser(
         description="Holds the simulator against PyTorch's pipelining runtime.", allow_abbrev=False)
     parser.add_argument("stageline", help="the command stageline")
-    parser.add_argument("--ranks", type=int, default=2, help="2 (default) to 8; more than cores: imitated")
-    parser.add_argument("--model", default="gpt,conv", help=f"{', '.join(MODELS)}; default gpt,conv")
-    parser.add_argument("--batch", type=int, default=0, help="samples in a micro-batch; default: the model's")
-    parser.add_argument("--microbatches", type=int, default=8, help="of a step; default 8")
-    parser.add_argument("--rounds", type=int, default=7, help="each a profile and a run of each schedule; default 7")
+    parser.add_argument("--ranks", default="2",
+                        help="numbers of processes, 2 (default) to 8, separated by commas; where there "
+                             "are fewer cores, compute is imitated")
+    parser.add_argument("--model", default="gpt,conv",
+                        help=f"of {', '.join(MODELS)}, separated by commas; default gpt,conv")
+    parser.add_argument("--batch", type=int, help="samples in a micro-batch; default: the model's")
+    parser.add_argument("--microbatches", type=int, default=8, help="micro-batches in a step; default 8")
+    parser.add_argument("--rounds", type=int, default=7,
+                        help="rounds of a profile and a run of each schedule; default 7")
     parser.add_argument("--schedules", default=",".join(USUAL),
-                        help="classes of PyTorch and schedules of ours, separated by commas; default: "
-                             + ",".join(USUAL))
+                        help="PyTorch's classes and Stageline's schedules, separated by commas; "
+                             "default " + ",".join(USUAL))
     parser.add_argument("--out", help="write the evidence to this file")
     parser.add_argument("--replay", metavar="FILE",
-                        help="predict the runs of this evidence anew; exit code 1 if the error has grown. "
-                             "With --out: keep the new errors")
+                        help="predict the runs in this evidence anew; exit code 1 if the errors have "
+                             "grown. With --out: write it with the new errors")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.parse_args()
-    for flag, least, most in (("ranks", 2, 8), ("batch", 0, 4096), ("microbatches", 1, 256),
-                              ("rounds", 1, 1000)):
-        if not least <= getattr(given, flag) <= most:
-            raise BadInput(f"--{flag} must be {least} to {most}")
+    if any(number not in "2345678" for number in given.ranks.split(",")):
+        raise Failure("--ranks must be 2 to 8")
+    given.ranks = [int(number) for number in given.ranks.split(",")]
+    for flag, least, most in (("batch", 1, 4096), ("microbatches", 2, 256), ("rounds", 1, 1000)):
+        value = getattr(given, flag)
+        if value is not None and not least <= value <= most:
+            raise Failure(f"--{flag} must be {least} to {most}")
     given.model = given.model.split(",")
     for name in given.model:
         if name not in MODELS:
-            raise BadInput(f"there is no model \"{name}\"; there are {', '.join(MODELS)}")
-    given.schedules = [name for name in given.schedules.split(",") if name]
-    if not given.schedules:
-        raise BadInput("--schedules names none")
+            raise Failure(f"there is no model \"{name}\"; there are {', '.join(MODELS)}")
+    given.schedules = re.split(r",(?![a-z_]+=)", given.schedules)  # a knob follows its schedule
+    if len(set(given.schedules)) != len(given.schedules):
+        raise Failure("--schedules names one twice")
     for name in given.schedules:
         if name.startswith("Schedule") and name not in OF_PYTORCH:
-            raise BadInput(f"there is no class \"{name}\"; there are {', '.join(OF_PYTORCH)}")
+            raise Failure(f"there is no class \"{name}\"; there are {', '.join(OF_PYTORCH)}")
     if not pathlib.Path(given.stageline).is_file():
-        raise BadInput(f"there is no program {given.stageline}")
+        raise Failure(f"there is no program {given.stageline}")
     if given.out and not pathlib.Path(given.out).resolve().parent.is_dir():
-        raise BadInput(f"there is no folder for {given.out}")
+        raise Failure(f"there is no folder for {given.out}")
     return given
 
 
 def layout_of(program, ranks):
     """How the stages of a CSV lie on its ranks."""
-    import torch_world
-
     rows = [{action[0] for cell in line.split(",") for action in pytorch.actions_of(cell)}
             for line in program.splitlines()]
     for layout in ("straight", "loop", "v"):
-        if [sorted(row) for row in rows] == [torch_world.stages_on(layout, rank, ranks)
+        if [sorted(row) for row in rows] == [torch_predict.stages_on(layout, rank, ranks)
                                              for rank in range(ranks)]:
             return layout
-    raise BadInput("its stages do not lie on ranks in a way that can be profiled here")
+    raise Failure("its stages do not lie on ranks in a way that can be profiled here")
 
 
-def sources(given, simulator):
+def planned(given, ranks, simulator):
     """The runs to make: name and layout of each."""
     runs = []
     for name in given.schedules:
@@ -109,15 +112,15 @@ def sources(given, simulator):
         else:
             try:
                 run["layout"] = layout_of(simulator.call(
-                    "program", "uniform:layers=16", "--schedule", name, "--devices", given.ranks,
-                    "--microbatches", given.microbatches, "--format", "pytorch"), given.ranks)
-            except (BadInput, torch_predict.PredictionError) as error:
-                raise BadInput(f"--schedules {name}: {error}") from None
+                    "program", "uniform:layers=16", "--schedule", name, "--devices", ranks,
+                    "--microbatches", given.microbatches, "--format", "pytorch"), ranks)
+            except Failure as error:
+                raise Failure(f"--schedules {name}: {error}") from None
         runs.append(run)
     return runs
 
 
-def profile(world, case, layouts, floats):
+def profile(world, layouts, floats):
     """One round of measurements: costs by layout, the runtime's time between actions by rank, and
     messages of one float and of the model's."""
     import torch_world
@@ -153,37 +156,32 @@ def collect(times, spans):
         times.setdefault((stage, kind), []).append(end - start)
 
 
-def measure(given, simulator, name, say):
-    """A case: every round's measurements, and every run's times."""
+def measure(given, ranks, runs, name, simulator, say):
+    """A case: its measurements, and the times of its runs."""
     import torch_models
     import torch_world
 
     cores = sorted(os.sched_getaffinity(0))
-    imitated = given.ranks > len(cores)
-    runs = sources(given, simulator)
+    imitated = ranks > len(cores)
+    runs = [dict(run) for run in runs]
     layouts = sorted({run["layout"] for run in runs})
-    plain = torch_world.apart(lambda: {
-        layout: torch_models.plain_times(torch_models.model_of(name, given.batch),
-                                         torch_world.stages_of(layout, given.ranks))
-        for layout in layouts})
-    floats = next(iter(plain.values()))[1]
-    tables = {torch_world.stages_of(layout, given.ranks): table
-              for layout, (table, _) in plain.items()}
-
-    def make_model():
-        model = torch_models.model_of(name, given.batch)
-        return torch_models.waits(model, tables, floats) if imitated else model
-
-    case = {"model": name, "batch": torch_models.model_of(name, given.batch).batch,
-            "ranks": given.ranks, "imitated": imitated, "microbatches": given.microbatches,
-            "message_bytes": 4 * floats, "rounds": [], "runs": runs}
-    pinned = [None if imitated else cores[rank] for rank in range(given.ranks)]
+    model = torch_models.model_of(name, given.batch)
+    cuts = sorted({torch_predict.stages_of(layout, ranks) for layout in layouts})
+    plain = torch_world.apart(lambda: {cut: torch_models.plain_times(model, cut) for cut in cuts})
+    floats = plain[cuts[0]][1]
+    tables = {cut: table for cut, (table, _) in plain.items()}
+    if imitated:
+        model = torch_models.waits(model, tables, floats)
+    case = {"model": name, "batch": model.batch, "ranks": ranks, "imitated": imitated,
+            "microbatches": given.microbatches, "message_bytes": 4 * floats}
+    pinned = [None if imitated else cores[rank] for rank in range(ranks)]
+    title, rounds = torch_evidence.title_of(case), []
     with tempfile.TemporaryDirectory() as folder, torch_world.World(
-            given.ranks, pinned, make_model, given.microbatches, folder) as world:
+            ranks, pinned, model, given.microbatches, folder) as world:
         for layout in layouts:
             world.all("profiling", layout)
-        profile(world, case, layouts, floats)  # warms up, and is not counted
-        first = torch_evidence.medians([profile(world, case, layouts, floats)])
+        profile(world, layouts, floats)  # warms up, and is not counted
+        first = torch_evidence.medians([profile(world, layouts, floats)])
         for run in runs:
             if run["name"] not in OF_PYTORCH:
                 run["program"] = simulator.program(run["name"], case, first, run["layout"])
@@ -192,13 +190,13 @@ def measure(given, simulator, name, say):
                 run["program"] = text
             run["steps"] = []
         for number in range(given.rounds):
-            say(f"{name}: round {number + 1} of {given.rounds}")
-            case["rounds"].append(profile(world, case, layouts, floats))
+            say(f"{title}: round {number + 1} of {given.rounds}")
+            rounds.append(profile(world, layouts, floats))
             turn = number % len(runs)
             for run in runs[turn:] + runs[:turn]:
                 world.step(run["name"])  # a step follows one of the same program, as in training
                 run["steps"].append(world.step(run["name"]))
-    return case
+    return {**case, "measured": torch_evidence.medians(rounds), "runs": runs}
 
 
 def main():
@@ -209,8 +207,9 @@ def main():
         if given.replay:
             evidence, kept = torch_evidence.read(given.replay)
             if kept is None and not given.out:
-                raise BadInput(f"{given.replay} has no errors to hold new ones against")
+                raise Failure(f"{given.replay} has no errors to hold new ones against")
         else:
+            plans = {ranks: planned(given, ranks, simulator) for ranks in given.ranks}
             why_not = pytorch.without_torch()
             if why_not:
                 print(why_not)
@@ -219,8 +218,11 @@ def main():
                 datetime.date.today().isoformat(),
                 "tests/interop/torch_validate.py build/tools/stageline "
                 + shlex.join(sys.argv[2:])), None
-            for name in given.model:
-                evidence["cases"].append(measure(given, simulator, name, say))
+            for ranks in given.ranks:
+                for name in given.model:
+                    evidence["cases"].append(measure(given, ranks, plans[ranks], name, simulator,
+                                                     say))
+        evidence = torch_evidence.as_kept(evidence)
         judged = torch_evidence.judge(evidence, simulator)
         print(torch_evidence.report(evidence, judged), end="")
         if given.out:
@@ -243,11 +245,6 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         print("interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
-    except (BadInput, torch_evidence.EvidenceError, torch_predict.PredictionError, OSError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
-    except Exception as error:  # a rank's
-        if type(error).__name__ != "WorldError":
-            raise
+    except (Failure, OSError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)

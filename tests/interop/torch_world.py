@@ -1,7 +1,6 @@
 """Ranks of PyTorch's pipelining on Gloo: processes that run schedules, and that measure their stages.
 
-A process a rank, one thread of compute, pinned to one core. A layout is how stages lie on ranks:
-`straight` (one a rank), `loop` and `v` (two a rank). World is the side of the caller, Rank the side
+A process a rank, one thread of compute, pinned to one core. World is the side of the caller, Rank the side
 of the process; every method of Rank that has no underscore is a command.
 """
 import contextlib
@@ -23,28 +22,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage, schedules
 
-import torch_models
+from torch_predict import Failure, stages_of, stages_on
 
 TIMEOUT = 300  # seconds that one command may take
-SPIN = 0.0003  # seconds before a common start in which a rank no longer sleeps
+SPIN = 0.0003  # seconds before a common start in which a rank with its own core no longer sleeps
+LATE = 0.001  # seconds that a rank may begin late; such a step is run again
 MESSAGES = 16  # each way, to measure one
 BLOCKS = 3  # of as many messages
 IN_FLIGHT = 2  # micro-batches forward ahead of their backward while stages are profiled
-
-
-class WorldError(Exception):
-    """A rank has failed, with a sentence."""
-
-
-def stages_on(layout, rank, ranks):
-    """The stages of a rank, ascending."""
-    if layout == "straight":
-        return [rank]
-    return sorted([rank, rank + ranks if layout == "loop" else 2 * ranks - 1 - rank])
-
-
-def stages_of(layout, ranks):
-    return ranks if layout == "straight" else 2 * ranks
 
 
 @contextlib.contextmanager
@@ -52,8 +37,9 @@ def begun_at(start):
     """From `start` on, by the clock that all processes of a host share, without the garbage
     collector, whose runs fall on any op. Yields whether the rank was ready in time."""
     gc.disable()
-    time.sleep(max(0.0, start - time.perf_counter() - SPIN))
-    ready = time.perf_counter() < start
+    spin = SPIN if len(os.sched_getaffinity(0)) == 1 else 0.0
+    time.sleep(max(0.0, start - time.perf_counter() - spin))
+    ready = time.perf_counter() < start + LATE
     while time.perf_counter() < start:
         pass
     try:
@@ -119,8 +105,9 @@ class Rank:
                       target=self.target if last in mine else None, return_outputs=False)
 
     def prepare(self, name, layout, source):
-        """Makes a schedule, of PyTorch's by its class, else from a CSV with messages, and runs a
-        step of it. Its program as such a CSV; empty where PyTorch has none."""
+        """Makes a schedule and runs one step: a class of PyTorch's by its name, any other name from
+        `source`, a CSV with messages. Returns its program as such a CSV, empty for a class of one
+        stage a rank, which has none."""
         stages = self._stages(layout)
         if name.startswith("Schedule"):
             kind = getattr(schedules, name)
@@ -146,14 +133,16 @@ class Rank:
         return text.getvalue()
 
     def run(self, name, start):
-        """When a step of it that begins at `start` ends, by the common clock; None if it was late."""
+        """Runs a step that begins at `start`. Returns when it ended, by the common clock; None if it
+        began late."""
         schedule, layout = self.ready[name]
         with begun_at(start) as ready:
             self._step(schedule, layout)
             return time.perf_counter() if ready else None
 
     def profiling(self, layout):
-        """Gets ready to measure the stages of a layout, with one micro-batch after the other."""
+        """Makes the schedule that measures the stages of a layout, and runs a step of one
+        micro-batch after the other, which fills the buffers of the messages."""
         stages = stages_of(layout, self.ranks)
         schedule = schedules._PipelineScheduleRuntime(self._stages(layout), self.microbatches,
                                                       loss_fn=self.model.loss)
@@ -173,8 +162,8 @@ class Rank:
         keep_objects()
 
     def profile(self, layout, start):
-        """Runs the rank's own stages by PyTorch's runtime, without messages, from `start` on.
-        [stage, kind, start, end] of each op, and when the first began and the last ended."""
+        """Runs the rank's own stages by PyTorch's runtime from `start` on, without messages. Returns
+        (stage, kind, start, end) of each op in order."""
         schedule = self.profiled[layout]
         received = {(s, m): [] for s in stages_on(layout, self.rank, self.ranks)
                     for m in range(self.microbatches)}
@@ -210,7 +199,6 @@ class Rank:
         how much longer than computing alone it takes to compute and to send, and to compute and to
         receive, seconds a message."""
         peer = self.rank ^ 1
-        dist.barrier()
         if peer >= self.ranks:
             return None
         buffers = [torch.zeros(floats) for _ in range(self.microbatches)]
@@ -218,6 +206,11 @@ class Rank:
         def post(operation, at):
             return schedules._batch_p2p([dist.P2POp(operation, buffers[at % len(buffers)], peer,
                                                     dist.group.WORLD)])
+
+        def meet():
+            works = [post(operation, 0) for operation in (dist.irecv, dist.isend)]
+            for one in works:
+                schedules._wait_batch_p2p(one)
 
         sent, received = [], []
 
@@ -249,15 +242,16 @@ class Rank:
 
         first = self.rank < peer
         with begun_at(0.0):
+            meet()
             for at in range(2 * MESSAGES):
                 send(at) if (at % 2 == 0) == first else receive(at)
             more = {dist.isend: [], dist.irecv: []}
             for _ in range(BLOCKS):
                 for mine, theirs in ((dist.isend, dist.irecv), (dist.irecv, dist.isend)):
                     operation = mine if first else theirs
-                    dist.barrier()
+                    meet()
                     without = block(None)
-                    dist.barrier()
+                    meet()
                     more[operation].append(block(operation) - without)
         return {"sent": sent, "received": received,
                 "send": statistics.median(more[dist.isend]),
@@ -281,7 +275,7 @@ def apart(work):
     try:
         return here.recv()
     except EOFError:
-        raise WorldError("the model could not be run") from None
+        raise Failure("the model could not be run") from None
     finally:
         process.kill()
         process.join()
@@ -302,7 +296,7 @@ def keep_memory():
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
-def serve(rank, ranks, core, make_model, microbatches, store, pipe):
+def serve(rank, ranks, core, model, microbatches, store, pipe):
     """One process: runs the commands that come through the pipe until there is none."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its ranks
@@ -316,7 +310,7 @@ def serve(rank, ranks, core, make_model, microbatches, store, pipe):
     try:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks,
                                 timeout=datetime.timedelta(seconds=TIMEOUT))
-        this = Rank(rank, ranks, make_model(), microbatches)
+        this = Rank(rank, ranks, model, microbatches)
         while (command := pipe.recv()) is not None:
             pipe.send((True, getattr(this, command[0])(*command[1:])))
     except EOFError:
@@ -330,8 +324,8 @@ def serve(rank, ranks, core, make_model, microbatches, store, pipe):
 class World:
     """All ranks. Use it with `with`: whatever happens, no process is left over."""
 
-    def __init__(self, ranks, cores, make_model, microbatches, folder):
-        self.ranks, self.cores, self.make_model = ranks, cores, make_model
+    def __init__(self, ranks, cores, model, microbatches, folder):
+        self.ranks, self.cores, self.model = ranks, cores, model
         self.microbatches, self.folder = microbatches, folder
         self.pipes, self.processes = [], []
 
@@ -341,7 +335,7 @@ class World:
         for rank in range(self.ranks):
             here, there = context.Pipe()
             process = context.Process(target=serve, daemon=True,
-                                      args=(rank, self.ranks, self.cores[rank], self.make_model,
+                                      args=(rank, self.ranks, self.cores[rank], self.model,
                                             self.microbatches, store, there))
             process.start()
             there.close()
@@ -369,15 +363,15 @@ class World:
             ready = multiprocessing.connection.wait(list(waiting), max(0.0, end - time.monotonic()))
             if not ready:
                 stuck = " and ".join(str(rank) for rank in waiting.values())
-                raise WorldError(f"rank {stuck} is not done with {command[0]} after {TIMEOUT} s")
+                raise Failure(f"rank {stuck} is not done with {command[0]} after {TIMEOUT} s")
             for pipe in ready:
                 rank = waiting.pop(pipe)
                 try:
                     done, answers[rank] = pipe.recv()
                 except EOFError:
-                    raise WorldError(f"rank {rank} ended without a word") from None
+                    raise Failure(f"rank {rank} ended without a word") from None
                 if not done:
-                    raise WorldError(f"rank {rank}: {command[0]}: {answers[rank]}")
+                    raise Failure(f"rank {rank}: {command[0]}: {answers[rank]}")
         return [answers[rank] for rank in ranks]
 
     def all(self, *command):
@@ -385,14 +379,14 @@ class World:
 
     def step(self, name):
         """How long a step takes, seconds: from a common start until the last rank is done."""
-        for attempt in range(10):
+        for attempt in range(30):
             start = soon(attempt)
             ends = self.all("run", name, start)
             if None not in ends:
                 return max(ends) - start
-        raise WorldError("the ranks do not begin in time: is the machine busy?")
+        raise Failure("the ranks do not begin in time: is the machine busy?")
 
 
 def soon(attempt=0):
     """A common start, early enough for every rank to be ready."""
-    return time.perf_counter() + 0.01 * 2**attempt
+    return time.perf_counter() + 0.01 * (1 + attempt)
