@@ -185,6 +185,24 @@ def packed(evidence):
     return {**evidence, "cases": cases, "programs": programs}
 
 
+def check_complete(case):
+    """Raises KeyError or ValueError unless the case has all that a prediction uses."""
+    for key in ("model", "batch", "imitated", "microbatches", "message_bytes"):
+        case[key]
+    if len(case["measured"]["overhead"]) != case["ranks"] or not case["runs"]:
+        raise ValueError("ranks or runs are missing")
+    for key in ("latency", "bandwidth", "send", "receive"):
+        case["measured"]["message"][key]
+    for run in case["runs"]:
+        run["name"], "program" in run or (run["schedule"], run["messages"])
+        costs = case["measured"]["costs"][run["layout"]]
+        for stage in range(torch_predict.stages_of(run["layout"], case["ranks"])):
+            for kind in torch_predict.KINDS:
+                _alone, _beside = costs[stage, kind]
+        if not run["steps"] or min(run["steps"]) <= 0:
+            raise ValueError(f"{run['name']} has no times")
+
+
 def unpacked(whole):
     """The reverse."""
     programs = ["".join(row + "\n" for row in rows) for rows in whole["programs"]]
@@ -198,6 +216,9 @@ def unpacked(whole):
                  **({"program": programs[run["program"]]} if "program" in run else {})}
                 for run in case["runs"]]
         cases.append({**case, "measured": measured, "runs": runs})
+        check_complete(cases[-1])
+    if not cases:
+        raise ValueError("it has no cases")
     evidence = {key: value for key, value in whole.items() if key not in ("programs", "errors")}
     return {**evidence, "cases": cases}
 

@@ -9,8 +9,9 @@ import typing
 
 import torch
 
+torch.set_num_threads(1)  # torch must have no threads when ranks are forked
+
 BLOCKS = 8
-NAMES = ("gpt", "conv", "mlp")
 
 
 @dataclasses.dataclass
@@ -22,7 +23,7 @@ class Model:
     stage: typing.Callable  # (stage, stages) -> module
     data: typing.Callable  # samples -> (input, target)
     loss: typing.Callable  # (output, target) -> scalar
-    work: typing.Callable  # some milliseconds of what its ops do
+    work: typing.Callable  # computes for a millisecond or two, as its ops do
 
 
 def blocks_of(stage, stages):

@@ -63,7 +63,7 @@ def with_messages(times, layout, stages, ranks, message):
 
 
 def trace_of(times, stages, case):
-    """A trace with a layer a stage. Bytes other than those of messages are not measured, and 0."""
+    """A trace with one layer a stage. Only the bytes of messages are measured; all others are 0."""
     layers = [{"name": f"stage{s}", "kind": "stage",
                **{key: microseconds(times[s, kind]) for kind, key in KINDS.items()},
                "weights_bytes": 0, "output_bytes": case["message_bytes"],
@@ -76,7 +76,7 @@ def trace_of(times, stages, case):
 
 
 def cluster_of(ranks, message, overhead):
-    """Ranks that reach each other directly."""
+    """A cluster with a direct link between any two ranks."""
     bandwidth = message["bandwidth"]
     return {"format": "stageline-cluster 1", "name": "ranks",
             "devices": [{"name": f"gpu{rank}", "op_overhead": f"{overhead[rank] * 1e6:.6f}us"}
@@ -138,9 +138,9 @@ def op_of(text):
 
 
 class Simulator:
-    """The command `stageline`, and a folder for its input."""
+    """The command `stageline`, and a folder for its input, which `call` alone does not need."""
 
-    def __init__(self, command, folder):
+    def __init__(self, command, folder="."):
         self.command, self.folder = str(command), pathlib.Path(folder)
 
     def call(self, *arguments):

@@ -14,7 +14,6 @@ can be imported, see pytorch.py. 130: interrupted; nothing is written.
 """
 import argparse
 import datetime
-import json
 import os
 import pathlib
 import re
@@ -30,8 +29,8 @@ import torch_evidence  # noqa: E402
 import torch_predict  # noqa: E402
 from torch_predict import Failure  # noqa: E402
 
-# PyTorch's schedules. Those of one stage a rank have no program of their own: they are simulated by
-# this schedule of ours, with messages that wait for each other as PyTorch's do there.
+# PyTorch's schedules. Those with one stage a rank have no program of their own: they are simulated as
+# the named schedule of Stageline, with messages that block as theirs do.
 OF_PYTORCH = {
     "ScheduleGPipe": {"layout": "straight", "schedule": "gpipe", "messages": "batched"},
     "Schedule1F1B": {"layout": "straight", "schedule": "1f1b", "messages": "batched"},
@@ -47,7 +46,7 @@ MODELS = ("gpt", "conv", "mlp")
 
 def arguments():
     parser = argparse.ArgumentParser(
-        description="Holds the simulator against PyTorch's pipelining runtime.", allow_abbrev=False)
+        description="Compares the simulator with PyTorch's pipelining runtime.", allow_abbrev=False)
     parser.add_argument("stageline", help="the command stageline")
     parser.add_argument("--ranks", default="2",
                         help="numbers of processes, 2 (default) to 8, separated by commas; where there "
@@ -67,7 +66,7 @@ def arguments():
                              "grown. With --out: write it with the new errors")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.parse_args()
-    if any(number not in "2345678" for number in given.ranks.split(",")):
+    if any(number not in list("2345678") for number in given.ranks.split(",")):
         raise Failure("--ranks must be 2 to 8")
     given.ranks = [int(number) for number in given.ranks.split(",")]
     for flag, least, most in (("batch", 1, 4096), ("microbatches", 2, 256), ("rounds", 1, 1000)):
@@ -202,6 +201,13 @@ def measure(given, ranks, runs, name, simulator, say):
 def main():
     given = arguments()
     say = (lambda text: None) if given.quiet else lambda text: print(text, file=sys.stderr, flush=True)
+    if not given.replay:
+        plans = {ranks: planned(given, ranks, torch_predict.Simulator(given.stageline))
+                 for ranks in given.ranks}
+        why_not = pytorch.without_torch()  # may start this script anew
+        if why_not:
+            print(why_not)
+            return 77
     with tempfile.TemporaryDirectory() as folder:
         simulator = torch_predict.Simulator(given.stageline, folder)
         if given.replay:
@@ -209,11 +215,6 @@ def main():
             if kept is None and not given.out:
                 raise Failure(f"{given.replay} has no errors to hold new ones against")
         else:
-            plans = {ranks: planned(given, ranks, simulator) for ranks in given.ranks}
-            why_not = pytorch.without_torch()
-            if why_not:
-                print(why_not)
-                return 77
             evidence, kept = torch_evidence.start(
                 datetime.date.today().isoformat(),
                 "tests/interop/torch_validate.py build/tools/stageline "

@@ -14,9 +14,6 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True
-import pytorch  # noqa: E402  (beside this file)
-
 SCRIPT = pathlib.Path(__file__).with_name("torch_validate.py")
 SMALL = ["--model", "mlp", "--microbatches", "4", "--rounds", "1"]
 failed = []
@@ -80,16 +77,15 @@ def check_end(stageline, folder, how):
 
 def main():
     stageline = sys.argv[1]
-    why_not = pytorch.without_torch()
-    if why_not:
-        print(why_not)
-        return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         kept = folder / "kept.json"
         schedules = ["ScheduleGPipe", "Schedule1F1B", "ScheduleInterleavedZeroBubble",
                      "ScheduleDualPipeV", "list:limit=2,split=no"]
         code, said, wrong = run(stageline, *SMALL, "--schedules", ",".join(schedules), "--out", kept)
+        if code == 77:
+            print(said, end="")
+            return 77
         check(code == 0, f"a whole validation: {code}, {wrong}")
         if code == 0:
             whole = check_evidence(kept, schedules, len(os.sched_getaffinity(0)) < 2)
