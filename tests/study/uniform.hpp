@@ -17,7 +17,7 @@ inline Case uniform_case(const std::string& schedule, int devices, int microbatc
   Case asked;
   asked.model = uniform_model("layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms");
   asked.cluster = uniform_cluster(devices, std::nullopt, memory);
-  asked.spec = spec(schedule);
+  asked.spec = parse_schedules(schedule).at(0);
   asked.microbatches = microbatches;
   return asked;
 }
