@@ -157,9 +157,9 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
 
 WholeRun whole_of(const Samples& samples) {
   return {.samples = static_cast<int>(samples.whole_step.size()),
-          .forward = median(samples.whole[0]),
-          .backward = median(samples.whole[1]),
-          .update = median(samples.whole[2]),
+          .forward = typical(samples.whole[0]),
+          .backward = typical(samples.whole[1]),
+          .update = typical(samples.whole[2]),
           .spread = half_interquartile(samples.whole_step),
           .noise = drift(samples.whole_step)};
 }
