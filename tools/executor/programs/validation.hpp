@@ -33,9 +33,9 @@ struct ValidationPlan {
   int microbatches = 8;
   int asynchronous_steps = 2;
   int rounds = 5;          // runs of each case
-  int profile_rounds = 1;  // before each run of a case, of its model and size
+  int profile_rounds = 1;  // before each run of a case, of its model and size: alone and together
   int timelines = 3;       // cases that keep theirs, of the first model and size
-  bool calibrate = false;  // fit the cluster to the variants that are not held out
+  bool calibrate = false;  // the caller fits the cluster to the variants that are not held out
 };
 
 /// The grid that ships.
