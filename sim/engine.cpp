@@ -5,25 +5,15 @@
 #include "sim/engine.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <limits>
-#include <queue>
 
 #include "sim/pages.hpp"
+#include "sim/request_queue.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr Time unknown{-1};
 constexpr std::uint32_t none = 0xffffffff;
-
-struct Request {
-  Time asked;
-  std::uint32_t task;
-  friend bool operator>(const Request& a, const Request& b) {
-    return a.asked != b.asked ? a.asked > b.asked : a.task > b.task;
-  }
-};
 
 class Runner {
  public:
@@ -50,9 +40,7 @@ class Runner {
         walk(lane);
       }
       if (requests_.empty()) return std::move(times_);
-      const Request request = requests_.top();
-      requests_.pop();
-      grant(request);
+      grant(requests_.pop());
     }
   }
 
@@ -124,7 +112,7 @@ class Runner {
   std::vector<Time> resource_free_;         // by resource
   std::vector<std::uint32_t> waiter_;       // by task: the first lane that waits for it
   std::vector<std::uint32_t> ready_lanes_;
-  std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
+  RequestQueue requests_;
   TaskTimes times_;
 };
 

@@ -1,10 +1,13 @@
-// Hints to the system about large arrays.
+// Requests to the system about memory.
 #include "sim/pages.hpp"
 
 #ifdef __linux__
 #include <sys/mman.h>
 
 #include <cstdint>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
 #endif
 
 namespace stageline {
@@ -20,6 +23,14 @@ void prefer_huge_pages(void* data, std::size_t bytes) {
 #else
   (void)data;
   (void)bytes;
+#endif
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int largest_on_the_heap = 32 << 20;  // bytes; glibc maps larger blocks in any case
+  ::mallopt(M_MMAP_THRESHOLD, largest_on_the_heap);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
 #endif
 }
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "sim/analysis/memory.hpp"
+#include "sim/pages.hpp"
 #include "tests/benchmarks/pipeline.hpp"
 
 namespace stageline::bench {
@@ -187,6 +188,7 @@ void register_all() {
 }  // namespace stageline::bench
 
 int main(int argc, char** argv) {
+  stageline::keep_freed_memory();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   stageline::bench::register_all();

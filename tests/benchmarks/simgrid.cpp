@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/pages.hpp"
 #include "tests/benchmarks/pipeline.hpp"
 
 namespace stageline::bench {
@@ -233,6 +234,7 @@ void print_rows(const Pipeline& pipeline, const std::vector<Row>& rows) {
 }
 
 int compare(int argc, char** argv) {
+  keep_freed_memory();
   xbt_log_control_set("xbt_cfg.threshold:warning");
   sg4::Engine engine(&argc, argv);
   // Whole bandwidth, no latency, no acknowledgements in the other direction.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "sim/errors.hpp"
+#include "sim/pages.hpp"
 #include "tools/base/version.hpp"
 #include "tools/study/contradictions.hpp"
 
@@ -82,6 +83,7 @@ const std::atomic<bool>& catch_signals(Waiting waiting) {
 int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add) {
   const Ending ending(program);
+  keep_freed_memory();
   try {
     CommandLine line(program.name, program.about, std::string(version()));
     add(line.flags());
