@@ -75,7 +75,7 @@ claim 'installs what Chakra traces are written with' says calls ' libprotobuf-de
 claim 'does not install LibTorch' not says calls libtorch
 run all
 claim 'all of them succeed' is "$rc" 0
-claim 'need clang 14' says calls ' clang-14 clang-tidy-14 clang-format-14'
+claim 'need clang 14' says calls ' clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14'
 claim 'and LibTorch, and with it the BLAS it should find' says calls \
   ' libtorch-dev libopenblas0-pthread'
 claim 'does not install what is there' not says calls ' meson '
