@@ -91,7 +91,7 @@ class Runner {
     }
   }
 
-  void grant(const Request& request) {
+  void grant(const ResourceRequest& request) {
     const Path& path = graph_.paths[graph_.path_of[request.task]];
     Time start = request.asked;
     for (const std::uint32_t resource : path.resources) {

@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-struct Request {
+struct ResourceRequest {
   Time asked;  // not negative
   std::uint32_t task;
 };
@@ -20,7 +20,7 @@ class RequestQueue {
  public:
   bool empty() const { return used_ == (root_is_free_ ? 1U : 0U); }
 
-  void push(const Request& request) {
+  void push(const ResourceRequest& request) {
     const Key key = static_cast<Key>(request.asked.count()) << task_bits | request.task;
     if (root_is_free_) {
       root_is_free_ = false;
@@ -35,7 +35,7 @@ class RequestQueue {
   }
 
   /// The first request, which leaves the queue. The queue must not be empty.
-  Request pop() {
+  ResourceRequest pop() {
     if (root_is_free_) {
       const Key moved = heap_[--used_];
       heap_[used_] = unused;

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-std::uint64_t key(const Request& request) {
+std::uint64_t key(const ResourceRequest& request) {
   return static_cast<std::uint64_t>(request.asked.count()) << 32 | request.task;
 }
 
@@ -20,7 +20,7 @@ TEST_CASE("requests leave the queue in order, whatever the order of pushes and p
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
     RequestQueue queue;
-    std::vector<Request> waiting;  // the reference: searched
+    std::vector<ResourceRequest> waiting;  // the reference: searched
     const std::uint64_t most = 1 + random() % 200;
     const std::uint64_t moments = 1 + random() % 50;  // few, so that many are equal
     std::uint32_t task = 0;
@@ -29,8 +29,8 @@ TEST_CASE("requests leave the queue in order, whatever the order of pushes and p
       const bool push = waiting.empty() || (waiting.size() < most && random() % 2 == 0);
       if (push) {
         // Numbers are distinct but in no order.
-        const Request request{Time{static_cast<std::int64_t>(random() % moments)},
-                              task++ * 2654435761U};
+        const ResourceRequest request{Time{static_cast<std::int64_t>(random() % moments)},
+                                      task++ * 2654435761U};
         waiting.push_back(request);
         queue.push(request);
       } else {
