@@ -26,6 +26,7 @@
 #include "tests/questions/ask.hpp"
 #include "tests/questions/random_question.hpp"
 #include "tests/specs.hpp"
+#include "tests/thorough.hpp"
 
 namespace stageline {
 namespace {
@@ -38,15 +39,10 @@ using test::nonsense;
 using test::Questions;
 using test::wrong_number;
 
-// 100 000 where the code is optimized and no sanitizer slows it; STAGELINE_QUESTIONS says another
-// number.
+// STAGELINE_QUESTIONS says another number.
 int questions() {
   if (const char* const asked = std::getenv("STAGELINE_QUESTIONS")) return std::atoi(asked);
-#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
-  return 100'000;
-#else
-  return 2'000;
-#endif
+  return test::thorough ? 100'000 : 2'000;
 }
 
 Words with(Words words, const Words& more) {
