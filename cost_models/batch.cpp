@@ -27,10 +27,17 @@ constexpr std::array<Time Layer::*, 8> times{&Layer::forward,
                                              &Layer::weight_grad_spread,
                                              &Layer::backward_spread};
 constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
-constexpr std::array<Bytes Layer::*, 9> sizes{
-    &Layer::forward_workspace, &Layer::backward_workspace, &Layer::output,
-    &Layer::stash_input_grad,  &Layer::stash_weight_grad,  &Layer::stash_gradient,
-    &Layer::input_kept,        &Layer::output_kept,        &Layer::workspace};
+constexpr std::array<Bytes Layer::*, 11> sizes{&Layer::forward_workspace,
+                                               &Layer::backward_workspace,
+                                               &Layer::input_grad_workspace,
+                                               &Layer::weight_grad_workspace,
+                                               &Layer::output,
+                                               &Layer::stash_input_grad,
+                                               &Layer::stash_weight_grad,
+                                               &Layer::stash_gradient,
+                                               &Layer::input_kept,
+                                               &Layer::output_kept,
+                                               &Layer::workspace};
 
 Time to_time(double picoseconds, const std::string& name) {
   if (picoseconds > static_cast<double>(longest_input.count())) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "cost_models/op_memory.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -66,107 +66,12 @@ std::vector<bool> data_readers(const Model& model) {
   return reads_data;
 }
 
-// Beyond the whole stash, which is counted as long as the pass runs: the most of what one layer
-// needs beside the stash of those below it. Backward, also the gradients that are there: of each
-// tensor that some layer above has read. I alone leaves behind what W reads of the layers above; W
-// finds that, of the layer and those below it.
-void add_workspace(std::vector<StageCosts>& stages, const Model& model,
-                   const Partition& partition) {
-  const auto stage_of = [&](std::size_t layer) { return as_size(partition.stage_of[layer]); };
-  // A gradient is there from when its tensor's last reader has run until its maker has; in a stage
-  // that only reads the tensor, until it is sent.
-  struct Gradient {
-    std::size_t maker;
-    std::size_t last_reader;
-    bool leaves;  // a later stage reads the tensor
-    Bytes bytes;
-  };
-  std::vector<std::map<std::size_t, Gradient>> gradients(stages.size());  // by maker
-  for (const LayerEdge& edge : edges_of(model)) {
-    const auto from = as_size(edge.from);
-    const auto to = as_size(edge.to);
-    for (const std::size_t stage : {stage_of(from), stage_of(to)}) {
-      Gradient& one =
-          gradients[stage].try_emplace(from, Gradient{from, 0, false, {}}).first->second;
-      one.bytes = model.layers[from].output;
-      one.last_reader = std::max(one.last_reader, to);
-      one.leaves = one.leaves || stage_of(from) != stage_of(to);
-    }
-  }
-  const auto reads_data = data_readers(model);
-  std::vector<Bytes> below(stages.size());  // stash of the stage's layers so far
-  std::vector<Bytes> left(stages.size());   // of them, when I has ended
-  std::vector<Bytes> backward(stages.size());
-  std::vector<Bytes> input_grad(stages.size());    // less `left` of all
-  std::vector<Bytes> weight_grad(stages.size());   // less `left` of all
-  std::vector<Bytes> lone_forward(stages.size());  // one that keeps nothing
-  // Of a layer's stash, what it makes itself: all but its input, which it keeps unless the model
-  // says that it does not.
-  const bool says = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return layer.input_kept > Bytes{} || layer.output_kept > Bytes{};
-  });
-  std::vector<Bytes> kept_input(model.layers.size());
-  std::vector<bool> is_read(model.layers.size());
-  for (const LayerEdge& edge : edges_of(model)) {  // ascending: the first reader comes first
-    const auto from = as_size(edge.from);
-    const auto to = as_size(edge.to);
-    if (is_read[from]) continue;
-    is_read[from] = true;
-    kept_input[to] += says ? model.layers[to].input_kept : model.layers[from].output;
-  }
-  const auto inside = [&](std::size_t l) {
-    const Bytes stash = model.layers[l].stash_input_grad + model.layers[l].stash_weight_grad;
-    return stash - std::min(stash, reads_data[l] ? model.input : kept_input[l]);
-  };
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const std::size_t s = stage_of(l);
-    const Layer& layer = model.layers[l];
-    below[s] += layer.stash_input_grad + layer.stash_weight_grad;
-    add(left[s], layer.stash_weight_grad, s, "stash");
-    add(left[s], layer.stash_gradient, s, "stash");
-    Bytes forward = below[s];
-    add(forward, layer.forward_workspace, s, "stash and workspace");
-    add(forward, layer.output, s, "stash, workspace and output");
-    stages[s].workspace = std::max(stages[s].workspace, forward);
-    Bytes lone = inside(l);
-    add(lone, layer.forward_workspace, s, "stash and workspace");
-    add(lone, layer.output, s, "stash, workspace and output");
-    for (const auto& [maker, gradient] : gradients[s]) {  // as large as the output
-      const bool here = stage_of(maker) == s && maker < l;
-      if (here && (gradient.last_reader >= l || gradient.leaves)) {
-        add(lone, gradient.bytes, s, "workspace and outputs");
-      }
-    }
-    lone_forward[s] = std::max(lone_forward[s], lone);
-    Bytes most = below[s];
-    add(most, layer.backward_workspace, s, "stash and workspace");
-    add(most, layer.output_kept, s, "stash, workspace and output");
-    for (const auto& [maker, gradient] : gradients[s]) {
-      if (maker > l || gradient.last_reader <= l) continue;
-      add(most, gradient.bytes, s, "stash, workspace and gradients");
-    }
-    backward[s] = std::max(backward[s], most);
-    if (!reads_data[l]) input_grad[s] = std::max(input_grad[s], most - left[s]);
-    Bytes apart = left[s];
-    add(apart, layer.backward_workspace, s, "stash and workspace");
-    weight_grad[s] = std::max(weight_grad[s], apart);
-  }
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const Bytes stash = stages[s].stash();
-    const auto beyond = [&](Bytes most) { return std::max(most, stash) - stash; };
-    stages[s].workspace = beyond(stages[s].workspace);
-    stages[s].backward_workspace = beyond(backward[s]);
-    stages[s].recomputed_workspace = lone_forward[s];
-    stages[s].input_grad_workspace = beyond(input_grad[s] + left[s]);
-    const Bytes kept = stages[s].stash_after_input_grad();
-    stages[s].weight_grad_workspace = std::max(weight_grad[s], kept) - kept;
-  }
-}
-
 // A tensor is in the stash of the first layer that reads it. Where a cut parts that one from others
 // that keep it, their stages hold it too; and where only its maker keeps it, the reader's does not.
-// A maker that reads the data does all its backward in W, and keeps it until then.
-void add_parted(std::vector<StageCosts>& stages, const Model& model, const Partition& partition) {
+// A maker that reads the data does all its backward in W, and keeps it until then. `layers`: of the
+// layers alone, to which the same is added.
+void add_parted(std::vector<StageCosts>& stages, LayerStash& layers, const Model& model,
+                const Partition& partition) {
   std::vector<std::vector<std::size_t>> readers(model.layers.size());  // of its output, ascending
   std::vector<std::size_t> input(model.layers.size());                 // the last of those it reads
   for (const LayerEdge& edge : edges_of(model)) {
@@ -193,22 +98,29 @@ void add_parted(std::vector<StageCosts>& stages, const Model& model, const Parti
       if (stage_of(reader) == at_first) kept_at_first = true;
     }
     std::vector<std::size_t> holding{at_first};
-    const auto hold = [&](std::size_t stage, Bytes StageCosts::*stash, Bytes bytes) {
+    const auto hold = [&](std::size_t layer, Bytes StageCosts::*stash, Bytes bytes) {
+      const std::size_t stage = stage_of(layer);
       if (bytes == Bytes{}) return;
       if (std::find(holding.begin(), holding.end(), stage) != holding.end()) return;
       holding.push_back(stage);
       add(stages[stage].*stash, bytes, stage, "stash");
+      layers.made[layer] += bytes;
+      if (stash == &StageCosts::stash_weight_grad) layers.left[layer] += bytes;
     };
     for (const std::size_t reader : readers[maker]) {
       if (!keeps(reader)) continue;
-      hold(stage_of(reader), &StageCosts::stash_weight_grad, model.layers[reader].input_kept);
+      hold(reader, &StageCosts::stash_weight_grad, model.layers[reader].input_kept);
     }
-    hold(at_maker,
-         reads_data[maker] ? &StageCosts::stash_weight_grad : &StageCosts::stash_input_grad, kept);
+    hold(maker, reads_data[maker] ? &StageCosts::stash_weight_grad : &StageCosts::stash_input_grad,
+         kept);
     if (reads_data[maker] && at_maker == at_first && !read_by_weight_grad) {
       keep_until_weight_grad(stages[at_maker], kept);
+      layers.left[maker] += kept;
     }
-    if (!kept_at_first && stages[at_first].stash() >= kept) take_out(stages[at_first], kept);
+    if (!kept_at_first && stages[at_first].stash() >= kept) {
+      take_out(stages[at_first], kept);
+      layers.made[readers[maker].front()] -= kept;
+    }
   }
 }
 
@@ -278,13 +190,18 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     add_layer(costs.stage[stage], model.layers[l], stage);
     add(outputs, model.layers[l].output, stage, "outputs");
   }
-  add_parted(costs.stage, model, partition);
-  add_workspace(costs.stage, model, partition);
+  LayerStash layers;
+  for (const Layer& layer : model.layers) {
+    layers.made.push_back(layer.stash_input_grad + layer.stash_weight_grad);
+    layers.left.push_back(layer.stash_weight_grad + layer.stash_gradient);
+  }
+  add_parted(costs.stage, layers, model, partition);
   for (const StageFlow& flow : stage_flows(partition, model)) {
-    costs.edges.push_back({flow.edge, flow.bytes, flow.bytes});
+    costs.edges.push_back({flow.edge, flow.bytes, flow.bytes, Bytes{}});
     add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
   }
   add(costs.stage.front().boundary, model.input, 0, "inputs");
+  add_op_memory(costs.stage, costs.edges, model, partition, layers);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     if (!placement.stage[s].replicas.empty()) continue;
     throw UsageError(fmt::format("stage {} is placed on no device", s));

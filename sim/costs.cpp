@@ -47,10 +47,16 @@ Costs chunk_costs(Costs costs, int chunks) {
           &stage.weight_grad_workspace}) {
       if (*bytes) *bytes = Bytes{piece((*bytes)->count)};
     }
+    for (HeldSteps* const steps :
+         {&stage.steps.forward, &stage.steps.lone_forward, &stage.steps.input_grad,
+          &stage.steps.weight_grad, &stage.steps.backward}) {
+      for (HeldStep& step : *steps) step.beyond = Bytes{piece(step.beyond.count)};
+    }
   }
   for (EdgeCosts& edge : costs.edges) {
     edge.activation = Bytes{piece(edge.activation.count)};
     edge.gradient = Bytes{piece(edge.gradient.count)};
+    edge.activation_kept = Bytes{piece(edge.activation_kept.count)};
   }
   return costs;
 }

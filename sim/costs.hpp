@@ -10,6 +10,27 @@
 
 namespace stageline {
 
+/// A part of the time of an op during which it holds the same memory.
+struct HeldStep {
+  double until = 1;  // the share of the op's time at which the step ends
+  Bytes beyond{};    // held beyond the stash that is counted while the op runs; negative while a
+                     // part of that is not there yet, or not any more
+  friend bool operator==(const HeldStep&, const HeldStep&) = default;
+};
+/// In order of time, the last until 1; empty: not known, and the op's workspace holds all the time.
+using HeldSteps = std::vector<HeldStep>;
+
+/// What each kind of op holds while it runs, as the workspaces of StageCosts, which are the most
+/// of all steps, at least 0.
+struct OpSteps {
+  HeldSteps forward;       // F, and R
+  HeldSteps lone_forward;  // F whose stash R rebuilds, beside the boundary
+  HeldSteps input_grad;
+  HeldSteps weight_grad;  // behind a separate I
+  HeldSteps backward;     // B, or a W that takes the output gradient
+  friend bool operator==(const OpSteps&, const OpSteps&) = default;
+};
+
 /// Costs of one stage for one micro-batch, on the device it is placed on.
 struct StageCosts {
   Time forward{};
@@ -36,6 +57,7 @@ struct StageCosts {
   std::optional<Bytes> recomputed_workspace;
   /// While W runs after a separate I. Empty: as workspace.
   std::optional<Bytes> weight_grad_workspace;
+  OpSteps steps;
 
   Bytes stash() const { return stash_input_grad + stash_weight_grad; }
   /// The stash after I has ended: its remaining part and the gradients added.
@@ -59,8 +81,9 @@ StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int de
 /// Bytes per micro-batch on an edge of the stage graph.
 struct EdgeCosts {
   StageEdge edge;
-  Bytes activation{};  // forward, from edge.from to edge.to
-  Bytes gradient{};    // backward, from edge.to to edge.from
+  Bytes activation{};       // forward, from edge.from to edge.to
+  Bytes gradient{};         // backward, from edge.to to edge.from
+  Bytes activation_kept{};  // of the activation: in the sender's stash, too
   friend bool operator==(const EdgeCosts&, const EdgeCosts&) = default;
 };
 

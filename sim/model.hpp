@@ -15,31 +15,33 @@ namespace stageline {
 /// and optimizer state do not depend on the batch.
 struct Layer {
   std::string name;
-  std::string kind;             // "conv", "linear", "norm", ...: free text, for people
-  Time forward{};               // F
-  Time input_grad{};            // I: dL/d(input)
-  Time weight_grad{};           // W: dL/d(weights)
-  Time backward{};              // B: I and W in one op; a reader of both halves sets their sum
-  Time update{};                // the optimizer's step on this layer's weights
-  Time forward_spread{};        // half the interquartile range over the samples; 0: not measured
-  Time input_grad_spread{};     // as forward_spread
-  Time weight_grad_spread{};    // as forward_spread
-  Time backward_spread{};       // as forward_spread
-  Time update_spread{};         // as forward_spread
-  Bytes weights{};              // one version of the parameters
-  Bytes gradients{};            // weight gradients, usually as large as the weights
-  Bytes optimizer_state{};      // moments and the like
-  Bytes output{};               // read by the next layers; the gradient sent back is as large
-  Bytes stash_input_grad{};     // held from F for I alone, freed when I ends
-  Bytes stash_weight_grad{};    // held from F for W (or for both), freed when W ends
-  Bytes stash_gradient{};       // output gradients that I adds for W, beyond what I frees
-  Bytes input_kept{};           // the part of its (last) input that its backward reads, and
-  Bytes output_kept{};          // of its output: counted above at the first layer that reads the
-                                // tensor, and again if a cut separates the two; 0: unknown
-  Bytes forward_workspace{};    // needed only while its F runs
-  Bytes backward_workspace{};   // needed only while its B, I or W runs
-  Bytes workspace{};            // needed only while one of the layer's ops runs
-  std::int64_t parameters = 0;  // number, as counted in the literature; 0: unknown
+  std::string kind;               // "conv", "linear", "norm", ...: free text, for people
+  Time forward{};                 // F
+  Time input_grad{};              // I: dL/d(input)
+  Time weight_grad{};             // W: dL/d(weights)
+  Time backward{};                // B: I and W in one op; a reader of both halves sets their sum
+  Time update{};                  // the optimizer's step on this layer's weights
+  Time forward_spread{};          // half the interquartile range over the samples; 0: not measured
+  Time input_grad_spread{};       // as forward_spread
+  Time weight_grad_spread{};      // as forward_spread
+  Time backward_spread{};         // as forward_spread
+  Time update_spread{};           // as forward_spread
+  Bytes weights{};                // one version of the parameters
+  Bytes gradients{};              // weight gradients, usually as large as the weights
+  Bytes optimizer_state{};        // moments and the like
+  Bytes output{};                 // read by the next layers; the gradient sent back is as large
+  Bytes stash_input_grad{};       // held from F for I alone, freed when I ends
+  Bytes stash_weight_grad{};      // held from F for W (or for both), freed when W ends
+  Bytes stash_gradient{};         // output gradients that I adds for W, beyond what I frees
+  Bytes input_kept{};             // the part of its (last) input that its backward reads, and
+  Bytes output_kept{};            // of its output: counted above at the first layer that reads the
+                                  // tensor, and again if a cut separates the two; 0: unknown
+  Bytes forward_workspace{};      // needed only while its F runs
+  Bytes backward_workspace{};     // needed only while its B runs
+  Bytes input_grad_workspace{};   // needed only while its I runs
+  Bytes weight_grad_workspace{};  // needed only while its W runs behind a separate I
+  Bytes workspace{};              // needed only while one of the layer's ops runs
+  std::int64_t parameters = 0;    // number, as counted in the literature; 0: unknown
 
   friend bool operator==(const Layer&, const Layer&) = default;
 };

@@ -67,28 +67,39 @@ inline Ends ends_of(const Placement& placement, const Wire& wire, std::uint32_t 
           wire.to < 0 ? home(wire.receiver) : wire.to};
 }
 
-/// Calls each(message) for the messages of one cargo that belong to `op` on `device`: its SENDs, or
-/// its RECVs. There is one per wire of the op's stage that joins `device` to another device; of the
-/// wires for gradients only those of the op's own part are sent on. None for weights if the program
-/// transfers none.
+/// Calls each(message, ends) for the tensors of one cargo that `op` on `device` sends, or that it
+/// receives there: one per wire of the op's stage with that device at this end; of the wires for
+/// gradients only those of the op's own part are sent on. `message` is the SEND or RECV on the wire.
+/// Where both ends are one device no message is needed. None for weights if the program transfers
+/// none.
 template <class Each>
-void messages_of(const StageGraph& graph, const Program& program, Op op, Cargo cargo, bool sends,
-                 int device, Each&& each) {
+void tensors_of(const StageGraph& graph, const Program& program, Op op, Cargo cargo, bool sends,
+                int device, Each&& each) {
   if (cargo == Cargo::weights && !program.settings.weights_transfer) return;
   const auto c = static_cast<std::size_t>(cargo);
   const std::vector<int>& wires = (sends ? graph.sends : graph.receives)[c][op.stage];
   for (std::size_t i = 0; i < wires.size(); ++i) {
     const Wire& way = graph.wires[c][static_cast<std::size_t>(wires[i])];
     const Ends ends = ends_of(program.placement, way, op.microbatch);
-    if (ends.from == ends.to || (sends ? ends.from : ends.to) != device) continue;
+    if ((sends ? ends.from : ends.to) != device) continue;
     if (cargo == Cargo::gradient && sends && way.part != op.part) continue;
     Op message;
     message.kind = sends ? send_of(cargo) : receive_of(cargo);
     message.part = static_cast<std::uint8_t>(i & 0x7f);
     message.stage = op.stage;
     message.microbatch = op.microbatch;
-    each(message);
+    each(message, ends);
   }
+}
+
+/// Calls each(message) for the messages of one cargo that belong to `op` on `device`: its SENDs, or
+/// its RECVs. There is one per tensor that joins `device` to another device.
+template <class Each>
+void messages_of(const StageGraph& graph, const Program& program, Op op, Cargo cargo, bool sends,
+                 int device, Each&& each) {
+  tensors_of(graph, program, op, cargo, sends, device, [&](Op message, Ends ends) {
+    if (ends.from != ends.to) each(message);
+  });
 }
 
 /// The device an op belongs to, messages included; -1 if the op is on no device.

@@ -23,6 +23,16 @@ class HeldMemory {
   }
   void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
 
+  /// Instead of what it was before: workspace, or where negative less of the stash.
+  void hold_beyond(Bytes bytes) {
+    const Bytes change = bytes - beyond_;
+    if (change == Bytes{}) return;
+    const Bytes none{};
+    add(MemoryKind::workspace, std::max(bytes, none) - std::max(beyond_, none));
+    add(MemoryKind::stash, std::min(bytes, none) - std::min(beyond_, none));
+    beyond_ = bytes;
+  }
+
   /// Counts the stashes of a stage: +1 for one that is held from now on, -1 for one that is freed.
   void hold(std::size_t stage, int change) {
     int& here = stashes_of_[stage];
@@ -60,6 +70,7 @@ class HeldMemory {
   DeviceMemory& result_;
   // Not beside use_: the compiler would add to both at once, and wait for the store of each half.
   Bytes sum_{};
+  Bytes beyond_{};
   Curves curves_;
   Time now_{};
   MemoryUse use_{};

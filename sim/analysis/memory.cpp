@@ -7,6 +7,7 @@
 
 #include "sim/analysis/memory_account.hpp"
 #include "sim/analysis/memory_tables.hpp"
+#include "sim/analysis/unit_workspace.hpp"
 #include "sim/analysis/versions.hpp"
 #include "sim/index.hpp"
 #include "sim/sums.hpp"
@@ -47,6 +48,7 @@ constexpr Time never = Time::max();
 struct Change {
   Time at;
   Bytes bytes;  // signed
+  MemoryKind kind;
 };
 
 // At one moment frees come first.
@@ -60,22 +62,22 @@ void sort(std::vector<Change>& changes) {
 enum class Stream : std::uint8_t {
   send_ends,
   copy_out_ends,
-  version,
+  change,
   receive_starts,
   copy_in_starts,
   turn_in_starts,  // a PREFETCH in turn with OFFLOADs, in the lane of copies out
 };
 constexpr std::size_t streams = 6;
 
-// Messages, copies and old versions of one device, merged in order of time.
+// Messages, copies and other changes of one device, merged in order of time.
 class SideEvents {
  public:
-  SideEvents(const Timeline& timeline, int device, const std::vector<Change>& versions)
+  SideEvents(const Timeline& timeline, int device, const std::vector<Change>& changes)
       : sends_(&timeline.lane(device, LaneKind::send)),
         receives_(timeline.lane(device, LaneKind::receive)),
         copies_out_(timeline.lane(device, LaneKind::copy_out)),
         copies_in_(timeline.lane(device, LaneKind::copy_in)),
-        versions_(versions) {
+        changes_(changes) {
     // Sends of one batch start together and end one by one.
     const auto ends_sooner = [](const Span& a, const Span& b) { return a.end < b.end; };
     if (!std::is_sorted(sends_->begin(), sends_->end(), ends_sooner)) {
@@ -107,8 +109,9 @@ class SideEvents {
         in_turn_ = false;
         look(Stream::turn_in_starts);
         break;
-      case Stream::version:
-        account.version(versions_[version_++].bytes);
+      case Stream::change:
+        account.change(changes_[change_].kind, changes_[change_].bytes);
+        ++change_;
         break;
       case Stream::receive_starts:
         account.received(receives_[receive_++].op);
@@ -138,8 +141,8 @@ class SideEvents {
         return send_ < sends_->size() ? (*sends_)[send_].end : never;
       case Stream::copy_out_ends:
         return copies && !waits_for_turn ? copies_out_[copy_out_].end : never;
-      case Stream::version:
-        return version_ < versions_.size() ? versions_[version_].at : never;
+      case Stream::change:
+        return change_ < changes_.size() ? changes_[change_].at : never;
       case Stream::receive_starts:
         return receive_ < receives_.size() ? receives_[receive_].start : never;
       case Stream::copy_in_starts:
@@ -164,13 +167,13 @@ class SideEvents {
   const Spans& receives_;
   const Spans& copies_out_;
   const Spans& copies_in_;
-  const std::vector<Change>& versions_;
+  const std::vector<Change>& changes_;
   Spans sends_by_end_;  // if they are not in this order already
   std::size_t send_ = 0;
   std::size_t receive_ = 0;
   std::size_t copy_out_ = 0;
   std::size_t copy_in_ = 0;
-  std::size_t version_ = 0;
+  std::size_t change_ = 0;
   bool in_turn_ = false;  // the PREFETCH at copy_out_ has started
   std::array<Time, streams> head_{};
   Stream chosen_ = Stream::send_ends;
@@ -182,31 +185,64 @@ std::size_t unit_end(const Spans& spans, std::size_t at) {
   return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
 }
 
+// Of a unit while which something else changes: in each part of its time what its steps say.
+void replay_steps(const UnitWorkspace& unit, Time start, Time end, SideEvents& side,
+                  DeviceAccount& account) {
+  const auto share = [&](Time at) {
+    return static_cast<double>((at - start).count()) / static_cast<double>((end - start).count());
+  };
+  for (Time at = start; at < end;) {
+    const Time next = std::min(side.next(), end);
+    account.hold_beyond(unit.most(share(at), share(next)));
+    account.go_to(next);
+    while (side.next() == next && next < end) side.report(account);
+    at = next;
+  }
+}
+
 // At one moment the ends of ops come first and their starts last.
-void replay(const Timeline& timeline, int device, const std::vector<Change>& versions,
-            DeviceAccount& account) {
+void replay(const Timeline& timeline, int device, const MemoryTables& tables,
+            const std::vector<Change>& changes, DeviceAccount& account) {
   const Spans& compute = timeline.lane(device, LaneKind::compute);
-  SideEvents side(timeline, device, versions);
-  for (std::size_t unit = 0; unit < compute.size();) {
-    const std::size_t behind = unit_end(compute, unit);
-    const Time start = compute[unit].start;
-    const Time end = compute[unit].end;
+  SideEvents side(timeline, device, changes);
+  for (std::size_t first = 0; first < compute.size();) {
+    const std::size_t behind = unit_end(compute, first);
+    const Time start = compute[first].start;
+    const Time end = compute[first].end;
     while (side.next() <= start) side.report(account);
     account.go_to(start);
-    // The kernels of a pair take turns on the device, and so do their workspaces.
-    Bytes workspace{};
-    for (std::size_t i = unit; i < behind; ++i) {
-      workspace = std::max(workspace, account.workspace(compute[i].op));
-      account.started(compute[i].op);
+    for (std::size_t i = first; i < behind; ++i) account.started(compute[i].op);
+    const bool disturbed = side.next() < end;
+    if (!disturbed && behind == first + 1) {
+      account.hold_beyond(tables.workspace(compute[first].op));
+    } else {
+      const UnitWorkspace unit(tables, device, &compute[first], &compute[first] + (behind - first));
+      if (disturbed && unit.known()) {
+        replay_steps(unit, start, end, side, account);
+      } else {
+        account.hold_beyond(unit.most());
+        while (side.next() < end) side.report(account);
+      }
     }
-    account.add_workspace(workspace);
-    while (side.next() < end) side.report(account);
     account.go_to(end);
-    account.drop_workspace(workspace);
-    for (std::size_t i = unit; i < behind; ++i) account.ended(compute[i].op);
-    unit = behind;
+    account.hold_beyond(Bytes{});
+    for (std::size_t i = first; i < behind; ++i) account.ended(compute[i].op);
+    first = behind;
   }
   while (side.next() != never) side.report(account);
+}
+
+// Where there are no messages, what an op makes for a stage on another device is there at once, and
+// is held there until it is read.
+void add_arrivals(const MemoryTables& tables, const Timeline& timeline,
+                  std::vector<std::vector<Change>>& changes) {
+  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
+    for (const Span& span : timeline.lane(static_cast<int>(d), LaneKind::compute)) {
+      tables.arrivals(span.op, static_cast<int>(d), [&](int to, Bytes bytes) {
+        nth(changes, to).push_back({span.end, bytes, MemoryKind::buffers});
+      });
+    }
+  }
 }
 
 // Hosts hold a stash from the start of its OFFLOAD to the end of its PREFETCH.
@@ -223,7 +259,7 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
         const bool out = span.op.kind == OpKind::offload;
         const Bytes stash = costs.stage[span.op.stage].stash();
         changes[host_of(device)].push_back(
-            {out ? span.start : span.end, out ? stash : Bytes{-stash.count}});
+            {out ? span.start : span.end, out ? stash : Bytes{-stash.count}, MemoryKind::stash});
       }
     }
   }
@@ -263,15 +299,17 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
     const std::vector<StageVersions> versions = versions_of(program, timeline);
     for (std::size_t s = 0; s < versions.size(); ++s) {
       for (const VersionEvent& event : versions[s].events) {
-        nth(changes, event.device).push_back({event.at, costs.stage[s].weights * event.change});
+        nth(changes, event.device)
+            .push_back({event.at, costs.stage[s].weights * event.change, MemoryKind::versions});
       }
     }
-    for (auto& list : changes) sort(list);
   }
+  if (!tables.has_messages()) add_arrivals(tables, timeline, changes);
+  for (auto& list : changes) sort(list);
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
     const int device = static_cast<int>(d);
     DeviceAccount account(tables, device, curves, profile);
-    replay(timeline, device, changes[d], account);
+    replay(timeline, device, tables, changes[d], account);
     profile.device_stash_peak.push_back(account.finish());
   }
   read_hosts(costs, timeline, curves, profile);

@@ -59,9 +59,14 @@ enum class Curves : std::uint8_t { none, all };
 /// reader ends: I frees what only I reads, W the rest, B both; what I adds for W is held from the
 /// end of I to the end of W. A recomputed micro-batch keeps the stage's input from F, and the stash
 /// from the start of R. A sent tensor is held from the end of its producer to the end of the send,
-/// a received one from the start of the receive to the start of the op that reads it. With split
-/// roles, each device holds what its own ops and messages have yet to read, and a copy of the
-/// weights (with room for the next one if the program transfers weights).
+/// unless the sender's stash holds it anyway; a received one from the start of the receive to the
+/// start of the op that reads it. What no message carries, between stages of one device or over
+/// links that take no time, waits on the reader's device from the end of its producer. While an op
+/// runs, its workspace is the most of its steps; where something else changes meanwhile, that of
+/// the steps before and after, and while these say that part of the stash is not there, the stash
+/// is less. The ops of an overlapped pair take turns, the forward first. With split roles, each
+/// device holds what its own ops and messages have yet to read, and a copy of the weights (with
+/// room for the next one if the program transfers weights).
 /// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);

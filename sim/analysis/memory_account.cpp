@@ -132,7 +132,7 @@ bool DeviceAccount::other_half_ended(Op op) {
 void DeviceAccount::sent(Op op) {
   if (op.kind == OpKind::reduce_grad) return;
   if (op.kind == OpKind::send_stash) return split_.read_by_message(op);
-  held_.drop(MemoryKind::buffers, tables_.bytes(op));
+  held_.drop(MemoryKind::buffers, tables_.sent_bytes(op));
 }
 
 void DeviceAccount::received(Op op) {

@@ -16,16 +16,15 @@ class DeviceAccount {
 
   /// Sets the time of the events that follow.
   void go_to(Time at) { held_.go_to(at); }
-  Bytes workspace(Op op) const { return tables_.workspace(op); }
-  void add_workspace(Bytes bytes) { held_.add(MemoryKind::workspace, bytes); }
-  void drop_workspace(Bytes bytes) { held_.drop(MemoryKind::workspace, bytes); }
+  /// From now on an op runs that holds so much beyond the stash; less: part of that is not there.
+  void hold_beyond(Bytes bytes) { held_.hold_beyond(bytes); }
   void started(Op op);  // of the compute lane
   void ended(Op op);
   void sent(Op op);        // a SEND or a REDUCE_GRAD has ended
   void received(Op op);    // a RECV has started
   void copied_out(Op op);  // an OFFLOAD has ended
   void copied_in(Op op);   // a PREFETCH has started
-  void version(Bytes change) { held_.add(MemoryKind::versions, change); }
+  void change(MemoryKind kind, Bytes change) { held_.add(kind, change); }
   /// Ends the last moment. Returns the most stashes held at once.
   int finish() { return held_.finish(); }
 

@@ -34,6 +34,33 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
   of(OpKind::backward) = backward;
   of(OpKind::input_grad) = costs.input_grad_workspace.value_or(backward);
   of(OpKind::weight_grad) = costs.weight_grad_workspace.value_or(costs.workspace);
+  if (stage.split) return;  // none of its devices has all of the stash
+  nth(stage.steps, OpKind::forward) = known(costs.steps.forward);
+  nth(stage.steps, OpKind::recompute) = known(costs.steps.forward);
+  nth(stage.steps, OpKind::input_grad) = known(costs.steps.input_grad);
+  nth(stage.steps, OpKind::weight_grad) = known(costs.steps.weight_grad);
+  nth(stage.steps, OpKind::backward) = known(costs.steps.backward);
+}
+
+Time MemoryTables::time(Op op) const {
+  const StageCosts& costs = *stage(op).costs;
+  switch (class_of(op.kind)) {
+    case OpClass::forward:
+      return costs.forward;
+    case OpClass::recompute:
+      return costs.recompute;
+    case OpClass::update:
+      return costs.update;
+    case OpClass::backward:
+      if (op.kind == OpKind::input_grad) return costs.input_grad;
+      if (op.kind == OpKind::weight_grad) return costs.weight_grad;
+      return costs.backward;
+    case OpClass::reduction:
+    case OpClass::message:
+    case OpClass::copy:
+      return Time{};
+  }
+  return Time{};
 }
 
 void MemoryTables::read_ops() {
@@ -49,17 +76,27 @@ void MemoryTables::read_ops() {
       stage.recomputed[op.microbatch] = true;
     }
   }
-  bool any_messages = false;
   for (std::size_t cargo = 0; cargo < cargoes; ++cargo) {
     const auto send = static_cast<unsigned>(send_of(static_cast<Cargo>(cargo)));
-    any_messages = any_messages || (kinds >> send & 1U) != 0;
+    has_messages_ = has_messages_ || (kinds >> send & 1U) != 0;
   }
-  if (!any_messages) return;
+  const bool any_bytes = std::any_of(
+      costs_.edges.begin(), costs_.edges.end(),
+      [](const EdgeCosts& edge) { return edge.activation > Bytes{} || edge.gradient > Bytes{}; });
+  if (!has_messages_ && !any_bytes) return;
   bytes_.emplace(graph_, [&](Op op) { return message_bytes(program_, costs_, graph_, op); });
+  kept_.resize(stages_.size());
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (const int number : nth(graph_.sends, Cargo::activation)[s]) {
+      const int edge = wire(graph_, Cargo::activation, number).edge;
+      kept_[s].push_back(stages_[s].split ? Bytes{} : nth(costs_.edges, edge).activation_kept);
+    }
+  }
 }
 
-// The messages of all micro-batches travel on the same routes unless a stage at one end is
-// replicated. Those of a stage with split roles also depend on the device and the part.
+// The tensors of all micro-batches travel on the same routes unless a stage at one end is
+// replicated, and are as large unless the sender recomputes some. Those of a stage with split roles
+// also depend on the device and the part.
 void MemoryTables::fix_messages() {
   const auto fixed_end = [&](int device, int stage) {
     return device >= 0 || nth(program_.placement.stage, stage).replicas.size() == 1;
@@ -72,7 +109,8 @@ void MemoryTables::fix_messages() {
       for (std::size_t s = 0; s < stages_.size(); ++s) {
         const bool same = std::all_of(wires_of[s].begin(), wires_of[s].end(), [&](int number) {
           const Wire& way = wire(graph_, static_cast<Cargo>(cargo), number);
-          return fixed_end(way.from, way.sender) && fixed_end(way.to, way.receiver);
+          return fixed_end(way.from, way.sender) && fixed_end(way.to, way.receiver) &&
+                 nth(stages_, way.sender).recomputed.empty();
         });
         if (stages_[s].split || stages_[s].place->replicas.size() != 1 || !same) continue;
         Op op;
@@ -86,8 +124,14 @@ void MemoryTables::fix_messages() {
 
 Bytes MemoryTables::sum_of_messages(Op op, Cargo cargo, Side side, int device) const {
   Bytes sum{};
-  messages_of(graph_, program_, op, cargo, side == Side::sends, device,
-              [&](Op message) { sum += bytes(message); });
+  const bool sends = side == Side::sends;
+  tensors_of(graph_, program_, op, cargo, sends, device, [&](Op message, Ends ends) {
+    const bool stays = ends.from == ends.to;
+    if (sends && !stays && !has_messages_) return;  // it is there in no time
+    sum += bytes(message);
+    const bool with_sender = cargo == Cargo::activation && (sends || stays);
+    if (with_sender) sum -= kept(sends ? message : other_end(graph_, message));
+  });
   return sum;
 }
 

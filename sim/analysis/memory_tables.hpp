@@ -29,7 +29,8 @@ class MemoryTables {
     Bytes workspace_with_gradient{};  // of an op that takes the output gradient
     Bytes recomputed_workspace{};     // of an F whose stash R rebuilds
     std::array<Bytes, op_kinds> workspace{};
-    std::vector<bool> recomputed;  // by micro-batch; empty if none is
+    std::array<const HeldSteps*, op_kinds> steps{};  // null: not known
+    std::vector<bool> recomputed;                    // by micro-batch; empty if none is
   };
   const Stage& stage(Op op) const { return stages_[op.stage]; }
 
@@ -47,14 +48,49 @@ class MemoryTables {
     return nth(stage.workspace, op.kind);
   }
 
-  Bytes bytes(Op message) const { return (*bytes_)[message]; }
+  /// What `op` holds in the parts of its time; null: its workspace all the time.
+  const HeldSteps* steps(Op op) const {
+    const Stage& stage = stages_[op.stage];
+    if (op.kind == OpKind::forward && is_recomputed(op))
+      return known(stage.costs->steps.lone_forward);
+    if (op.kind == OpKind::weight_grad && !has_input_grad(op))
+      return nth(stage.steps, OpKind::backward);
+    return nth(stage.steps, op.kind);
+  }
+  /// Of an op of the compute lane, alone.
+  Time time(Op op) const;
 
-  /// The bytes of all messages of one cargo that `op` reads or sends on `device`; 0 if the program
-  /// has no messages.
+  Bytes bytes(Op message) const { return (*bytes_)[message]; }
+  /// What a SEND frees: of an activation that the sender's stash holds, too, nothing.
+  Bytes sent_bytes(Op message) const {
+    const Bytes all = bytes(message);
+    return message.kind == OpKind::send_forward ? all - kept(message) : all;
+  }
+
+  /// Whether tensors go to other devices by messages; otherwise they are there in no time.
+  bool has_messages() const { return has_messages_; }
+
+  /// The bytes of all tensors of one cargo that wait on `device` until `op` reads them, or that it
+  /// leaves there to be sent, or to be read by another stage on that device.
   Bytes messages(Op op, Cargo cargo, Side side, int device) const {
     if (!bytes_) return Bytes{};
     const std::optional<Bytes>& fixed = nth(nth(fixed_, side), cargo)[op.stage];
     return fixed ? *fixed : sum_of_messages(op, cargo, side, device);
+  }
+
+  /// Calls each(to, bytes) for the tensors that `op` on `device` makes for stages on other devices.
+  template <class Each>
+  void arrivals(Op op, int device, Each&& each) const {
+    if (!bytes_) return;
+    const bool forward = op.kind == OpKind::forward;
+    if (!forward && op.kind != OpKind::input_grad && op.kind != OpKind::backward) return;
+    const Cargo cargo = forward ? Cargo::activation : Cargo::gradient;
+    const std::vector<int>& wires = nth(graph_.sends, cargo)[op.stage];
+    for (std::size_t i = 0; i < wires.size(); ++i) {
+      const Ends ends = ends_of(program_.placement, wire(graph_, cargo, wires[i]), op.microbatch);
+      if (ends.from != device || ends.to == device) continue;
+      each(ends.to, bytes(op_of(send_of(cargo), op.stage, op.microbatch, static_cast<int>(i))));
+    }
   }
 
   /// How many devices F sends its stash to.
@@ -70,13 +106,21 @@ class MemoryTables {
   void fill_stage(Stage& stage, const StagePlace& place, const StageCosts& costs) const;
   void fix_messages();
   Bytes sum_of_messages(Op op, Cargo cargo, Side side, int device) const;
+  static const HeldSteps* known(const HeldSteps& steps) { return steps.empty() ? nullptr : &steps; }
+  Bytes kept(Op send) const {
+    if (is_recomputed(send)) return Bytes{};
+    return nth(nth(kept_, send.stage), send.part);
+  }
 
   const Program& program_;
   const Costs& costs_;
   StageGraph graph_;
   InputGrads input_grads_;
   std::vector<Stage> stages_;
-  std::optional<WireTable<Bytes>> bytes_;  // empty if the program has no messages
+  bool has_messages_ = false;
+  std::optional<WireTable<Bytes>> bytes_;  // empty if no tensor between stages has any
+  // By stage and wire that leaves it: the part of the activation that its stash holds, too.
+  std::vector<std::vector<Bytes>> kept_;
   // By side, cargo and stage: the sum of messages where it is the same for every micro-batch.
   std::array<std::array<std::vector<std::optional<Bytes>>, cargoes>, 2> fixed_;
 };

@@ -88,6 +88,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     expected.input_grad_workspace.reset();
     expected.recomputed_workspace.reset();
     expected.weight_grad_workspace.reset();
+    expected.steps = {};
     for (int round = 0; round < 50; ++round) {
       std::vector<int> cuts(as_size(layers) - 1);
       std::iota(cuts.begin(), cuts.end(), 0);
@@ -132,7 +133,8 @@ TEST_CASE("stages of a branching model receive each tensor once") {
   CHECK(costs.stage[1].workspace == Bytes{2100 + 300});  // of c, the larger one, with its output
   // With the gradient that came for c; when b runs, those of b and, for a, c's part of it.
   CHECK(costs.stage[1].backward_workspace == Bytes{2100 + 300});
-  CHECK(costs.stage[2].backward_workspace == Bytes{2800});  // nobody reads the last layer
+  // Nobody reads the last layer; those that it makes for a and c are there when it has run.
+  CHECK(costs.stage[2].backward_workspace == Bytes{2800 + 100 + 300});
 }
 
 TEST_CASE("workspace counts beside the stash that is there when a layer needs it") {
@@ -217,22 +219,51 @@ TEST_CASE("I and W have workspaces of their own") {
     layer.stash_weight_grad = Bytes{1000};
     layer.stash_gradient = Bytes{20};
     layer.output = Bytes{100};
-    layer.backward_workspace = Bytes{5};
+    layer.backward_workspace = layer.input_grad_workspace = layer.weight_grad_workspace = Bytes{5};
   }
   const auto of = [&](const Partition& partition) {
     return stage_costs(model, partition, straight_placement(partition.stages), cluster_of(2))
         .stage.front();
   };
   const StageCosts all = of({{0, 0, 0, 0}, 1});
-  // I runs down to b: the stashes of a and b, what is left of c's and d's, and the gradient
-  // between.
+  // I runs down to b: behind it the stash of a, what is left of the others', and the gradient that
+  // waits for a's W.
   CHECK(all.stash() == Bytes{4040});
-  CHECK(all.input_grad_workspace == Bytes{2 * 1010 + 2 * 1020 + 5 + 100 - 4040});
+  CHECK(all.input_grad_workspace == Bytes{1010 + 3 * 1020 + 5 + 100 - 4040});
   // W begins with all that I has left.
   CHECK(all.stash_after_input_grad() == Bytes{4080});
   CHECK(all.weight_grad_workspace == Bytes{5});
   // a has no I, in which the gradient that it waits with only arrives.
-  CHECK(of({{0, 1, 1, 1}, 2}).input_grad_workspace == Bytes{1020 - 1010});
+  CHECK(of({{0, 1, 1, 1}, 2}).input_grad_workspace == Bytes{100});
+}
+
+TEST_CASE("while an op runs it holds what its layers hold, one after the other") {
+  Model model = branching_model();
+  model.edges.clear();  // a chain
+  model.layers.pop_back();
+  for (Layer& layer : model.layers) {
+    layer.stash_weight_grad = Bytes{1000};
+    layer.forward_workspace = layer.backward_workspace = Bytes{};
+  }
+  model.layers[1].input_kept = Bytes{100};  // of a, counted in b's stash
+  model.layers[1].output_kept = model.layers[2].input_kept = Bytes{200};
+  model.layers[1].input_grad_workspace = Bytes{7};
+  const Costs costs = stage_costs(model, {{0, 0, 1}, 2}, straight_placement(2), cluster_of(2));
+  const StageCosts& first = costs.stage[0];
+  // b's ReLU reads its own output, which c keeps, too: it is in the stash of both stages, and takes
+  // no further room while it is sent.
+  CHECK(first.stash() == Bytes{2200});
+  CHECK(costs.edges[0] == EdgeCosts{{0, 1}, Bytes{200}, Bytes{200}, Bytes{200}});
+  // a leaves its stash and, for b, its output; b the whole stash. a takes a third of the time.
+  CHECK(first.steps.forward == HeldSteps{{10. / 30, Bytes{1100 - 2200}}, {1, Bytes{}}});
+  // b finds the gradient that has come for it and leaves one for a.
+  CHECK(first.steps.backward == HeldSteps{{80. / 120, Bytes{200}}, {1, Bytes{1100 - 2200}}});
+  CHECK(first.backward_workspace == Bytes{200});
+  // b leaves its stash to W; a has no I.
+  CHECK(first.steps.input_grad == HeldSteps{{1, Bytes{200 + 7}}, {1, Bytes{2100 - 2200}}});
+  CHECK(first.steps.weight_grad == HeldSteps{{60. / 90, Bytes{}}, {1, Bytes{1000 - 2000}}});
+  // Without its stash, F has a's input, and then the output of a or of b beside what it makes.
+  CHECK(first.steps.lone_forward == HeldSteps{{10. / 30, Bytes{950 + 100}}, {1, Bytes{900 + 200}}});
 }
 
 TEST_CASE("a device's overhead is part of each of its ops") {

@@ -143,6 +143,60 @@ TEST_CASE("a message is held from its making to its sending, and from its coming
   CHECK(curve(text, costs, MemoryKind::buffers, 1) == "0:0 1:5 11:0 14:3 16:6 17:3 20:0");
 }
 
+TEST_CASE("a tensor that its sender's stash holds, too, takes no room while it is sent") {
+  Costs costs = coded_costs(2, 4);
+  costs.edges[0] = {costs.edges[0].edge, Bytes{5}, Bytes{3}, Bytes{2}};
+  const std::string messages = "gpu0: 0F0 0SEND_F0 0RECV_B0 0B0\ngpu1: 1RECV_F0 1F0 1B0 1SEND_B0\n";
+  // gpu0: F 0-1, send 1-6. gpu1: receive 1-6, F 6-7, B 7-9, send 9-12.
+  CHECK(curve(straight_text(2, 1, messages), costs, MemoryKind::buffers, 0) ==
+        "0:0 1:3 6:0 9:3 12:0");
+  CHECK(curve(straight_text(2, 1, messages), costs, MemoryKind::buffers, 1) ==
+        "0:0 1:5 6:0 9:3 12:0");
+  // An F whose stash R rebuilds keeps nothing of its output.
+  const std::string rebuilt =
+      "gpu0: 0F0 0SEND_F0 0R0 0RECV_B0 0B0\ngpu1: 1RECV_F0 1F0 1B0 1SEND_B0\n";
+  CHECK(curve(straight_text(2, 1, rebuilt), costs, MemoryKind::buffers, 0) ==
+        "0:0 1:5 6:0 9:3 12:0");
+}
+
+TEST_CASE("what no message carries waits for its reader where that is") {
+  Costs costs = coded_costs(2);
+  costs.edges[0] = {costs.edges[0].edge, Bytes{5}, Bytes{3}, Bytes{2}};
+  // Links take no time: what gpu0 makes at 2 is at gpu1 at once, which has a B to run until 4.
+  const std::string apart = straight_text(2, 2, "gpu0: 0F0 0F1 0B0 0B1\ngpu1: 1F0 1B0 1F1 1B1\n");
+  CHECK(curve(apart, costs, MemoryKind::buffers, 0) == "0:0");
+  CHECK(curve(apart, costs, MemoryKind::buffers, 1) == "0:0 2:5 4:0");
+  // Two stages on one device: the part that the maker's stash holds is counted there.
+  const std::string together =
+      "stageline-program 1\nmicrobatches: 1\nstage 0: a\nstage 1: a\na: 0F0 1F0 1B0 0B0\n";
+  CHECK(curve(together, costs, MemoryKind::buffers) == "0:0");
+  const std::string later =
+      "stageline-program 1\nmicrobatches: 2\nstage 0: a\nstage 1: a\n"
+      "a: 0F0 0F1 1F0 1F1 1B1 1B0 0B0 0B1\n";
+  // F of stage 0: 0-1 and 1-2, F of stage 1: 2-3 and 3-4, B of stage 1: 4-6 and 6-8.
+  CHECK(curve(later, costs, MemoryKind::buffers) == "0:0 1:3 3:0 6:3 10:0");
+}
+
+TEST_CASE("while an op runs, what it holds goes by its steps where something else changes") {
+  Costs costs = coded_costs(2, 4);
+  costs.edges[0] = {costs.edges[0].edge, Bytes{5}, Bytes{}, Bytes{}};
+  StageCosts& second = costs.stage[1];
+  second.forward = Time{10};
+  second.workspace = Bytes{70};
+  second.steps.forward = {{0.5, Bytes{-300}}, {0.8, Bytes{70}}, {1, Bytes{20}}};
+  const std::string text = straight_text(2, 2,
+                                         "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0B0 0B1\n"
+                                         "gpu1: 1RECV_F0 1F0 1RECV_F1 1F1 1B0 1B1\n");
+  // gpu1: receives 1-6 and 6-11, F 6-16 and 16-26. The second message comes from the start of the
+  // first F on, so nothing changes while that runs.
+  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 6:70 26:0");
+  // With a slower first stage it comes while the F runs.
+  costs.stage[0].forward = Time{7};
+  // gpu0: F 0-7 and 7-14. gpu1: receives 7-12 and 14-19, F 12-22 and 22-32: 14 is a fifth of the F.
+  CHECK(curve(text, costs, MemoryKind::stash, 1) == "0:0 12:800 14:1100 22:2200 34:1100 36:0");
+  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 14:70 32:0");
+}
+
 TEST_CASE("workspace is there while an op of the stage runs") {
   Costs costs = coded_costs(2);
   costs.stage[0].workspace = Bytes{7};
@@ -276,8 +330,10 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       const Bytes activation = costs.edges[e].activation;
       const Bytes gradient = costs.edges[e].gradient;
       if (out && op.kind == OpKind::send_forward) {
-        all.push_back(
-            {device[op], MemoryKind::buffers, activation, of(OpKind::forward, s, m).end, when.end});
+        const bool rebuilt = has(OpKind::recompute, s, m);
+        all.push_back({device[op], MemoryKind::buffers,
+                       activation - (rebuilt ? Bytes{} : costs.edges[e].activation_kept),
+                       of(OpKind::forward, s, m).end, when.end});
       } else if (in && op.kind == OpKind::receive_forward) {
         all.push_back({device[op], MemoryKind::buffers, activation, when.start,
                        of(OpKind::forward, s, m).start});
@@ -288,6 +344,32 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
         all.push_back(
             {device[op], MemoryKind::buffers, gradient, when.start, of(backward, s, m).start});
       }
+    }
+  }
+  // What no message carries is its reader's from its making on.
+  const bool by_messages = std::any_of(span.begin(), span.end(),
+                                       [](const auto& one) { return is_send(one.first.kind); });
+  const auto hand_over = [&](Op maker, Op reader, Bytes bytes, Bytes with_maker) {
+    if (span.count(maker) == 0 || span.count(reader) == 0) return;
+    const bool stays = device[maker] == device[reader];
+    if (!stays && by_messages) return;
+    all.push_back({device[reader], MemoryKind::buffers, stays ? bytes - with_maker : bytes,
+                   span[maker].end, span[reader].start});
+  };
+  for (const EdgeCosts& edge : costs.edges) {
+    for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
+      const auto backward = [&](int s) {
+        return test::op(has(OpKind::backward, s, m)     ? OpKind::backward
+                        : has(OpKind::input_grad, s, m) ? OpKind::input_grad
+                                                        : OpKind::weight_grad,
+                        s, m);
+      };
+      const int from = edge.edge.from;
+      const int to = edge.edge.to;
+      const bool rebuilt = has(OpKind::recompute, from, m);
+      hand_over(test::op(OpKind::forward, from, m), test::op(OpKind::forward, to, m),
+                edge.activation, rebuilt ? Bytes{} : edge.activation_kept);
+      hand_over(backward(to), backward(from), edge.gradient, Bytes{});
     }
   }
   return all;
@@ -303,6 +385,9 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
     if (i % 3 == 0) costs.stage[0].input_grad_workspace = Bytes{i % 7};
     if (i % 5 == 0) costs.stage[0].weight_grad_workspace = Bytes{i % 17};
     if (i % 2 == 0) costs.stage[0].recomputed_workspace = Bytes{i % 19};
+    for (EdgeCosts& edge : costs.edges) {
+      edge.activation_kept = Bytes{std::min<std::int64_t>(edge.activation.count, i % 4)};
+    }
     const test::Simulated ran = test::simulated(complete(made.program, costs), costs);
     CAPTURE(print(ran.program));
     const std::vector<Held> held = intervals(ran, costs);

@@ -39,7 +39,7 @@ struct ByteField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<ByteField, 12> byte_fields{
+inline constexpr std::array<ByteField, 14> byte_fields{
     {{"weights_bytes", &Layer::weights, true, PerBatch::never},
      {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
      {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
@@ -51,7 +51,9 @@ inline constexpr std::array<ByteField, 12> byte_fields{
      {"output_kept_bytes", &Layer::output_kept, false, PerBatch::may},
      {"workspace_bytes", &Layer::workspace, false, PerBatch::may},
      {"forward_workspace_bytes", &Layer::forward_workspace, false, PerBatch::may},
-     {"backward_workspace_bytes", &Layer::backward_workspace, false, PerBatch::may}}};
+     {"backward_workspace_bytes", &Layer::backward_workspace, false, PerBatch::may},
+     {"input_grad_workspace_bytes", &Layer::input_grad_workspace, false, PerBatch::may},
+     {"weight_grad_workspace_bytes", &Layer::weight_grad_workspace, false, PerBatch::may}}};
 
 /// The fields of "whole" that follow "samples". All are required, as lists where `batch` is one.
 struct WholeField {
@@ -71,6 +73,10 @@ inline Time fallback(const TimeField& field, const Layer& layer) {
 inline Bytes fallback(const ByteField& field, const Layer& layer) {
   if (field.member == &Layer::forward_workspace || field.member == &Layer::backward_workspace) {
     return layer.workspace;
+  }
+  if (field.member == &Layer::input_grad_workspace ||
+      field.member == &Layer::weight_grad_workspace) {
+    return layer.backward_workspace;
   }
   return field.member == &Layer::gradients ? layer.weights : Bytes{};
 }

@@ -1,0 +1,387 @@
+// Adds up what a stage holds before and after each of its layers, in each kind of op.
+#include "cost_models/op_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+__extension__ using Wide = __int128;  // no sum of a model's bytes leaves it
+
+// The output of a layer as one stage sees it that makes or reads it. Places count the stage's
+// layers from 0; those of another stage are at -1 (before) and at the stage's size (behind).
+struct StageTensor {
+  int maker = -1;
+  int last_reader = -1;          // in this stage; -1: none
+  bool leaves = false;           // made here and read by a later stage
+  bool is_result = false;        // read by no layer
+  bool by_maker = false;         // the maker's backward reads it
+  bool for_weight_grad = false;  // some W of this stage reads it
+  Wide bytes = 0;
+  // The layer whose share of the stash counts it; empty: no backward of this stage reads it.
+  std::optional<int> counted;
+  Wide share = 0;  // of that layer's share
+};
+
+// A value for each moment between two layers of a stage: [0] before the first, [n] behind the last.
+class Moments {
+ public:
+  explicit Moments(std::size_t layers) : change_(layers + 2) {}
+  // From `first` to `last`, both included; nothing where they are in the wrong order.
+  void add(int first, int last, Wide bytes) {
+    if (first > last) return;
+    nth(change_, first) += bytes;
+    nth(change_, last + 1) -= bytes;
+  }
+  std::vector<Wide> values() const {
+    std::vector<Wide> sums;
+    Wide sum = 0;
+    for (std::size_t i = 0; i + 1 < change_.size(); ++i) sums.push_back(sum += change_[i]);
+    return sums;
+  }
+
+ private:
+  std::vector<Wide> change_;
+};
+
+class StageOps {
+ public:
+  StageOps(StageCosts& stage, std::size_t number, const Model& model,
+           const std::vector<std::size_t>& layers, const std::vector<bool>& reads_data,
+           const LayerStash& stash)
+      : stage_(stage),
+        number_(number),
+        model_(model),
+        layers_(layers),
+        reads_data_(reads_data),
+        stash_(stash) {}
+
+  void add(const StageTensor& tensor) { tensors_.push_back(tensor); }
+
+  void finish() {
+    forward();
+    lone_forward();
+    backward();
+    input_grad();
+    weight_grad();
+  }
+
+ private:
+  int layers() const { return static_cast<int>(layers_.size()); }
+  const Layer& layer(int place) const { return model_.layers[nth(layers_, place)]; }
+  Wide made(int place) const { return nth(stash_.made, nth(layers_, place)).count; }
+  Wide left(int place) const { return nth(stash_.left, nth(layers_, place)).count; }
+  bool reads_data(int place) const { return nth(reads_data_, nth(layers_, place)); }
+  // In moments: layer `place` runs between the moments `place` and `place + 1`.
+
+  // The shares of the stash that the layers below each moment have made.
+  void add_made(Moments& held) const {
+    for (int place = 0; place < layers(); ++place) held.add(place + 1, layers(), made(place));
+  }
+
+  // The last moment of a forward at which a tensor is there beside the stash: it outlives its last
+  // reader in this stage if a later stage reads it.
+  int last_held(const StageTensor& tensor) const {
+    return tensor.leaves || tensor.is_result ? layers() : tensor.last_reader;
+  }
+
+  // From the layer on that counts it, a tensor is in the stash.
+  void forward() {
+    Moments held(layers_.size());
+    add_made(held);
+    for (const StageTensor& tensor : tensors_) {
+      const int last = last_held(tensor);
+      held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
+    }
+    for (int place = 0; place < layers(); ++place) {
+      if (reads_data(place)) held.add(0, place, std::min<Wide>(model_.input.count, made(place)));
+    }
+    Steps steps(*this, held.values(), stage_.stash().count);
+    for (int place = 0; place < layers(); ++place) {
+      steps.add(place, layer(place).forward, layer(place).forward_workspace);
+    }
+    stage_.steps.forward = steps.finish(stage_.workspace);
+  }
+
+  // Of an F whose stash R rebuilds: the stage's inputs stay, and of its stash each layer has only
+  // what it makes itself, while it runs.
+  void lone_forward() {
+    Moments held(layers_.size());
+    std::vector<Wide> inside;
+    for (int place = 0; place < layers(); ++place) {
+      inside.push_back(made(place));
+      if (reads_data(place)) inside.back() -= std::min<Wide>(model_.input.count, made(place));
+    }
+    for (const StageTensor& tensor : tensors_) {
+      if (tensor.counted) nth(inside, *tensor.counted) -= tensor.share;
+      if (tensor.maker < 0) continue;
+      held.add(tensor.maker + 1, last_held(tensor), tensor.bytes);
+    }
+    Steps steps(*this, held.values(), 0);
+    for (int place = 0; place < layers(); ++place) {
+      steps.add(place, layer(place).forward, layer(place).forward_workspace,
+                std::max<Wide>(nth(inside, place), 0));
+    }
+    Bytes most{};
+    stage_.steps.lone_forward = steps.finish(most);
+    stage_.recomputed_workspace = most;
+  }
+
+  // What makers keep of tensors whose readers have run backward, and the gradients: of each tensor
+  // that some layer above has read.
+  void add_backward(Moments& held, bool until_weight_grad) const {
+    for (const StageTensor& tensor : tensors_) {
+      if (tensor.counted && tensor.by_maker && !(until_weight_grad && tensor.for_weight_grad)) {
+        held.add(tensor.maker + 1, *tensor.counted, tensor.share);
+      }
+      if (tensor.leaves || tensor.last_reader >= 0) {
+        held.add(tensor.maker + 1, tensor.leaves ? layers() : tensor.last_reader, tensor.bytes);
+      }
+    }
+  }
+
+  void backward() {
+    Moments held(layers_.size());
+    add_made(held);
+    add_backward(held, false);
+    Steps steps(*this, held.values(), stage_.stash().count);
+    for (int place = layers(); place-- > 0;) {
+      steps.add(place, layer(place).backward, layer(place).backward_workspace);
+    }
+    Bytes most{};
+    stage_.steps.backward = steps.finish(most);
+    stage_.backward_workspace = most;
+  }
+
+  // Leaves behind what W reads. A layer that reads the data has no I.
+  void input_grad() {
+    Moments held(layers_.size());
+    add_made(held);
+    add_backward(held, true);
+    for (int place = 0; place < layers(); ++place) held.add(0, place, left(place));
+    Steps steps(*this, held.values(), stage_.stash().count);
+    for (int place = layers(); place-- > 0;) {
+      const bool none = reads_data(place);  // its gradient only waits for W
+      steps.add(place, none ? Time{} : layer(place).input_grad,
+                none ? Bytes{} : layer(place).input_grad_workspace);
+    }
+    Bytes most{};
+    stage_.steps.input_grad = steps.finish(most);
+    stage_.input_grad_workspace = most;
+  }
+
+  void weight_grad() {
+    Moments held(layers_.size());
+    for (int place = 0; place < layers(); ++place) held.add(place + 1, layers(), left(place));
+    Steps steps(*this, held.values(), stage_.stash_after_input_grad().count);
+    for (int place = layers(); place-- > 0;) {
+      steps.add(place, layer(place).weight_grad, layer(place).weight_grad_workspace);
+    }
+    Bytes most{};
+    stage_.steps.weight_grad = steps.finish(most);
+    stage_.weight_grad_workspace = most;
+  }
+
+  // The steps of one op, a layer each.
+  class Steps {
+   public:
+    Steps(const StageOps& of, std::vector<Wide> held, std::int64_t counted)
+        : of_(of), held_(std::move(held)), counted_(counted) {}
+
+    // The layer holds the more of what there is before and behind it, and its workspace.
+    void add(int place, Time time, Bytes workspace, Wide inside = 0) {
+      const Wide most =
+          std::max(nth(held_, place), nth(held_, place + 1) + inside) + workspace.count - counted_;
+      time_.push_back(static_cast<double>(time.count()));
+      beyond_.push_back(of_.fitting(most));
+    }
+
+    // `most`: of all steps; at least 0.
+    HeldSteps finish(Bytes& most) const {
+      double sum = 0;
+      for (const double time : time_) sum += time;
+      HeldSteps steps;
+      double until = 0;
+      most = Bytes{};
+      for (std::size_t i = 0; i < beyond_.size(); ++i) {
+        most = std::max(most, beyond_[i]);
+        until += sum > 0 ? time_[i] / sum : 1.0 / static_cast<double>(beyond_.size());
+        if (!steps.empty() && steps.back().beyond == beyond_[i]) {
+          steps.back().until = until;
+        } else {
+          steps.push_back({until, beyond_[i]});
+        }
+      }
+      if (!steps.empty()) steps.back().until = 1;
+      return steps;
+    }
+
+   private:
+    const StageOps& of_;
+    std::vector<Wide> held_;
+    std::int64_t counted_;
+    std::vector<double> time_;
+    std::vector<Bytes> beyond_;
+  };
+
+  Bytes fitting(Wide bytes) const {
+    constexpr Wide most = std::numeric_limits<std::int64_t>::max();
+    if (bytes > most || bytes < -most) {
+      throw UsageError(fmt::format(
+          "stage {}: the sum of its layers' stash, workspace and outputs does not fit in 64 bits",
+          number_));
+    }
+    return Bytes{static_cast<std::int64_t>(bytes)};
+  }
+
+  StageCosts& stage_;
+  std::size_t number_;
+  const Model& model_;
+  const std::vector<std::size_t>& layers_;
+  const std::vector<bool>& reads_data_;
+  const LayerStash& stash_;
+  std::vector<StageTensor> tensors_;
+};
+
+// Who makes, reads and keeps each tensor.
+class Tensors {
+ public:
+  Tensors(const Model& model, const Partition& partition)
+      : model_(model),
+        partition_(partition),
+        readers_(model.layers.size()),
+        input_(model.layers.size()),
+        place_(model.layers.size()),
+        stage_layers_(as_size(partition.stages)),
+        reads_data_(model.layers.size(), true) {
+    for (std::size_t l = 0; l < place_.size(); ++l) {
+      std::vector<std::size_t>& of_stage = stage_layers_[stage_of(l)];
+      place_[l] = static_cast<int>(of_stage.size());
+      of_stage.push_back(l);
+    }
+    for (const LayerEdge& edge : edges_of(model)) {  // ascending
+      nth(readers_, edge.from).push_back(as_size(edge.to));
+      nth(reads_data_, edge.to) = false;
+      std::size_t& last = nth(input_, edge.to);
+      last = std::max(last, as_size(edge.from));
+    }
+    for (std::vector<std::size_t>& readers : readers_) std::sort(readers.begin(), readers.end());
+    says_ = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
+      return layer.input_kept > Bytes{} || layer.output_kept > Bytes{};
+    });
+  }
+
+  std::size_t stage_of(std::size_t layer) const { return as_size(partition_.stage_of[layer]); }
+  const std::vector<std::size_t>& readers(std::size_t maker) const { return readers_[maker]; }
+  const std::vector<std::size_t>& layers(std::size_t stage) const { return stage_layers_[stage]; }
+  const std::vector<bool>& reads_data() const { return reads_data_; }
+  bool says() const { return says_; }
+
+  // The output of a layer that no other reads.
+  StageTensor result(std::size_t maker) const {
+    StageTensor tensor;
+    tensor.maker = place_[maker];
+    tensor.bytes = model_.layers[maker].output.count;
+    tensor.is_result = true;
+    return tensor;
+  }
+
+  // The output of `maker` in a stage that makes or reads it.
+  StageTensor in(std::size_t stage, std::size_t maker, const LayerStash& stash) const {
+    StageTensor tensor;
+    tensor.bytes = model_.layers[maker].output.count;
+    const bool made_here = stage_of(maker) == stage;
+    if (made_here) tensor.maker = place_[maker];
+    tensor.by_maker = made_here && model_.layers[maker].output_kept > Bytes{};
+    bool by_reader = false;
+    std::optional<std::size_t> keeper;  // the first reader here that keeps it
+    for (const std::size_t reader : readers_[maker]) {
+      if (stage_of(reader) != stage) {
+        tensor.leaves = tensor.leaves || made_here;
+        continue;
+      }
+      tensor.last_reader = place_[reader];
+      if (!keeps(reader, maker)) continue;
+      if (!keeper) keeper = reader;
+      by_reader = true;
+      if (model_.layers[reader].weight_grad > Time{}) tensor.for_weight_grad = true;
+    }
+    const std::size_t first = readers_[maker].front();
+    Bytes share = std::max(model_.layers[maker].output_kept,
+                           keeper ? model_.layers[*keeper].input_kept : Bytes{});
+    if (stage_of(first) == stage) {
+      if (!says_) share = model_.layers[maker].output;
+      const bool may_be = !says_ && stash.made[first] >= share;
+      if (may_be || by_reader || tensor.by_maker) tensor.counted = place_[first];
+    } else if (tensor.by_maker) {
+      tensor.counted = place_[maker];
+    } else if (keeper) {
+      tensor.counted = place_[*keeper];
+    }
+    if (tensor.counted) tensor.share = share.count;
+    return tensor;
+  }
+
+ private:
+  bool keeps(std::size_t reader, std::size_t maker) const {
+    return input_[reader] == maker && model_.layers[reader].input_kept > Bytes{};
+  }
+
+  const Model& model_;
+  const Partition& partition_;
+  std::vector<std::vector<std::size_t>> readers_;  // of each layer's output, ascending
+  std::vector<std::size_t> input_;                 // the last of those that each layer reads
+  std::vector<int> place_;                         // in its stage
+  std::vector<std::vector<std::size_t>> stage_layers_;
+  std::vector<bool> reads_data_;
+  bool says_ = false;  // whether the model tells which tensors are kept
+};
+
+}  // namespace
+
+void add_op_memory(std::vector<StageCosts>& stages, std::vector<EdgeCosts>& edges,
+                   const Model& model, const Partition& partition, const LayerStash& stash) {
+  const Tensors tensors(model, partition);
+  std::vector<StageOps> ops;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    ops.emplace_back(stages[s], s, model, tensors.layers(s), tensors.reads_data(), stash);
+  }
+  const auto kept_of = [&](StageEdge edge) -> Bytes* {
+    const auto found = std::find_if(edges.begin(), edges.end(),
+                                    [&](const EdgeCosts& one) { return one.edge == edge; });
+    return found == edges.end() ? nullptr : &found->activation_kept;
+  };
+  for (std::size_t maker = 0; maker < model.layers.size(); ++maker) {
+    if (tensors.readers(maker).empty()) {
+      // The result. A model that says what is kept has it in its last layer's stash.
+      if (!tensors.says()) ops[tensors.stage_of(maker)].add(tensors.result(maker));
+      continue;
+    }
+    std::vector<std::size_t> of{tensors.stage_of(maker)};
+    for (const std::size_t reader : tensors.readers(maker)) of.push_back(tensors.stage_of(reader));
+    std::sort(of.begin(), of.end());
+    of.erase(std::unique(of.begin(), of.end()), of.end());
+    for (const std::size_t stage : of) ops[stage].add(tensors.in(stage, maker, stash));
+    const std::size_t home = tensors.stage_of(maker);
+    const StageTensor sent = tensors.in(home, maker, stash);
+    if (!tensors.says() || !sent.counted) continue;
+    for (const std::size_t stage : of) {
+      if (stage == home) continue;
+      Bytes* const kept =
+          kept_of({static_cast<std::uint16_t>(home), static_cast<std::uint16_t>(stage)});
+      const Wide both = std::min(sent.share, sent.bytes);
+      if (kept != nullptr) *kept += Bytes{static_cast<std::int64_t>(both)};
+    }
+  }
+  for (StageOps& one : ops) one.finish();
+}
+
+}  // namespace stageline

@@ -1,0 +1,89 @@
+// What a unit of the compute lane, an op or an overlapped pair, holds beyond the stash at each
+// moment of its time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "sim/analysis/memory_tables.hpp"
+#include "sim/timeline.hpp"
+
+namespace stageline {
+
+class UnitWorkspace {
+ public:
+  /// The ops of one unit on `device`. Those of a pair take turns, the forward first: until it has
+  /// run the gradient that has come for the other waits, and its output leaves when the pair ends.
+  UnitWorkspace(const MemoryTables& tables, int device, const Span* first, const Span* behind) {
+    for (const Span* span = first; span != behind; ++span) add(tables, span->op);
+    if (parts_ != 2) return;
+    if (class_of((first + 1)->op.kind) == OpClass::forward) std::swap(part_[0], part_[1]);
+    const Op leader = part_[0].op;
+    const Op other = part_[1].op;
+    if (class_of(leader.kind) == OpClass::forward) {
+      part_[1].beside = tables.messages(leader, Cargo::activation, Side::sends, device);
+    }
+    if (tables.takes_output_gradient(other)) {
+      part_[0].beside = tables.messages(other, Cargo::gradient, Side::receives, device);
+    }
+    const double all = part_[0].time + part_[1].time;
+    if (!known() || all <= 0) return;
+    part_[0].until = part_[1].from = part_[0].time / all;
+  }
+
+  /// Whether the steps of all its ops are known.
+  bool known() const {
+    return std::all_of(part_.begin(), part_.begin() + parts_,
+                       [](const Part& part) { return part.steps != nullptr; });
+  }
+
+  /// Over all its time; at least 0.
+  Bytes most() const {
+    Bytes most{};
+    for (int i = 0; i < parts_; ++i) most = std::max(most, part_[i].most + part_[i].beside);
+    return most;
+  }
+
+  /// Between two shares of its time, of a unit that is known(); perhaps negative.
+  Bytes most(double from, double until) const {
+    Bytes most = most_bytes_held;
+    bool any = false;
+    for (int i = 0; i < parts_; ++i) {
+      const Part& part = part_[i];
+      double begin = part.from;
+      for (const HeldStep& step : *part.steps) {
+        const double end = part.from + (part.until - part.from) * step.until;
+        if (begin < until && end > from) {
+          most = any ? std::max(most, step.beyond + part.beside) : step.beyond + part.beside;
+          any = true;
+        }
+        begin = end;
+      }
+    }
+    return any ? most : Bytes{};
+  }
+
+ private:
+  struct Part {
+    Op op;
+    const HeldSteps* steps = nullptr;
+    Bytes most{};
+    Bytes beside{};
+    double time = 0;
+    double from = 0;  // in the unit's time
+    double until = 1;
+  };
+
+  void add(const MemoryTables& tables, Op op) {
+    Part& part = nth(part_, parts_++);
+    part.op = op;
+    part.steps = tables.steps(op);
+    part.most = tables.workspace(op);
+    part.time = static_cast<double>(tables.time(op).count());
+  }
+
+  std::array<Part, 2> part_;
+  int parts_ = 0;
+};
+
+}  // namespace stageline
