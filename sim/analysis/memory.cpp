@@ -185,7 +185,7 @@ std::size_t unit_end(const Spans& spans, std::size_t at) {
   return spans[at].op.overlapped && at + 1 < spans.size() ? at + 2 : at + 1;
 }
 
-// Of a unit while which something else changes: in each part of its time what its steps say.
+// A unit during which something else changes: between two changes it holds the most of its steps.
 void replay_steps(const UnitWorkspace& unit, Time start, Time end, SideEvents& side,
                   DeviceAccount& account) {
   const auto share = [&](Time at) {

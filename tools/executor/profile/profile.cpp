@@ -74,6 +74,8 @@ Steadiness steadiness_of(const Samples& samples, const ModelShape& shape) {
 struct Workspace {
   Bytes forward{};
   Bytes backward{};
+  Bytes input_grad{};
+  Bytes weight_grad{};
   Bytes all{};  // updates too
 };
 
@@ -99,8 +101,8 @@ std::vector<Workspace> workspaces(TensorModel& model, MicroBatch batch, at::Devi
       if (pass == 0) {
         watch(most[i], &Workspace::backward, [&] { backward(model, i, batch); });
       } else {
-        watch(most[i], &Workspace::backward, [&] { input_grad(model, i, batch); });
-        watch(most[i], &Workspace::backward, [&] { weight_grad(model, i, batch); });
+        watch(most[i], &Workspace::input_grad, [&] { input_grad(model, i, batch); });
+        watch(most[i], &Workspace::weight_grad, [&] { weight_grad(model, i, batch); });
       }
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -151,6 +153,8 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   layer.workspace = workspace.all;
   layer.forward_workspace = workspace.forward;
   layer.backward_workspace = workspace.backward;
+  layer.input_grad_workspace = workspace.input_grad;
+  layer.weight_grad_workspace = workspace.weight_grad;
   layer.parameters = shape.parameters;
   return layer;
 }

@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -59,11 +58,12 @@ class Mailbox {
   std::array<std::vector<std::vector<Tensors>>, cargoes> slots_;
 };
 
-/// Gradients of one update of one replicated stage, by replica; dropped when all replicas have read
-/// them.
+/// Gradients of one update of one replicated stage, by replica. The first replica that wants them
+/// puts their sum into the tensors of all.
 struct Reduction {
+  std::mutex mutex;
+  bool is_summed = false;
   std::vector<Tensors> of_replica;  // all its layers' one after the other
-  std::atomic<int> read{0};
 };
 
 /// Versions of a stage's weights, for devices that read them without a message. Never empty.
@@ -114,6 +114,7 @@ struct Exchange {
   Tensors losses;                      // by micro-batch
   std::vector<std::vector<std::unique_ptr<Reduction>>> reductions;  // stages × updates
   std::vector<std::unique_ptr<Returned>> returned;                  // by device
+  bool in_one_process = true;                                       // of_replica is shared
   StatesToShow* states = nullptr;                                   // of a training
 };
 

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -20,9 +18,9 @@
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/processes/remote.hpp"
+#include "tools/executor/run/held_record.hpp"
 #include "tools/executor/run/stage_passes.hpp"
 #include "tools/executor/run/wires.hpp"
-#include "tools/executor/tensors/memory_log.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -90,23 +88,19 @@ struct Executor::Run {
         graph(lowered(job, costs)),
         exchange(job.program, job.graph),
         record(job, graph, exchange.losses),
+        holds(job, graph, record.board, accelerators),
         wires(graph, record.board) {
     check_runnable(job, devices, peers);
     devices.resize(job.program.devices.size());
     if (peers != nullptr) {
+      exchange.in_one_process = false;
       remote = std::make_unique<Remote>(*peers, job, graph, exchange, record.board, record.start);
     }
     if (job.plan) {
       states = std::make_unique<StatesToShow>(job.plan->versions, job.plan->stops, job.plan->show);
       exchange.states = states.get();
     }
-    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      const Op op = graph.op[task];
-      if (!is_send(op.kind)) continue;
-      message[{*cargo_of(op.kind), wire_of(job.graph, op), op.microbatch}] = task;
-    }
     passes.resize(devices.size());
-    for (const Accelerator& device : devices) logs.emplace_back(device.where);
     pool.on_failure([this](const std::exception_ptr& why) { tell_peers(why); });
     // Compute first: it makes the tensors that the copy lanes move.
     for (const bool compute : {true, false}) {
@@ -151,31 +145,15 @@ struct Executor::Run {
     set_threads(1);
     if (graph.lanes[lane].kind != LaneKind::compute) return;
     passes[d] = std::make_unique<StagePasses>(job, graph.lanes[lane].device, devices[d].where,
-                                              exchange, hooks_of(logs[d]));
+                                              exchange, hooks_of(d));
   }
 
-  MessageHooks hooks_of(MemoryLog& log) {
+  MessageHooks hooks_of(std::size_t device) {
     MessageHooks hooks;
+    holds.set_hooks(device, hooks);
     hooks.arrived = [this](int wire, std::uint32_t number) {
-      const auto found = message.find({Cargo::weights, wire, number});
-      return found != message.end() && record.board.is_there(found->second, now());
-    };
-    // A receiver needs room for a message from the beginning of its arrival.
-    hooks.took = [this, &log](Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes) {
-      const auto found = message.find({cargo, wire, number});
-      if (found == message.end()) return Clock::now();
-      const std::uint32_t task = found->second;
-      const Time arrival = record.board.at(task);
-      const auto moment = [this](Time at) {
-        return origin + std::chrono::duration_cast<Clock::duration>(at);
-      };
-      log.note(moment(arrival - graph.duration[task]), bytes);
-      log.note(Clock::now(), -bytes);
-      return moment(arrival - graph.paths[graph.path_of[task]].lag);
-    };
-    hooks.freed = [&log](Clock::time_point left, std::int64_t bytes) {
-      log.note(left, -bytes);
-      log.note(Clock::now(), bytes);
+      const auto send = holds.send_of(Cargo::weights, wire, number);
+      return send && record.board.is_there(*send, now());
     };
     hooks.pause = [this] {
       stop_if_asked();
@@ -189,7 +167,7 @@ struct Executor::Run {
   void walk(std::uint32_t lane) {
     const auto d = as_size(graph.lanes[lane].device);
     std::unique_ptr<c10::DebugInfoGuard> counting;
-    if (counted) counting = logs[d].listen();
+    if (counted) counting = holds.listen(d);
     const c10::NoGradGuard plain;
     pool.await_release();
     for (std::uint32_t at = graph.lane_begin[lane]; at != graph.lane_begin[lane + 1]; ++at) {
@@ -200,6 +178,7 @@ struct Executor::Run {
       run_task(d, task);
       synchronize(devices[d].where);
       const Time end = now();
+      if (counted) holds.ended(d, record.start[task], end);
       record.board.publish(task, end);
       if (remote) {
         remote->done(task, end);
@@ -237,19 +216,21 @@ struct Executor::Run {
       if (pair && !partner_first) compute(device, graph.partner[task], of_partner);
       return;
     }
-    op.kind == OpKind::offload ? passes[device]->offload(op) : passes[device]->prefetch(op);
+    const bool out = op.kind == OpKind::offload;
+    out ? passes[device]->offload(op) : passes[device]->prefetch(op);
     const Time end = record.start[task] + graph.duration[task];  // of the link, where it is slower
     while (now() < end) {
       std::this_thread::sleep_for(
           std::chrono::duration_cast<std::chrono::nanoseconds>(end - now()));
     }
+    const std::int64_t bytes = counted ? passes[device]->stash_bytes(op) : 0;
+    if (out) passes[device]->drop_offloaded(op);
+    if (counted) holds.copied(device, out ? now() : record.start[task], out ? -bytes : bytes);
   }
 
   void compute(std::size_t device, Op op, std::uint32_t& version_read) {
     version_read = passes[device]->compute(op);
-    if (!counted) return;
-    HeldBytes& held = record.held[device];
-    held.stash = std::max(held.stash, passes[device]->stash_bytes());
+    if (counted) holds.computed(device, op, passes[device]->stash_change());
   }
 
   // ---- a run
@@ -261,6 +242,7 @@ struct Executor::Run {
     asked_to_stop = stop;
     pool.begin_round();
     origin = remote ? remote->agree_on_start() : Clock::now();
+    holds.begin(origin);
     while (Clock::now() < origin) std::this_thread::yield();
     pool.release();
     pool.wait_until_idle();
@@ -270,7 +252,9 @@ struct Executor::Run {
     while (!remote && !wires.idle()) wires.poll(now());
     while (remote && !remote->idle()) remote->poll(now());
     for (std::size_t d = 0; counted && d < passes.size(); ++d) {
-      if (passes[d]) record.held[d].peak = passes[d]->standing_bytes() + logs[d].peak();
+      if (!passes[d]) continue;
+      record.held[d] = holds.held(d);
+      record.held[d].peak += passes[d]->standing_bytes();
     }
     if (!remote) return;
     for (const std::string& text : remote->gather(record.text_of(remote->rank()))) {
@@ -289,7 +273,7 @@ struct Executor::Run {
     }
     for (std::size_t s = 0; s < exchange.reductions.size(); ++s) {
       for (const auto& reduction : exchange.reductions[s]) {
-        reduction->read = 0;
+        reduction->is_summed = false;
         reduction->of_replica.assign(job.program.placement.stage[s].replicas.size(), {});
       }
     }
@@ -301,10 +285,9 @@ struct Executor::Run {
   Exchange exchange;
   RunRecord record;
   std::unique_ptr<StatesToShow> states;  // of a training
+  HeldRecord holds;
   Wires wires;
-  std::map<std::tuple<Cargo, int, std::uint32_t>, std::uint32_t> message;  // → task
   std::vector<std::unique_ptr<StagePasses>> passes;  // by device; made by its compute worker
-  std::vector<MemoryLog> logs;                       // by device
   bool counted = false;
   std::unique_ptr<Remote> remote;  // null: all devices are this process's
   Clock::time_point origin;        // when the run began
@@ -333,7 +316,7 @@ std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
   run_->counted = true;
   // Twice: the allocator reports the freeing only of tensors whose allocation it has reported.
   for (int i = 0; i < 2; ++i) {
-    for (MemoryLog& log : run_->logs) log.restart();
+    run_->holds.restart();
     run_->record.held.assign(run_->devices.size(), {});
     run_->run(stop);
   }

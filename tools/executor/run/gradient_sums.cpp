@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/executor/devices/device.hpp"
+
 namespace stageline::executor {
 namespace {
 
@@ -78,33 +80,67 @@ std::vector<Tensors> GradientSums::reduced(Op update) {
     return mine;
   }
   Reduction& reduction = *exchange_.reductions[s][update.microbatch];
-  const std::vector<std::size_t>& layers = here_.layers_of(update.stage);
-  std::vector<Tensors> sum(layers.size());
+  const auto me = as_size(here_.replica_of(update.stage));
+  Tensors sum;
+  {
+    const std::lock_guard lock(reduction.mutex);
+    if (!std::exchange(reduction.is_summed, true)) sum_up(reduction, me);
+    for (const Tensor& gradient : std::exchange(reduction.of_replica[me], {})) {
+      sum.push_back(messages_.for_use_here(gradient));
+    }
+  }
+  std::vector<Tensors> by_layer;
+  auto next = sum.begin();
+  for (const std::size_t layer : here_.layers_of(update.stage)) {
+    const auto count = static_cast<std::ptrdiff_t>(here_.model.weights[layer].values.size());
+    by_layer.emplace_back(next, next + count);
+    next += count;
+  }
+  return by_layer;
+}
+
+// In the order of the replicas, so that the sum is the same wherever it is made. Other processes
+// have copies of these tensors, which may still be on their way there.
+void GradientSums::sum_up(Reduction& reduction, std::size_t me) const {
+  const Tensors* first = nullptr;
   double count = 0;
   for (const Tensors& of_replica : reduction.of_replica) {
     if (of_replica.empty()) continue;  // no micro-batch of this update was its own
     count += 1;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i].resize(here_.model.weights[layers[i]].values.size());
-      for (Tensor& gradient : sum[i]) {
-        const Tensor its = messages_.for_use_here(of_replica[next++]);
-        gradient = gradient.defined() ? gradient.add_(its) : its.clone();
+    if (first == nullptr) first = &of_replica;
+  }
+  const bool shared = exchange_.in_one_process;
+  Tensors sum;
+  for (std::size_t i = 0; i < first->size(); ++i) {
+    Tensor& total = sum.emplace_back(messages_.for_use_here((*first)[i]));
+    if (!shared) total = total.clone();
+    for (const Tensors& of_replica : reduction.of_replica) {
+      if (of_replica.empty() || &of_replica == first) continue;
+      total.add_(messages_.for_use_here(of_replica[i]));
+    }
+    // Each micro-batch is a mini-batch of its own: the update takes their mean.
+    if (!updates_by_step(here_.job.program.settings.weights) && count > 1) total.div_(count);
+  }
+  if (shared) {
+    for (Tensors& its : reduction.of_replica) {
+      its.resize(sum.size());
+      for (std::size_t i = 0; i < its.size(); ++i) {
+        if (!its[i].defined()) {
+          its[i] = sum[i].clone();
+        } else if (!its[i].is_same(sum[i])) {
+          its[i].copy_(sum[i]);
+        }
       }
     }
+    synchronize(here_.where);
+  } else {
+    reduction.of_replica[me] = std::move(sum);
   }
-  // Each micro-batch is a mini-batch of its own: the update takes their mean.
-  if (!updates_by_step(here_.job.program.settings.weights) && count > 1) {
-    for (Tensors& layer : sum) {
-      for (Tensor& gradient : layer) gradient.div_(count);
-    }
-  }
-  if (++reduction.read == static_cast<int>(replicas)) reduction.of_replica.clear();
-  return sum;
 }
 
 void GradientSums::give_back(Op update, std::vector<Tensors> zeros) {
-  if (spare_[update.stage].empty()) spare_[update.stage].push_back(std::move(zeros));
+  const bool others = !sums_[update.stage].empty();  // in use, and spare later
+  if (spare_[update.stage].empty() && !others) spare_[update.stage].push_back(std::move(zeros));
   summed_[update.stage].erase(update.microbatch);
 }
 

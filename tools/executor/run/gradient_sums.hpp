@@ -26,8 +26,8 @@ class GradientSums {
   /// After a W or B: a replica that has all its gradients of an update shows them to the others.
   void note_weight_grad(Op op);
 
-  /// For U: the sum over the replicas, added by all of them in the same order; without replicas
-  /// what this device has summed.
+  /// For U: the sum over the replicas, the same on all of them, in the tensors that this device has
+  /// summed into; without replicas what is in these.
   std::vector<Tensors> reduced(Op update);
   /// After U: sums that are zero again.
   void give_back(Op update, std::vector<Tensors> zeros);
@@ -38,6 +38,7 @@ class GradientSums {
 
  private:
   std::vector<Tensors>& of(int stage, std::uint32_t update);
+  void sum_up(Reduction& reduction, std::size_t me) const;
 
   DeviceModel& here_;
   Exchange& exchange_;

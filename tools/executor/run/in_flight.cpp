@@ -63,27 +63,21 @@ void InFlightTable::clear() {
   }
 }
 
-std::int64_t InFlightTable::stash_bytes() const {
-  const std::lock_guard lock(mutex_);
-  std::int64_t sum = 0;
-  for (const auto& of_stage : slots_) {
-    for (const auto& flight : of_stage) {
-      if (!flight) continue;
-      Tensors held = flight->inputs;
-      for (const auto& layer : flight->tensors.stash) {
-        for (const OpStash& op : layer) {
-          for (const KeptTensor& kept : op.kept) held.push_back(kept.tensor);
-          held.push_back(op.gradient);
-        }
-      }
-      // A layer that reads the data has no I: the gradient at its output waits for its W.
-      for (std::size_t l = 0; l < here_.model.layers.size(); ++l) {
-        if (here_.model.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
-      }
-      sum += storage_bytes(held);
+std::int64_t InFlightTable::stash_bytes(Op op) const {
+  const auto& flight = slots_[op.stage][op.microbatch];
+  if (!flight) return 0;
+  Tensors held = flight->inputs;
+  for (const auto& layer : flight->tensors.stash) {
+    for (const OpStash& of_op : layer) {
+      for (const KeptTensor& kept : of_op.kept) held.push_back(kept.tensor);
+      held.push_back(of_op.gradient);
     }
   }
-  return sum;
+  // A layer that reads the data has no I: the gradient at its output waits for its W.
+  for (std::size_t l = 0; l < here_.model.layers.size(); ++l) {
+    if (here_.model.layers[l].input < 0) held.push_back(flight->tensors.gradients[l]);
+  }
+  return storage_bytes(held);
 }
 
 }  // namespace stageline::executor

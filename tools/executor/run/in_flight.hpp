@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "tools/executor/run/device_model.hpp"
@@ -26,8 +25,7 @@ struct InFlight {
   Tensors prefetched;  // brought back by the copy lane, and not read yet
 };
 
-/// By stage and micro-batch. A slot is used by one thread at a time, in the order of the program;
-/// copy lanes hold mutex() while they change a slot, because stash_bytes() reads all of them.
+/// By stage and micro-batch. A slot is used by one thread at a time, in the order of the program.
 class InFlightTable {
  public:
   explicit InFlightTable(const DeviceModel& here);
@@ -41,13 +39,11 @@ class InFlightTable {
 
   /// Whether this device recomputes the forward of the op's micro-batch.
   bool is_recomputed(Op op) const { return recomputed_[op.stage][op.microbatch]; }
-  /// Bytes of all stashes in flight, every storage once. For the compute lane's thread.
-  std::int64_t stash_bytes() const;
-  std::mutex& mutex() { return mutex_; }
+  /// Bytes of the stash of the op's micro-batch, every storage once; 0 where there is none.
+  std::int64_t stash_bytes(Op op) const;
 
  private:
   const DeviceModel& here_;
-  mutable std::mutex mutex_;
   std::vector<std::vector<std::unique_ptr<InFlight>>> slots_;  // stages × micro-batches
   std::vector<std::vector<std::uint8_t>> ops_left_;            // the same: at the start
   std::vector<std::vector<bool>> recomputed_;                  // the same

@@ -18,13 +18,17 @@ Tensors StageMessages::take(Cargo cargo, int wire_number, std::uint32_t number) 
     for (Tensor& tensor : taken) tensor = for_use_here(tensor);
     return taken;
   }
+  const MessageHooks::Moment copying = std::chrono::steady_clock::now();
   Tensors mine = copied(taken, [this](const Tensor& tensor) {
     const Tensor here = for_use_here(tensor);
     return here.is_alias_of(tensor) ? here.clone() : here;
   });
-  const MessageHooks::Moment left = hooks_.took(cargo, wire_number, number, storage_bytes(mine));
   const Ends ends =
       ends_of(here_.job.program.placement, wire(here_.job.graph, cargo, wire_number), number);
+  // Between stages of one device, a tensor is its maker's until it is read.
+  const MessageHooks::Moment left =
+      ends.from == ends.to ? copying
+                           : hooks_.took(cargo, wire_number, number, storage_bytes(mine), copying);
   Exchange::Returned& back = *nth(exchange_.returned, ends.from);
   const std::lock_guard lock(back.mutex);
   for (Tensor& tensor : taken) back.tensors.push_back({std::move(tensor), left});
@@ -89,7 +93,12 @@ void StageMessages::receive_stash(Op op, InFlight& flight) {
   if (!flight.tensors.stash[layers.front()].empty()) return;
   for (const int w : nth(here_.job.graph.receives, Cargo::stash)[op.stage]) {
     if (wire(here_.job.graph, Cargo::stash, w).to != here_.device) continue;
-    flight.version = unpack_stash(take(Cargo::stash, w, op.microbatch), layers, flight.tensors);
+    const Tensors came = take(Cargo::stash, w, op.microbatch);
+    flight.version = unpack_stash(came, layers, flight.tensors);
+    if (!here_.job.separate) continue;
+    const std::int64_t bytes = storage_bytes({came.begin() + 1, came.end()});  // [0] describes them
+    stash_came_ += bytes;
+    hooks_.stash_came(w, op.microbatch, bytes);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tools/executor/run/device_model.hpp"
@@ -19,9 +20,13 @@ struct MessageHooks {
   using Moment = std::chrono::steady_clock::time_point;
   /// Whether the weights with that number have arrived over that wire.
   std::function<bool(int wire, std::uint32_t number)> arrived;
-  /// With Job::separate: these bytes have been copied out of a message. Returns when the message
-  /// had left its sender.
-  std::function<Moment(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes)> took;
+  /// With Job::separate: from `copying` on, these bytes have been copied out of a message. Returns
+  /// when the message had left its sender.
+  std::function<Moment(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes,
+                       Moment copying)>
+      took;
+  /// With Job::separate: these bytes of a stash have come by that message.
+  std::function<void(int wire, std::uint32_t number, std::int64_t bytes)> stash_came;
   /// A sender with its own memory would have freed these bytes of a message when it had left,
   /// however late its receiver takes it.
   std::function<void(Moment left, std::int64_t bytes)> freed;
@@ -37,6 +42,10 @@ class StageMessages {
 
   void receive_inputs(Op op, InFlight& flight);
   void send_outputs(Op op, InFlight& flight);
+  /// Whether the forward's stash goes to other devices.
+  bool sends_stash(Op op) const {
+    return !nth(here_.job.graph.sends, Cargo::stash)[op.stage].empty();
+  }
   /// Where the forward was on another device; nothing if the stash is here.
   void receive_stash(Op op, InFlight& flight);
   /// Once a micro-batch: later calls do nothing.
@@ -45,6 +54,9 @@ class StageMessages {
   void send_gradient(Op op, InFlight& flight);
   /// `number`: of the update that made these values (by layer of the stage).
   void send_weights(int stage, std::uint32_t number, const std::vector<Tensors>& values);
+
+  /// The bytes of stashes that have come since the last call.
+  std::int64_t stash_came() { return std::exchange(stash_came_, 0); }
 
   /// Empties the slot of a message that has arrived.
   Tensors take(Cargo cargo, int wire, std::uint32_t number);
@@ -64,6 +76,7 @@ class StageMessages {
   const DeviceModel& here_;
   Exchange& exchange_;
   MessageHooks hooks_;
+  std::int64_t stash_came_ = 0;
 };
 
 }  // namespace stageline::executor

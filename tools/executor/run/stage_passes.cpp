@@ -76,7 +76,9 @@ std::int64_t StagePasses::standing_bytes() const {
 
 std::uint32_t StagePasses::compute(Op op) {
   const c10::NoGradGuard plain;
+  stash_change_ = {};
   if (op.kind == OpKind::update) return update(op);
+  const std::int64_t before = job_.separate ? in_flight_.stash_bytes(op) : 0;
   weights_.receive(op.stage);
   weights_.await_planned(op);
   for (const Tensor& tensor : std::exchange(in_flight_.at(op).prefetched, {})) {
@@ -102,12 +104,30 @@ std::uint32_t StagePasses::compute(Op op) {
   }
   const bool by_forward = op.kind == OpKind::forward || keeps_versions(job_.program.settings);
   const std::uint32_t read = by_forward ? in_flight_.at(op).version : weights_.newest(op.stage);
-  in_flight_.leave(op);
+  if (job_.separate) {
+    note_stash(op, before + messages_.stash_came());
+  } else {
+    in_flight_.leave(op);
+  }
   if (job_.plan) {
     planned_.note_pass(op.stage);
     weights_.drop_unneeded(op.stage);
   }
   return read;
+}
+
+// Lets the op leave its micro-batch, which may drop that.
+void StagePasses::note_stash(Op op, std::int64_t before) {
+  const std::int64_t with_op = in_flight_.stash_bytes(op);
+  in_flight_.leave(op);
+  const std::int64_t after = in_flight_.stash_bytes(op);
+  if (op.kind != OpKind::forward && op.kind != OpKind::recompute) {
+    stash_change_.at_end = after - before;
+    return;
+  }
+  stash_change_.at_start = with_op - before;
+  const bool sent = op.kind == OpKind::forward && messages_.sends_stash(op);
+  (sent ? stash_change_.sent : stash_change_.at_end) = sent ? with_op - after : after - with_op;
 }
 
 void StagePasses::fill_data(Op op, InFlight& flight) const {
@@ -120,7 +140,7 @@ void StagePasses::fill_data(Op op, InFlight& flight) const {
   } else if (!data_.empty()) {
     const MicroBatch& data = data_[op.microbatch % data_.size()];
     flight.tensors.input = job_.separate && first ? data.input.clone() : data.input;
-    flight.tensors.target = data.target;
+    flight.tensors.target = job_.separate && last ? data.target.clone() : data.target;
   }
 }
 
@@ -207,7 +227,10 @@ void StagePasses::weight_grad(Op op) {
     messages_.receive_gradient(op, flight);
     const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
     const SumsInUse sums(here_, op.stage, to);
-    MicroBatch once = flight.tensors;
+    // What I has yet to read stays.
+    MicroBatch once = flight.ops_left > 1
+                          ? flight.tensors
+                          : std::exchange(flight.tensors, empty_micro_batch(here_.model));
     descend(here_, op.stage, once, executor::backward);
   }
   flight.weight_grad_done = true;
@@ -239,10 +262,7 @@ std::uint32_t StagePasses::update(Op op) {
 // ---- copy lanes
 
 void StagePasses::offload(Op op) {
-  InFlight& flight = [&]() -> InFlight& {
-    const std::lock_guard lock(in_flight_.mutex());
-    return in_flight_.at(op);
-  }();
+  InFlight& flight = in_flight_.at(op);
   const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
   const bool pinned = !here_.where.is_cpu();
   {
@@ -255,23 +275,22 @@ void StagePasses::offload(Op op) {
         });
   }
   synchronize(here_.where);
-  const std::lock_guard lock(in_flight_.mutex());
-  for (const std::size_t layer : layers) flight.tensors.stash[layer].clear();
+}
+
+void StagePasses::drop_offloaded(Op op) {
+  InFlight& flight = in_flight_.at(op);
+  for (const std::size_t layer : here_.layers_of(op.stage)) flight.tensors.stash[layer].clear();
   in_flight_.leave(op);
 }
 
 void StagePasses::prefetch(Op op) {
-  InFlight& flight = [&]() -> InFlight& {
-    const std::lock_guard lock(in_flight_.mutex());
-    return in_flight_.at(op);
-  }();
+  InFlight& flight = in_flight_.at(op);
   const bool on_cpu = here_.where.is_cpu();
   Tensors host = std::exchange(exchange_.host[op.stage][op.microbatch], {});
   Tensors here = copied(host, [&](const Tensor& tensor) {
     return at::empty_like(tensor, tensor.options().device(here_.where)).copy_(tensor, !on_cpu);
   });
   here[0] = host[0];  // the description, which the host reads
-  const std::lock_guard lock(in_flight_.mutex());
   flight.version = unpack_stash(here, here_.layers_of(op.stage), flight.tensors);
   if (!on_cpu) flight.prefetched = std::move(here);
 }

@@ -16,6 +16,7 @@
 #include "tools/executor/run/planned_versions.hpp"
 #include "tools/executor/run/stage_messages.hpp"
 #include "tools/executor/run/stage_weights.hpp"
+#include "tools/executor/run/stash_log.hpp"
 #include "tools/executor/run/state_reporter.hpp"
 
 namespace stageline::executor {
@@ -39,15 +40,19 @@ class StagePasses {
 
   /// Runs a compute op. Returns the version of the weights that it read; of U, that it made.
   std::uint32_t compute(Op op);
-  /// Moves the stash to the host's memory, or brings it back.
+  /// Copies the stash to the host's memory; drop_offloaded() frees it here when it has left.
   void offload(Op op);
+  void drop_offloaded(Op op);
+  /// Brings the stash back.
   void prefetch(Op op);
   /// Drops all micro-batches in flight; the weights stay, and count their versions from 0 again.
   void restart();
 
   const TensorModel& model() const { return here_.model; }
-  /// Bytes of all stashes in flight, every storage once. For the compute lane's thread.
-  std::int64_t stash_bytes() const { return in_flight_.stash_bytes(); }
+  /// With Job::separate: what the last compute op has changed.
+  const StashChange& stash_change() const { return stash_change_; }
+  /// Bytes of the stash of the op's micro-batch. For the thread of the lane that runs the op.
+  std::int64_t stash_bytes(Op op) const { return in_flight_.stash_bytes(op); }
   /// Bytes of weights, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
   /// See StageMessages.
@@ -60,6 +65,7 @@ class StagePasses {
   void weight_grad(Op op);
   void backward(Op op);
   std::uint32_t update(Op op);
+  void note_stash(Op op, std::int64_t before);
   void draw_data();
   void fill_data(Op op, InFlight& flight) const;
 
@@ -72,6 +78,7 @@ class StagePasses {
   GradientSums sums_;
   StageWeights weights_;
   StateReporter reporter_;
+  StashChange stash_change_;
   std::vector<MicroBatch> data_;  // without a plan: random micro-batches
 };
 

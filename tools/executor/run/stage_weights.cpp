@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/index.hpp"
+#include "tools/executor/tensors/memory_log.hpp"
 
 namespace stageline::executor {
 
@@ -25,6 +26,7 @@ StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages&
   const auto stages = as_size(job_.program.stages());
   newest_.resize(stages);
   past_.resize(stages);
+  owns_.resize(stages);
   memory_.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) memory_[s].resize(here.cut.layers[s].size());
   if (!job_.plan || job_.plan->start.stage.empty()) return;
@@ -74,11 +76,19 @@ void StageWeights::restart() {
       for (Tensors& layer : memory_[s]) layer.clear();
       past_[s].clear();
     }
+    if (is_shared(stage)) {
+      if (job_.separate && !owns_[s]) {
+        for (const std::size_t layer : here_.cut.layers[s]) {
+          for (Tensor& value : here_.model.weights[layer].values) value = value.detach().clone();
+        }
+      }
+      owns_[s] = job_.separate;
+    }
     if (!job_.program.settings.weights_transfer && here_.has_role(stage, OpKind::update)) {
       SharedWeights& shared = *exchange_.weights[s];
       const std::lock_guard lock(shared.mutex);
       shared.versions.clear();
-      shared.versions[newest_[s]] = newest_version(stage);
+      shared.versions[newest_[s]] = shown_version(stage);
     }
   }
 }
@@ -92,6 +102,11 @@ StageVersion StageWeights::newest_version(int stage) const {
 bool StageWeights::is_updated_elsewhere(int stage) const {
   const StagePlace& place = here_.place(stage);
   return place.apart() && place.device(Role::weight_grad) != here_.device;
+}
+
+// Whether the newest weights may be in the tensors of the device that updates them.
+bool StageWeights::is_shared(int stage) const {
+  return !job_.program.settings.weights_transfer && is_updated_elsewhere(stage);
 }
 
 void StageWeights::receive(int stage) {
@@ -114,8 +129,28 @@ void StageWeights::receive_shared(int stage) {
         for (Tensor& tensor : layer) tensor = messages_.for_use_here(tensor);
       }
     }
-    take_in(stage, std::move(version), next->first);
+    if (job_.separate) {
+      copy_in(stage, version, next->first);
+    } else {
+      take_in(stage, std::move(version), next->first);
+    }
   }
+}
+
+// Into the tensors of the version before where no op will read that again, else beside it.
+void StageWeights::copy_in(int stage, const StageVersion& version, std::uint32_t number) {
+  const bool beside = job_.plan || keeps_versions(job_.program.settings);
+  std::vector<Tensors> values = here_.values_of(stage);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t k = 0; k < values[i].size(); ++k) {
+      if (beside) {
+        values[i][k] = version.values[i][k].clone();
+      } else {
+        values[i][k].copy_(version.values[i][k]);
+      }
+    }
+  }
+  take_in(stage, {std::move(values), version.memory}, number);
 }
 
 void StageWeights::receive_messages(int stage) {
@@ -165,12 +200,26 @@ void StageWeights::send(int stage, std::uint32_t number) {
   SharedWeights& shared = *nth(exchange_.weights, stage);
   const std::lock_guard lock(shared.mutex);
   if (!job_.plan) shared.versions.clear();
-  shared.versions[newest(stage)] = newest_version(stage);
+  shared.versions[newest(stage)] = shown_version(stage);
   if (job_.plan) {
     const std::uint32_t needed = planned_.oldest_read_after(stage, newest(stage));
     shared.versions.erase(shared.versions.begin(),
                           shared.versions.lower_bound(std::min(needed, newest(stage))));
   }
+}
+
+// What other devices read without a message. With memories of their own they copy it, and nothing
+// holds it on the way.
+StageVersion StageWeights::shown_version(int stage) const {
+  StageVersion version = newest_version(stage);
+  if (!job_.separate) return version;
+  const auto of_nobody = MemoryLog::look_away();
+  for (auto* const tensors : {&version.values, &version.memory}) {
+    for (Tensors& layer : *tensors) {
+      for (Tensor& tensor : layer) tensor = tensor.detach().clone();
+    }
+  }
+  return version;
 }
 
 // ---- which version an op reads

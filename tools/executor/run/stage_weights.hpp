@@ -50,8 +50,11 @@ class StageWeights {
  private:
   void begin_at(std::size_t stage, const StageState& start);
   bool is_updated_elsewhere(int stage) const;
+  bool is_shared(int stage) const;
   void receive_shared(int stage);
   void receive_messages(int stage);
+  StageVersion shown_version(int stage) const;
+  void copy_in(int stage, const StageVersion& version, std::uint32_t number);
   void take_in(int stage, StageVersion version, std::uint32_t number);
   void send(int stage, std::uint32_t update);
   StageVersion version(int stage, std::uint32_t wanted) const;
@@ -68,7 +71,8 @@ class StageWeights {
   StageMessages& messages_;
   const PlannedVersions& planned_;
   Corrections corrections_;
-  std::vector<std::uint32_t> newest_;                        // by stage
+  std::vector<bool> owns_;             // by stage: with Job::separate, weights that could be shared
+  std::vector<std::uint32_t> newest_;  // by stage
   std::vector<std::map<std::uint32_t, StageVersion>> past_;  // by stage and version
   std::vector<std::vector<Tensors>> memory_;  // by stage: StageVersion::memory of the newest
 };

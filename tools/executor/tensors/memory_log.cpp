@@ -59,8 +59,10 @@ void MemoryLog::restart() {
 
 std::int64_t MemoryLog::peak() const {
   const std::lock_guard lock(listener_->mutex);
-  std::stable_sort(listener_->changes.begin(), listener_->changes.end(),
-                   [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::sort(listener_->changes.begin(), listener_->changes.end(),
+            [](const Change& a, const Change& b) {
+              return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
+            });
   std::int64_t held = 0;
   std::int64_t most = 0;
   for (const Change& change : listener_->changes) {

@@ -24,7 +24,7 @@ class MemoryLog {
   /// So many bytes more (or less) from a moment on, which may have passed.
   void note(std::chrono::steady_clock::time_point at, std::int64_t bytes);
   void restart();
-  /// The most bytes held beyond those at the start; at least 0.
+  /// The most bytes held beyond those at the start; at least 0. At one moment frees come first.
   std::int64_t peak() const;
 
  private:
