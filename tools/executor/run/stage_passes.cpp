@@ -280,6 +280,8 @@ void StagePasses::offload(Op op) {
 void StagePasses::drop_offloaded(Op op) {
   InFlight& flight = in_flight_.at(op);
   for (const std::size_t layer : here_.layers_of(op.stage)) flight.tensors.stash[layer].clear();
+  flight.tensors.input.reset();  // the stash has it
+  flight.tensors.target.reset();
   in_flight_.leave(op);
 }
 
