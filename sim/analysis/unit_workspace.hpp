@@ -14,10 +14,13 @@ class UnitWorkspace {
  public:
   /// The ops of one unit on `device`. Those of a pair take turns, the forward first: until it has
   /// run the gradient that has come for the other waits, and its output leaves when the pair ends.
+  /// (Without steps that is not known, and the pair has the larger workspace all the time.)
   UnitWorkspace(const MemoryTables& tables, int device, const Span* first, const Span* behind) {
     for (const Span* span = first; span != behind; ++span) add(tables, span->op);
-    if (parts_ != 2) return;
-    if (class_of((first + 1)->op.kind) == OpClass::forward) std::swap(part_[0], part_[1]);
+    if (parts_ != 2 || !known()) return;
+    const bool turned = class_of(first->op.kind) != OpClass::forward &&
+                        class_of((first + 1)->op.kind) == OpClass::forward;
+    if (turned) std::swap(part_[0], part_[1]);
     const Op leader = part_[0].op;
     const Op other = part_[1].op;
     if (class_of(leader.kind) == OpClass::forward) {
@@ -27,7 +30,7 @@ class UnitWorkspace {
       part_[0].beside = tables.messages(other, Cargo::gradient, Side::receives, device);
     }
     const double all = part_[0].time + part_[1].time;
-    if (!known() || all <= 0) return;
+    if (all <= 0) return;
     part_[0].until = part_[1].from = part_[0].time / all;
   }
 

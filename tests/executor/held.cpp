@@ -97,9 +97,9 @@ double bound_of(const Subject& subject, const Program& program) {
   return 0.03;
 }
 
-// Where a stage's roles are on several devices, the executor holds more than the simulator says: W
-// without I computes the gradients inside the stage again and reads the whole stash, and versions
-// of the weights stay until the run ends. Such peaks are not compared.
+// Peaks where a stage's roles are on several devices are not compared: W without I computes the
+// gradients inside the stage again and reads the whole stash, and what the device of F is counted
+// to hold grows with every micro-batch of pipefb, for a reason that is not known yet.
 bool is_split(const Program& program) {
   const auto& stages = program.placement.stage;
   return std::any_of(stages.begin(), stages.end(),

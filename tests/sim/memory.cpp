@@ -301,6 +301,7 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
     }
   }
   const std::vector<test::EdgeWire> wires = test::wires_of(program);
+  std::map<std::tuple<int, Time, Time>, Bytes> pairs;
   for (const auto& [op, when] : span) {
     if (lane_of(op.kind) == LaneKind::compute) {
       const StageCosts& stage = costs.stage[op.stage];
@@ -316,8 +317,13 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
         workspace = stage.recomputed_workspace;
       }
       if (takes_gradient && !workspace) workspace = stage.backward_workspace;
-      all.push_back({device[op], MemoryKind::workspace, workspace.value_or(stage.workspace),
-                     when.start, when.end});
+      const Bytes most = workspace.value_or(stage.workspace);
+      if (when.op.overlapped) {  // a pair takes turns
+        Bytes& of_pair = pairs[{device[op], when.start, when.end}];
+        of_pair = std::max(of_pair, most);
+      } else {
+        all.push_back({device[op], MemoryKind::workspace, most, when.start, when.end});
+      }
     }
     const int s = op.stage;
     const std::uint32_t m = op.microbatch;
@@ -345,6 +351,10 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
             {device[op], MemoryKind::buffers, gradient, when.start, of(backward, s, m).start});
       }
     }
+  }
+  for (const auto& [pair, most] : pairs) {
+    const auto& [on, start, end] = pair;
+    all.push_back({on, MemoryKind::workspace, most, start, end});
   }
   // What no message carries is its reader's from its making on.
   const bool by_messages = std::any_of(span.begin(), span.end(),
