@@ -184,17 +184,18 @@ TEST_CASE("while an op runs, what it holds goes by its steps where something els
   second.forward = Time{10};
   second.workspace = Bytes{70};
   second.steps.forward = {{0.5, Bytes{-300}}, {0.8, Bytes{70}}, {1, Bytes{20}}};
-  const std::string text = straight_text(2, 2,
-                                         "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0B0 0B1\n"
-                                         "gpu1: 1RECV_F0 1F0 1RECV_F1 1F1 1B0 1B1\n");
+  const std::string text =
+      straight_text(2, 2,
+                    "gpu0: 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                    "gpu1: 1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1\n");
   // gpu1: receives 1-6 and 6-11, F 6-16 and 16-26. The second message comes from the start of the
   // first F on, so nothing changes while that runs.
-  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 6:70 26:0");
+  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 6:70 30:0");
   // With a slower first stage it comes while the F runs.
   costs.stage[0].forward = Time{7};
   // gpu0: F 0-7 and 7-14. gpu1: receives 7-12 and 14-19, F 12-22 and 22-32: 14 is a fifth of the F.
   CHECK(curve(text, costs, MemoryKind::stash, 1) == "0:0 12:800 14:1100 22:2200 34:1100 36:0");
-  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 14:70 32:0");
+  CHECK(curve(text, costs, MemoryKind::workspace, 1) == "0:0 14:70 36:0");
 }
 
 TEST_CASE("workspace is there while an op of the stage runs") {
@@ -301,7 +302,7 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
     }
   }
   const std::vector<test::EdgeWire> wires = test::wires_of(program);
-  std::map<std::tuple<int, Time, Time>, Bytes> pairs;
+  std::map<std::tuple<int, Time, Time>, Bytes> units;  // workspaces
   for (const auto& [op, when] : span) {
     if (lane_of(op.kind) == LaneKind::compute) {
       const StageCosts& stage = costs.stage[op.stage];
@@ -318,12 +319,9 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       }
       if (takes_gradient && !workspace) workspace = stage.backward_workspace;
       const Bytes most = workspace.value_or(stage.workspace);
-      if (when.op.overlapped) {  // a pair takes turns
-        Bytes& of_pair = pairs[{device[op], when.start, when.end}];
-        of_pair = std::max(of_pair, most);
-      } else {
-        all.push_back({device[op], MemoryKind::workspace, most, when.start, when.end});
-      }
+      // The ops of an overlapped pair, which start and end together, take turns.
+      Bytes& of_unit = units[{device[op], when.start, when.end}];
+      of_unit = std::max(of_unit, most);
     }
     const int s = op.stage;
     const std::uint32_t m = op.microbatch;
@@ -352,8 +350,8 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       }
     }
   }
-  for (const auto& [pair, most] : pairs) {
-    const auto& [on, start, end] = pair;
+  for (const auto& [unit, most] : units) {
+    const auto& [on, start, end] = unit;
     all.push_back({on, MemoryKind::workspace, most, start, end});
   }
   // What no message carries is its reader's from its making on.
