@@ -40,6 +40,7 @@ TEST_CASE("what is written is read back unchanged") {
   overlapped.lanes[0] = {{first, Time{0}, Time{5}},
                          {{OpKind::backward, 0, 0, 1, 2}, Time{0}, Time{5}}};
   evidence.cases[1].timeline = overlapped;
+  evidence.cases[1].program = "a \"text\"\nof lines\n";
   const Evidence again = read_evidence(write_evidence(evidence), "again");
   CHECK(again == evidence);
   CHECK(write_evidence(again) == write_evidence(evidence));

@@ -41,6 +41,25 @@ TEST_CASE("a case is predicted as the command would simulate it") {
   for (const PredictedDevice& device : gpipe.devices) CHECK(device.peak == Bytes{25'000'000});
 }
 
+TEST_CASE("a case is predicted by the program that ran, kept where the schedule makes another") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase& gpipe = evidence.cases[0];
+  MeasuredCase& other = evidence.cases[3];
+  const auto program_of = [&](const MeasuredCase& measured) {
+    return print(study(case_of(evidence, measured)).program);
+  };
+  gpipe.program = program_of(gpipe);
+  CHECK(predict(evidence, other).devices[0].stash == Bytes{4'000'000});
+  other.program = gpipe.program;
+  CHECK(predict(evidence, other).devices[0].stash == Bytes{8'000'000});
+  const std::string kept = other.program;
+  drop_derived_programs(evidence);
+  CHECK(gpipe.program.empty());
+  CHECK(other.program == kept);
+  evidence.cases[0].program = "no program";
+  CHECK_THROWS_AS(judge(evidence), ProgramError);
+}
+
 TEST_CASE("each figure of a case is predicted less measured") {
   const Evidence evidence = test::small_evidence();
   const Judgement judgement = judge(evidence);

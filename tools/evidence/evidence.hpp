@@ -37,6 +37,8 @@ struct MeasuredCase {
   std::vector<Time> makespan;           // of the whole program, one per run; at least one
   std::vector<MeasuredDevice> devices;  // the first devices of the evidence's cluster
   std::optional<Timeline> timeline;     // of the run of median makespan; kept for few cases
+  std::string program;                  // the text of what ran; empty: what the schedule makes of
+                                        // the evidence's traces and cluster
   friend bool operator==(const MeasuredCase&, const MeasuredCase&) = default;
 };
 

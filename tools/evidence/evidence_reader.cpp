@@ -56,7 +56,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
 MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
                    "held_out", "makespan_ps", "devices"},
-                  {"timeline"});
+                  {"program", "timeline"});
   MeasuredCase measured;
   measured.model = node.at("model").text();
   measured.batch = static_cast<int>(node.at("batch").whole(0, most));
@@ -89,6 +89,7 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   for (const JsonNode& device : devices) {
     measured.devices.push_back(read_device(device, measured.makespan.size()));
   }
+  measured.program = node.text_or_empty("program");
   if (const auto found = node.find("timeline")) {
     measured.timeline = read_timeline(*found, devices.size());
   }

@@ -59,6 +59,7 @@ std::string case_text(const MeasuredCase& measured) {
     between = ",\n      ";
   }
   text += "]";
+  if (!measured.program.empty()) text += ",\n     \"program\": " + json_text(measured.program);
   if (measured.timeline) text += ",\n     \"timeline\": " + timeline_text(*measured.timeline);
   return text + "}";
 }

@@ -13,9 +13,14 @@
 namespace stageline {
 
 /// The case as a request to the simulator: its trace, on the first devices of the evidence's
-/// cluster, with one port of the case's link each (as in uniform_cluster). Throws UsageError for an
-/// impossible schedule or link.
+/// cluster, with one port of the case's link each (as in uniform_cluster), and its program where it
+/// has one. Throws UsageError for an impossible schedule or link, ProgramError for a program's text
+/// that is none.
 Case case_of(const Evidence& evidence, const MeasuredCase& measured);
+
+/// Clears the program of each case whose schedule makes the same one of the evidence's traces and
+/// cluster, over the same cut. What is left depends on the times that were known before the run.
+void drop_derived_programs(Evidence& evidence);
 
 struct PredictedDevice {
   Time busy{};      // compute lane

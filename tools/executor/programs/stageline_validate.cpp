@@ -177,6 +177,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
         fit.observations, fit.rate, print(fit.op_overhead), fit.before * 100, fit.after * 100));
     evidence.cluster = calibrated(evidence.cluster, fit);
   }
+  drop_derived_programs(evidence);
   if (!flags.quiet) {
     for (std::size_t i = notes.size(); i < evidence.notes.size(); ++i) {
       fmt::print(stderr, "{}\n", evidence.notes[i]);

@@ -151,8 +151,9 @@ class Validation {
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
       const Outcome outcome = study(case_of(evidence_, measured));
-      // From here on with the same cut, whatever the whole profile says in the end.
-      if (spec.scheduler->assign == nullptr) measured.partition = ranges(outcome.plan.partition);
+      // From here on the same cut and order, whatever the whole profile says in the end.
+      measured.partition = ranges(outcome.plan.partition);
+      measured.program = print(outcome.program);
       Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
       job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
       job.training.recipe.rate = 0;
