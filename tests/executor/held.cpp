@@ -97,13 +97,21 @@ double bound_of(const Subject& subject, const Program& program) {
   return 0.03;
 }
 
-// Peaks where a stage's roles are on several devices are not compared: W without I computes the
-// gradients inside the stage again and reads the whole stash, and what the device of F is counted
-// to hold grows with every micro-batch of pipefb, for a reason that is not known yet.
+// Where a stage's roles are on several devices, W without I computes the gradients inside the stage
+// again and reads the whole stash, and the device that updates the weights frees an old version at
+// its next backward, not when that has been read: such peaks are not compared. A device that runs
+// forwards alone holds at most what the simulator says, which leaves room for a third version of
+// the weights where new ones come while an op runs.
 bool is_split(const Program& program) {
   const auto& stages = program.placement.stage;
   return std::any_of(stages.begin(), stages.end(),
                      [](const StagePlace& place) { return place.apart(); });
+}
+bool runs_forwards_alone(const Program& program, std::size_t device) {
+  const auto& ops = program.ops[device];
+  return std::all_of(ops.begin(), ops.end(), [](Op op) {
+    return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::forward;
+  });
 }
 bool parts_input_and_weight_grad(const Program& program) {
   const auto& stages = program.placement.stage;
@@ -189,6 +197,7 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
         if (show == nullptr) {
           if (whole_stash) CHECK(stash.count == is.held[d].stash);
           if (!split) CHECK(std::abs(off) <= bound);
+          if (split && runs_forwards_alone(outcome.program, d)) CHECK(off >= -bound);
         } else if (std::abs(off) >= std::atof(show) || stash.count != is.held[d].stash) {
           fmt::print("{} dev{} off {:+.2f} % held {} said {}{}, stash off by {}\n", name, d,
                      off * 100, is.held[d].peak, is.said.device[d].peak.count,

@@ -31,7 +31,13 @@ DeviceModel::DeviceModel(const Job& job_of_run, int device_here, at::Device devi
       model(tensor_model(job.training.shape, job.training.optimizer,
                          at::TensorOptions(job.training.dtype).device(where), job.training.seed,
                          layers_held(job, holds))),
-      cut(cut_of(model, job.partition, job.program.edges)) {}
+      cut(cut_of(model, job.partition, job.program.edges)) {
+  // The optimizer's state is where the stage is updated.
+  for (int stage = 0; stage < job.program.stages(); ++stage) {
+    if (!place(stage).apart() || place(stage).device(Role::weight_grad) == device) continue;
+    for (const std::size_t layer : layers_of(stage)) model.weights[layer].state.clear();
+  }
+}
 
 bool DeviceModel::has_role(int stage, OpKind kind) const {
   const auto& ops = nth(job.program.ops, device);

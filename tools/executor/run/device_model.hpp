@@ -30,6 +30,9 @@ struct DeviceModel {
   const StagePlace& place(int stage) const { return nth(job.program.placement.stage, stage); }
   /// Whether this device runs ops of the kind for the stage; B counts as I and as W.
   bool has_role(int stage, OpKind kind) const;
+  bool runs_backward(int stage) const {
+    return has_role(stage, OpKind::input_grad) || has_role(stage, OpKind::weight_grad);
+  }
   /// The device's position among the replicas of the stage; -1 where its F is elsewhere.
   int replica_of(int stage) const;
   /// The values of the stage's weights, by layer. The tensors themselves, not copies.

@@ -12,6 +12,16 @@ namespace stageline::executor {
 
 using at::Tensor;
 
+StageMessages::StageMessages(const DeviceModel& here, Exchange& exchange, MessageHooks hooks)
+    : here_(here),
+      exchange_(exchange),
+      hooks_(std::move(hooks)),
+      offloaded_(as_size(here.job.program.stages())) {
+  for (const Op op : nth(here.job.program.ops, here.device)) {
+    if (op.kind == OpKind::offload) offloaded_[op.stage] = true;
+  }
+}
+
 Tensors StageMessages::take(Cargo cargo, int wire_number, std::uint32_t number) {
   Tensors taken = std::exchange(exchange_.mailbox.at(cargo, wire_number, number), {});
   if (!here_.job.separate) {
@@ -29,10 +39,29 @@ Tensors StageMessages::take(Cargo cargo, int wire_number, std::uint32_t number) 
   const MessageHooks::Moment left =
       ends.from == ends.to ? copying
                            : hooks_.took(cargo, wire_number, number, storage_bytes(mine), copying);
-  Exchange::Returned& back = *nth(exchange_.returned, ends.from);
+  give_back(std::move(taken), ends.from, left);
+  return mine;
+}
+
+void StageMessages::give_back(Tensors taken, int sender, MessageHooks::Moment left) {
+  Exchange::Returned& back = *nth(exchange_.returned, sender);
   const std::lock_guard lock(back.mutex);
   for (Tensor& tensor : taken) back.tensors.push_back({std::move(tensor), left});
-  return mine;
+}
+
+void StageMessages::take_weights(int wire_number, std::uint32_t number,
+                                 const std::function<void(const Tensors& flat)>& read) {
+  if (!here_.job.separate) return read(take(Cargo::weights, wire_number, number));
+  Tensors taken = std::exchange(exchange_.mailbox.at(Cargo::weights, wire_number, number), {});
+  {
+    Tensors here;
+    for (const Tensor& tensor : taken) here.push_back(for_use_here(tensor));
+    read(here);
+  }
+  const MessageHooks::Moment left = hooks_.took(Cargo::weights, wire_number, number,
+                                                storage_bytes(taken), MessageHooks::Moment{});
+  const Wire& way = wire(here_.job.graph, Cargo::weights, wire_number);
+  give_back(std::move(taken), ends_of(here_.job.program.placement, way, number).from, left);
 }
 
 Tensor StageMessages::for_use_here(const Tensor& made_elsewhere) const {
@@ -82,6 +111,7 @@ void StageMessages::send_outputs(Op op, InFlight& flight) {
       payload.push_back(flight.tensors.outputs[layer]);
     }
   }
+  if (!sends_stash(op)) return;
   for (const int w : nth(here_.job.graph.sends, Cargo::stash)[op.stage]) {
     exchange_.mailbox.at(Cargo::stash, w, op.microbatch) =
         pack_stash(flight.tensors, here_.layers_of(op.stage), flight.version);

@@ -37,14 +37,13 @@ struct MessageHooks {
 class StageMessages {
  public:
   /// All but `hooks` outlive it.
-  StageMessages(const DeviceModel& here, Exchange& exchange, MessageHooks hooks)
-      : here_(here), exchange_(exchange), hooks_(std::move(hooks)) {}
+  StageMessages(const DeviceModel& here, Exchange& exchange, MessageHooks hooks);
 
   void receive_inputs(Op op, InFlight& flight);
   void send_outputs(Op op, InFlight& flight);
-  /// Whether the forward's stash goes to other devices.
+  /// Whether messages carry the forward's stash to other devices; not if it goes by the host.
   bool sends_stash(Op op) const {
-    return !nth(here_.job.graph.sends, Cargo::stash)[op.stage].empty();
+    return !offloaded_[op.stage] && !nth(here_.job.graph.sends, Cargo::stash)[op.stage].empty();
   }
   /// Where the forward was on another device; nothing if the stash is here.
   void receive_stash(Op op, InFlight& flight);
@@ -60,6 +59,10 @@ class StageMessages {
 
   /// Empties the slot of a message that has arrived.
   Tensors take(Cargo cargo, int wire, std::uint32_t number);
+  /// The same of weights: calls read(tensors), and gives them back to their sender behind that.
+  /// With Job::separate they are the sender's, and `read` copies them.
+  void take_weights(int wire, std::uint32_t number,
+                    const std::function<void(const Tensors& flat)>& read);
   bool weights_arrived(int wire, std::uint32_t number) const {
     return hooks_.arrived(wire, number);
   }
@@ -73,9 +76,12 @@ class StageMessages {
   void drop_returned(bool counted);
 
  private:
+  void give_back(Tensors taken, int sender, MessageHooks::Moment left);
+
   const DeviceModel& here_;
   Exchange& exchange_;
   MessageHooks hooks_;
+  std::vector<bool> offloaded_;  // by stage: its stash is copied to the host here
   std::int64_t stash_came_ = 0;
 };
 

@@ -66,12 +66,21 @@ std::int64_t StagePasses::standing_bytes() const {
     add(weights.values);
     add(weights.state);
   }
+  std::int64_t room = 0;
+  for (int stage = 0; stage < job_.program.stages(); ++stage) {
+    if (!here_.holds[as_size(stage)] || !weights_.has_room_for_next(stage)) continue;
+    Tensors values;
+    for (const Tensors& layer : here_.values_of(stage)) {
+      values.insert(values.end(), layer.begin(), layer.end());
+    }
+    room += storage_bytes(values);
+  }
   for (const auto& of_stage : sums_.spare()) {
     for (const auto& sums : of_stage) {
       for (const Tensors& layer : sums) add(layer);
     }
   }
-  return storage_bytes(all);
+  return storage_bytes(all) + room;
 }
 
 std::uint32_t StagePasses::compute(Op op) {
@@ -150,7 +159,7 @@ void StagePasses::forward(Op op) {
   messages_.receive_inputs(op, flight);
   flight.version = weights_.version_for_forward(op);
   std::vector<Tensors> read = weights_.weights_for_forward(op, flight.version);
-  if (keeps_versions(job_.program.settings)) {
+  if (keeps_versions(job_.program.settings) && here_.runs_backward(op.stage)) {
     flight.weights = read.empty() ? here_.values_of(op.stage) : read;
   }
   const bool recomputed = in_flight_.is_recomputed(op);

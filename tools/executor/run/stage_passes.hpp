@@ -53,7 +53,7 @@ class StagePasses {
   const StashChange& stash_change() const { return stash_change_; }
   /// Bytes of the stash of the op's micro-batch. For the thread of the lane that runs the op.
   std::int64_t stash_bytes(Op op) const { return in_flight_.stash_bytes(op); }
-  /// Bytes of weights, optimizer state and gradient sums.
+  /// Bytes of weights, room for those that come by message, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
   /// See StageMessages.
   void drop_returned(bool counted) { messages_.drop_returned(counted); }

@@ -109,6 +109,18 @@ bool StageWeights::is_shared(int stage) const {
   return !job_.program.settings.weights_transfer && is_updated_elsewhere(stage);
 }
 
+// Whether ops here may read versions that are not the newest. Under weight stashing a micro-batch
+// in flight keeps the weights of its own forward; only where that is elsewhere its backward finds
+// them among the past ones.
+bool StageWeights::reads_past(int stage) const {
+  if (job_.plan) return true;
+  const WeightRule rule = job_.program.settings.weights;
+  if (rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer) return true;
+  const StagePlace& place = here_.place(stage);
+  return keeps_versions(job_.program.settings) && place.apart() &&
+         place.device(Role::forward) != here_.device;
+}
+
 void StageWeights::receive(int stage) {
   if (!is_updated_elsewhere(stage)) return;
   if (job_.program.settings.weights_transfer) {
@@ -129,28 +141,32 @@ void StageWeights::receive_shared(int stage) {
         for (Tensor& tensor : layer) tensor = messages_.for_use_here(tensor);
       }
     }
-    if (job_.separate) {
-      copy_in(stage, version, next->first);
-    } else {
-      take_in(stage, std::move(version), next->first);
-    }
+    if (job_.separate) version.values = own_copy(stage, version.values);
+    take_in(stage, std::move(version), next->first);
   }
 }
 
-// Into the tensors of the version before where no op will read that again, else beside it.
-void StageWeights::copy_in(int stage, const StageVersion& version, std::uint32_t number) {
-  const bool beside = job_.plan || keeps_versions(job_.program.settings);
-  std::vector<Tensors> values = here_.values_of(stage);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    for (std::size_t k = 0; k < values[i].size(); ++k) {
-      if (beside) {
-        values[i][k] = version.values[i][k].clone();
+// Whether nothing here reads a version, or a correction remembers it, once the next has come.
+bool StageWeights::overwrites(int stage) const {
+  if (reads_past(stage) || corrections_.remembers()) return false;
+  return !keeps_versions(job_.program.settings) || !here_.runs_backward(stage);
+}
+
+// With Job::separate: `values` in this device's memory, in the tensors of the version before or
+// beside them.
+std::vector<Tensors> StageWeights::own_copy(int stage, const std::vector<Tensors>& values) const {
+  const bool over = overwrites(stage);
+  std::vector<Tensors> mine = here_.values_of(stage);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    for (std::size_t k = 0; k < mine[i].size(); ++k) {
+      if (over) {
+        mine[i][k].copy_(values[i][k]);
       } else {
-        values[i][k].copy_(version.values[i][k]);
+        mine[i][k] = values[i][k].clone();
       }
     }
   }
-  take_in(stage, {std::move(values), version.memory}, number);
+  return mine;
 }
 
 void StageWeights::receive_messages(int stage) {
@@ -160,15 +176,17 @@ void StageWeights::receive_messages(int stage) {
   for (const int w : nth(job_.graph.receives, Cargo::weights)[s]) {
     if (wire(job_.graph, Cargo::weights, w).to != here_.device) continue;
     while (newest_[s] < all && messages_.weights_arrived(w, newest_[s] - first)) {
-      const Tensors flat = messages_.take(Cargo::weights, w, newest_[s] - first);
       StageVersion version;
-      std::size_t next = 0;
-      for (const std::size_t layer : here_.cut.layers[s]) {
-        const std::size_t count = here_.model.weights[layer].values.size();
-        version.values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
-                                    flat.begin() + static_cast<std::ptrdiff_t>(next + count));
-        next += count;
-      }
+      messages_.take_weights(w, newest_[s] - first, [&](const Tensors& flat) {
+        std::size_t next = 0;
+        for (const std::size_t layer : here_.cut.layers[s]) {
+          const std::size_t count = here_.model.weights[layer].values.size();
+          version.values.emplace_back(flat.begin() + static_cast<std::ptrdiff_t>(next),
+                                      flat.begin() + static_cast<std::ptrdiff_t>(next + count));
+          next += count;
+        }
+        if (job_.separate) version.values = own_copy(stage, version.values);
+      });
       version.memory = remembered(stage, here_.values_of(stage), version.values);
       take_in(stage, std::move(version), newest_[s] + 1);
     }
@@ -177,8 +195,7 @@ void StageWeights::receive_messages(int stage) {
 
 void StageWeights::take_in(int stage, StageVersion version, std::uint32_t number) {
   const auto s = as_size(stage);
-  if (job_.plan || keeps_versions(job_.program.settings))
-    past_[s][newest_[s]] = newest_version(stage);
+  if (reads_past(stage)) past_[s][newest_[s]] = newest_version(stage);
   for (std::size_t i = 0; i < version.values.size(); ++i) {
     here_.model.weights[here_.cut.layers[s][i]].values = std::move(version.values[i]);
   }
@@ -265,13 +282,13 @@ std::vector<Tensors> StageWeights::weights_for_backward(Op op, const InFlight& f
   if (keeps && !flight.weights.empty()) return flight.weights;
   const std::uint32_t reads =
       keeps ? flight.version : planned_.version_of(op).value_or(newest(op.stage));
+  if (keeps && !job_.plan) drop_before(op.stage, reads);
   if (corrections_.rebuilds()) {
     if (reads > flight.version) return rebuilt(version(op.stage, reads), reads - flight.version);
   } else if (keeps && corrections_.predicts()) {
     return predicted(op.stage, version(op.stage, reads));
   }
   if (reads == newest(op.stage)) return {};
-  if (!job_.plan) drop_before(op.stage, reads);
   return version(op.stage, reads).values;
 }
 
@@ -331,11 +348,7 @@ std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
   const auto s = as_size(op.stage);
   std::vector<Tensors> sum = sums.reduced(op);
   const std::vector<Tensors> before = here_.values_of(op.stage);
-  const WeightRule rule = job_.program.settings.weights;
-  if (job_.plan || rule == WeightRule::vertical_sync || rule == WeightRule::double_buffer ||
-      (here_.place(op.stage).apart() && keeps_versions(job_.program.settings))) {
-    past_[s][newest_[s]] = {before, memory_[s]};
-  }
+  if (reads_past(op.stage)) past_[s][newest_[s]] = {before, memory_[s]};
   // A reader of this version keeps its tensors; the next version is then made beside them.
   std::atomic_thread_fence(std::memory_order_acquire);
   {

@@ -44,6 +44,10 @@ class StageWeights {
 
   /// The optimizer's step; returns the number of the version that it makes.
   std::uint32_t update(Op op, GradientSums& sums);
+  /// Whether there is room for the next version of the stage, which comes by message, all the time.
+  bool has_room_for_next(int stage) const {
+    return job_.program.settings.weights_transfer && is_updated_elsewhere(stage);
+  }
   /// With a plan: drops versions that no pass here and no state to be shown needs.
   void drop_unneeded(int stage);
 
@@ -51,10 +55,12 @@ class StageWeights {
   void begin_at(std::size_t stage, const StageState& start);
   bool is_updated_elsewhere(int stage) const;
   bool is_shared(int stage) const;
+  bool reads_past(int stage) const;
   void receive_shared(int stage);
   void receive_messages(int stage);
   StageVersion shown_version(int stage) const;
-  void copy_in(int stage, const StageVersion& version, std::uint32_t number);
+  bool overwrites(int stage) const;
+  std::vector<Tensors> own_copy(int stage, const std::vector<Tensors>& values) const;
   void take_in(int stage, StageVersion version, std::uint32_t number);
   void send(int stage, std::uint32_t update);
   StageVersion version(int stage, std::uint32_t wanted) const;
