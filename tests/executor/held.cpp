@@ -184,7 +184,7 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
       const double bound = bound_of(subject, outcome.program);
       const bool split = is_split(outcome.program);
       const bool whole_stash = !parts_input_and_weight_grad(outcome.program);
-      for (int again = 0; again < 2 && !split && furthest(is) > bound; ++again) {
+      for (int again = 0; again < 5 && !split && furthest(is) > bound; ++again) {
         is = compare(subject, outcome, costs);
       }
       ++tally.tried;
