@@ -2,8 +2,11 @@
 #include "tools/commands/program_main.hpp"
 
 #include <fmt/core.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +25,15 @@ namespace stageline {
 namespace {
 
 std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> first_signal{0};
+std::atomic<bool> ends_soon{false};  // a second after the first signal, unless files are written
+std::string last_words;              // fixed before ends_soon is set
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+int code_after_signal() {
+  const int by = first_signal;
+  return 128 + (by != 0 ? by : SIGINT);
+}
 
 // fmt::print would throw where standard error is full or closed.
 void complain(const std::string& text) { std::fputs(text.c_str(), stderr); }
@@ -60,14 +71,33 @@ class Ending {
   int interrupted(const Interrupted& by) const {
     complain(fmt::format("{}{}: interrupted; {}\n", by.after_progress ? "\n" : "", program_.name,
                          by.consequence));
-    return 130;
+    return code_after_signal();
   }
 
  private:
   const ProgramMain& program_;
 };
 
-void on_signal(int) { interrupted = true; }
+void begin_to_wait() {
+  itimerval after{};
+  after.it_value.tv_usec = std::chrono::microseconds(signal_patience).count();
+  ::setitimer(ITIMER_REAL, &after, nullptr);
+}
+
+// Handlers: only calls that are safe in one.
+void on_signal(int signal) {
+  int none = 0;
+  const bool first = first_signal.compare_exchange_strong(none, signal);
+  interrupted = true;
+  if (first && ends_soon) begin_to_wait();
+}
+
+void on_end_of_patience(int) {
+  if (!ends_soon) return;
+  if (::write(STDERR_FILENO, last_words.data(), last_words.size()) < 0)
+    ::_exit(code_after_signal());
+  ::_exit(code_after_signal());
+}
 
 }  // namespace
 
@@ -78,6 +108,24 @@ const std::atomic<bool>& catch_signals(Waiting waiting) {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   return interrupted;
+}
+
+void end_soon_after_signal(const std::string& words) {
+  last_words = words;
+  struct sigaction action {};
+  action.sa_handler = on_end_of_patience;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &action, nullptr);
+  ends_soon = true;
+  if (interrupted) begin_to_wait();  // by a signal that came before
+}
+
+Uninterrupted::Uninterrupted() { ends_soon = false; }
+
+Uninterrupted::~Uninterrupted() {
+  if (last_words.empty()) return;
+  ends_soon = true;
+  if (interrupted) begin_to_wait();
 }
 
 int program_main(const ProgramMain& program, int argc, const char* const* argv,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,7 +22,8 @@ struct ProgramMain {
 /// Declares the flags by `add`, parses them and runs the function that `add` passed to
 /// Flags::runs(). Every exception is reported as one sentence on standard error. Returns the exit
 /// code: what the command returned; 2 where the input is bad or the output was lost; 3 where an
-/// answer contradicts itself, a defect of Stageline; 130 after Interrupted.
+/// answer contradicts itself, a defect of Stageline; 128 and the signal after Interrupted (130 for
+/// SIGINT, 143 for SIGTERM).
 int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add);
 
@@ -36,5 +38,19 @@ enum class Waiting : std::uint8_t { goes_on, ends };
 
 /// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process.
 const std::atomic<bool>& catch_signals(Waiting waiting);
+
+/// For programs of which a single step may take long: a process that has not ended
+/// `signal_patience` after the first signal prints `last_words` and exits with 128 and the signal,
+/// whatever its threads do. Call it behind catch_signals().
+inline constexpr std::chrono::milliseconds signal_patience{800};
+void end_soon_after_signal(const std::string& last_words);
+/// Withdraws end_soon_after_signal() while it lives: files are being written.
+class Uninterrupted {
+ public:
+  Uninterrupted();
+  ~Uninterrupted();
+  Uninterrupted(const Uninterrupted&) = delete;
+  Uninterrupted& operator=(const Uninterrupted&) = delete;
+};
 
 }  // namespace stageline

@@ -13,7 +13,7 @@ namespace stageline::executor {
 
 struct LaneProfiles::State {
   State(const ProfileRequest& request, const std::vector<Accelerator>& lanes)
-      : sessions(lanes.size()) {
+      : stop(request.stop), sessions(lanes.size()) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       pool.add(
           [this, request, lane, accelerator = lanes[lane]] {
@@ -43,8 +43,10 @@ struct LaneProfiles::State {
     pool.release();
     pool.wait_until_idle();
     pool.rethrow_failure();
+    stop_if(stop);
   }
 
+  const std::atomic<bool>* stop;
   std::vector<std::unique_ptr<ProfileSession>> sessions;  // by lane
   std::optional<std::size_t> chosen;                      // the one that works; empty: all do
   std::atomic<int> left{0};                               // lanes whose round has not ended

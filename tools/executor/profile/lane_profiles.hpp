@@ -14,8 +14,8 @@ namespace stageline::executor {
 
 class LaneProfiles {
  public:
-  /// A thread and a copy of the model a lane, warmed up. Throws as ProfileSession does. `request`
-  /// names the device of the lanes.
+  /// A thread and a copy of the model a lane, warmed up. Throws as ProfileSession does, as the
+  /// functions below do. `request` names the device of the lanes.
   LaneProfiles(const ProfileRequest& request, const std::vector<Accelerator>& lanes);
   ~LaneProfiles();
   LaneProfiles(const LaneProfiles&) = delete;

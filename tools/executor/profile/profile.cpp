@@ -15,6 +15,7 @@
 #include "sim/index.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/profile/rounds.hpp"
+#include "tools/executor/run/worker_pool.hpp"
 #include "tools/executor/tensors/tensor_model.hpp"
 
 namespace stageline::executor {
@@ -79,12 +80,14 @@ struct Workspace {
   Bytes all{};  // updates too
 };
 
-std::vector<Workspace> workspaces(TensorModel& model, MicroBatch batch, at::Device device) {
+std::vector<Workspace> workspaces(TensorModel& model, MicroBatch batch, at::Device device,
+                                  const std::atomic<bool>* stop) {
   const c10::NoGradGuard plain;
   zero_gradients(model);
   MemoryMeter meter(device);
   std::vector<Workspace> most(model.layers.size());
   const auto watch = [&](Workspace& of, Bytes Workspace::*pass, const std::function<void()>& op) {
+    stop_if(stop);
     const std::int64_t before = meter.held();
     meter.take_peak();
     op();
@@ -205,11 +208,11 @@ struct ProfileSession::State {
                            seed)),
         batch(random_micro_batch(model, asked.batch, seed + 1)),
         bytes(count_bytes(model, batch)),
-        rounds(model, batch, device) {
+        rounds(model, batch, device, asked.stop) {
     // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first
     // time: that must be over before anything is metered or timed.
     for (int i = 0; i < warm_up_rounds; ++i) rounds.run();
-    workspace = workspaces(model, batch, device);
+    workspace = workspaces(model, batch, device, asked.stop);
     rounds.run();
     rounds.forget();
   }

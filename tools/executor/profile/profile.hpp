@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,12 +27,13 @@ struct ProfileRequest {
   ModelShape shape;
   int batch = 1;  // samples in a micro-batch
   Optimizer optimizer = Optimizer::momentum;
-  std::string device = "cpu";  // cuda, cuda:1
-  std::string dtype = "fp32";  // or fp64; tf32 on an accelerator
-  int least_rounds = 16;       // one round: each of the three above
-  double least_seconds = 5;    // so that transient disturbances pass
-  double most_seconds = 60;    // then it stops, steady or not
-  double steady = 0.02;        // of each large layer, as a share; see `Steadiness`
+  std::string device = "cpu";               // cuda, cuda:1
+  std::string dtype = "fp32";               // or fp64; tf32 on an accelerator
+  int least_rounds = 16;                    // one round: each of the three above
+  double least_seconds = 5;                 // so that transient disturbances pass
+  double most_seconds = 60;                 // then it stops, steady or not
+  double steady = 0.02;                     // of each large layer, as a share; see `Steadiness`
+  const std::atomic<bool>* stop = nullptr;  // once it is true, the next op throws Stopped
 };
 
 /// How far the medians of the first and the second half of the rounds are apart, as a share: of the
@@ -73,7 +75,7 @@ struct Profile {
 std::string device_spelled_out(const std::string& name);
 
 /// A profile in progress, for callers that measure other things by turns with it. Throws as
-/// `profile` does.
+/// `profile` does, Stopped too.
 class ProfileSession {
  public:
   explicit ProfileSession(const ProfileRequest& request);  // and warms up
@@ -94,8 +96,8 @@ class ProfileSession {
   std::unique_ptr<State> state_;
 };
 
-/// Throws UsageError on an unknown device or number format and when memory runs out, and
-/// std::exception of LibTorch's own.
+/// Throws UsageError on an unknown device or number format and when memory runs out, Stopped
+/// (tools/executor/run/worker_pool.hpp) when told to stop, and std::exception of LibTorch's own.
 Profile profile(const ProfileRequest& request, const std::function<void(const Progress&)>& tell);
 
 }  // namespace stageline::executor

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "sim/index.hpp"
+#include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {
 
-Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device)
-    : model_(model), batch_(std::move(batch)), watch_(device) {
+Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device,
+               const std::atomic<bool>* stop)
+    : model_(model), batch_(std::move(batch)), watch_(device), stop_(stop) {
   forget();
 }
 
@@ -47,6 +49,7 @@ void Rounds::begin() {
 
 void Rounds::time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
                   const std::function<void()>& op) {
+  stop_if(stop_);
   op();
   watch_.mark();
   laps.push_back({layer, timed});
@@ -103,8 +106,10 @@ void Rounds::split(Samples& into) {
 }
 
 void Rounds::whole(Samples& into) {
+  stop_if(stop_);
   begin();
   at::Tensor loss = whole_forward(model_, batch_);
+  stop_if(stop_);
   watch_.mark();
   whole_backward(model_, loss);
   loss.reset();  // taking autograd's graph down is a part of it

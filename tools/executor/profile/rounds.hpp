@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -28,8 +29,9 @@ struct Samples {
 
 class Rounds {
  public:
-  /// `model` outlives this.
-  Rounds(TensorModel& model, MicroBatch batch, at::Device device);
+  /// `model` and `stop` (null: never) outlive this. Once `stop` is true, run() and accompany()
+  /// throw Stopped before the next op.
+  Rounds(TensorModel& model, MicroBatch batch, at::Device device, const std::atomic<bool>* stop);
 
   /// The three kinds, in an order that changes from round to round.
   void run(Company company = Company::alone);
@@ -63,6 +65,7 @@ class Rounds {
   TensorModel& model_;
   MicroBatch batch_;
   Stopwatch watch_;
+  const std::atomic<bool>* stop_;
   std::array<Samples, 2> samples_;  // by Company
   int turn_ = 0;
 };

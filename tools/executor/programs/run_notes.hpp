@@ -15,6 +15,9 @@ std::string today();
 std::string command_of(const std::string& program, int argc, const char* const* argv,
                        const std::vector<std::string>& outputs = {});
 
+/// A command that is expected to take longer says so, under --quiet too.
+inline constexpr double quiet_for_seconds = 60;
+
 /// Prints `warned` and the warnings of the process to standard error, each as "warning: …".
 void print_warnings(const std::vector<std::string>& warned, const ProcessReport& process);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <set>
 
@@ -14,9 +15,11 @@
 #include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/profile/profile_text.hpp"
 #include "tools/executor/programs/run_notes.hpp"
+#include "tools/executor/run/worker_pool.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline::executor {
@@ -87,7 +90,20 @@ void add_flags(Flags line, ProfileFlags& flags) {
       "Example:\n"
       "  stageline-profile resnet20 --batch 32,64 --out resnet20.json\n"
       "  stageline compare resnet20.json --devices 4\n"
-      "Exit code 0: done. 1: measured, but unfit, so not written. 2: bad input.");
+      "Exit code 0: done. 1: measured, but unfit, so not written. 2: bad input. "
+      "130, 143: interrupted, nothing written.");
+}
+
+// Before a profile begins; of a long one under --quiet, too.
+void print_expected(const ProfileFlags& flags, const ProfileRequest& request,
+                    const QuickRates& rates) {
+  const ExpectedCost cost = expected_cost(request, rates);
+  const double seconds =
+      cost.warm_up_seconds + std::max(request.least_rounds * cost.round_seconds,
+                                      std::min(request.least_seconds, request.most_seconds));
+  if (flags.quiet && seconds <= quiet_for_seconds) return;
+  fmt::print(stderr, "{} batch {}: {} at least, {} of memory\n", request.shape.name, request.batch,
+             about(seconds), print(cost.session()));
 }
 
 // One line, rewritten on a terminal.
@@ -137,6 +153,8 @@ std::vector<int> cores_for(const ProfileFlags& flags) {
 
 int measure(const ProfileFlags& flags, std::vector<std::string> warned,
             const std::string& command) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  end_soon_after_signal("stageline-profile: interrupted; nothing was written\n");
   ProfileRequest request;
   request.shape = parse_shape(flags.model);
   request.optimizer =
@@ -149,6 +167,7 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
   request.least_rounds = flags.rounds;
   request.most_seconds = flags.seconds;
   request.steady = flags.steady / 100;
+  request.stop = &interrupted;
   const std::set<int> sorted(flags.batches.begin(), flags.batches.end());
   std::vector<int> batches(sorted.begin(), sorted.end());
   if (batches.empty()) batches = {request.shape.usual_batch};
@@ -170,10 +189,12 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
   if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
   for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
 
+  const QuickRates rates = quick_rates(request.device);
   std::vector<Profile> profiles;
   std::string failed;  // what cannot be measured does not lose what has been
   for (const int batch : batches) {
     request.batch = batch;
+    print_expected(flags, request, rates);
     ProgressLine line(!flags.quiet, request);
     try {
       profiles.push_back(profile(request, [&](const Progress& progress) { line(progress); }));
@@ -187,6 +208,8 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
     }
     line.end(profiles.back().steady);
   }
+  if (interrupted) throw Stopped();
+  const Uninterrupted writing;
   const Provenance provenance =
       provenance_of({request, process, warned, profiles, command, today()});
   std::vector<Model> models;
@@ -223,8 +246,12 @@ int main(int argc, char** argv) {
     warned = prepare_process(argv);
     add_flags(line, flags);
     line.runs([&] {
-      return measure(flags, warned,
-                     command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
+      try {
+        return measure(flags, warned,
+                       command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
+      } catch (const Stopped&) {
+        throw stageline::Interrupted{"nothing was written", true};
+      }
     });
   });
 }

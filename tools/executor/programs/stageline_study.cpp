@@ -58,7 +58,7 @@ int run_study(int argc, const char* const* argv) {
     flags.require_subcommand();
     flags.footer(
         "Runs that staleness.json has with the same arguments are not made again.\n"
-        "Exit code 0: done. 2: bad input. 130: interrupted; what was done is kept.");
+        "Exit code 0: done. 2: bad input. 130, 143: interrupted; what was done is kept.");
     add_staleness(
         flags.subcommand(
             "staleness",

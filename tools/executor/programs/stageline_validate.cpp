@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
@@ -16,6 +17,7 @@
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
@@ -64,7 +66,7 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.footer(
       "Example:\n  stageline-validate --model resnet20@8 --schedule gpipe --schedule 1f1b --rounds "
       "5\n`stageline replay FILE.json --report DIR` draws what was written.\n"
-      "Exit code 0: done. 2: bad input. 130: interrupted, nothing written.");
+      "Exit code 0: done. 2: bad input. 130, 143: interrupted, nothing written.");
 }
 
 ModelSizes parse_sizes(const std::string& text) {
@@ -125,6 +127,7 @@ std::string beside(const std::string& out) {
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
                  const std::string& command) {
   const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
   set_threads(1);
   const ProcessReport process = inspect_process();
@@ -135,9 +138,15 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
 
   const bool live = !flags.quiet && ::isatty(2) != 0;
   int said = -1;
+  bool said_expected = false;
   Evidence evidence = run_validation(
       plan,
       [&](const ValidationProgress& progress) {
+        if (!std::exchange(said_expected, true) &&
+            (!flags.quiet || progress.expected_seconds > quiet_for_seconds)) {
+          fmt::print(stderr, "the validation: {}, up to {} of memory\n",
+                     about(progress.expected_seconds), print(progress.expected_memory));
+        }
         if (live) {
           fmt::print(stderr, "round {} of {}, {:.0f} s: {}\033[K\r", progress.round, plan.rounds,
                      progress.seconds, progress.doing);
@@ -148,6 +157,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
         }
       },
       &interrupted);
+  const Uninterrupted writing;
   if (live) fmt::print(stderr, "\033[K");
   evidence.date = today();
   const bool cores = evidence.device.empty();

@@ -207,7 +207,7 @@ class Study {
     const Child child = std::move(*at);
     running_.erase(at);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (interrupted_ || code == 130) throw Interrupted{"the same command goes on"};
+    if (interrupted_ || code == 130 || code == 143) throw Interrupted{"the same command goes on"};
     // 1: it diverged, which is a result.
     if (code > 1) {
       throw UsageError(

@@ -98,7 +98,7 @@ void add_flags(Flags line, TrainFlags& flags) {
       "Example:\n"
       "  stageline-train lenet5-cpu --schedule stale_weights --partition ppv:1 --devices 3 "
       "--epochs 4 --json run.json\n"
-      "Exit code 0: done. 1: it diverged. 2: bad input. 130: interrupted; the checkpoint stays.");
+      "Exit code 0: done. 1: it diverged. 2: bad input. 130, 143: interrupted; the checkpoint stays.");
 }
 
 std::vector<const Correction*> corrections_of(const TrainFlags& flags, std::string& weights) {

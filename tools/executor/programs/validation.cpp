@@ -15,6 +15,7 @@
 #include "sim/index.hpp"
 #include "tools/evidence/judge.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/profile/lane_profiles.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
@@ -37,6 +38,8 @@ std::string ranges(const Partition& partition) {
   }
   return text;
 }
+
+constexpr int preparing_rounds = 5;  // of each lane, before the first run
 
 // No clock here is better.
 double to_four_digits(double value) { return std::round(value * 1e4) / 1e4; }
@@ -78,6 +81,7 @@ class Validation {
     // Profiles run in this thread, as the last accelerator's ops do in theirs.
     enter(accelerators_.back(), LaneKind::compute);
     set_threads(1);
+    expect();
   }
 
   Evidence run() {
@@ -118,20 +122,51 @@ class Validation {
     tell_(progress_);
   }
 
-  void prepare(const std::string& shape, int batch) {
-    Subject& subject = subjects_.emplace_back();
-    subject.shape = parse_shape(shape);
-    subject.batch = batch;
-    subject.optimizer = optimizer_called(subject.shape.usual_optimizer);
-    say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
+  ProfileRequest request_for(const std::string& shape, int batch) const {
     ProfileRequest request;
-    request.shape = subject.shape;
+    request.shape = parse_shape(shape);
     request.batch = batch;
-    request.optimizer = subject.optimizer;
+    request.optimizer = optimizer_called(request.shape.usual_optimizer);
     request.device = accelerators_.back().where.str();
     request.dtype = plan_.dtype;
+    request.stop = stop_;
+    return request;
+  }
+
+  // Rough figures for the whole validation.
+  void expect() {
+    const QuickRates rates = quick_rates(accelerators_.back().where.str());
+    const auto lanes = static_cast<std::int64_t>(accelerators_.size());
+    const auto variants = static_cast<std::int64_t>(plan_.variants.size());
+    // A profile's rounds, each on every lane alone and then on all at once.
+    const auto profiled =
+        static_cast<double>(preparing_rounds * lanes +
+                            variants * (plan_.rounds + 1) * plan_.profile_rounds * (lanes + 1));
+    // A case runs twice a round, and twice for its memory.
+    const auto steps = static_cast<double>(variants * (2 * (plan_.rounds + 1) + 2)) *
+                       plan_.microbatches / static_cast<double>(lanes);
+    Bytes in_flight{};  // of the largest run
+    for (const ModelSizes& model : plan_.models) {
+      for (const int batch : model.batches) {
+        const ExpectedCost cost = expected_cost(request_for(model.shape, batch), rates);
+        progress_.expected_seconds +=
+            cost.warm_up_seconds + profiled * cost.round_seconds + steps * cost.step_seconds;
+        progress_.expected_memory += cost.session() * lanes + cost.standing * variants;
+        in_flight = std::max(in_flight, cost.stash * plan_.microbatches);
+      }
+    }
+    progress_.expected_memory += in_flight;
+  }
+
+  void prepare(const std::string& shape, int batch) {
+    Subject& subject = subjects_.emplace_back();
+    const ProfileRequest request = request_for(shape, batch);
+    subject.shape = request.shape;
+    subject.batch = batch;
+    subject.optimizer = request.optimizer;
+    say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
     subject.profiles = std::make_unique<LaneProfiles>(request, accelerators_);
-    for (int i = 0; i < 5; ++i) subject.profiles->rounds_alone();
+    for (int i = 0; i < preparing_rounds; ++i) subject.profiles->rounds_alone();
     evidence_.traces.push_back(subject.profiles->result().model);
   }
 

@@ -45,6 +45,8 @@ struct ValidationProgress {
   int round = 0;  // of plan.rounds; 0: preparing
   int cases = 0;
   double seconds = 0;
+  double expected_seconds = 0;  // of the whole validation, estimated before it began
+  Bytes expected_memory{};      // the same: of all profiles and runs
   std::string doing;
 };
 

@@ -17,6 +17,11 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
+/// Throws Stopped once `stop` is true; null: never.
+inline void stop_if(const std::atomic<bool>* stop) {
+  if (stop != nullptr && *stop) throw Stopped();
+}
+
 class WorkerPool {
  public:
   WorkerPool() = default;

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Do the programs that measure end soon after SIGTERM and SIGINT, wherever they are?
+signals.py STAGELINE_PROFILE STAGELINE_VALIDATE STAGELINE_EXEC
+
+A program that does not end is the failure; a slow machine is not, so the bound is generous."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOON = 30  # seconds; a program that ignored the signal would go on for ten minutes
+
+failed = []
+
+
+def check(name, command, number, after, first_words=None):
+    """Starts a command, sends it the signal after so many seconds, and looks at how it ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(after)
+        sent = time.monotonic()
+        process.send_signal(number)
+        try:
+            said = process.communicate(timeout=SOON)[1]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            failed.append(f"{name}: it did not end within {SOON} s of the signal")
+            return
+        took = time.monotonic() - sent
+        print(f"{name}: ended {took:.2f} s after signal {int(number)}, with {process.returncode}")
+        if process.returncode != 128 + number:
+            failed.append(f"{name}: exit code {process.returncode}, not {128 + number}: {said[-400:]}")
+        if "interrupted; nothing was written" not in said:
+            failed.append(f"{name}: it does not say that it was interrupted: {said[-400:]}")
+        if first_words and first_words not in said:
+            failed.append(f"{name}: '{first_words}' is not said: {said[:400]}")
+        if os.listdir(folder):
+            failed.append(f"{name}: it left {os.listdir(folder)}")
+
+
+profile, validate, executor = (os.path.abspath(path) for path in sys.argv[1:4])
+small = "gpt,layers=2,hidden=64,heads=2,seq=32,vocab=100"
+# A training step of this one takes seconds, and an op of it a second or more, so that --rounds will not be reached.
+large = "gpt,layers=2,hidden=1024,heads=8,seq=512,vocab=2000"
+trace = "model:gpt@cpu-core,batch=2,layers=2,hidden=64,heads=2,seq=32,vocab=100"
+endless = [profile, small, "--batch", "2", "--rounds", "100000", "--seconds", "600", "--quiet", "--out", "trace.json"]
+check("profile", endless, signal.SIGTERM, 3, "of memory")
+check("profile, Ctrl-C", endless, signal.SIGINT, 3)
+check("profile, warming up", [profile, large, "--batch", "8", "--rounds", "1000", "--quiet", "--out", "trace.json"],
+      signal.SIGTERM, 3, "of memory")
+grid = [validate, "--devices", "cpu:1", "--schedule", "gpipe", "--rounds", "100000", "--quiet", "--out", "out.json"]
+check("validate", grid + ["--model", small + "@2"], signal.SIGTERM, 4, "of memory")
+check("validate, warming up", grid + ["--model", large + "@8"], signal.SIGTERM, 3, "of memory")
+check("exec", [executor, trace, "--model", small, "--devices", "cpu:1", "--runs", "100000", "--quiet", "--json", "out.json"],
+      signal.SIGTERM, 3)
+for text in failed:
+    print("failed:", text)
+sys.exit(1 if failed else 0)
