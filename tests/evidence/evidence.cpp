@@ -30,6 +30,7 @@ TEST_CASE("what is written is read back unchanged") {
   Evidence evidence = test::small_evidence();
   evidence.device = "quoted \"name\", 2 lanes\nµ";
   evidence.notes.clear();
+  evidence.imitated = true;
   evidence.traces.push_back(evidence.traces[0]);
   evidence.traces[1].batch = 2;
   evidence.traces[1].layers[0].forward = Time{1};

@@ -60,7 +60,23 @@ wait "$pid" || rc=$?
 [ "$rc" = 130 ] || fail "Ctrl-C gave exit code $rc: $(cat err)"
 [ ! -e lost.json ] || fail 'a file was written after Ctrl-C'
 
+# Compute imitated: more devices than cores, any trace, no losses; nothing is faster than predicted.
+imitated() {  # devices
+  "$exec_tool" uniform8 --schedule zb_h1 --devices "$1" --microbatches 8 --imitate --runs 2 --link 500MB/s,1ms \
+    --json imitated.json >said 2>err || fail "imitated on $1: $(cat err)"
+  grep -q "zb_h1 on $1, imitated: " said && grep -q 'imitated by timed waits' said || fail "$1 is not labelled: $(cat said)"
+  python3 - <<'PY' || fail "the JSON of an imitated run on $1 is not what it should be"
+import json
+measured = json.load(open('imitated.json'))['measured']
+assert measured['imitated'] is True and 'losses' not in measured and 'peak_bytes' not in measured, measured
+assert min(measured['makespan_ps']) >= 0.97 * measured['predicted_makespan_ps'], measured
+PY
+}
+imitated cpu:4
+refused 'cpu:N or process:N' uniform8 --devices cuda:2 --imitate
+
 [ -n "$several" ] || exit 0
+imitated process:4
 # As many processes give the same losses as threads, to the last digits that a sum's order leaves.
 same=("$trace" "${gpt[@]}" --schedule pipedream --microbatches 4 --dtype fp64 --runs 2 --quiet)
 "$exec_tool" "${same[@]}" --devices cpu:"$stages" --json threads.json >/dev/null 2>&1

@@ -47,13 +47,13 @@ small = "gpt,layers=2,hidden=64,heads=2,seq=32,vocab=100"
 large = "gpt,layers=2,hidden=1024,heads=8,seq=512,vocab=2000"
 trace = "model:gpt@cpu-core,batch=2,layers=2,hidden=64,heads=2,seq=32,vocab=100"
 endless = [profile, small, "--batch", "2", "--rounds", "100000", "--seconds", "600", "--quiet", "--out", "trace.json"]
-check("profile", endless, signal.SIGTERM, 3, "of memory")
+check("profile", endless, signal.SIGTERM, 3, "of tensors")
 check("profile, Ctrl-C", endless, signal.SIGINT, 3)
 check("profile, warming up", [profile, large, "--batch", "8", "--rounds", "1000", "--quiet", "--out", "trace.json"],
-      signal.SIGTERM, 3, "of memory")
+      signal.SIGTERM, 3, "of tensors")
 grid = [validate, "--devices", "cpu:1", "--schedule", "gpipe", "--rounds", "100000", "--quiet", "--out", "out.json"]
-check("validate", grid + ["--model", small + "@2"], signal.SIGTERM, 4, "of memory")
-check("validate, warming up", grid + ["--model", large + "@8"], signal.SIGTERM, 3, "of memory")
+check("validate", grid + ["--model", small + "@2"], signal.SIGTERM, 4, "of tensors")
+check("validate, warming up", grid + ["--model", large + "@8"], signal.SIGTERM, 3, "of tensors")
 check("exec", [executor, trace, "--model", small, "--devices", "cpu:1", "--runs", "100000", "--quiet", "--json", "out.json"],
       signal.SIGTERM, 3)
 for text in failed:

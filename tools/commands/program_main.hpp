@@ -42,7 +42,7 @@ const std::atomic<bool>& catch_signals(Waiting waiting);
 /// For programs of which a single step may take long: a process that has not ended
 /// `signal_patience` after the first signal prints `last_words` and exits with 128 and the signal,
 /// whatever its threads do. Call it behind catch_signals().
-inline constexpr std::chrono::milliseconds signal_patience{800};
+inline constexpr std::chrono::milliseconds signal_patience{600};
 void end_soon_after_signal(const std::string& last_words);
 /// Withdraws end_soon_after_signal() while it lives: files are being written.
 class Uninterrupted {

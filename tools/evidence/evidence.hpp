@@ -44,11 +44,12 @@ struct MeasuredCase {
 
 /// The measurements of one machine in one session.
 struct Evidence {
-  std::string device;    // "Intel Xeon, 2 lanes of one core each"
-  std::string date;      // ISO 8601
-  std::string software;  // "LibTorch 2.13.0+cpu, oneDNN …"
-  std::string settings;  // "fp32, momentum, cpu:2, …"
-  std::string command;   // that reproduces it
+  std::string device;     // "Intel Xeon, 2 lanes of one core each"
+  std::string date;       // ISO 8601
+  std::string software;   // "LibTorch 2.13.0+cpu, oneDNN …"
+  std::string settings;   // "fp32, momentum, cpu:2, …"
+  std::string command;    // that reproduces it
+  bool imitated = false;  // ops waited for their predicted times instead of computing
   std::vector<std::string> notes;
   std::vector<Model> traces;  // of every model and batch in the cases; measured between the runs
   Cluster cluster;            // the lanes, calibrated; without the cases' links

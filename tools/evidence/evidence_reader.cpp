@@ -121,13 +121,14 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
         fmt::format("evidence has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
   root.check_keys({"format", "cluster", "traces", "cases"},
-                  {"device", "date", "software", "settings", "command", "notes"});
+                  {"device", "date", "software", "settings", "command", "imitated", "notes"});
   Evidence evidence;
   evidence.device = root.text_or_empty("device");
   evidence.date = root.text_or_empty("date");
   evidence.software = root.text_or_empty("software");
   evidence.settings = root.text_or_empty("settings");
   evidence.command = root.text_or_empty("command");
+  if (const auto imitated = root.find("imitated")) evidence.imitated = imitated->boolean();
   if (const auto notes = root.find("notes")) {
     for (const JsonNode& note : notes->items()) evidence.notes.push_back(note.text());
   }

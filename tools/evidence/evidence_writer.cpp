@@ -92,6 +92,7 @@ std::string write_evidence(const Evidence& evidence) {
   add("software", evidence.software);
   add("settings", evidence.settings);
   add("command", evidence.command);
+  if (evidence.imitated) text += ",\n  \"imitated\": true";
   if (!evidence.notes.empty()) text += list_text("notes", evidence.notes, json_text);
   text += ",\n  \"cluster\": " + inside(write_cluster(evidence.cluster), 2);
   text += list_text("traces", evidence.traces,

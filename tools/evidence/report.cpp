@@ -120,6 +120,11 @@ std::string machine(const Evidence& evidence) {
   add("Software", evidence.software);
   add("Settings", evidence.settings);
   if (!evidence.command.empty()) add("Made by", "`" + evidence.command + "`");
+  if (evidence.imitated) {
+    text +=
+        "* **Imitated**: ops waited for the times of the traces instead of computing. This tests "
+        "order, messages and runtime, not arithmetic.\n";
+  }
   for (const std::string& note : evidence.notes) text += "* " + note + "\n";
   return text;
 }
@@ -128,8 +133,9 @@ std::string machine(const Evidence& evidence) {
 
 std::string replay_text(const Evidence& evidence, const Judgement& judgement) {
   std::string text =
-      fmt::format("{} · {} · {} held out, {} calibrated on\n\n", evidence.device, evidence.date,
-                  cases_word(judgement.held_out.cases.size()), judgement.calibrated.cases.size());
+      fmt::format("{} · {} · {} held out, {} calibrated on{}\n\n", evidence.device, evidence.date,
+                  cases_word(judgement.held_out.cases.size()), judgement.calibrated.cases.size(),
+                  evidence.imitated ? " · compute imitated" : "");
   std::vector<std::vector<std::string>> rows;
   for (const Aim& aim : aims_of(evidence, judgement)) {
     rows.push_back({aim.figure, aim.is, aim.aim, word(aim.met, "met", "MISSED"), aim.where});

@@ -103,6 +103,7 @@ std::string replay_json(const Evidence& evidence, const Judgement& judgement) {
   Json json{{"device", evidence.device},     {"date", evidence.date},
             {"software", evidence.software}, {"settings", evidence.settings},
             {"command", evidence.command},   {"notes", evidence.notes}};
+  if (evidence.imitated) json["imitated"] = true;
   json["held_out"] = summary_object(judgement.held_out);
   json["calibrated"] = summary_object(judgement.calibrated);
   json["cases"] = Json::array();

@@ -125,6 +125,17 @@ std::vector<Accelerator> accelerators_called(const std::string& name) {
   return asked.gpu ? gpus_called(asked) : cores_called(name, asked.count);
 }
 
+std::vector<Accelerator> imitated_accelerators(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon);
+  const int count = colon == std::string::npos ? 0 : number_in(name.substr(colon + 1));
+  if ((kind != "cpu" && kind != "process") || count == 0) {
+    throw UsageError(
+        fmt::format("--imitate goes with --devices cpu:N or process:N, not '{}'", name));
+  }
+  return std::vector<Accelerator>(as_size(count));
+}
+
 std::string title_of(const std::vector<Accelerator>& accelerators) {
   if (accelerators.empty() || accelerators[0].where.is_cpu()) return "";
   const std::string gpu = title_of(accelerators[0].where);

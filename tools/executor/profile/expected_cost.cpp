@@ -67,6 +67,7 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   options.dtype = "fp32";
   options.optimizer = name(request.optimizer);
   options.efficiency = usual_efficiency;
+  options.overhead = std::chrono::microseconds(5);
   const Model model = roofline(request.shape, kind, options);
   ExpectedCost cost;
   Time step{};

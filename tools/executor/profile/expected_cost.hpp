@@ -16,7 +16,7 @@ struct QuickRates {
 /// In this thread, in about half a second. Throws as device_called() does.
 QuickRates quick_rates(const std::string& device);
 
-/// Rough: within a factor of two for nets whose time is in products and convolutions.
+/// Rough: the layers are taken to reach a fixed share of what one large product does.
 struct ExpectedCost {
   double step_seconds = 0;     // F, B and U of all layers
   double round_seconds = 0;    // of ProfileSession::round

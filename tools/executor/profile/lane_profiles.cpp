@@ -65,11 +65,11 @@ void LaneProfiles::round_together() { state_->run(std::nullopt); }
 
 Profile LaneProfiles::result() const { return state_->sessions.back()->result(); }
 
-std::vector<double> LaneProfiles::rates() const {
-  const Time last = typical(state_->sessions.back()->steps(Company::alone));
+std::vector<double> LaneProfiles::rates(Company company) const {
+  const Time last = typical(state_->sessions.back()->steps(company));
   std::vector<double> rates;
   for (const auto& session : state_->sessions) {
-    rates.push_back(to_seconds(last) / to_seconds(typical(session->steps(Company::alone))));
+    rates.push_back(to_seconds(last) / to_seconds(typical(session->steps(company))));
   }
   return rates;
 }

@@ -28,8 +28,9 @@ class LaneProfiles {
 
   /// The last lane's profile, alone.
   Profile result() const;
-  /// By lane, its speed relative to the last one: both alone, by the typical times of their steps.
-  std::vector<double> rates() const;
+  /// By lane, its speed relative to the last one: both alone, or both beside all others, by the
+  /// typical times of their steps.
+  std::vector<double> rates(Company company = Company::alone) const;
   /// How many times as long a step takes while all other lanes work: the mean over the lanes of the
   /// ratio of their typical times. At least 1.
   double slowdown() const;

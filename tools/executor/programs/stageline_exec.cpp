@@ -49,6 +49,7 @@ struct ExecFlags {
   double rate = 0.01;
   std::uint64_t seed = 1;
   int runs = 5;
+  bool imitate = false;
   std::string svg;
   std::string chrome;
 };
@@ -69,6 +70,10 @@ void add_flags(Flags line, ExecFlags& flags) {
   line.option("--runs", flags.runs, "of the whole program, behind one that warms up")
       .default_shown()
       .range(1, 100000);
+  line.flag(
+      "--imitate", flags.imitate,
+      "ops wait for their predicted times instead of computing, so that devices may outnumber "
+      "the cores: a test of order, messages and runtime, not of arithmetic");
   line.option("--svg", flags.svg, "draw the run of median length to an SVG file");
   line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
   line.footer(
@@ -76,7 +81,7 @@ void add_flags(Flags line, ExecFlags& flags) {
       "  stageline-exec resnet20-cpu --schedule 1f1b --devices cpu:2 --microbatches 8 "
       "--link 200MB/s,500us\n"
       "The trace says where to cut and what to expect; --link is imitated. Exit code 0: done. 2: "
-      "bad input. 130: interrupted, nothing written.");
+      "bad input. 130, 143: interrupted, nothing written.");
 }
 
 double share_of(Time some, Time whole) {
@@ -116,9 +121,12 @@ std::string device_table(const Outcome& predicted, const Outcome& measured,
   for (std::size_t d = 0; d < measured.metrics.device.size(); ++d) {
     const DeviceMetrics& was = measured.metrics.device[d];
     const DeviceMetrics& expected = predicted.metrics.device[d];
+    const auto bytes = [&](std::int64_t count) {
+      return held[d].peak > 0 ? print(Bytes{count}) : std::string("–");  // imitated: none
+    };
     rows.push_back({measured.program.devices[d], print(was.busy), print(expected.busy),
-                    print(was.idle), print(expected.idle), print(Bytes{held[d].peak}),
-                    print(predicted.memory.device[d].peak), print(Bytes{held[d].stash})});
+                    print(was.idle), print(expected.idle), bytes(held[d].peak),
+                    print(predicted.memory.device[d].peak), bytes(held[d].stash)});
   }
   return table({{"device", true},
                 {"busy"},
@@ -186,10 +194,27 @@ std::vector<Accelerator> accelerators_of(const Place& place) {
 
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
+Training training_of(const ExecFlags& flags, const Setting& setting) {
+  Training training;
+  training.shape = traced_model(flags.model, flags.common.trace, setting.model).shape;
+  if (setting.model.batch < 1) {
+    throw UsageError("the trace does not say its batch size; give --microbatch-size");
+  }
+  training.batch = setting.model.batch;
+  training.optimizer =
+      optimizer_called(flags.optimizer.empty() ? training.shape.usual_optimizer : flags.optimizer);
+  training.dtype = flags.dtype == "fp64" ? at::kDouble : at::kFloat;
+  training.recipe.rate = flags.rate;
+  training.seed = flags.seed;
+  return training;
+}
+
 int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
             const std::optional<Place>& place, const std::atomic<bool>& interrupted) {
-  const std::vector<Accelerator> accelerators =
-      place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+  const std::vector<Accelerator> accelerators = flags.imitate
+                                                    ? imitated_accelerators(flags.common.devices)
+                                                : place ? accelerators_of(*place)
+                                                        : accelerators_called(flags.common.devices);
   const std::string title = title_of(accelerators);
   std::unique_ptr<Peers> peers;
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
@@ -199,22 +224,14 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   SettingRequest question = request_of(common);
   question.devices = {static_cast<int>(accelerators.size())};
   const Setting setting = read_setting(question);
-  const Case asked =
-      make_case(question, setting, one_schedule(common), setting.device_counts.front());
+  Case asked = make_case(question, setting, one_schedule(common), setting.device_counts.front());
+  if (flags.imitate) asked.cluster.interference.clear();  // lanes that wait do not slow each other
   Outcome predicted = study(asked);
   if (peers) predicted.program = add_transfers(std::move(predicted.program));
-  const ModelShape shape = traced_model(flags.model, common.trace, setting.model).shape;
-  if (setting.model.batch < 1) {
-    throw UsageError("the trace does not say its batch size; give --microbatch-size");
-  }
   Job job{predicted.program, stage_graph(predicted.program), predicted.plan.partition, {}, false};
-  job.training.shape = shape;
-  job.training.batch = setting.model.batch;
-  job.training.optimizer =
-      optimizer_called(flags.optimizer.empty() ? shape.usual_optimizer : flags.optimizer);
-  job.training.dtype = flags.dtype == "fp64" ? at::kDouble : at::kFloat;
-  job.training.recipe.rate = flags.rate;
-  job.training.seed = flags.seed;
+  job.imitated = flags.imitate;
+  if (!flags.imitate) job.training = training_of(flags, setting);
+  const std::string model = job.training.shape.name;
 
   set_threads(1);
   const ProcessReport process = inspect_process();
@@ -225,17 +242,19 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
   const Ran ran = run_all(executor, flags.runs, interrupted);
+  const Uninterrupted writing;
   if (!leads) return 0;
   const Execution& middle = ran.runs[ran.middle];
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
 
   if (!common.json.empty()) {
-    const MeasuredRuns runs = measured_runs(ran, predicted, flags.common.devices, title);
+    MeasuredRuns runs = measured_runs(ran, predicted, flags.common.devices, title);
+    runs.imitated = flags.imitate;
     write_file(common.json, outcome_json(setting, asked, measured, /*timeline=*/true, &runs));
   }
   Drawing drawing = drawing_of(setting, asked, measured);
-  drawing.subtitle =
-      fmt::format("measured on {}, one of {} runs", flags.common.devices, flags.runs);
+  drawing.subtitle = fmt::format("measured on {}, one of {} runs{}", flags.common.devices,
+                                 flags.runs, flags.imitate ? ", compute imitated" : "");
   if (!flags.svg.empty()) write_file(flags.svg, svg(drawing));
   if (!flags.chrome.empty()) write_file(flags.chrome, chrome_trace(drawing));
   if (common.json == "-") return 0;
@@ -243,13 +262,17 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   std::vector<Time> spans;
   for (const Execution& run : ran.runs) spans.push_back(makespan(run.times));
   const Time typical_span = median(spans);
-  fmt::print("{} on {}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
-             flags.common.devices, print(typical_span), print(half_interquartile(spans)),
-             flags.runs, print(predicted.metrics.makespan),
+  fmt::print("{} on {}{}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
+             flags.common.devices, flags.imitate ? ", imitated" : "", print(typical_span),
+             print(half_interquartile(spans)), flags.runs, print(predicted.metrics.makespan),
              signed_share(share_of(predicted.metrics.makespan, typical_span)));
-  fmt::print("step {} · {:.5g} {} · loss {:.4g} first, {:.4g} last\n\n", print(measured.step_time),
-             measured.throughput, measured.throughput_unit, ran.runs.front().losses.front(),
-             ran.runs.back().losses.back());
+  fmt::print("step {} · {:.5g} {}", print(measured.step_time), measured.throughput,
+             measured.throughput_unit);
+  if (!flags.imitate) {
+    fmt::print(" · loss {:.4g} first, {:.4g} last", ran.runs.front().losses.front(),
+               ran.runs.back().losses.back());
+  }
+  fmt::print("\n\n");
   fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held),
              stage_table(predicted, middle));
   fmt::print("{}", figure(measured.timeline, {Time{}, 100, colour_wanted()}));
@@ -257,9 +280,13 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
     fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
                figure_legend());
     fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
-    if (setting.model.provenance.origin != Origin::measured) {
+    if (flags.imitate) {
+      fmt::print(
+          "note: compute was imitated by timed waits: this tests order, messages and the "
+          "runtime, not arithmetic\n");
+    } else if (setting.model.provenance.origin != Origin::measured) {
       fmt::print("note: the trace is {}; `stageline-profile {}` measures this machine's\n",
-                 name(setting.model.provenance.origin), shape.name);
+                 name(setting.model.provenance.origin), model);
     }
   }
   return 0;
@@ -267,6 +294,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
 
 int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
   const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  end_soon_after_signal("stageline-exec: interrupted; nothing was written\n");
   if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
   std::optional<Place> place;
   if (is_processes(flags.common.devices)) {

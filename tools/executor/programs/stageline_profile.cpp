@@ -102,7 +102,7 @@ void print_expected(const ProfileFlags& flags, const ProfileRequest& request,
       cost.warm_up_seconds + std::max(request.least_rounds * cost.round_seconds,
                                       std::min(request.least_seconds, request.most_seconds));
   if (flags.quiet && seconds <= quiet_for_seconds) return;
-  fmt::print(stderr, "{} batch {}: {} at least, {} of memory\n", request.shape.name, request.batch,
+  fmt::print(stderr, "{} batch {}: {} at least, {} of tensors\n", request.shape.name, request.batch,
              about(seconds), print(cost.session()));
 }
 
@@ -250,7 +250,7 @@ int main(int argc, char** argv) {
         return measure(flags, warned,
                        command_of("stageline-profile", argc, argv, {"--out", "--samples"}));
       } catch (const Stopped&) {
-        throw stageline::Interrupted{"nothing was written", true};
+        throw stageline::Interrupted{"nothing was written", !flags.quiet && ::isatty(2) != 0};
       }
     });
   });

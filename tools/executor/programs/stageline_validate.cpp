@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -14,8 +17,12 @@
 #include "tools/evidence/calibrate.hpp"
 #include "tools/evidence/kept.hpp"
 #include "tools/evidence/report.hpp"
+#include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/launch.hpp"
+#include "tools/executor/processes/peers.hpp"
+#include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/programs/run_notes.hpp"
@@ -37,6 +44,7 @@ struct ValidateFlags {
   int rounds = 0;
   std::string out;
   bool calibrate = false;
+  bool imitate = false;
   bool quick = false;
   bool quiet = false;
 };
@@ -44,7 +52,8 @@ struct ValidateFlags {
 void add_flags(Flags line, ValidateFlags& flags) {
   line.option(
           "--devices", flags.devices,
-          "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs")
+          "cpu:N, cores as accelerators; cuda:N, GPUs or parts of one; cuda:N@K, parts of K SMs; "
+          "with --imitate, cpu:N and process:N")
       .default_shown();
   line.option("--model", flags.models,
               "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
@@ -59,6 +68,10 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.flag("--calibrate", flags.calibrate,
             "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
             "and judge the others with it");
+  line.flag(
+      "--imitate", flags.imitate,
+      "ops wait for their profiled times instead of computing, so that lanes may outnumber the "
+      "cores: a test of order, messages and runtime, not of arithmetic");
   line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
   line.option("--out", flags.out,
               "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
@@ -114,6 +127,14 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
     plan.variants.push_back({schedule, flags.link, "balanced", false});
   }
   plan.calibrate = flags.calibrate;
+  plan.imitate = flags.imitate;
+  if (flags.calibrate && flags.imitate) {
+    throw UsageError("--calibrate fits the times of ops that compute; leave out --imitate");
+  }
+  if (flags.devices.rfind("process:", 0) == 0 && !flags.imitate) {
+    throw UsageError(
+        "--devices process:N goes with --imitate here; stageline-exec runs processes that compute");
+  }
   if (flags.microbatches > 0) plan.microbatches = flags.microbatches;
   if (flags.rounds > 0) plan.rounds = flags.rounds;
   return plan;
@@ -125,11 +146,24 @@ std::string beside(const std::string& out) {
 }
 
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
-                 const std::string& command) {
+                 const std::string& command, char** argv) {
   const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
   end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
+  std::unique_ptr<Peers> peers;
+  std::optional<Place> place;
+  if (plan.devices.rfind("process:", 0) == 0) {
+    const auto count = static_cast<int>(imitated_accelerators(plan.devices).size());
+    place = place_from_environment();
+    if (!place) return launch(count, argv);
+    peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
+  }
   set_threads(1);
+  if (place && place->rank > 0) {
+    run_validation(
+        plan, [](const ValidationProgress&) {}, &interrupted, peers.get());
+    return 0;
+  }
   const ProcessReport process = inspect_process();
   std::vector<std::string> notes = warned;
   for (const std::string& warning : warnings(process)) notes.push_back(warning);
@@ -144,7 +178,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
       [&](const ValidationProgress& progress) {
         if (!std::exchange(said_expected, true) &&
             (!flags.quiet || progress.expected_seconds > quiet_for_seconds)) {
-          fmt::print(stderr, "the validation: {}, up to {} of memory\n",
+          fmt::print(stderr, "the validation: {}, up to {} of tensors\n",
                      about(progress.expected_seconds), print(progress.expected_memory));
         }
         if (live) {
@@ -156,7 +190,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
                      progress.cases, progress.seconds);
         }
       },
-      &interrupted);
+      &interrupted, peers.get());
   const Uninterrupted writing;
   if (live) fmt::print(stderr, "\033[K");
   evidence.date = today();
@@ -167,14 +201,15 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
       cores ? fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
                           process.blas.name)
             : fmt::format("LibTorch {}, {}", process.libtorch, libraries_of(device_called("cuda")));
-  evidence.settings =
-      fmt::format("{}, {} rounds, {} micro-batches", plan.dtype, plan.rounds, plan.microbatches);
+  evidence.settings = fmt::format("{}, {} rounds, {} micro-batches{}", plan.dtype, plan.rounds,
+                                  plan.microbatches, plan.imitate ? ", compute imitated" : "");
   evidence.command = command;
   evidence.notes.insert(evidence.notes.begin(), notes.begin(), notes.end());
   for (Model& trace : evidence.traces) {
     trace.provenance.origin = Origin::measured;
     trace.provenance.device = device;
-    trace.provenance.method = "layers profiled by turns with the programs";
+    trace.provenance.method = plan.imitate ? "layers profiled before the programs"
+                                           : "layers profiled by turns with the programs";
     trace.provenance.software = evidence.software;
     trace.provenance.settings = evidence.settings;
     trace.provenance.date = evidence.date;
@@ -218,7 +253,8 @@ int main(int argc, char** argv) {
     add_flags(line, flags);
     line.runs([&] {
       try {
-        return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}));
+        return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}),
+                            argv);
       } catch (const Stopped&) {
         throw stageline::Interrupted{"nothing was written", true};
       }

@@ -15,6 +15,7 @@
 #include "sim/index.hpp"
 #include "tools/evidence/judge.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
+#include "tools/executor/processes/peers.hpp"
 #include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/profile/lane_profiles.hpp"
 #include "tools/executor/run/execute.hpp"
@@ -61,33 +62,69 @@ struct Subject {
 struct Running {
   Subject* subject = nullptr;
   std::size_t at = 0;  // of the case in the evidence
-  std::unique_ptr<Executor> executor;
+  Job job;
+  Costs costs;
+  std::unique_ptr<Executor> executor;  // of an imitated case, only while it runs
   std::vector<Execution> runs;
 };
+
+std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
+  return plan.imitate ? imitated_accelerators(plan.devices) : accelerators_called(plan.devices);
+}
+
+// The text of rank 0, in all processes.
+std::string shared_text(Peers& peers, const std::string& mine, const std::atomic<bool>* stop) {
+  if (peers.rank() == 0) {
+    const auto size = static_cast<std::int64_t>(mine.size());
+    at::Tensor bytes = at::empty({size}, at::kByte);
+    std::copy(mine.begin(), mine.end(), bytes.data_ptr<std::uint8_t>());
+    for (int rank = 1; rank < peers.size(); ++rank) peers.send(rank, {0, 0, {bytes}});
+    return mine;
+  }
+  std::string text;
+  std::atomic<bool> came{false};
+  peers.listen([&](int, const Delivery& delivery) {
+    const at::Tensor& bytes = delivery.tensors.at(0);
+    const auto* const begin = bytes.data_ptr<std::uint8_t>();
+    text.assign(begin, begin + bytes.numel());
+    came = true;
+  });
+  while (!came) {
+    stop_if(stop);
+    if (const auto why = peers.failure()) throw PeerFailure(*why);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  peers.listen({});
+  return text;
+}
 
 class Validation {
  public:
   Validation(const ValidationPlan& plan, const std::function<void(const ValidationProgress&)>& tell,
-             const std::atomic<bool>* stop)
+             const std::atomic<bool>* stop, Peers* peers)
       : plan_(plan),
         tell_(tell),
         stop_(stop),
-        accelerators_(accelerators_called(plan.devices)),
+        peers_(peers),
+        accelerators_(lanes_of(plan)),
+        profiled_(plan.imitate ? accelerators_called("cpu:1") : accelerators_),
         begin_(std::chrono::steady_clock::now()) {
     evidence_.cluster =
         uniform_cluster(static_cast<int>(accelerators_.size()), std::nullopt, std::nullopt);
     evidence_.cluster.name = plan.devices;
     evidence_.device = title_of(accelerators_);
+    evidence_.imitated = plan.imitate;
     // Profiles run in this thread, as the last accelerator's ops do in theirs.
-    enter(accelerators_.back(), LaneKind::compute);
+    if (!plan.imitate) enter(accelerators_.back(), LaneKind::compute);
     set_threads(1);
-    expect();
+    if (leads()) expect();
   }
 
   Evidence run() {
     for (const ModelSizes& model : plan_.models) {
       for (const int batch : model.batches) prepare(model.shape, batch);
     }
+    share_traces();
     for (Subject& subject : subjects_) make_cases(subject);
     // Cases that keep their timelines, spread over the first subject's.
     const std::size_t of_one = plan_.variants.size();
@@ -98,21 +135,52 @@ class Validation {
       progress_.round = round;
       for (Running& running : running_) {
         say(name_of(evidence_.cases[running.at]));
-        // In turns with every case, so that a slow minute is slow for both.
+        // In turns with every case, so that a slow minute is slow for both. What waits for profiled
+        // times waits for the same times to the end.
         Subject& subject = *running.subject;
-        for (int i = 0; i < plan_.profile_rounds; ++i) subject.profiles->rounds_alone();
-        for (int i = 0; i < plan_.profile_rounds; ++i) subject.profiles->round_together();
+        for (int i = 0; i < plan_.profile_rounds && !plan_.imitate; ++i) {
+          subject.profiles->rounds_alone();
+        }
+        for (int i = 0; i < plan_.profile_rounds && !plan_.imitate; ++i) {
+          subject.profiles->round_together();
+        }
+        start(running);
         // A training loop finds the caches as its last step left them, not as another program did.
         running.executor->run(stop_);
         if (round > 0) running.runs.push_back(running.executor->run(stop_));
+        if (plan_.imitate) end(running);
       }
     }
-    describe_lanes();
+    if (!plan_.imitate) describe_lanes();
     collect();
     return std::move(evidence_);
   }
 
  private:
+  bool leads() const { return peers_ == nullptr || peers_->rank() == 0; }
+
+  void start(Running& running) {
+    if (running.executor) return;
+    running.executor =
+        std::make_unique<Executor>(running.job, running.costs, accelerators_, peers_);
+  }
+
+  // The processes have one connection for the messages of all cases.
+  void end(Running& running) {
+    if (peers_ != nullptr) peers_->barrier();
+    running.executor.reset();
+  }
+
+  void share_traces() {
+    if (peers_ == nullptr) return;
+    Evidence traces;  // and no cases: a form in which several models can travel
+    traces.cluster = evidence_.cluster;
+    traces.traces = evidence_.traces;
+    const std::string mine = leads() ? write_evidence(traces) : "";
+    evidence_.traces =
+        read_evidence(shared_text(*peers_, mine, stop_), "the profile of rank 0").traces;
+  }
+
   void say(const std::string& doing) {
     if (stop_ != nullptr && *stop_) throw Stopped();
     progress_.doing = doing;
@@ -127,7 +195,7 @@ class Validation {
     request.shape = parse_shape(shape);
     request.batch = batch;
     request.optimizer = optimizer_called(request.shape.usual_optimizer);
-    request.device = accelerators_.back().where.str();
+    request.device = profiled_.back().where.str();
     request.dtype = plan_.dtype;
     request.stop = stop_;
     return request;
@@ -135,13 +203,16 @@ class Validation {
 
   // Rough figures for the whole validation.
   void expect() {
-    const QuickRates rates = quick_rates(accelerators_.back().where.str());
+    const QuickRates rates = quick_rates(profiled_.back().where.str());
     const auto lanes = static_cast<std::int64_t>(accelerators_.size());
     const auto variants = static_cast<std::int64_t>(plan_.variants.size());
+    const bool computes = !plan_.imitate;
     // A profile's rounds, each on every lane alone and then on all at once.
-    const auto profiled =
-        static_cast<double>(preparing_rounds * lanes +
-                            variants * (plan_.rounds + 1) * plan_.profile_rounds * (lanes + 1));
+    // What does not compute is profiled before the runs alone.
+    const auto profiled = static_cast<double>(computes ? preparing_rounds * lanes +
+                                                             variants * (plan_.rounds + 1) *
+                                                                 plan_.profile_rounds * (lanes + 1)
+                                                       : preparing_rounds);
     // A case runs twice a round, and twice for its memory.
     const auto steps = static_cast<double>(variants * (2 * (plan_.rounds + 1) + 2)) *
                        plan_.microbatches / static_cast<double>(lanes);
@@ -151,6 +222,10 @@ class Validation {
         const ExpectedCost cost = expected_cost(request_for(model.shape, batch), rates);
         progress_.expected_seconds +=
             cost.warm_up_seconds + profiled * cost.round_seconds + steps * cost.step_seconds;
+        if (!computes) {
+          progress_.expected_memory = std::max(progress_.expected_memory, cost.session());
+          continue;
+        }
         progress_.expected_memory += cost.session() * lanes + cost.standing * variants;
         in_flight = std::max(in_flight, cost.stash * plan_.microbatches);
       }
@@ -164,10 +239,12 @@ class Validation {
     subject.shape = request.shape;
     subject.batch = batch;
     subject.optimizer = request.optimizer;
+    if (!leads()) return;
     say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
-    subject.profiles = std::make_unique<LaneProfiles>(request, accelerators_);
+    subject.profiles = std::make_unique<LaneProfiles>(request, profiled_);
     for (int i = 0; i < preparing_rounds; ++i) subject.profiles->rounds_alone();
     evidence_.traces.push_back(subject.profiles->result().model);
+    if (plan_.imitate) subject.profiles.reset();
   }
 
   void make_cases(Subject& subject) {
@@ -193,11 +270,10 @@ class Validation {
       job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
       job.training.recipe.rate = 0;
       job.training.distinct = 4;
+      job.imitated = plan_.imitate;
       say(name_of(measured) + ": its tensors");
-      running_.push_back({&subject,
-                          evidence_.cases.size(),
-                          std::make_unique<Executor>(std::move(job), outcome.costs, accelerators_),
-                          {}});
+      running_.push_back({&subject, evidence_.cases.size(), std::move(job), outcome.costs, {}, {}});
+      if (!plan_.imitate) start(running_.back());
       evidence_.cases.push_back(std::move(measured));
     }
   }
@@ -212,9 +288,10 @@ class Validation {
       for (std::size_t d = 0; d < rates.size(); ++d) rates[d] += of_subject[d] / subjects;
       slowdown += subject.profiles->slowdown() / subjects;
       evidence_.notes.push_back(fmt::format(
-          "{} batch {}: alone, the lanes run at rates of {:.3f}; together, an op takes {:.3f} times as "
-          "long",
+          "{} batch {}: alone, the lanes run at rates of {:.3f}, and together of {:.3f}; together, an "
+          "op takes {:.3f} times as long",
           subject.shape.name, subject.batch, fmt::join(of_subject, ", "),
+          fmt::join(subject.profiles->rates(Company::beside_others), ", "),
           subject.profiles->slowdown()));
     }
     for (std::size_t d = 0; d < rates.size(); ++d) {
@@ -229,17 +306,21 @@ class Validation {
   }
 
   void collect() {
-    evidence_.traces.clear();
-    for (const Subject& subject : subjects_) {
-      evidence_.traces.push_back(subject.profiles->result().model);
+    if (!plan_.imitate) {
+      evidence_.traces.clear();
+      for (const Subject& subject : subjects_) {
+        evidence_.traces.push_back(subject.profiles->result().model);
+      }
     }
     for (Running& running : running_) {
       MeasuredCase& measured = evidence_.cases[running.at];
-      say(name_of(measured) + ": its memory");
-      const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
-      for (std::size_t d = 0; d < measured.devices.size(); ++d) {
-        measured.devices[d].peak = Bytes{held[d].peak};
-        measured.devices[d].stash = Bytes{held[d].stash};
+      if (!plan_.imitate) {
+        say(name_of(measured) + ": its memory");
+        const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
+        for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+          measured.devices[d].peak = Bytes{held[d].peak};
+          measured.devices[d].stash = Bytes{held[d].stash};
+        }
       }
       for (const Execution& run : running.runs) take(run, measured);
       if (keeps_timeline_.count(running.at) > 0) keep_timeline(running, measured);
@@ -277,7 +358,9 @@ class Validation {
   const ValidationPlan& plan_;
   const std::function<void(const ValidationProgress&)>& tell_;
   const std::atomic<bool>* stop_;
+  Peers* peers_;  // null: one process
   std::vector<Accelerator> accelerators_;
+  std::vector<Accelerator> profiled_;  // of imitated lanes: one core
   std::chrono::steady_clock::time_point begin_;
   ValidationProgress progress_;
   Evidence evidence_;
@@ -314,8 +397,8 @@ ValidationPlan usual_plan() {
 
 Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
-                        const std::atomic<bool>* stop) {
-  return Validation(plan, tell, stop).run();
+                        const std::atomic<bool>* stop, Peers* peers) {
+  return Validation(plan, tell, stop, peers).run();
 }
 
 }  // namespace stageline::executor

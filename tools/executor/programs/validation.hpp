@@ -11,6 +11,8 @@
 
 namespace stageline::executor {
 
+class Peers;
+
 /// A built-in model and the sizes of its micro-batches.
 struct ModelSizes {
   std::string shape;  // "gpt,layers=4"
@@ -35,6 +37,7 @@ struct ValidationPlan {
   int rounds = 5;          // runs of each case
   int profile_rounds = 1;  // before each run of a case, of its model and size: alone and together
   int timelines = 3;       // cases that keep theirs, of the first model and size
+  bool imitate = false;  // ops wait for the profiled times: any number of lanes, cpu:N or process:N
   bool calibrate = false;  // the caller fits the cluster to the variants that are not held out
 };
 
@@ -51,10 +54,11 @@ struct ValidationProgress {
 };
 
 /// Everything but date, software, settings and command; the device is empty where it is a CPU.
-/// Throws UsageError for what cannot be, and Stopped (tools/executor/run/execute.hpp) when told to
-/// stop.
+/// `peers`: of an imitated validation in several processes, which all call this with the same plan;
+/// rank 0 profiles, and its evidence is complete. Throws UsageError for what cannot be, and Stopped
+/// (tools/executor/run/execute.hpp) when told to stop.
 Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
-                        const std::atomic<bool>* stop);
+                        const std::atomic<bool>* stop, Peers* peers = nullptr);
 
 }  // namespace stageline::executor

@@ -19,6 +19,8 @@
 #include "tools/executor/processes/process.hpp"
 #include "tools/executor/processes/remote.hpp"
 #include "tools/executor/run/held_record.hpp"
+#include "tools/executor/run/imitation.hpp"
+#include "tools/executor/run/runnable.hpp"
 #include "tools/executor/run/stage_passes.hpp"
 #include "tools/executor/run/wires.hpp"
 
@@ -26,55 +28,6 @@ namespace stageline::executor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A training does not wait for imitated links: what it learns does not depend on them.
-TaskGraph with_free_links(TaskGraph graph) {
-  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-    if (lane_of(graph.op[task].kind) == LaneKind::compute) continue;
-    graph.duration[task] = Time{};
-    graph.path_of[task] = 0;
-  }
-  return graph;
-}
-
-// In the executor a SEND runs beside the computing, and its sender does not wait for the receiver.
-TaskGraph lowered(const Job& job, const Costs& costs) {
-  if (job.program.settings.messages != Messages::async) {
-    throw UsageError(fmt::format(
-        "messages: {} can be simulated, but only messages: async can be executed; leave the line "
-        "out",
-        name(job.program.settings.messages)));
-  }
-  TaskGraph graph = compile(job.program, costs);
-  return job.plan ? with_free_links(std::move(graph)) : graph;
-}
-
-void check_runnable(const Job& job, const std::vector<Accelerator>& devices, const Peers* peers) {
-  if (job.program.settings.sequence_chunks > 1) {
-    throw UsageError(
-        "sequence_chunks: the models that are run here do not cut sequences (attention would have "
-        "to look back over chunks); such a program can only be simulated");
-  }
-  const std::size_t wanted = job.program.devices.size();
-  if (peers != nullptr) {
-    if (peers->size() != static_cast<int>(wanted)) {
-      throw UsageError(fmt::format("the program runs on {} devices, but there are {} processes",
-                                   wanted, peers->size()));
-    }
-    if (!job.program.settings.weights_transfer) {
-      throw UsageError("weights_transfer: off is for one process; between several, weights travel");
-    }
-    if (job.plan) throw UsageError("training runs in one process, not in several");
-  }
-  if (devices.size() < wanted) {
-    throw UsageError(
-        fmt::format("the program runs on {} devices, but there are {}", wanted, devices.size()));
-  }
-  const auto on_cpu = std::count_if(devices.begin(), devices.begin() + std::ptrdiff_t(wanted),
-                                    [](const Accelerator& one) { return one.where.is_cpu(); });
-  if (on_cpu < 2 || peers != nullptr) return;
-  if (const std::string why = unfit_for_lanes(loaded_blas()); !why.empty()) throw UsageError(why);
-}
 
 bool makes_stash(Op op) { return op.kind == OpKind::forward || op.kind == OpKind::recompute; }
 
@@ -99,6 +52,10 @@ struct Executor::Run {
     if (job.plan) {
       states = std::make_unique<StatesToShow>(job.plan->versions, job.plan->stops, job.plan->show);
       exchange.states = states.get();
+    }
+    if (job.imitated) {
+      imitation = std::make_unique<Imitation>(job, costs, graph, exchange,
+                                              [this](int device) { return is_here(device); });
     }
     passes.resize(devices.size());
     pool.on_failure([this](const std::exception_ptr& why) { tell_peers(why); });
@@ -143,6 +100,7 @@ struct Executor::Run {
     const auto d = as_size(graph.lanes[lane].device);
     enter(devices[d], graph.lanes[lane].kind);
     set_threads(1);
+    if (imitation) return wait_exactly();
     if (graph.lanes[lane].kind != LaneKind::compute) return;
     passes[d] = std::make_unique<StagePasses>(job, graph.lanes[lane].device, devices[d].where,
                                               exchange, hooks_of(d));
@@ -172,6 +130,7 @@ struct Executor::Run {
     pool.await_release();
     for (std::uint32_t at = graph.lane_begin[lane]; at != graph.lane_begin[lane + 1]; ++at) {
       const std::uint32_t task = graph.lane_task[at];
+      stop_if_asked();
       wait_for(task);
       if (counted) passes[d]->drop_returned(true);
       record.start[task] = now();
@@ -198,12 +157,14 @@ struct Executor::Run {
         } else {
           wires.poll(now());
         }
-        spin.wait();
+        // Imitated lanes may outnumber the cores, and must leave these to each other.
+        imitation ? std::this_thread::sleep_for(std::chrono::microseconds(10)) : spin.wait();
       }
     }
   }
 
   void run_task(std::size_t device, std::uint32_t task) {
+    if (imitation) return imitate(task);
     const Op op = graph.op[task];
     if (lane_of(op.kind) == LaneKind::compute) {
       const bool pair = op.overlapped && !graph.partner.empty();
@@ -226,6 +187,17 @@ struct Executor::Run {
     const std::int64_t bytes = counted ? passes[device]->stash_bytes(op) : 0;
     if (out) passes[device]->drop_offloaded(op);
     if (counted) holds.copied(device, out ? now() : record.start[task], out ? -bytes : bytes);
+  }
+
+  void imitate(std::uint32_t task) {
+    const Op op = graph.op[task];
+    const bool computes = lane_of(op.kind) == LaneKind::compute;
+    if (computes && remote) imitation->take(task);
+    if (!computes) imitation->copy(op);
+    const Time end = record.start[task] + graph.duration[task];
+    // Rounded up: no op is shorter than its prediction.
+    wait_until(origin + std::chrono::ceil<Clock::duration>(end), [this] { stop_if_asked(); });
+    if (computes) imitation->leave(task);
   }
 
   void compute(std::size_t device, Op op, std::uint32_t& version_read) {
@@ -288,6 +260,7 @@ struct Executor::Run {
   HeldRecord holds;
   Wires wires;
   std::vector<std::unique_ptr<StagePasses>> passes;  // by device; made by its compute worker
+  std::unique_ptr<Imitation> imitation;  // null: passes compute
   bool counted = false;
   std::unique_ptr<Remote> remote;  // null: all devices are this process's
   Clock::time_point origin;        // when the run began
@@ -312,8 +285,8 @@ Execution Executor::run(const std::atomic<bool>* stop) {
 Execution Executor::last_run() const { return run_->record.execution(run_->remote != nullptr); }
 
 std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
-  run_->job.separate = true;
-  run_->counted = true;
+  run_->job.separate = !run_->imitation;
+  run_->counted = !run_->imitation;
   // Twice: the allocator reports the freeing only of tensors whose allocation it has reported.
   for (int i = 0; i < 2; ++i) {
     run_->holds.restart();

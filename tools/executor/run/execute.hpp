@@ -37,15 +37,16 @@ class Executor {
   /// that throws stops the others, and its exception is thrown here. Throws Stopped once `stop` is
   /// true.
   Execution run(const std::atomic<bool>* stop = nullptr);
-  /// The same with every message copied and every allocation counted, which makes it slower.
+  /// The same with every message copied and every allocation counted, which makes it slower. Of an
+  /// imitated job nothing is counted: all bytes are 0.
   std::vector<HeldBytes> run_counted(const std::atomic<bool>* stop = nullptr);
   /// The last run, counted or not: the bytes that a device holds of its messages depend on when
   /// ops ran.
   Execution last_run() const;
 
   const TaskGraph& graph() const;
-  /// The weights of a layer, of the stage's first replica, and the sums of its gradients, which are
-  /// 0 after an update.
+  /// Not of an imitated job. The weights of a layer, of the stage's first replica, and the sums of
+  /// its gradients, which are 0 after an update.
   const LayerWeights& weights(std::size_t layer) const;
 
  private:

@@ -41,6 +41,8 @@ struct Job {
   /// version that the plan names. Null for a run that only measures times; its passes read the
   /// newest weights that the program's rule allows.
   std::shared_ptr<const TrainingPlan> plan = nullptr;
+  /// Ops wait for the times of the costs instead of computing (run/imitation.hpp).
+  bool imitated = false;
 };
 
 }  // namespace stageline::executor

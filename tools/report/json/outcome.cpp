@@ -231,12 +231,15 @@ Json measured_json(const MeasuredRuns& runs) {
   Json result;
   result["devices"] = runs.devices;
   if (!runs.device_title.empty()) result["device_title"] = runs.device_title;
+  if (runs.imitated) result["imitated"] = true;
   for (const Time makespan : runs.makespan) result["makespan_ps"].push_back(makespan.count());
-  for (std::size_t d = 0; d < runs.peak.size(); ++d) {
+  for (std::size_t d = 0; d < runs.peak.size() && !runs.imitated; ++d) {
     result["peak_bytes"].push_back(runs.peak[d]);
     result["stash_bytes"].push_back(runs.stash[d]);
   }
-  for (const std::vector<double>& losses : runs.losses) result["losses"].push_back(losses);
+  for (const std::vector<double>& losses : runs.losses) {
+    if (!runs.imitated) result["losses"].push_back(losses);
+  }
   result["predicted_makespan_ps"] = runs.predicted_makespan.count();
   return result;
 }

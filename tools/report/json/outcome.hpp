@@ -20,6 +20,7 @@ struct MeasuredRuns {
   std::vector<std::int64_t> stash;          // bytes, by device
   std::vector<std::vector<double>> losses;  // by run and micro-batch
   Time predicted_makespan{};
+  bool imitated = false;  // ops waited instead of computing: no losses, no bytes
 };
 
 /// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
