@@ -76,6 +76,8 @@ TEST_CASE("each figure of a case is predicted less measured") {
   // Of 30 ms predicted, 6 idle on both; of 25 measured, 5 on lane0 and 2 on lane1.
   CHECK(gpipe.idle_error == doctest::Approx(0.16));
   CHECK(gpipe.idle_device == 1);
+  REQUIRE(gpipe.idle_noise);
+  CHECK(*gpipe.idle_noise < gpipe.idle_error);
   CHECK(gpipe.transfer_error == 0);
   CHECK(gpipe.peak_error.value() == doctest::Approx(-0.5));  // 25 of 50 MB
   CHECK(gpipe.peak_device == 0);

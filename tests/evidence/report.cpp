@@ -63,6 +63,7 @@ TEST_CASE("each aim is held against the cases that were held out") {
         "pairs that the machine decides: 5 of 6 [] -\n"
         "error of the time, median; signed mean: 20.0 %; +4.7 % [] -\n"
         "idle time of the worst device, mean: 16.9 % [] -\n"
+        "noise of those idle times, mean; error beyond it, worst: 5.0 %; 25.0 % [] -\n"
         "messages of a device, worst: -5.0 % [] -\n"
         "noise of the measured times, mean; worst: 5.0 %; 9.2 % [] -\n"
         "for comparison: error of the 1 case calibrated on, mean; worst: 10.0 %; -10.0 % [] -\n");

@@ -90,6 +90,11 @@ std::vector<Aim> aims_of(const Evidence& evidence, const Judgement& judgement) {
     add("error of the time, median; signed mean",
         fmt::format("{}; {}", percent(held.median_error), signed_percent(held.bias)));
     add("idle time of the worst device, mean", percent(held.mean_idle_error));
+    if (held.noise_cases > 0) {
+      add("noise of those idle times, mean; error beyond it, worst",
+          fmt::format("{}; {}", percent(held.mean_idle_noise),
+                      percent(held.worst_idle_beyond_noise)));
+    }
     add("messages of a device, worst", signed_percent(held.worst_transfer_error.value));
     aims.back().where = name_of(evidence.cases[held.worst_transfer_error.at]);
   }

@@ -82,6 +82,11 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
     const int device = static_cast<int>(d);
     keep_furthest(fraction_of(predicted.idle - median(idle), result.measured), device,
                   result.idle_error, result.idle_device);
+    if (result.idle_device == device) {
+      const std::optional<Time> noise = noise_of(idle);
+      result.idle_noise =
+          noise ? std::optional(fraction_of(*noise, result.measured)) : std::nullopt;
+    }
     keep_furthest(fraction_of(predicted.transfer - median(is.transfer), result.measured), device,
                   result.transfer_error, result.transfer_device);
   }

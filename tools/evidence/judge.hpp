@@ -64,6 +64,7 @@ struct CaseJudgement {
 
   // Each of the device with the largest error; times as shares of the measured makespan.
   double idle_error = 0;             // error of the idle time
+  std::optional<double> idle_noise;  // noise_of() its measured idle times
   int idle_device = 0;               // its device
   double transfer_error = 0;         // error of the messages' time
   int transfer_device = 0;           // its device
@@ -106,16 +107,18 @@ struct Summary {
   double bias = 0;          // signed mean of the makespan's error
   Worst worst_error;        // of the makespan
   double mean_idle_error = 0;
-  Worst worst_idle_error;      // of a device's idle time
-  Worst worst_transfer_error;  // of a device's messages
-  int memory_cases = 0;        // cases with measured memory
-  Worst worst_peak_error;      // of a device's peak
-  int stash_exact = 0;         // memory cases with every device's stash predicted to the byte
-  Worst worst_stash_error;     // bytes
-  int noise_cases = 0;         // cases with known noise
-  double mean_noise = 0;       // as a share of the measured makespan
-  Worst worst_noise;           // as a share of the measured makespan
-  Ranking ranking;             // of the pairs among these cases
+  Worst worst_idle_error;              // of a device's idle time
+  double mean_idle_noise = 0;          // of that device, over the cases with known noise
+  double worst_idle_beyond_noise = 0;  // largest idle error less its noise; at least 0
+  Worst worst_transfer_error;          // of a device's messages
+  int memory_cases = 0;                // cases with measured memory
+  Worst worst_peak_error;              // of a device's peak
+  int stash_exact = 0;      // memory cases with every device's stash predicted to the byte
+  Worst worst_stash_error;  // bytes
+  int noise_cases = 0;      // cases with known noise
+  double mean_noise = 0;    // as a share of the measured makespan
+  Worst worst_noise;        // as a share of the measured makespan
+  Ranking ranking;          // of the pairs among these cases
 };
 
 struct Judgement {

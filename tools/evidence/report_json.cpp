@@ -40,6 +40,8 @@ Json summary_object(const Summary& summary) {
           {"worst_error", worst_json(summary.worst_error, all)},
           {"mean_idle_error", summary.mean_idle_error},
           {"worst_idle_error", worst_json(summary.worst_idle_error, all)},
+          {"mean_idle_noise", summary.mean_idle_noise},
+          {"worst_idle_beyond_noise", summary.worst_idle_beyond_noise},
           {"worst_transfer_error", worst_json(summary.worst_transfer_error, all)},
           {"memory_cases", summary.memory_cases},
           {"worst_peak_error", worst_json(summary.worst_peak_error, with_memory)},
@@ -88,6 +90,7 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
   }
   json["error"] = judged.error;
   json["idle_error"] = judged.idle_error;
+  json["idle_noise"] = judged.idle_noise ? Json(*judged.idle_noise) : Json(nullptr);
   json["transfer_error"] = judged.transfer_error;
   json["peak_error"] = judged.peak_error ? Json(*judged.peak_error) : Json(nullptr);
   json["stash_error_bytes"] = judged.stash_error ? Json(judged.stash_error->count) : Json(nullptr);

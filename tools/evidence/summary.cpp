@@ -96,6 +96,13 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
       gather(cases, of, [](const CaseJudgement& one) { return Figure(one.idle_error); });
   summary.mean_idle_error = idle.mean;
   summary.worst_idle_error = idle.worst;
+  const Gathered idle_noise =
+      gather(cases, of, [](const CaseJudgement& one) { return one.idle_noise; });
+  summary.mean_idle_noise = idle_noise.mean;
+  for (const std::size_t at : of) {
+    const double beyond = std::abs(cases[at].idle_error) - cases[at].idle_noise.value_or(0);
+    summary.worst_idle_beyond_noise = std::max(summary.worst_idle_beyond_noise, beyond);
+  }
   summary.worst_transfer_error =
       gather(cases, of, [](const CaseJudgement& one) { return Figure(one.transfer_error); }).worst;
   const Gathered peak = gather(cases, of, [](const CaseJudgement& one) { return one.peak_error; });
