@@ -15,9 +15,9 @@
 #include "sim/index.hpp"
 #include "tools/evidence/judge.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
-#include "tools/executor/processes/peers.hpp"
-#include "tools/executor/profile/expected_cost.hpp"
+#include "tools/executor/processes/shared_text.hpp"
 #include "tools/executor/profile/lane_profiles.hpp"
+#include "tools/executor/programs/expected_effort.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
@@ -39,8 +39,6 @@ std::string ranges(const Partition& partition) {
   }
   return text;
 }
-
-constexpr int preparing_rounds = 5;  // of each lane, before the first run
 
 // No clock here is better.
 double to_four_digits(double value) { return std::round(value * 1e4) / 1e4; }
@@ -72,32 +70,6 @@ std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
   return plan.imitate ? imitated_accelerators(plan.devices) : accelerators_called(plan.devices);
 }
 
-// The text of rank 0, in all processes.
-std::string shared_text(Peers& peers, const std::string& mine, const std::atomic<bool>* stop) {
-  if (peers.rank() == 0) {
-    const auto size = static_cast<std::int64_t>(mine.size());
-    at::Tensor bytes = at::empty({size}, at::kByte);
-    std::copy(mine.begin(), mine.end(), bytes.data_ptr<std::uint8_t>());
-    for (int rank = 1; rank < peers.size(); ++rank) peers.send(rank, {0, 0, {bytes}});
-    return mine;
-  }
-  std::string text;
-  std::atomic<bool> came{false};
-  peers.listen([&](int, const Delivery& delivery) {
-    const at::Tensor& bytes = delivery.tensors.at(0);
-    const auto* const begin = bytes.data_ptr<std::uint8_t>();
-    text.assign(begin, begin + bytes.numel());
-    came = true;
-  });
-  while (!came) {
-    stop_if(stop);
-    if (const auto why = peers.failure()) throw PeerFailure(*why);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  peers.listen({});
-  return text;
-}
-
 class Validation {
  public:
   Validation(const ValidationPlan& plan, const std::function<void(const ValidationProgress&)>& tell,
@@ -117,7 +89,10 @@ class Validation {
     // Profiles run in this thread, as the last accelerator's ops do in theirs.
     if (!plan.imitate) enter(accelerators_.back(), LaneKind::compute);
     set_threads(1);
-    if (leads()) expect();
+    if (!leads()) return;
+    const Effort effort = expected_effort(plan, accelerators_.size(), profiled_.back());
+    progress_.expected_seconds = effort.seconds;
+    progress_.expected_memory = effort.tensors;
   }
 
   Evidence run() {
@@ -190,52 +165,10 @@ class Validation {
     tell_(progress_);
   }
 
-  ProfileRequest request_for(const std::string& shape, int batch) const {
-    ProfileRequest request;
-    request.shape = parse_shape(shape);
-    request.batch = batch;
-    request.optimizer = optimizer_called(request.shape.usual_optimizer);
-    request.device = profiled_.back().where.str();
-    request.dtype = plan_.dtype;
-    request.stop = stop_;
-    return request;
-  }
-
-  // Rough figures for the whole validation.
-  void expect() {
-    const QuickRates rates = quick_rates(profiled_.back().where.str());
-    const auto lanes = static_cast<std::int64_t>(accelerators_.size());
-    const auto variants = static_cast<std::int64_t>(plan_.variants.size());
-    const bool computes = !plan_.imitate;
-    // A profile's rounds, each on every lane alone and then on all at once.
-    // What does not compute is profiled before the runs alone.
-    const auto profiled = static_cast<double>(computes ? preparing_rounds * lanes +
-                                                             variants * (plan_.rounds + 1) *
-                                                                 plan_.profile_rounds * (lanes + 1)
-                                                       : preparing_rounds);
-    // A case runs twice a round, and twice for its memory.
-    const auto steps = static_cast<double>(variants * (2 * (plan_.rounds + 1) + 2)) *
-                       plan_.microbatches / static_cast<double>(lanes);
-    Bytes in_flight{};  // of the largest run
-    for (const ModelSizes& model : plan_.models) {
-      for (const int batch : model.batches) {
-        const ExpectedCost cost = expected_cost(request_for(model.shape, batch), rates);
-        progress_.expected_seconds +=
-            cost.warm_up_seconds + profiled * cost.round_seconds + steps * cost.step_seconds;
-        if (!computes) {
-          progress_.expected_memory = std::max(progress_.expected_memory, cost.session());
-          continue;
-        }
-        progress_.expected_memory += cost.session() * lanes + cost.standing * variants;
-        in_flight = std::max(in_flight, cost.stash * plan_.microbatches);
-      }
-    }
-    progress_.expected_memory += in_flight;
-  }
-
   void prepare(const std::string& shape, int batch) {
     Subject& subject = subjects_.emplace_back();
-    const ProfileRequest request = request_for(shape, batch);
+    ProfileRequest request = profile_request(plan_, shape, batch, profiled_.back());
+    request.stop = stop_;
     subject.shape = request.shape;
     subject.batch = batch;
     subject.optimizer = request.optimizer;
