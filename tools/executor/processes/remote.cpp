@@ -69,10 +69,6 @@ std::chrono::steady_clock::time_point Remote::agree_on_start() {
       std::chrono::nanoseconds(origin_ - peers_.clock_offset()));
 }
 
-Time Remote::now() const {
-  return std::chrono::duration_cast<Time>(std::chrono::nanoseconds(peers_.now() - origin_));
-}
-
 // The tensors that the task has left in the exchange for others.
 Tensors Remote::payload_of(std::uint32_t task) {
   const Op op = graph_.op[task];
@@ -122,12 +118,18 @@ void Remote::take(int, Delivery delivery) {
     announced_start_ = delivery.at;
     return;
   }
+  // Another rank may have heard of the start, and begun, before this one has.
+  while (announced_start_ == 0) {
+    if (peers_.failure()) return;
+    std::this_thread::yield();
+  }
+  const std::int64_t origin = announced_start_;
   const std::uint32_t task = delivery.task;
   unpack(task, delivery.tensors);
-  Time there = now();
+  Time there = std::chrono::duration_cast<Time>(std::chrono::nanoseconds(peers_.now() - origin));
   if (is_send(graph_.op[task].kind)) {
     const Time left =
-        std::chrono::duration_cast<Time>(std::chrono::nanoseconds(delivery.at - origin_));
+        std::chrono::duration_cast<Time>(std::chrono::nanoseconds(delivery.at - origin));
     start_[task] = left;
     there = std::max(there, left + graph_.duration[task] + graph_.paths[graph_.path_of[task]].lag);
   }

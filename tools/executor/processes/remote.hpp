@@ -52,7 +52,6 @@ class Remote {
   void take(int from, Delivery delivery);
   Tensors payload_of(std::uint32_t task);
   void unpack(std::uint32_t task, const Tensors& tensors);
-  Time now() const;
 
   Peers& peers_;
   const Job& job_;
