@@ -69,9 +69,9 @@ inline Ends ends_of(const Placement& placement, const Wire& wire, std::uint32_t 
 
 /// Calls each(message, ends) for the tensors of one cargo that `op` on `device` sends, or that it
 /// receives there: one per wire of the op's stage with that device at this end; of the wires for
-/// gradients only those of the op's own part are sent on. `message` is the SEND or RECV on the wire.
-/// Where both ends are one device no message is needed. None for weights if the program transfers
-/// none.
+/// gradients only those of the op's own part are sent on. `message` is the SEND or RECV on the
+/// wire. Where both ends are one device no message is needed. None for weights if the program
+/// transfers none.
 template <class Each>
 void tensors_of(const StageGraph& graph, const Program& program, Op op, Cargo cargo, bool sends,
                 int device, Each&& each) {

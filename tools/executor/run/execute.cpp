@@ -260,7 +260,7 @@ struct Executor::Run {
   HeldRecord holds;
   Wires wires;
   std::vector<std::unique_ptr<StagePasses>> passes;  // by device; made by its compute worker
-  std::unique_ptr<Imitation> imitation;  // null: passes compute
+  std::unique_ptr<Imitation> imitation;              // null: passes compute
   bool counted = false;
   std::unique_ptr<Remote> remote;  // null: all devices are this process's
   Clock::time_point origin;        // when the run began
