@@ -2,10 +2,10 @@
 // forwards before its first backward, then one backward and one forward in turn. Policy A has
 // K_i = min(p-i, D), policy B, where messages take as long as computing, K_i = min(2(p-i)-1, D). D
 // is how many micro-batches the device's memory holds the activations of: what weights, gradients,
-// optimizer state, workspace and one message of each kind (where any take time) leave, over the
-// stash of one; all m where the memory is not known, and 1 where not even one fits. As D may differ
-// between devices, K_i is never more than K_(i-1): the device would wait for forwards that nobody
-// does.
+// optimizer state, workspace and one message of each kind (where they take no time: one of each
+// that waits there) leave, over the stash of one; all m where the memory is not known, and 1 where
+// not even one fits. As D may differ between devices, K_i is never more than K_(i-1): the device
+// would wait for forwards that nobody does.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
@@ -46,7 +46,9 @@ int depth(const Problem& problem, int s) {
     if (edge.edge.from != s && edge.edge.to != s) continue;
     const bool free = network.between(edge.edge.from, edge.edge.to).is_free() &&
                       network.between(edge.edge.to, edge.edge.from).is_free();
-    if (!free) fixed += edge.activation + edge.gradient;
+    const bool comes_forward = edge.edge.to == s;
+    if (!free || comes_forward) fixed += edge.activation;
+    if (!free || !comes_forward) fixed += edge.gradient;
   }
   if (fixed >= *memory) return 1;
   const std::int64_t stashes = (*memory - fixed).count / stage.stash().count;
