@@ -25,9 +25,12 @@ class HeldMemory {
 
   /// Instead of what it was before: workspace, or where negative less of the stash.
   void hold_beyond(Bytes bytes) {
-    const Bytes change = bytes - beyond_;
-    if (change == Bytes{}) return;
     const Bytes none{};
+    if (std::min(bytes, beyond_) >= none) {
+      add(MemoryKind::workspace, bytes - beyond_);
+      beyond_ = bytes;
+      return;
+    }
     add(MemoryKind::workspace, std::max(bytes, none) - std::max(beyond_, none));
     add(MemoryKind::stash, std::min(bytes, none) - std::min(beyond_, none));
     beyond_ = bytes;

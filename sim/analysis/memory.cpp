@@ -94,7 +94,19 @@ class SideEvents {
   /// When the next event happens; never: there is none.
   Time next() const { return at_; }
 
-  /// Reports the next event and goes on to the one behind it.
+  /// Reports all events before a moment.
+  void report_before(Time limit, DeviceAccount& account) {
+    if (at_ < limit) report_some(limit, account);
+  }
+
+ private:
+  // One function for all callers: with its loop in each of them, the compiler would call report()
+  // for every event instead of putting it into the loop.
+  [[gnu::noinline]] void report_some(Time limit, DeviceAccount& account) {
+    while (at_ < limit) report(account);
+  }
+
+  // Reports the next event and goes on to the one behind it.
   void report(DeviceAccount& account) {
     account.go_to(at_);
     switch (chosen_) {
@@ -129,7 +141,6 @@ class SideEvents {
     choose();
   }
 
- private:
   void look(Stream stream) { nth(head_, stream) = head(stream); }
 
   Time head(Stream stream) const {
@@ -195,7 +206,7 @@ void replay_steps(const UnitWorkspace& unit, Time start, Time end, SideEvents& s
     const Time next = std::min(side.next(), end);
     account.hold_beyond(unit.most(share(at), share(next)));
     account.go_to(next);
-    while (side.next() == next && next < end) side.report(account);
+    if (next < end) side.report_before(next + Time{1}, account);
     at = next;
   }
 }
@@ -209,19 +220,22 @@ void replay(const Timeline& timeline, int device, const MemoryTables& tables,
     const std::size_t behind = unit_end(compute, first);
     const Time start = compute[first].start;
     const Time end = compute[first].end;
-    while (side.next() <= start) side.report(account);
+    side.report_before(start + Time{1}, account);
     account.go_to(start);
     for (std::size_t i = first; i < behind; ++i) account.started(compute[i].op);
     const bool disturbed = side.next() < end;
-    if (!disturbed && behind == first + 1) {
-      account.hold_beyond(tables.workspace(compute[first].op));
+    const HeldSteps* const steps = disturbed ? tables.steps(compute[first].op) : nullptr;
+    if (behind == first + 1 && (steps == nullptr || steps->size() == 1)) {
+      account.hold_beyond(steps == nullptr ? tables.workspace(compute[first].op)
+                                           : steps->front().beyond);
+      side.report_before(end, account);
     } else {
       const UnitWorkspace unit(tables, device, &compute[first], &compute[first] + (behind - first));
       if (disturbed && unit.known()) {
         replay_steps(unit, start, end, side, account);
       } else {
         account.hold_beyond(unit.most());
-        while (side.next() < end) side.report(account);
+        side.report_before(end, account);
       }
     }
     account.go_to(end);
@@ -229,7 +243,7 @@ void replay(const Timeline& timeline, int device, const MemoryTables& tables,
     for (std::size_t i = first; i < behind; ++i) account.ended(compute[i].op);
     first = behind;
   }
-  while (side.next() != never) side.report(account);
+  side.report_before(never, account);
 }
 
 // Where there are no messages, what an op makes for a stage on another device is there at once, and

@@ -72,6 +72,7 @@ void MemoryTables::read_ops() {
       if (op.kind == OpKind::backward) stage.whole = true;
       if (op.kind == OpKind::offload) stage.offloaded = true;
       if (op.kind != OpKind::recompute) continue;
+      any_recomputed_ = true;
       stage.recomputed.resize(program_.total_microbatches());
       stage.recomputed[op.microbatch] = true;
     }
@@ -92,6 +93,11 @@ void MemoryTables::read_ops() {
       kept_[s].push_back(stages_[s].split ? Bytes{} : nth(costs_.edges, edge).activation_kept);
     }
   }
+  sent_.emplace(graph_, [&](Op op) {
+    const Bytes kept =
+        op.kind == OpKind::send_forward ? nth(nth(kept_, op.stage), op.part) : Bytes{};
+    return bytes(op) - kept;
+  });
 }
 
 // The tensors of all micro-batches travel on the same routes unless a stage at one end is

@@ -35,6 +35,7 @@ class MemoryTables {
   const Stage& stage(Op op) const { return stages_[op.stage]; }
 
   bool is_recomputed(Op op) const {
+    if (!any_recomputed_) return false;
     const std::vector<bool>& recomputed = stages_[op.stage].recomputed;
     return !recomputed.empty() && recomputed[op.microbatch];
   }
@@ -63,8 +64,7 @@ class MemoryTables {
   Bytes bytes(Op message) const { return (*bytes_)[message]; }
   /// What a SEND frees: of an activation that the sender's stash holds, too, nothing.
   Bytes sent_bytes(Op message) const {
-    const Bytes all = bytes(message);
-    return message.kind == OpKind::send_forward ? all - kept(message) : all;
+    return is_recomputed(message) ? bytes(message) : (*sent_)[message];
   }
 
   /// Whether tensors go to other devices by messages; otherwise they are there in no time.
@@ -118,7 +118,9 @@ class MemoryTables {
   InputGrads input_grads_;
   std::vector<Stage> stages_;
   bool has_messages_ = false;
+  bool any_recomputed_ = false;
   std::optional<WireTable<Bytes>> bytes_;  // empty if no tensor between stages has any
+  std::optional<WireTable<Bytes>> sent_;   // the same, less what the sender's stash holds, too
   // By stage and wire that leaves it: the part of the activation that its stash holds, too.
   std::vector<std::vector<Bytes>> kept_;
   // By side, cargo and stage: the sum of messages where it is the same for every micro-batch.
