@@ -94,8 +94,8 @@ void on_signal(int signal) {
 
 void on_end_of_patience(int) {
   if (!ends_soon) return;
-  if (::write(STDERR_FILENO, last_words.data(), last_words.size()) < 0)
-    ::_exit(code_after_signal());
+  [[maybe_unused]] const auto written =
+      ::write(STDERR_FILENO, last_words.data(), last_words.size());
   ::_exit(code_after_signal());
 }
 
