@@ -45,6 +45,7 @@ struct ValidateFlags {
   std::string out;
   bool calibrate = false;
   bool imitate = false;
+  bool every = false;
   bool quick = false;
   bool quiet = false;
 };
@@ -72,6 +73,8 @@ void add_flags(Flags line, ValidateFlags& flags) {
       "--imitate", flags.imitate,
       "ops wait for their profiled times instead of computing, so that lanes may outnumber the "
       "cores: a test of order, messages and runtime, not of arithmetic");
+  line.flag("--every", flags.every,
+            "every schedule that two devices hold, with the knobs that change memory");
   line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
   line.option("--out", flags.out,
               "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
@@ -102,7 +105,12 @@ ModelSizes parse_sizes(const std::string& text) {
 }
 
 ValidationPlan plan_of(const ValidateFlags& flags) {
-  ValidationPlan plan = usual_plan();
+  if (flags.every && (flags.calibrate || !flags.schedules.empty())) {
+    throw UsageError(
+        "--every names its schedules itself, none of them to calibrate on; leave out " +
+        std::string(flags.calibrate ? "--calibrate" : "--schedule"));
+  }
+  ValidationPlan plan = flags.every ? every_plan() : usual_plan();
   plan.devices = flags.devices;
   if (flags.quick) {
     plan.models = {{plan.models[0].shape, {plan.models[0].batches[0]}}};

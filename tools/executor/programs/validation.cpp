@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -325,6 +326,53 @@ ValidationPlan usual_plan() {
                    // For a calibration to see.
                    {"gpipe", slow, "balanced", false},
                    {"stale_weights:mapping=paired", "", "balanced", false}};
+  return plan;
+}
+
+ValidationPlan every_plan() {
+  ValidationPlan plan = usual_plan();
+  const std::string slow = "200MB/s,500us";
+  plan.variants.clear();
+  for (const char* both : {"gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "pipedream"}) {
+    plan.variants.push_back({both, ""});
+    plan.variants.push_back({both, slow});
+  }
+  // In turns over free links and over slow ones.
+  const std::array alternating = {"gpipe:reverse=yes",
+                                  "naive",
+                                  "gpipe:recompute=except_last",
+                                  "gpipe:recompute=always",
+                                  "1f1b:recompute=always",
+                                  "eager_1f1b",
+                                  "dapple",
+                                  "dapple:policy=B",
+                                  "interleaved_1f1b:chunks=3",
+                                  "looped_bfs",
+                                  "zb_auto",
+                                  "zb_auto:limit=2p",
+                                  "v_half",
+                                  "v_min",
+                                  "chimera",
+                                  "chimera:concat=doubling",
+                                  "gems",
+                                  "hanayo",
+                                  "dualpipe",
+                                  "dualpipe_v",
+                                  "list",
+                                  "list:placement=v",
+                                  "list:limit=p",
+                                  "list:split=no",
+                                  "pipedream:vertical_sync=yes",
+                                  "pipedream:replicas=2",
+                                  "pipedream_2bw",
+                                  "pipedream_2bw:recompute=always",
+                                  "stale_weights:mapping=paired",
+                                  "stale_weights:mapping=paired,order=backward_first",
+                                  "pipedream:transfer=full",
+                                  "zb_h2"};
+  for (std::size_t i = 0; i < alternating.size(); ++i) {
+    plan.variants.push_back({alternating[i], i % 2 == 0 ? "" : slow});
+  }
   return plan;
 }
 

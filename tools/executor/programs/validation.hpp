@@ -44,6 +44,11 @@ struct ValidationPlan {
 /// The grid that ships.
 ValidationPlan usual_plan();
 
+/// The same models with every schedule that two devices hold and the knobs that change what they
+/// hold. Left out: seq1f1b, which the executor refuses, and layerpipe and pipefb, whose ops the
+/// executor runs at other costs than the simulator assumes (tools/executor/README.md).
+ValidationPlan every_plan();
+
 struct ValidationProgress {
   int round = 0;  // of plan.rounds; 0: preparing
   int cases = 0;
