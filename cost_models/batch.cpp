@@ -18,14 +18,10 @@ constexpr double most_bytes = 4611686018427387904.0;  // 2^62
 
 // The quantities of a layer that depend on the batch size. The optimizer's step does not: its time
 // and spread are the means over the sizes.
-constexpr std::array<Time Layer::*, 8> times{&Layer::forward,
-                                             &Layer::input_grad,
-                                             &Layer::weight_grad,
-                                             &Layer::backward,
-                                             &Layer::forward_spread,
-                                             &Layer::input_grad_spread,
-                                             &Layer::weight_grad_spread,
-                                             &Layer::backward_spread};
+constexpr std::array<Time Layer::*, 9> times{
+    &Layer::forward,           &Layer::input_grad,         &Layer::weight_grad,
+    &Layer::backward,          &Layer::recompute,          &Layer::forward_spread,
+    &Layer::input_grad_spread, &Layer::weight_grad_spread, &Layer::backward_spread};
 constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
 constexpr std::array<Bytes Layer::*, 11> sizes{&Layer::forward_workspace,
                                                &Layer::backward_workspace,

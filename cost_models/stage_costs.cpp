@@ -36,6 +36,8 @@ void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
   add(sum.weight_grad, layer.weight_grad, stage, "weight gradient times");
   add(sum.backward, layer.backward, stage, "backward times");
   add(sum.update, layer.update, stage, "update times");
+  const bool measured = layer.recompute > Time{};
+  add(sum.recompute, measured ? layer.recompute : layer.forward, stage, "recomputation times");
   add(sum.weights, layer.weights, stage, "weights");
   add(sum.gradients, layer.gradients, stage, "gradients");
   add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
@@ -217,7 +219,8 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     const double input_grad_rate = rate_of(place.homes(Role::input_grad));
     const double weight_grad_rate = rate_of(place.homes(Role::weight_grad));
     StageCosts& stage = costs.stage[s];
-    stage.forward = stage.recompute = at_rate(stage.forward, rate, s);
+    stage.forward = at_rate(stage.forward, rate, s);
+    stage.recompute = at_rate(stage.recompute, rate, s);
     stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
     stage.weight_grad = at_rate(stage.weight_grad, weight_grad_rate, s);
     stage.backward = at_rate(stage.backward, weight_grad_rate, s);

@@ -21,6 +21,7 @@ struct Layer {
   Time weight_grad{};             // W: dL/d(weights)
   Time backward{};                // B: I and W in one op; a reader of both halves sets their sum
   Time update{};                  // the optimizer's step on this layer's weights
+  Time recompute{};               // added to F and B where F runs again before B; 0: as long as F
   Time forward_spread{};          // half the interquartile range over the samples; 0: not measured
   Time input_grad_spread{};       // as forward_spread
   Time weight_grad_spread{};      // as forward_spread

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/op_time.hpp"
 #include "sim/task_graph.hpp"
 
 namespace stageline {
@@ -43,24 +44,7 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
 }
 
 Time MemoryTables::time(Op op) const {
-  const StageCosts& costs = *stage(op).costs;
-  switch (class_of(op.kind)) {
-    case OpClass::forward:
-      return costs.forward;
-    case OpClass::recompute:
-      return costs.recompute;
-    case OpClass::update:
-      return costs.update;
-    case OpClass::backward:
-      if (op.kind == OpKind::input_grad) return costs.input_grad;
-      if (op.kind == OpKind::weight_grad) return costs.weight_grad;
-      return costs.backward;
-    case OpClass::reduction:
-    case OpClass::message:
-    case OpClass::copy:
-      return Time{};
-  }
-  return Time{};
+  return compute_time(*stage(op).costs, *stage(op).place, op);
 }
 
 void MemoryTables::read_ops() {

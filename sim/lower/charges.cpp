@@ -8,6 +8,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/op_time.hpp"
 
 namespace stageline {
 
@@ -45,25 +46,8 @@ Charges::Charges(const Program& program, const Costs& costs, const StageGraph& s
 }
 
 Time Charges::duration(Op op) const {
-  const StageCosts& stage = costs_.stage[op.stage];
-  switch (class_of(op.kind)) {
-    case OpClass::forward:
-      return stage.forward;
-    case OpClass::backward:
-      if (op.kind == OpKind::backward) return stage.backward;
-      if (op.kind == OpKind::weight_grad) return stage.weight_grad;
-      return Time{part_of(stage.input_grad.count(), program_.placement.stage[op.stage],
-                          static_cast<int>(op.part))};
-    case OpClass::recompute:
-      return stage.recompute;
-    case OpClass::update:
-      return stage.update;
-    case OpClass::reduction:
-    case OpClass::message:
-    case OpClass::copy:
-      return on_the_wire(op);
-  }
-  return Time{};
+  if (lane_of(op.kind) != LaneKind::compute) return on_the_wire(op);
+  return compute_time(costs_.stage[op.stage], program_.placement.stage[op.stage], op);
 }
 
 Time Charges::of_pair(Time first, Op second) const {

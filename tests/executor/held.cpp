@@ -49,7 +49,7 @@ Model priced(const Subject& subject, Model model) {
   const Model times = open_trace(priced);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (Time Layer::*const time : {&Layer::forward, &Layer::input_grad, &Layer::weight_grad,
-                                    &Layer::backward, &Layer::update}) {
+                                    &Layer::backward, &Layer::update, &Layer::recompute}) {
       model.layers[i].*time = times.layers[i].*time;
     }
   }

@@ -82,15 +82,23 @@ TEST_CASE("times and spreads in the model are those of the samples kept") {
   for (std::size_t i = 0; i < profile.samples.size(); ++i) {
     const auto of = [&](Timed timed) { return nth(profile.samples[i], timed); };
     CHECK(of(Timed::forward).size() == 10);  // fused and split rounds have one each
+    CHECK(of(Timed::forward_without_stash).size() == 5);
+    CHECK(of(Timed::recompute).size() == 5);
+    CHECK(of(Timed::backward_of_recomputed).size() == 5);
     CHECK(of(Timed::backward).size() == 5);
     CHECK(of(Timed::input_grad).size() == 5);
     CHECK(of(Timed::weight_grad).size() == 5);
-    CHECK(of(Timed::update).size() == 10);
+    CHECK(of(Timed::update).size() == 15);
     CHECK(profile.model.layers[i].forward == typical(of(Timed::forward)));
+    const Time with_recomputation = typical(of(Timed::forward_without_stash)) +
+                                    typical(of(Timed::recompute)) +
+                                    typical(of(Timed::backward_of_recomputed));
+    const Time without = typical(of(Timed::forward)) + typical(of(Timed::backward));
+    CHECK(profile.model.layers[i].recompute == std::max(with_recomputation - without, Time{1}));
     CHECK(profile.model.layers[i].backward_spread == half_interquartile(of(Timed::backward)));
   }
   const std::string csv = samples_csv({profile});
-  CHECK(count(csv, '\n') == 1 + 7 * (10 + 5 + 5 + 5 + 10));
+  CHECK(count(csv, '\n') == 1 + 7 * (10 + 5 + 5 + 5 + 15 + 5 + 5 + 5));
   CHECK(csv.rfind("batch,layer,op,round,us\n4,conv1,F,0,", 0) == 0);
   CHECK(csv.find("\n4,fc3,U,4,") != std::string::npos);
 }

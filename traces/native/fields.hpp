@@ -21,12 +21,13 @@ struct TimeField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<TimeField, 10> time_fields{
+inline constexpr std::array<TimeField, 11> time_fields{
     {{"forward_us", &Layer::forward, true, PerBatch::must},
      {"input_grad_us", &Layer::input_grad, true, PerBatch::must},
      {"weight_grad_us", &Layer::weight_grad, true, PerBatch::must},
      {"backward_us", &Layer::backward, false, PerBatch::must},
      {"update_us", &Layer::update, false, PerBatch::may},
+     {"recompute_us", &Layer::recompute, false, PerBatch::must},
      {"forward_spread_us", &Layer::forward_spread, false, PerBatch::must},
      {"input_grad_spread_us", &Layer::input_grad_spread, false, PerBatch::must},
      {"weight_grad_spread_us", &Layer::weight_grad_spread, false, PerBatch::must},

@@ -71,7 +71,9 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   const Model model = roofline(request.shape, kind, options);
   ExpectedCost cost;
   Time step{};
+  Time forward{};
   for (const Layer& layer : model.layers) {
+    forward += layer.forward;
     step += layer.forward + layer.backward + layer.update;
     cost.standing += layer.weights + layer.gradients + layer.optimizer_state;
     cost.stash += layer.stash_input_grad + layer.stash_weight_grad + layer.output;
@@ -79,7 +81,8 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   cost.standing = cost.standing * widening;
   cost.stash = cost.stash * widening;
   cost.step_seconds = to_seconds(step) * static_cast<double>(widening);
-  cost.round_seconds = 3 * cost.step_seconds;
+  // Three steps, and one whose forwards run twice.
+  cost.round_seconds = 4 * cost.step_seconds + to_seconds(forward) * static_cast<double>(widening);
   cost.warm_up_seconds = warm_up_rounds * cost.round_seconds;
   return cost;
 }

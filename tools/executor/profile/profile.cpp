@@ -125,6 +125,16 @@ Bytes size_of(const std::vector<at::Tensor>& tensors) {
 
 bool does(const LayerShape& shape, Work Primitive::*pass) { return total(shape, pass) != Work{}; }
 
+// What recomputation adds to F and B: R, less what a forward saves that keeps no stash and a
+// backward that finds its stash in the cache.
+Time added_by_recomputation(const LayerSamples& samples) {
+  const auto of_kind = [&](Timed timed) { return typical(of(samples, timed)); };
+  const Time added = of_kind(Timed::forward_without_stash) + of_kind(Timed::recompute) +
+                     of_kind(Timed::backward_of_recomputed) - of_kind(Timed::forward) -
+                     of_kind(Timed::backward);
+  return std::max(added, Time{1});  // 0 is not measured
+}
+
 Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const LayerBytes& bytes,
                const Workspace& workspace, const LayerSamples& samples) {
   Layer layer;
@@ -144,6 +154,7 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
     put(Timed::weight_grad, &Layer::weight_grad, &Layer::weight_grad_spread);
   }
   if (shape.weights > 0) put(Timed::update, &Layer::update, &Layer::update_spread);
+  layer.recompute = added_by_recomputation(samples);
   layer.weights = size_of(weights.values);
   layer.gradients = layer.weights;
   layer.optimizer_state = size_of(weights.state);
@@ -185,6 +196,12 @@ std::string_view name(Timed timed) {
       return "B";
     case Timed::update:
       return "U";
+    case Timed::forward_without_stash:
+      return "F without stash";
+    case Timed::recompute:
+      return "R";
+    case Timed::backward_of_recomputed:
+      return "B of recomputed";
   }
   return "";  // unreachable; g++ wants it
 }

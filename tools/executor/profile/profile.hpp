@@ -4,8 +4,10 @@
 //   fused   F0 F1 … Fn  Bn … B1 B0  U0 … Un      each op timed
 //   split   F0 F1 … Fn  In Wn … I1 W1 W0  U…     each op timed
 //   whole   forward, autograd's backward, step   each of the three timed
+//   again   F0 … Fn that keep no stash, then for each half of the layers, the last first, its F
+//           again and its B                      each op timed
 //
-// so that a drift of the machine meets all three. Ops find caches and memory as they would in
+// so that a drift of the machine meets all four. Ops find caches and memory as they would in
 // training, which they do not when one op is repeated. An update ends with gradients of zero, so
 // they are there to be added to. The learning rate is 0, so the weights stay where they are.
 #pragma once
@@ -29,7 +31,7 @@ struct ProfileRequest {
   Optimizer optimizer = Optimizer::momentum;
   std::string device = "cpu";               // cuda, cuda:1
   std::string dtype = "fp32";               // or fp64; tf32 on an accelerator
-  int least_rounds = 16;                    // one round: each of the three above
+  int least_rounds = 16;                    // one round: each of the four above
   double least_seconds = 5;                 // so that transient disturbances pass
   double most_seconds = 60;                 // then it stops, steady or not
   double steady = 0.02;                     // of each large layer, as a share; see `Steadiness`
@@ -51,9 +53,18 @@ struct Progress {
   Steadiness so_far;
 };
 
-enum class Timed : std::uint8_t { forward, input_grad, weight_grad, backward, update };
-inline constexpr std::size_t timed_count = 5;
-/// "F", "I", "W", "B", "U".
+enum class Timed : std::uint8_t {
+  forward,
+  input_grad,
+  weight_grad,
+  backward,
+  update,
+  forward_without_stash,  // of a micro-batch that is recomputed
+  recompute,              // its F again
+  backward_of_recomputed  // its B, which finds the stash just made
+};
+inline constexpr std::size_t timed_count = 8;
+/// "F", "I", "W", "B", "U", "F without stash", "R", "B of recomputed".
 std::string_view name(Timed timed);
 
 /// The samples of one layer by Timed, in the order of measurement.

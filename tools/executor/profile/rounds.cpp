@@ -10,22 +10,35 @@ namespace stageline::executor {
 
 Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device,
                const std::atomic<bool>* stop)
-    : model_(model), batch_(std::move(batch)), watch_(device), stop_(stop) {
+    : model_(model),
+      batch_(std::move(batch)),
+      watch_(device),
+      stop_(stop),
+      half_(model.layers.size() / 2),
+      read_in_second_half_(model.layers.size()) {
+  for (std::size_t i = half_; i < model.layers.size(); ++i) {
+    for (const int read : {model.layers[i].input, model.layers[i].skip}) {
+      if (read >= 0 && as_size(read) < half_) read_in_second_half_[as_size(read)] = true;
+    }
+  }
   forget();
 }
 
 void Rounds::run(Company company) {
   Samples& into = nth(samples_, company);
-  for (int i = 0; i < 3; ++i) {
-    switch ((i + turn_) % 3) {
+  for (int i = 0; i < 4; ++i) {
+    switch ((i + turn_) % 4) {
       case 0:
         fused(into);
         break;
       case 1:
         split(into);
         break;
-      default:
+      case 2:
         whole(into);
+        break;
+      default:
+        recomputed(into);
     }
   }
   ++turn_;
@@ -123,6 +136,39 @@ void Rounds::whole(Samples& into) {
     sum += times[i];
   }
   into.whole_step.push_back(sum);
+}
+
+// As two stages of a pipeline do it, each with half of the layers.
+void Rounds::recomputed(Samples& into) {
+  const std::size_t count = model_.layers.size();
+  std::vector<at::Tensor> read_later(count);
+  std::vector<Lap> laps;
+  begin();
+  for (std::size_t i = 0; i < count; ++i) {
+    time(laps, i, Timed::forward_without_stash, [&] {
+      forward(model_, i, batch_);
+      batch_.stash[i].clear();
+      if (read_in_second_half_[i]) read_later[i] = batch_.outputs[i];
+    });
+  }
+  const auto again = [&](std::size_t first, std::size_t end) {
+    batch_.purpose = Purpose::again;
+    for (std::size_t i = first; i < end; ++i) {
+      time(laps, i, Timed::recompute, [&] { forward(model_, i, batch_); });
+    }
+    batch_.purpose = Purpose::training;
+    for (at::Tensor& output : batch_.outputs) output.reset();
+    for (std::size_t i = end; i-- > first;) {
+      time(laps, i, Timed::backward_of_recomputed, [&] { backward(model_, i, batch_); });
+    }
+  };
+  for (std::size_t i = 0; i < half_; ++i) {
+    if (read_in_second_half_[i]) batch_.outputs[i] = std::exchange(read_later[i], {});
+  }
+  again(half_, count);
+  again(0, half_);
+  updates(laps);
+  note(laps, into);
 }
 
 }  // namespace stageline::executor

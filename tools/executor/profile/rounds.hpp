@@ -1,5 +1,5 @@
-// The rounds of a profile: the same work fused, split and whole, by turns, with the times of each
-// op.
+// The rounds of a profile: the same work fused, split, whole and recomputed, by turns, with the
+// times of each op.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once
@@ -33,7 +33,7 @@ class Rounds {
   /// throw Stopped before the next op.
   Rounds(TensorModel& model, MicroBatch batch, at::Device device, const std::atomic<bool>* stop);
 
-  /// The three kinds, in an order that changes from round to round.
+  /// The four kinds, in an order that changes from round to round.
   void run(Company company = Company::alone);
   /// Fused steps that nothing notes, until `done`: company for another lane that is measured.
   void accompany(const std::function<bool()>& done);
@@ -61,12 +61,15 @@ class Rounds {
   void fused(Samples& into);
   void split(Samples& into);
   void whole(Samples& into);
+  void recomputed(Samples& into);
 
   TensorModel& model_;
   MicroBatch batch_;
   Stopwatch watch_;
   const std::atomic<bool>* stop_;
-  std::array<Samples, 2> samples_;  // by Company
+  std::size_t half_;                       // the first layer of the second half
+  std::vector<bool> read_in_second_half_;  // by layer of the first half: its output
+  std::array<Samples, 2> samples_;         // by Company
   int turn_ = 0;
 };
 
