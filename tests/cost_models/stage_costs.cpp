@@ -137,6 +137,17 @@ TEST_CASE("stages of a branching model receive each tensor once") {
   CHECK(costs.stage[2].backward_workspace == Bytes{2800 + 100 + 300});
 }
 
+TEST_CASE("recomputation takes what was measured of it, else as long as the forward") {
+  Model model = branching_model();
+  model.layers[1].recompute = Time{13};  // F takes 20
+  Cluster slow = cluster_of(1);
+  slow.devices[0].rate = 0.5;
+  slow.devices[0].op_overhead = Time{3};
+  const Costs costs = stage_costs(model, {{0, 0, 0, 0}, 1}, straight_placement(1), slow);
+  CHECK(costs.stage[0].forward == Time{2 * (10 + 20 + 30 + 41) + 3});
+  CHECK(costs.stage[0].recompute == Time{2 * (10 + 13 + 30 + 41) + 3});
+}
+
 TEST_CASE("workspace counts beside the stash that is there when a layer needs it") {
   Model model = branching_model();
   model.edges.clear();

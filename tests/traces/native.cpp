@@ -221,6 +221,16 @@ TEST_CASE("the spread of an update may be one number for all batch sizes, as the
   }
 }
 
+TEST_CASE("what recomputation adds is read and written, and left out where it is not known") {
+  std::vector<Model> models = read_trace(readme_example("stageline-trace"), "t");
+  CHECK(!contains(write_trace(models), "recompute_us"));
+  models[0].layers[0].recompute = us(60.5);
+  models[1].layers[0].recompute = us(120);
+  const std::string text = write_trace(models);
+  CHECK(contains(text, "\"recompute_us\": [60.5, 120]"));
+  CHECK(read_trace(text, "t") == models);
+}
+
 TEST_CASE("a whole run without samples is not written") {
   Model small = uniform_model("layers=2,batch=1");
   Model large = uniform_model("layers=2,batch=2");
