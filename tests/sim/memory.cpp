@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/analysis/versions.hpp"
-#include "tests/random_program.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {

@@ -13,6 +13,7 @@
 
 #include "sim/index.hpp"
 #include "tests/random_program.hpp"
+#include "tests/text.hpp"
 
 namespace stageline {
 namespace {
