@@ -145,6 +145,8 @@ TEST_CASE("an entry keeps the column of its text, or begins it on a line of its 
         "  naive   one stage\n          after another\n");
   CHECK(wrapped("  --devices TEXT   a number or a sweep\n", 24) ==
         "  --devices TEXT\n      a number or a\n      sweep\n");
+  CHECK(wrapped("  1f1b    short, forwardbackwardpipelining\n", 30) ==
+        "  1f1b\n      short,\n      forwardbackwardpipelining\n");
   CHECK(wrapped("          a text that goes on\n", 24) ==
         "          a text that\n          goes on\n");
 }

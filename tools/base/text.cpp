@@ -78,7 +78,7 @@ std::string wrapped_line(std::string_view line, int width) {
       text != std::string_view::npos && line.find("  ", text) == std::string_view::npos;
   if (entry) {
     const int column = columns_of(line.substr(0, text));
-    if (column <= width / 2) {
+    if (column <= width / 2 && column + longest_unit(line.substr(text)) <= width) {
       return filled(line.substr(0, text), line.substr(text), column, width);
     }
     return wrapped_line(line.substr(0, gap), width) + "\n" +
