@@ -17,7 +17,8 @@ import tempfile
 
 def output_of(stageline: pathlib.Path, case: pathlib.Path) -> str:
     with tempfile.TemporaryDirectory() as out:
-        env = dict(os.environ, PATH=f"{stageline.parent}:{os.environ['PATH']}", OUT=out,
+        inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        env = dict(inherited, PATH=f"{stageline.parent}:{os.environ['PATH']}", OUT=out,
                    NO_COLOR="1", LC_ALL="C.UTF-8")
         done = subprocess.run(["sh", case.name], cwd=case.parent, env=env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -4,7 +4,7 @@ for log in plain stale hybrid; do cp ../training/logs/$log.1.json "$OUT/$log.jso
 cp ../evidence/small.evidence.json "$OUT/evidence.json"
 cp ../../tools/executor/studies/staleness.json "$OUT/staleness.json"
 cd "$OUT"
-stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && NF { print $1 }' > subcommands
+stageline --help | awk '/^Subcommands:/ { inside = 1; next } inside && /^  [a-z]/ { print $1 }' > subcommands
 while read -r subcommand; do
   echo "$subcommand"
   stageline "$subcommand" --help |

@@ -1,11 +1,22 @@
-// Times and shares with their sign, as reports print differences.
+// Text for people: widths, wrapped lines, and times and shares with their sign.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/units.hpp"
 
 namespace stageline {
+
+/// The columns that a text takes on a terminal: one per character, none for a colour sequence.
+int columns_of(std::string_view text);
+
+/// The text with every line of more than `width` columns broken at blanks; `width` 0 or less: as it
+/// is. The rest of a broken line is indented by two columns; of an entry, a name followed by two
+/// blanks or more, to the column of its text, or, where that is right of the middle or too
+/// narrow for a word, the text begins a line of its own. A number stays with its unit, "·" and "%"
+/// with the word before them. A word is never broken.
+std::string wrapped(const std::string& text, int width);
 
 /// "+1.500 ms", "-20.0 ns", "0".
 std::string signed_time(Time time);

@@ -11,6 +11,7 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/study/bound.hpp"
@@ -98,28 +99,32 @@ int run_bound(const CommonFlags& flags) {
                bound ? json_of(setting, asked, *bound).text() : unanswered_json(asked, reason));
     if (flags.json == "-") return bound ? 0 : 1;
   }
-  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
+  if (!flags.quiet) print_wrapped(heading(setting, asked, false) + "\n");
   if (!bound) {
-    fmt::print("{}: {}\n", spelled(asked.spec), reason);
+    print_wrapped(fmt::format("{}: {}\n", spelled(asked.spec), reason));
     return 1;
   }
-  fmt::print("{}: step {}, exactly {} every {} of {} micro-batch{}\n", spelled(asked.spec),
-             print(bound->step), print(bound->period.time),
-             bound->period.rounds == 1 ? "round" : fmt::format("{} rounds", bound->period.rounds),
-             bound->round, bound->round == 1 ? "" : "es");
-  fmt::print("decided by: {}\n\n", bound->cycle);
+  print_wrapped(fmt::format(
+      "{}: step {}, exactly {} every {} of {} micro-batch{}\n", spelled(asked.spec),
+      print(bound->step), print(bound->period.time),
+      bound->period.rounds == 1 ? "round" : fmt::format("{} rounds", bound->period.rounds),
+      bound->round, bound->round == 1 ? "" : "es"));
+  print_wrapped(fmt::format("decided by: {}\n\n", bound->cycle));
   std::vector<std::vector<std::string>> rows;
   for (const LowerBound& one : bound->bounds) {
     rows.push_back({one.name, print(one.step), above(bound->step, one.step), one.why});
   }
-  fmt::print("{}", table({{"bound", true}, {"step"}, {"schedule"}, {"why", true}}, rows));
+  const std::vector<Column> columns{
+      {"bound", true}, {"step"}, {"schedule"}, {"why", true, 0, false, true}};
+  fmt::print("{}", table(columns, rows, text_width()));
   const LowerBound& largest = bound->largest();
-  fmt::print("→ {}\n", bound->step == largest.step
-                           ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
-                           : fmt::format("{} the largest of them, {}",
-                                         above(bound->step, largest.step), largest.name));
+  print_wrapped(fmt::format(
+      "→ {}\n", bound->step == largest.step
+                    ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
+                    : fmt::format("{} the largest of them, {}", above(bound->step, largest.step),
+                                  largest.name)));
   const std::string note = rebuilt_note(asked);
-  if (!flags.quiet && !note.empty()) fmt::print("\nnote: {}\n", note);
+  if (!flags.quiet && !note.empty()) print_wrapped(fmt::format("\nnote: {}\n", note));
   return 0;
 }
 

@@ -9,6 +9,9 @@ namespace {
 
 void add_commands(Flags program) {
   program.require_subcommand();
+  program.footer(
+      "Reports are as wide as the terminal, or as COLUMNS; without a terminal, or with COLUMNS=0,\n"
+      "their lines are as long as they need. `stageline SUBCOMMAND --help` explains each.");
   for (const Command* const command : commands()) {
     const Flags parent =
         command->parent.empty() ? program : program.find_subcommand(std::string(command->parent));

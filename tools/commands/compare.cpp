@@ -1,6 +1,6 @@
 // stageline compare: one row per schedule, synchronous ones first, with the ranking and its reason;
 // for a sweep of devices also a chart of the speed-ups.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,85 +9,44 @@
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/provenance.hpp"
-#include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/comparison.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr int chart_columns = 80;  // of the chart as text
+constexpr int chart_columns = 80;  // of the chart as text, at most
 constexpr int chart_rows = 16;
 
 struct CompareFlags {
   CommonFlags common;
   SvgFlags svg;
+  int top = 10;
+  bool full = false;
+  std::string columns;  // as typed
 };
 
-std::string fit_text(const Outcome& outcome) {
-  switch (outcome.fit) {
-    case Fit::yes:
-      return "yes";
-    case Fit::no:
-      return "NO";
-    case Fit::unknown:
-      return "unknown";
-  }
-  return "";
-}
-
-std::string staleness_text(const Outcome& outcome) {
-  return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
-}
-
-std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep) {
+std::string block(const std::vector<Row>& rows, Synchrony synchrony, const ComparisonView& view) {
   std::string text =
       synchrony == Synchrony::synchronous
           ? "Synchronous (one update a step, as plain training)\n"
           : "Asynchronous (updates on stale weights; a step is as many mini-batches)\n";
-  std::vector<Column> columns{{"schedule", true}};
-  if (sweep) columns.push_back({"devices"});
-  for (const char* const title :
-       {"step", "throughput", "speed-up", "bubble", "exposed comm", "peak memory"}) {
-    columns.push_back({title});
-  }
-  columns.push_back({"on", true});
-  columns.push_back({"versions"});
-  columns.push_back({"staleness"});
-  columns.push_back({"fits", true});
   const RankedRows order = ranked(rows, synchrony);
-  std::vector<std::vector<std::string>> cells;
-  for (const std::size_t i : order.rows) {
-    const Outcome& outcome = *rows[i].outcome;
-    const auto device = as_size(outcome.peak_device());
-    std::vector<std::string> row{outcome.schedule};
-    if (sweep) row.push_back(fmt::format("{}", outcome.devices));
-    row.push_back(print(outcome.step_time));
-    const bool takes_time = outcome.step_time > Time{};
-    row.push_back(takes_time ? fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit)
-                             : "–");
-    row.push_back(takes_time ? fmt::format("{:.2f}×", outcome.speedup) : "–");
-    row.push_back(percent(outcome.bubble_fraction));
-    row.push_back(percent(outcome.exposed_communication));
-    row.push_back(bytes_text(outcome.memory.device[device].peak, outcome.bytes_known()));
-    row.push_back(outcome.bytes_known() ? outcome.program.devices[device] : "–");
-    row.push_back(fmt::format("{}", outcome.versions_peak()));
-    row.push_back(staleness_text(outcome));
-    row.push_back(fit_text(outcome));
-    cells.push_back(std::move(row));
-  }
-  if (!cells.empty()) text += table(columns, cells);
+  text += comparison_table(rows, order, view);
   for (const Row& row : rows) {
     if (row.outcome || block_of(row) != synchrony) continue;
     text += fmt::format(
         "{}{}: not possible: {}\n", row.schedule,
-        sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "", row.why_not);
+        view.sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "",
+        row.why_not);
   }
   if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
   return text;
@@ -177,8 +136,17 @@ void print_notes(const Setting& setting, const std::vector<Row>& rows) {
     }
   }
   for (std::size_t i = 0; i < said.size(); ++i) {
-    fmt::print("{}note: {}\n", i == 0 ? "\n" : "", said[i]);
+    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
   }
+}
+
+ComparisonView view_of(const CompareFlags& flags) {
+  ComparisonView view;
+  view.width = text_width();
+  view.top = flags.full ? 0 : as_size(flags.top);
+  if (flags.full) view.columns = parse_comparison_columns("all");
+  if (!flags.columns.empty()) view.columns = parse_comparison_columns(flags.columns);
+  return view;
 }
 
 int run_compare(const CompareFlags& flags) {
@@ -186,6 +154,8 @@ int run_compare(const CompareFlags& flags) {
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
+  ComparisonView view = view_of(flags);
+  view.sweep = sweep;
   if (!flags.svg.file.empty() && !sweep) {
     throw UsageError(fmt::format(
         "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
@@ -205,10 +175,10 @@ int run_compare(const CompareFlags& flags) {
 
   bool any[2] = {false, false};
   for (const Row& row : rows) nth(any, block_of(row)) = true;
-  if (!common.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
+  if (!common.quiet) print_wrapped(heading(setting, rows.front().asked, sweep));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     if (!nth(any, synchrony)) continue;
-    fmt::print("\n{}", block(rows, synchrony, sweep));
+    print_wrapped("\n" + block(rows, synchrony, view));
   }
   if (sweep) {
     Chart chart = speedup_chart(setting, rows);
@@ -216,7 +186,7 @@ int run_compare(const CompareFlags& flags) {
     if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
       chart.footnotes.emplace_back("Small letters: does not fit into the memory of the devices.");
     }
-    fmt::print("\n{}", chart_text(chart, chart_columns, chart_rows));
+    fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
   if (common.quiet) return answer;
   print_notes(setting, rows);
@@ -232,6 +202,17 @@ void add(Flags command) {
       command, flags->svg,
       "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg, svg);
+  const Flag top = command.option("--top", flags->top, "the best rows of each table; default: 10")
+                       .range(1, 1 << 30);
+  command.option(
+      "--columns", flags->columns,
+      fmt::format(
+          "columns of the tables, a comma list of {}, or all; default: those that fit; on a "
+          "narrow terminal these are left out, in this order: {}",
+          fmt::join(comparison_columns(), ", "), fmt::join(comparison_columns_left_out(), ", ")));
+  command
+      .flag("--full", flags->full, "all rows of the tables, and all columns; JSON always has them")
+      .excludes(top);
   command.footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
       "ranks all schedules on 8 H100s. Exit code 1: none fits into memory.\n"

@@ -68,11 +68,11 @@ Brought open_second(const CostsFlags& flags, int batch) {
 void costs(const CostsFlags& flags) {
   const Opened first = open_first(flags.common);
   const CostsBy by = flags.by == "kind" ? CostsBy::kind : CostsBy::layer;
-  const CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet};
+  const CostsOptions options{by, flags.top, colour_wanted(), flags.common.quiet, text_width()};
   const std::string& json = flags.common.json;
   if (flags.against.empty()) {
     if (!json.empty()) write_file(json, costs_json(first.model, first.sizes, by));
-    if (json != "-") fmt::print("{}", costs_report(first.model, first.sizes, options));
+    if (json != "-") print_wrapped(costs_report(first.model, first.sizes, options));
     return;
   }
   const Brought second = open_second(flags, first.model.batch);
@@ -80,7 +80,7 @@ void costs(const CostsFlags& flags) {
     write_file(json, against_json(first.model, second.model, second.notes, by));
   }
   if (json == "-") return;
-  fmt::print("{}", against_report(first.model, second.model, second.notes, options));
+  print_wrapped(against_report(first.model, second.model, second.notes, options));
 }
 
 void add(Flags command) {

@@ -8,6 +8,7 @@
 #include "tools/base/files.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/compare/overlay.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
@@ -175,9 +176,9 @@ int run(const DiffFlags& flags) {
   }
   if (!flags.json.empty()) write_file(flags.json, diff_json(report));
   if (flags.json != "-") {
-    fmt::print("{}", diff_text(report));
+    print_wrapped(diff_text(report, text_width()));
     if (!flags.quiet) {
-      for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
+      for (const std::string& note : report.notes) print_wrapped("note: " + note + "\n");
     }
   }
   return report.diff.equal() ? 0 : 1;

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "sim/errors.hpp"
-#include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
@@ -12,6 +11,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/space_time.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/report/timeline/weights.hpp"
@@ -23,7 +23,8 @@ struct DrawFlags {
   CommonFlags common;
   SvgFlags svg;
   std::string chrome;
-  int columns = 100;
+  int columns = 0;  // 0: of the terminal, or 100
+  bool full = false;
 };
 
 void draw(const DrawFlags& flags) {
@@ -42,10 +43,13 @@ void draw(const DrawFlags& flags) {
   if (!common.json.empty()) write_file(common.json, outcome_json(setting, asked, outcome, true));
   if (flags.svg.file.empty() && flags.chrome.empty()) {
     if (common.json == "-") return;
-    const FigureOptions options{Time{}, flags.columns, colour_wanted()};
-    fmt::print("{}{}", figure(outcome.timeline, options),
+    const int columns = flags.columns > 0 ? flags.columns : figure_columns();
+    const FigureOptions options{Time{}, columns, colour_wanted()};
+    fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
                held_figure(outcome.program, outcome.timeline, outcome.versions, options));
-    if (!common.quiet) fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
+    if (!common.quiet) {
+      print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
+    }
     return;
   }
   const Drawing drawing = drawing_of(setting, asked, outcome);
@@ -71,8 +75,15 @@ void add(Flags command) {
   const Flag chrome = command.option(
       "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
   add_svg_style_flags(command, flags->svg, svg);
-  command.option("--columns", flags->columns, "columns of the text figure; default: 100")
+  command
+      .option("--columns", flags->columns,
+              "columns of the text figure; default: as many as the terminal has, or 100")
       .range(20, 10000)
+      .excludes(svg)
+      .excludes(chrome);
+  command
+      .flag("--full", flags->full,
+            "all devices of the text figure; default: of more than 24 the first and last eight")
       .excludes(svg)
       .excludes(chrome);
   command.footer(

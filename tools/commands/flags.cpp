@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "tools/commands/help_text.hpp"
+#include "tools/commands/terminal.hpp"
 
 namespace stageline {
 
@@ -196,6 +198,9 @@ int CommandLine::run(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
     return exit_code_;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", help_text(app_->help(), text_width()));
+    return 0;
   } catch (const CLI::Success& success) {
     return app_->exit(success);
   } catch (const CLI::ParseError& error) {

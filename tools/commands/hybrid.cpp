@@ -9,6 +9,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
@@ -119,7 +120,9 @@ int run_hybrid(const HybridFlags& flags) {
     if (!flags.common.json.empty()) {
       write_file(flags.common.json, unanswered_json(asked, reason));
     }
-    if (flags.common.json != "-") fmt::print("{}: {}\n", spelled(asked.spec), reason);
+    if (flags.common.json != "-") {
+      print_wrapped(fmt::format("{}: {}\n", spelled(asked.spec), reason));
+    }
     return 1;
   }
   if (!flags.common.json.empty()) write_file(flags.common.json, hybrid_json(asked, *study));
@@ -127,23 +130,24 @@ int run_hybrid(const HybridFlags& flags) {
   if (!flags.svg.empty()) write_file(flags.svg, chart_svg(chart));
   if (flags.common.json == "-" || flags.svg == "-") return 0;
   if (!flags.common.quiet) {
-    fmt::print("{}\n", iterations_heading(setting, asked, share));
+    print_wrapped(iterations_heading(setting, asked, share) + "\n");
   }
   Chart curve = chart;  // what stands above and below it is said anyway
   curve.title = curve.subtitle = "";
   curve.footnotes.clear();
-  fmt::print("{}\n{}\n{}", hybrid_summary(asked, *study), hybrid_table(*study),
-             chart_text(curve, 76, 12));
+  print_wrapped(hybrid_summary(asked, *study));
+  fmt::print("\n{}\n{}", hybrid_table(*study, text_width()),
+             chart_text(curve, text_width_up_to(76), 12));
   if (flags.common.quiet) return 0;
-  fmt::print(
+  print_wrapped(
       "\nnote: weights are stale while pipelined and exact afterwards; what that does to the "
       "accuracy is not simulated: train it with `stageline-train`, and put the logs side by side "
       "with `stageline time-to-accuracy`\n");
   if (has_rebuilt_rules(*asked.spec.scheduler)) {
-    fmt::print("note: the rules of {} are rebuilt, not quoted from its paper\n",
-               asked.spec.scheduler->name);
+    print_wrapped(fmt::format("note: the rules of {} are rebuilt, not quoted from its paper\n",
+                              asked.spec.scheduler->name));
   }
-  for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
+  for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
   return 0;
 }
 

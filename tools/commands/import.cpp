@@ -7,6 +7,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -27,7 +28,8 @@ void import_trace(const ImportFlags& flags) {
   fmt::print("wrote {}: {} layers, {} a micro-batch{}\n", flags.out, models.back().layers.size(),
              print(forward_backward(models.back())),
              models.back().batch > 0 ? fmt::format(" of {}", models.back().batch) : "");
-  for (const std::string& note : models.back().provenance.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : models.back().provenance.notes)
+    print_wrapped("note: " + note + "\n");
 }
 
 void add(Flags command) {

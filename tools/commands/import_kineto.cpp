@@ -7,6 +7,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "traces/kineto/model.hpp"
 #include "traces/timelines.hpp"
@@ -52,7 +53,7 @@ void import_kineto(const KinetoFlags& flags) {
     fmt::print("{}{} ranks, {} micro-batches × {} steps\n", said(flags.program),
                run.program.devices.size(), run.program.microbatches, run.program.steps);
   }
-  for (const std::string& note : models[0].provenance.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : models[0].provenance.notes) print_wrapped("note: " + note + "\n");
 }
 
 void add(Flags command) {

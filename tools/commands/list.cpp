@@ -8,6 +8,7 @@
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/datasets/dataset.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "traces/traces.hpp"
@@ -15,41 +16,43 @@
 namespace stageline {
 namespace {
 
-void list_schedulers() {
-  fmt::print("Schedules (--schedule NAME:knob=value,…)\n");
+std::string list_schedulers() {
+  std::string text = "Schedules (--schedule NAME:knob=value,…)\n";
   for (const Scheduler* const one : schedulers()) {
-    fmt::print("  {:<16} {} [{}]\n{:19}{}\n", one->name, one->summary,
-               one->synchrony == Synchrony::synchronous ? "synchronous" : "asynchronous", "",
-               one->source);
+    text += fmt::format("  {:<16} {} [{}]\n{:19}{}\n", one->name, one->summary,
+                        one->synchrony == Synchrony::synchronous ? "synchronous" : "asynchronous",
+                        "", one->source);
     for (const Knob& knob : one->knobs) {
-      fmt::print("{:19}{}={}  ({}; default {})\n", "", knob.name, knob.values, knob.summary,
-                 knob.fallback);
+      text += fmt::format("{:19}{}={}  ({}; default {})\n", "", knob.name, knob.values,
+                          knob.summary, knob.fallback);
     }
   }
+  return text;
 }
 
-void list_partitioners() {
-  fmt::print("\nPartitioners (--partition NAME)\n");
+std::string list_partitioners() {
+  std::string text = "\nPartitioners (--partition NAME)\n";
   for (const Partitioner* const one : partitioners()) {
-    fmt::print("  {:<12} {}\n", one->name, one->summary);
-    if (!one->options.empty()) fmt::print("{:15}options: {}\n", "", one->options);
-    if (!one->source.empty()) fmt::print("{:15}{}\n", "", one->source);
+    text += fmt::format("  {:<12} {}\n", one->name, one->summary);
+    if (!one->options.empty()) text += fmt::format("{:15}options: {}\n", "", one->options);
+    if (!one->source.empty()) text += fmt::format("{:15}{}\n", "", one->source);
   }
-  fmt::print(
-      "  or ranges \"0-5,6-11,12-\", or the last layer of each stage but the last by name\n");
+  text += "  or ranges \"0-5,6-11,12-\", or the last layer of each stage but the last by name\n";
+  return text;
 }
 
-void list_models() {
-  fmt::print("\nModels (model:NAME@DEVICE,batch=N,…; priced by a roofline, so estimated)\n");
+std::string list_models() {
+  std::string text = "\nModels (model:NAME@DEVICE,batch=N,…; priced by a roofline, so estimated)\n";
   for (const std::string& name : model_names()) {
     std::string options;
     for (const std::string& option : model_options(name)) options += " " + option + "=";
-    fmt::print("  {:<13} {}{}\n", name, model_summary(name),
-               options.empty() ? "" : " · options:" + options);
+    text += fmt::format("  {:<13} {}{}\n", name, model_summary(name),
+                        options.empty() ? "" : " · options:" + options);
   }
-  fmt::print("  devices:");
-  for (const DeviceKind& kind : known_kinds()) fmt::print(" {}", kind.name);
-  fmt::print("\n  options of all: batch= dtype= optimizer= efficiency= overhead=\n");
+  text += "  devices:";
+  for (const DeviceKind& kind : known_kinds()) text += fmt::format(" {}", kind.name);
+  text += "\n  options of all: batch= dtype= optimizer= efficiency= overhead=\n";
+  return text;
 }
 
 // "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each pair of kind and memory.
@@ -78,38 +81,37 @@ std::string devices_of(const Cluster& cluster) {
   return text;
 }
 
-void list_clusters() {
-  fmt::print("\nClusters (--cluster NAME, or a file)\n");
+std::string list_clusters() {
+  std::string text = "\nClusters (--cluster NAME, or a file)\n";
   for (const Bundled& bundled : bundled_clusters()) {
     const Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
-    fmt::print("  {:<13} {}\n", bundled.name, devices_of(cluster));
+    text += fmt::format("  {:<13} {}\n", bundled.name, devices_of(cluster));
   }
+  return text;
 }
 
-void list_traces() {
-  fmt::print("\nBundled traces\n");
+std::string list_traces() {
+  std::string text = "\nBundled traces\n";
   for (const Bundled& bundled : bundled_traces()) {
     const std::vector<Model> models =
         read_trace(std::string(bundled.text), std::string(bundled.name));
-    fmt::print("  {:<13} {} layers, {}\n", bundled.name, models.front().layers.size(),
-               described(models.front().provenance));
+    text += fmt::format("  {:<13} {} layers, {}\n", bundled.name, models.front().layers.size(),
+                        described(models.front().provenance));
   }
+  return text;
 }
 
-void list_data() {
-  fmt::print("\nData to train on\n");
-  for (const auto& [name, about] : data_names()) fmt::print("  {:<14} {}\n", name, about);
+std::string list_data() {
+  std::string text = "\nData to train on\n";
+  for (const auto& [name, about] : data_names()) text += fmt::format("  {:<14} {}\n", name, about);
+  return text;
 }
 
 void add(Flags command) {
   command.footer("Example:\n  stageline list");
   command.runs([] {
-    list_schedulers();
-    list_partitioners();
-    list_models();
-    list_clusters();
-    list_traces();
-    list_data();
+    print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_clusters() +
+                  list_traces() + list_data());
     return 0;
   });
 }

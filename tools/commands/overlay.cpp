@@ -7,6 +7,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/report/text/overlay.hpp"
 
 namespace stageline {
@@ -51,9 +52,9 @@ void run(const OverlayFlags& flags) {
   }
   if (!flags.json.empty()) write_file(flags.json, overlay_json(found));
   if (flags.svg.file == "-" || flags.json == "-") return;
-  fmt::print("{}", overlay_text(found, flags.top));
+  print_wrapped(overlay_text(found, flags.top, text_width()));
   if (flags.quiet) return;
-  for (const std::string& note : found.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : found.notes) print_wrapped("note: " + note + "\n");
 }
 
 void add(Flags command) {

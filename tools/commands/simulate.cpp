@@ -1,14 +1,11 @@
 // stageline simulate: everything about one schedule.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "sim/analysis/cycle_words.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "sim/text/figure.hpp"
-#include "sim/text/placed.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -16,6 +13,8 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/outcome_tables.hpp"
+#include "tools/report/text/space_time.hpp"
 #include "tools/report/text/staleness.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/notes.hpp"
@@ -25,97 +24,6 @@ namespace {
 
 double part(Time some, Time whole) {
   return whole > Time{} ? to_seconds(some) / to_seconds(whole) : 0;
-}
-
-// The usual kinds of idle time, and any other that occurs.
-std::vector<IdleKind> kinds_to_show(const Metrics& metrics) {
-  std::vector<IdleKind> kinds;
-  for (int i = 0; i < idle_kinds; ++i) {
-    const auto kind = static_cast<IdleKind>(i);
-    const bool any = std::any_of(
-        metrics.device.begin(), metrics.device.end(),
-        [&](const DeviceMetrics& device) { return nth(device.idle_by, kind) > Time{}; });
-    if (any || kind <= IdleKind::link) kinds.push_back(kind);
-  }
-  return kinds;
-}
-
-std::string device_table(const Outcome& outcome) {
-  const Time all = outcome.metrics.makespan;
-  const std::vector<IdleKind> kinds = kinds_to_show(outcome.metrics);
-  std::vector<Column> columns{{"device", true}, {"busy"}, {"idle"}};
-  for (const IdleKind kind : kinds) columns.push_back({std::string(name(kind))});
-  for (const char* const title : {"peak memory", "of", "at", "stashes"}) columns.push_back({title});
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
-    const DeviceMetrics& metrics = outcome.metrics.device[d];
-    const DeviceMemory& memory = outcome.memory.device[d];
-    std::vector<std::string> row{outcome.program.devices[d], print(metrics.busy),
-                                 percent(part(metrics.idle, all))};
-    for (const IdleKind kind : kinds) {
-      row.push_back(percent(part(nth(metrics.idle_by, kind), all)));
-    }
-    const auto& limit = outcome.memory_limit[d];
-    row.push_back(bytes_text(memory.peak, outcome.bytes_known()));
-    row.push_back(limit ? print(*limit) : "unknown");
-    row.push_back(outcome.bytes_known() ? print(memory.peak_at) : "–");
-    row.push_back(fmt::format("{}", outcome.memory.device_stash_peak[d]));
-    rows.push_back(std::move(row));
-  }
-  return table(columns, rows);
-}
-
-std::string layers_of(const Outcome& outcome, const Model& model, int stage) {
-  const auto& stage_of = outcome.plan.partition.stage_of;
-  int first = -1;
-  int last = -1;
-  int count = 0;
-  for (int layer = 0; layer < static_cast<int>(stage_of.size()); ++layer) {
-    if (nth(stage_of, layer) != stage) continue;
-    if (first < 0) first = layer;
-    last = layer;
-    ++count;
-  }
-  const auto name_of = [&](int layer) { return nth(model.layers, layer).name; };
-  return count == 1 ? name_of(first)
-                    : fmt::format("{} … {} ({})", name_of(first), name_of(last), count);
-}
-
-std::string stage_table(const Outcome& outcome, const Model& model) {
-  std::vector<std::vector<std::string>> rows;
-  for (int s = 0; s < outcome.program.stages(); ++s) {
-    const auto at = as_size(s);
-    const StageCosts& costs = outcome.costs.stage[at];
-    const StageVersions& versions = outcome.versions[at];
-    Bytes sent{};
-    for (const EdgeCosts& edge : outcome.costs.edges) {
-      if (edge.edge.from == s) sent += edge.activation;
-    }
-    rows.push_back(
-        {fmt::format("{}", s), placed(outcome.program, s), layers_of(outcome, model, s),
-         print(costs.forward), print(costs.backward),
-         bytes_text(costs.weights, outcome.bytes_known()),
-         bytes_text(costs.stash(), outcome.bytes_known()), bytes_text(sent, outcome.bytes_known()),
-         fmt::format("{}", outcome.memory.stage[at].stash_peak),
-         fmt::format("{}", versions.held_peak),
-         staleness_range(versions) + (versions.staleness.size() > 1
-                                          ? fmt::format(" ({:.3g})", versions.staleness_mean)
-                                          : std::string()),
-         versions.consistent ? std::string("F=B") : fmt::format("F≠B ×{}", versions.read_other)});
-  }
-  return table({{"stage"},
-                {"device", true},
-                {"layers", true},
-                {"F"},
-                {"B"},
-                {"weights"},
-                {"stash"},
-                {"sends"},
-                {"stashes"},
-                {"versions"},
-                {"staleness"},
-                {"reads"}},
-               rows);
 }
 
 std::string peak_text(const Outcome& outcome) {
@@ -155,43 +63,57 @@ std::string path_line(const Outcome& outcome) {
   return text + "\n";
 }
 
-int run_simulate(const CommonFlags& flags, bool timeline) {
-  const SettingRequest request = request_of(flags);
+struct SimulateFlags {
+  CommonFlags common;
+  bool timeline = false;
+  bool full = false;
+};
+
+int run_simulate(const SimulateFlags& flags) {
+  const CommonFlags& common = flags.common;
+  const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) {
     throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
   }
-  const ScheduleSpec spec = one_schedule(flags);
+  const ScheduleSpec spec = one_schedule(common);
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const Outcome outcome = study(asked);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
-  if (!flags.json.empty()) write_file(flags.json, outcome_json(setting, asked, outcome, timeline));
-  if (flags.json == "-") return answer;
-  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
-  fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome) + stream_report(outcome),
-             device_table(outcome), stage_table(outcome, setting.model));
-  fmt::print("{}", figure(outcome.timeline, {Time{}, 100, colour_wanted()}));
-  fmt::print("{}", held_figure(outcome.program, outcome.timeline, outcome.versions));
-  if (flags.quiet) return answer;
-  fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
-  fmt::print("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason);
-  for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
-  for (const std::string& note : stream_notes(asked, outcome)) fmt::print("note: {}\n", note);
+  if (!common.json.empty())
+    write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline));
+  if (common.json == "-") return answer;
+  if (!common.quiet) print_wrapped(heading(setting, asked, false) + "\n");
+  const TableView view{text_width(), flags.full};
+  print_wrapped(summary(outcome) + path_line(outcome) + stream_report(outcome));
+  fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
+  const FigureOptions options{Time{}, figure_columns(), colour_wanted()};
+  fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
+             held_figure(outcome.program, outcome.timeline, outcome.versions, options));
+  if (common.quiet) return answer;
+  print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
+  print_wrapped(
+      fmt::format("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason));
+  for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
+  for (const std::string& note : stream_notes(asked, outcome))
+    print_wrapped("note: " + note + "\n");
   return answer;
 }
 
 void add(Flags command) {
-  const auto flags = std::make_shared<CommonFlags>();
-  const auto timeline = std::make_shared<bool>(false);
-  add_case_flags(command, *flags);
-  add_messages_flag(command, *flags);
-  command.flag("--timeline", *timeline, "with --json: include every span")
+  const auto flags = std::make_shared<SimulateFlags>();
+  add_case_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  command.flag("--timeline", flags->timeline, "with --json: include every span")
       .needs(command.find("--json"));
+  command.flag("--full", flags->full,
+               "all devices and stages; default: of more than 24, the ends and the extremes, and "
+               "equal neighbours as one");
   command.footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"
       "reports a step of 66 ms, and why. Exit code 1: it does not fit into memory.");
-  command.runs([flags, timeline] { return run_simulate(*flags, *timeline); });
+  command.runs([flags] { return run_simulate(*flags); });
 }
 
 }  // namespace

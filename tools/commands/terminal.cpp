@@ -1,12 +1,54 @@
-// Queries the terminal.
+// Queries the terminal, and prints reports at its width.
 #include "tools/commands/terminal.hpp"
 
+#include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+
+#include "tools/base/text.hpp"
+#include "tools/report/text/space_time.hpp"
 
 namespace stageline {
+namespace {
+
+constexpr int least_width = 40;
+constexpr int usual_width = 80;    // of a terminal that does not report its size
+constexpr int usual_figure = 100;  // columns
+
+}  // namespace
 
 bool colour_wanted() { return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
+
+int text_width() {
+  if (const char* const variable = std::getenv("COLUMNS")) {
+    const std::string_view text = variable;
+    int width = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
+    if (error == std::errc() && end == text.data() + text.size() && width >= 0) {
+      return width == 0 ? 0 : std::max(width, least_width);
+    }
+  }
+  if (::isatty(STDOUT_FILENO) != 1) return 0;
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? std::max(static_cast<int>(size.ws_col), least_width) : usual_width;
+}
+
+int text_width_up_to(int usual) {
+  const int width = text_width();
+  return width == 0 ? usual : std::min(width, usual);
+}
+
+int figure_columns() {
+  const int width = text_width();
+  return width == 0 ? usual_figure : width - space_time_margin;
+}
+
+void print_wrapped(const std::string& text) { fmt::print("{}", wrapped(text, text_width())); }
 
 }  // namespace stageline

@@ -1,9 +1,25 @@
 // The terminal on standard output.
 #pragma once
 
+#include <string>
+
 namespace stageline {
 
 /// Whether standard output is a terminal and NO_COLOR is not set.
 bool colour_wanted();
+
+/// The most columns of a line of a report; 0: any. That is COLUMNS where it is set to a number, 0
+/// for any width; else the width of the terminal, 80 where that is unknown; any width where
+/// standard output is no terminal. Less than 40 columns count as 40.
+int text_width();
+
+/// text_width(), at most `usual`, which is also returned for any width.
+int text_width_up_to(int usual);
+
+/// The columns of a space-time diagram as text: what its margin leaves of the width, or 100.
+int figure_columns();
+
+/// Prints a report, its lines wrapped at text_width().
+void print_wrapped(const std::string& text);
 
 }  // namespace stageline

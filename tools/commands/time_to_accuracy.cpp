@@ -10,6 +10,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/training/accuracy_report.hpp"
 #include "tools/training/retime.hpp"
 
@@ -149,7 +150,7 @@ class Retiming {
 std::string plain_text(Chart chart, int rows) {
   chart.title = chart.subtitle = "";
   chart.footnotes.clear();
-  return chart_text(chart, 76, rows);
+  return chart_text(chart, text_width_up_to(76), rows);
 }
 
 int run(const AccuracyFlags& flags) {
@@ -185,12 +186,12 @@ int run(const AccuracyFlags& flags) {
   const int exit_code = any ? 0 : 1;
   if (flags.common.json == "-" || flags.svg == "-" || flags.switch_svg == "-") return exit_code;
 
-  if (!flags.common.quiet) fmt::print("{}\n", accuracy_heading(study, from));
-  fmt::print("{}\n{}", accuracy_table(study), plain_text(chart, 16));
+  if (!flags.common.quiet) print_wrapped(accuracy_heading(study, from) + "\n");
+  fmt::print("{}\n{}", accuracy_table(study, text_width()), plain_text(chart, 16));
   for (const SwitchFamily& family : families) {
     fmt::print("\n{}: by switch from the pipeline to one device\n{}", family.name,
-               switch_table(study, family));
-    for (const std::string& words : switch_words(study, family)) fmt::print("{}\n", words);
+               switch_table(study, family, text_width()));
+    for (const std::string& words : switch_words(study, family)) print_wrapped(words + "\n");
   }
   if (by_switch) fmt::print("\n{}", plain_text(switch_chart(study, families), 12));
   if (!any) {
@@ -199,7 +200,7 @@ int run(const AccuracyFlags& flags) {
   }
   if (flags.common.quiet) return exit_code;
   fmt::print("\n");
-  for (const std::string& note : accuracy_notes(study)) fmt::print("note: {}\n", note);
+  for (const std::string& note : accuracy_notes(study)) print_wrapped("note: " + note + "\n");
   return exit_code;
 }
 

@@ -19,7 +19,7 @@ VALUES = {  # flag: the section of `stageline list` that has its values
 
 def said_by(command, *arguments):
     run = subprocess.run([command, *arguments], text=True, stdout=subprocess.PIPE, check=True,
-                         stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8"})
+                         stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "0"})
     return run.stdout.replace(command, "stageline").rstrip("\n").split("\n")
 
 

@@ -104,7 +104,7 @@ std::string accuracy_heading(const AccuracyStudy& study, const TimesFrom& from) 
       study.target_given ? "" : ": the highest accuracy that the mean of every curve reaches");
 }
 
-std::string accuracy_table(const AccuracyStudy& study) {
+std::string accuracy_table(const AccuracyStudy& study, int width) {
   const bool names_say_schedules =
       std::all_of(study.curves.begin(), study.curves.end(), [](const AccuracyCurve& curve) {
         return !curve.pipelined() || curve.name == curve.settings.schedule;
@@ -128,7 +128,7 @@ std::string accuracy_table(const AccuracyStudy& study) {
                 steps_text(curve), curve.speedup ? fmt::format("{:.3f}×", *curve.speedup) : none});
     rows.push_back(std::move(row));
   }
-  return table(columns, rows);
+  return table(columns, rows, width);
 }
 
 std::vector<std::string> accuracy_notes(const AccuracyStudy& study) {
@@ -188,7 +188,7 @@ Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from) {
   return chart;
 }
 
-std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family) {
+std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family, int width) {
   std::vector<std::vector<std::string>> rows;
   for (const std::size_t i : family.curves) {
     const AccuracyCurve& curve = study.curves[i];
@@ -202,7 +202,7 @@ std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family)
                 {"steps"},
                 {"final accuracy"},
                 {"whole training"}},
-               rows);
+               rows, width);
 }
 
 Chart switch_chart(const AccuracyStudy& study, const std::vector<SwitchFamily>& families) {

@@ -20,14 +20,14 @@ struct TimesFrom {
 std::string accuracy_heading(const AccuracyStudy& study, const TimesFrom& from);
 
 /// A row per curve. The figure behind ± is half the distance from the least to the greatest over
-/// the seeds.
-std::string accuracy_table(const AccuracyStudy& study);
+/// the seeds. `width`: the most columns of a line; 0: any.
+std::string accuracy_table(const AccuracyStudy& study, int width = 0);
 
 /// Mean accuracy against simulated time, with the target across.
 Chart accuracy_chart(const AccuracyStudy& study, const TimesFrom& from);
 
-/// A row per switch point.
-std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family);
+/// A row per switch point; `width` as above.
+std::string switch_table(const AccuracyStudy& study, const SwitchFamily& family, int width = 0);
 
 /// Time to target against the share of the steps that is pipelined. Throws UsageError where no
 /// point reaches the target.

@@ -15,7 +15,6 @@
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/numbers.hpp"
-#include "sim/text/figure.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -33,6 +32,7 @@
 #include "tools/executor/tensors/traced_model.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/text/space_time.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 
@@ -275,10 +275,10 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   fmt::print("\n\n");
   fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held),
              stage_table(predicted, middle));
-  fmt::print("{}", figure(measured.timeline, {Time{}, 100, colour_wanted()}));
+  fmt::print("{}", space_time(measured.timeline, {Time{}, figure_columns(), colour_wanted()}));
   if (!common.quiet) {
     fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
-               figure_legend());
+               space_time_legend({&measured.timeline}));
     fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
     if (flags.imitate) {
       fmt::print(

@@ -40,11 +40,6 @@ std::string Canvas::line(int row) const {
   return out.erase(out.find_last_not_of(' ') + 1);
 }
 
-int columns_of(std::string_view text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](char c) { return !continues(c); }));
-}
-
 std::string key_text(const std::vector<std::string>& entries, int columns) {
   std::string out;
   int used = 0;

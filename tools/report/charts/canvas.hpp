@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/base/text.hpp"
+
 namespace stageline {
 
 /// A rectangle of cells, each of one character (any UTF-8 character that takes one column). Drawing
@@ -21,9 +23,6 @@ struct Canvas {
   /// One row, without trailing blanks.
   std::string line(int row) const;
 };
-
-/// The number of columns of a text: one per character.
-int columns_of(std::string_view text);
 
 /// Lines of at most `columns` characters, each of which ends with '\n', broken at blanks; longer
 /// words lose their middle.

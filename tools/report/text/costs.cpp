@@ -10,6 +10,7 @@
 #include "sim/index.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/report/text/cost_bars.hpp"
 
 namespace stageline {
@@ -115,6 +116,17 @@ std::string heading_of(const Model& model, const std::vector<int>& sizes, const 
       print(total.update));
 }
 
+// The table with the columns that fit, and a line on the others.
+std::string fitted_text(const std::vector<Column>& columns,
+                        const std::vector<std::vector<std::string>>& cells,
+                        const CostsOptions& options) {
+  const FittedTable fitted = fitted_table(columns, cells, options.width);
+  if (fitted.left_out.empty()) return fitted.text;
+  return fitted.text +
+         wrapped(fmt::format("… without {}: COLUMNS=0\n", fmt::join(fitted.left_out, ", ")),
+                 options.width);
+}
+
 std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
                         const CostsOptions& options) {
   const bool by_kind = options.by == CostsBy::kind;
@@ -127,12 +139,13 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
     any_spread = any_spread || row.spread > Time{};
   }
   std::vector<Column> columns{{by_kind ? "kind" : "layer", true}};
-  columns.push_back(by_kind ? Column{"layers"} : Column{"kind", true});
+  columns.push_back(by_kind ? Column{"layers", false, 1} : Column{"kind", true, 1});
   columns.push_back({"share"});
   columns.push_back({"", true});
-  for (const char* const title : {"F", "I", "W", "B", "update"}) columns.push_back({title});
-  if (any_spread) columns.push_back({"spread"});
-  for (const char* const title : {"output", "stash", "weights"}) columns.push_back({title});
+  columns.insert(columns.end(),
+                 {{"F"}, {"I", false, 3}, {"W", false, 2}, {"B"}, {"update", false, 7}});
+  if (any_spread) columns.push_back({"spread", false, 6});
+  columns.insert(columns.end(), {{"output", false, 8}, {"stash", false, 5}, {"weights", false, 4}});
 
   std::vector<std::vector<std::string>> cells;
   const auto line = [&](const CostRow& row, const std::string& bar) {
@@ -154,7 +167,7 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
   for (const std::size_t i : split.rows) line(rows[i], cost_bar(rows[i], longest, bar_width));
   if (!split.rest.empty()) line(sum_of(picked(rows, split.rest), others(split.rest.size())), "");
   line(total, "");
-  std::string text = table(columns, cells);
+  const std::string text = fitted_text(columns, cells, options);
   if (longest == Time{}) return text;
   return text + fmt::format("{} (full bar: {} of the total)\n", cost_bar_legend(),
                             plain_percent(ratio(longest, total.step())));
@@ -178,10 +191,11 @@ std::string against_table(const CostsAgainst& against, const CostsOptions& optio
   const Shown split = shown(times, options);
   const double widest = widest_ratio(picked(pairs, split.rows));
   std::vector<Column> columns{{by_kind ? "kind" : "layer", true}};
-  columns.push_back(by_kind ? Column{"layers"} : Column{"kind", true});
+  columns.push_back(by_kind ? Column{"layers", false, 1} : Column{"kind", true, 1});
   for (const char* const title : {"TRACE", "TRACE2", "ratio"}) columns.push_back({title});
   columns.push_back({ratio_scale(widest, half_width), true});
-  for (const char* const title : {"F", "I", "W", "B"}) columns.push_back({title});
+  columns.insert(columns.end(),
+                 {{"F", false, 2}, {"I", false, 5}, {"W", false, 4}, {"B", false, 3}});
   std::vector<std::vector<std::string>> cells;
   const auto line = [&](const CostPair& pair) {
     const auto& [first, second] = pair;
@@ -196,7 +210,7 @@ std::string against_table(const CostsAgainst& against, const CostsOptions& optio
   for (const std::size_t i : split.rows) line(pairs[i]);
   if (!split.rest.empty()) line(sum_of(picked(pairs, split.rest), others(split.rest.size())));
   line(against.total);
-  return table(columns, cells);
+  return fitted_text(columns, cells, options);
 }
 
 std::string differ_text(const CostsAgainst& against) {

@@ -14,6 +14,7 @@ struct CostsOptions {
   int top = 0;  // the most expensive rows shown; 0: all up to 64 rows, else 32
   bool colour = false;
   bool quiet = false;  // no heading and no notes
+  int width = 0;       // the most columns of a line of a table; 0: any
 };
 
 /// A heading, a row per layer (or kind) and their total, the cost of splitting B into I and W, the

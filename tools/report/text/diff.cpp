@@ -33,7 +33,7 @@ std::string where_text(const ProgramDiff& diff) {
       op_or_end(first.second), first.first_context, first.second_context);
 }
 
-std::string counts_text(const ProgramDiff& diff) {
+std::string counts_text(const ProgramDiff& diff, int width) {
   std::string text = fmt::format("{} of {} ops differ: {} in another order, {} on another device",
                                  diff.differing(), diff.ops, diff.reordered, diff.elsewhere);
   if (diff.repaired > 0) text += fmt::format(", {} overlapped otherwise", diff.repaired);
@@ -54,10 +54,10 @@ std::string counts_text(const ProgramDiff& diff) {
   }
   return text + "\n" +
          table({{"device", true}, {"ops, first"}, {"ops, second"}, {"differ"}, {"first at op"}},
-               rows);
+               rows, width);
 }
 
-std::string times_text(const DiffReport& report) {
+std::string times_text(const DiffReport& report, int width) {
   std::string why;
   for (const std::string& sentence : report.untimed) why += "\n" + sentence + "\n";
   if (!report.first && !report.second) return why;
@@ -93,12 +93,13 @@ std::string times_text(const DiffReport& report) {
                        [&](const SideTimes& side) { return side.makespan - busy(side); }));
   }
   return fmt::format("\n{}", report.costs.empty() ? "" : "times: " + report.costs + "\n") +
-         table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows) + why;
+         table({{"", true}, {"first"}, {"second"}, {"difference"}, {"of the first"}}, rows, width) +
+         why;
 }
 
 }  // namespace
 
-std::string diff_text(const DiffReport& report) {
+std::string diff_text(const DiffReport& report, int width) {
   const ProgramDiff& diff = report.diff;
   std::string text =
       fmt::format("first:  {}\nsecond: {}\n\n", report.first_name, report.second_name);
@@ -107,9 +108,9 @@ std::string diff_text(const DiffReport& report) {
                         diff.device.size() == 1 ? "" : "s");
   } else {
     for (const std::string& line : diff.settings) text += line + "\n";
-    text += where_text(diff) + counts_text(diff);
+    text += where_text(diff) + counts_text(diff, width);
   }
-  return text + times_text(report);
+  return text + times_text(report, width);
 }
 
 }  // namespace stageline

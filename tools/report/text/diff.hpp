@@ -29,8 +29,9 @@ struct DiffReport {
   std::vector<std::string> notes;
 };
 
-/// "equal", or the first difference, the number of differences, and their cost.
-std::string diff_text(const DiffReport& report);
+/// "equal", or the first difference, the number of differences, and their cost. `width`: the most
+/// columns of a line of a table; 0: any.
+std::string diff_text(const DiffReport& report, int width = 0);
 
 /// The same as JSON; the keys are documented in tools/report/json/README.md.
 std::string diff_json(const DiffReport& report);

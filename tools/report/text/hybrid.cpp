@@ -47,7 +47,7 @@ std::string hybrid_summary(const Case& asked, const HybridStudy& study) {
   return text;
 }
 
-std::string hybrid_table(const HybridStudy& study) {
+std::string hybrid_table(const HybridStudy& study, int width) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < study.curve.size(); i += 2) {
     const HybridPoint& point = study.curve[i];
@@ -55,7 +55,8 @@ std::string hybrid_table(const HybridStudy& study) {
                     fmt::format("{:.3f}×", point.hybrid.over_nonpipelined),
                     fmt::format("{:.3f}×", point.hybrid.over_pipelined)});
   }
-  return table({{"pipelined"}, {"total"}, {"over one device"}, {"over all pipelined"}}, rows);
+  return table({{"pipelined"}, {"total"}, {"over one device"}, {"over all pipelined"}}, rows,
+               width);
 }
 
 bool has_rebuilt_rules(const Scheduler& scheduler) { return !scheduler.rebuilt.empty(); }

@@ -15,8 +15,8 @@ double fraction(PipelinedShare share);
 /// Total, speed-ups, pace, fill and drain: four or five lines.
 std::string hybrid_summary(const Case& asked, const HybridStudy& study);
 
-/// A table of every second point of the curve.
-std::string hybrid_table(const HybridStudy& study);
+/// A table of every second point of the curve. `width`: the most columns of a line; 0: any.
+std::string hybrid_table(const HybridStudy& study, int width = 0);
 
 /// The speed-up over one device against the pipelined share, with the asked share marked.
 Chart hybrid_chart(const Setting& setting, const Case& asked, const HybridStudy& study);

@@ -38,7 +38,7 @@ std::size_t devices_of(const Overlay& overlay) {
   return std::max(overlay.first.timeline.devices.size(), overlay.second.timeline.devices.size());
 }
 
-std::string device_table(const Overlay& overlay) {
+std::string device_table(const Overlay& overlay, int width) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t d = 0; d < devices_of(overlay); ++d) {
     rows.push_back({device_name(overlay, d), busy_cell(overlay.first, d),
@@ -47,10 +47,10 @@ std::string device_table(const Overlay& overlay) {
   }
   const auto& [a, b] = std::pair(overlay.first.word, overlay.second.word);
   return table({{"device", true}, {"busy, " + a}, {"busy, " + b}, {"idle, " + a}, {"idle, " + b}},
-               rows);
+               rows, width);
 }
 
-std::string median_table(const Overlay& overlay) {
+std::string median_table(const Overlay& overlay, int width) {
   std::vector<std::vector<std::string>> rows;
   for (const KindMedian& median : overlay.medians) {
     const auto cells = [&](std::size_t count, Time time, Time spread) {
@@ -67,10 +67,11 @@ std::string median_table(const Overlay& overlay) {
                               : "-");
   }
   const auto& [a, b] = std::pair(overlay.first.word, overlay.second.word);
-  return table({{"stage and kind", true}, {a}, {"±"}, {b}, {"±"}, {"difference"}, {"ratio"}}, rows);
+  return table({{"stage and kind", true}, {a}, {"±"}, {b}, {"±"}, {"difference"}, {"ratio"}}, rows,
+               width);
 }
 
-std::string op_table(const Overlay& overlay, int top) {
+std::string op_table(const Overlay& overlay, int top, int width) {
   std::vector<std::vector<std::string>> rows;
   for (const OpPair& pair : overlay.ops) {
     if (static_cast<int>(rows.size()) == top) break;
@@ -84,7 +85,7 @@ std::string op_table(const Overlay& overlay, int top) {
                 {overlay.second.word},
                 {"difference"},
                 {"of the step"}},
-               rows);
+               rows, width);
 }
 
 std::string list_of(const std::vector<Op>& ops) {
@@ -98,7 +99,7 @@ std::string list_of(const std::vector<Op>& ops) {
 
 }  // namespace
 
-std::string overlay_text(const Overlay& overlay, int top) {
+std::string overlay_text(const Overlay& overlay, int top, int width) {
   const StepCut& a = overlay.first;
   const StepCut& b = overlay.second;
   std::string text = fmt::format("{}: {}\n{}: {}\n", a.word, a.name, b.word, b.name);
@@ -110,10 +111,10 @@ std::string overlay_text(const Overlay& overlay, int top) {
     text += fmt::format("of the {} step {}, {} are from its first op to the end of its last\n",
                         side->word, side->step, print(side->length));
   }
-  text += "\n" + device_table(overlay) + "\n" + median_table(overlay) + "\n";
+  text += "\n" + device_table(overlay, width) + "\n" + median_table(overlay, width) + "\n";
   text += fmt::format("the {} of {} ops that differ most\n",
                       std::min(as_size(top), overlay.ops.size()), overlay.ops.size());
-  text += op_table(overlay, top);
+  text += op_table(overlay, top, width);
   if (!overlay.only_first.empty()) {
     text += fmt::format("only {}: {}\n", a.word, list_of(overlay.only_first));
   }

@@ -9,8 +9,9 @@
 namespace stageline {
 
 /// Step times, idle time of each device, medians by stage and kind, and the `top` ops that differ
-/// most, with their difference as a share of the second side's step.
-std::string overlay_text(const Overlay& overlay, int top);
+/// most, with their difference as a share of the second side's step. `width`: the most columns of a
+/// line of a table; 0: any.
+std::string overlay_text(const Overlay& overlay, int top, int width = 0);
 
 /// The same as JSON, with every op; the keys are documented in tools/report/json/README.md.
 std::string overlay_json(const Overlay& overlay);

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Are reports as wide as the terminal, and can one be interrupted? terminal.py STAGELINE
+
+Runs the command on pseudo-terminals of several widths.
+"""
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+failed = []
+UNIFORM = ["uniform:layers=8", "--devices", "4", "--microbatches", "12"]
+
+
+def check(truth, what):
+    if not truth:
+        failed.append(what)
+
+
+def start(command, columns, **variables):
+    """Starts a command on a terminal of so many columns (0: it does not report them)."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            os.environ.pop(name, None)
+        os.environ.update(variables, LC_ALL="C.UTF-8")
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50 if columns else 0, columns, 0, 0))
+        os.execv(command[0], command)
+    return pid, terminal
+
+
+def end(pid, terminal):
+    """What the command said, without colours, and how it ended."""
+    said = b""
+    while True:
+        try:
+            some = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not some:
+            break
+        said += some
+    os.close(terminal)
+    status = os.waitpid(pid, 0)[1]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", said.decode()).replace("\r\n", "\n")
+    return text, status
+
+
+def said_by(command, columns, **variables):
+    text, status = end(*start(command, columns, **variables))
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1),
+          f"{' '.join(command[1:])}: status {status}: {text[-300:]}")
+    return text
+
+
+def piped(command, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return subprocess.run(command, env={**environment, **variables}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def widest(text):
+    return max(text.split("\n"), key=len)
+
+
+def fits(text, width, what):
+    """A line may be wider only for a word that has no room."""
+    line = widest("\n".join(line for line in text.split("\n")
+                            if max(map(len, line.split()), default=0) <= width - 8))
+    check(len(line) <= width, f"{what}: {len(line)} columns, not {width}: {line}")
+
+
+def main(stageline):
+    stageline = os.path.abspath(stageline)
+    compare = [stageline, "compare", *UNIFORM]
+    reports = [
+        ["compare", *UNIFORM], ["compare", *UNIFORM, "--full"],
+        ["compare", *UNIFORM[:1], "--devices", "2..4", "--schedule", "1f1b,pipedream"],
+        ["simulate", *UNIFORM], ["simulate", *UNIFORM, "--schedule", "pipefb"],
+        ["draw", *UNIFORM, "--schedule", "zb_h1"], ["bound", *UNIFORM], ["hybrid", *UNIFORM[:1]],
+        ["costs", "resnet50-cpu"], ["costs", "resnet50-cpu", "--against", "resnet50-h100"], ["list"],
+    ]
+    for report in reports:
+        for width in (60, 80, 132):
+            text = said_by([stageline, *report], width)
+            fits(text, width, f"{' '.join(report)} on {width} columns")
+    for report in [[], *({command[0]: [command[0]] for command in reports}.values())]:
+        for width in (60, 80):
+            text = said_by([stageline, *report, "--help"], width)
+            fits(text, width, f"{report} --help")
+
+    narrow = said_by(compare, 80)
+    wide = piped(compare)
+    check("… without " in narrow and "--columns" in narrow, "the columns left out are named")
+    check("… without " not in wide and len(widest(wide)) > 100, "a pipe has lines of any width")
+    check(" more" in narrow and " more" in wide, "the rows left out are counted")
+    check(said_by(compare, 0) == narrow, "a terminal of unknown size has 80 columns")
+    check(said_by(compare, 200) == wide, "a wide terminal shows what a pipe does")
+    check(said_by(compare, 80, COLUMNS="0") == wide, "COLUMNS=0 is any width")
+    check(said_by(compare, 200, COLUMNS="80") == narrow, "COLUMNS overrides the terminal")
+    check(said_by(compare, 80, COLUMNS="many") == narrow, "COLUMNS that is no number is ignored")
+    check(piped(compare, COLUMNS="80") == narrow, "COLUMNS narrows a pipe")
+    check(said_by(compare, 3) == said_by(compare, 40), "a terminal has at least 40 columns")
+    drawing = [stageline, "draw", *UNIFORM]
+    check(len(widest(said_by(drawing, 80)).rstrip()) == 80, "the figure is as wide as the terminal")
+    check(len(piped(drawing).split("\n")[1]) == 105, "the figure of a pipe has 100 columns")
+    check("\x1b" not in piped(drawing), "a pipe has no colours")
+
+    # Ctrl-C ends a run that would go on for minutes.
+    pid, terminal = start([stageline, "compare", "resnet50-cpu", "--devices", "2..32", "--schedule",
+                           "list", "--microbatches", "4096"], 80)
+    time.sleep(0.5)
+    sent = time.monotonic()
+    os.write(terminal, b"\x03")
+    _, status = end(pid, terminal)
+    check(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT,
+          f"Ctrl-C interrupts (status {status})")
+    check(time.monotonic() - sent < 20, "Ctrl-C interrupts soon")
+
+    for text in failed:
+        print("failed:", text)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

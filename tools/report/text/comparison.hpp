@@ -1,0 +1,35 @@
+// The table of a comparison: a row per schedule, with the columns and rows that a reader asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/compare/comparison.hpp"
+
+namespace stageline {
+
+struct ComparisonView {
+  int width = 0;                       // the most columns of a line; 0: any
+  std::size_t top = 0;                 // the best rows that are shown; 0: all
+  bool sweep = false;                  // of numbers of devices, which are a column then
+  std::vector<std::string> columns{};  // titles, beside those that name a row; empty: all that fit
+};
+
+/// The titles of all columns, in their order.
+std::vector<std::string> comparison_columns();
+
+/// The titles of the columns that are left out where a line is short, in the order in which they
+/// are.
+std::vector<std::string> comparison_columns_left_out();
+
+/// A comma list of titles, with '-' or '_' for a blank and in any case, or "all", as titles in the
+/// order of the list. Throws UsageError for an empty list and for an unknown title, with the
+/// nearest.
+std::vector<std::string> parse_comparison_columns(const std::string& list);
+
+/// The table of `order`, and a line each on rows and columns that were left out. Columns that were
+/// asked for are never left out; where they are wider than a line, the table is broken into bands.
+std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
+                             const ComparisonView& view);
+
+}  // namespace stageline
