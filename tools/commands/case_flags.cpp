@@ -68,7 +68,8 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
   command.option("--cluster", flags.cluster,
                  "a cluster file or a bundled cluster; default: that of model:NAME@DEVICE");
   command.option("--link", flags.link, "equal devices with one full-duplex port each: 12GB/s,5us");
-  command.option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
+  command.option("--memory", flags.memory,
+                 "memory of each of the equal devices, with its unit: 16GB");
   command.option("--host-link", flags.host_link,
                  "a full-duplex link of each equal device to one host, for offloading: "
                  "16GB/s,5us");
