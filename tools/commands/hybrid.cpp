@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -142,6 +143,9 @@ int run_hybrid(const HybridFlags& flags) {
   if (has_rebuilt_rules(*asked.spec.scheduler)) {
     fmt::print("note: the rules of {} are rebuilt, not quoted from its paper\n",
                asked.spec.scheduler->name);
+  }
+  for (const std::string& note : read_as_notes(flags.common.schedules)) {
+    fmt::print("note: {}\n", note);
   }
   for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
   return 0;
