@@ -1,3 +1,4 @@
+// Reads the cluster that the user names, or makes one of equal devices.
 #include "tools/inputs/clusters.hpp"
 
 #include <fmt/format.h>
