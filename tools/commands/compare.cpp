@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
@@ -13,11 +14,13 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
+#include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/study/notes.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -28,6 +31,7 @@ constexpr int chart_rows = 16;
 struct CompareFlags {
   CommonFlags common;
   SvgFlags svg;
+  std::string within = "1%";
 };
 
 std::string fit_text(const Outcome& outcome) {
@@ -46,22 +50,51 @@ std::string staleness_text(const Outcome& outcome) {
   return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
 }
 
-std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep) {
+// Reasons why rows have no outcome, each once, with the rows that share it.
+struct Impossible {
+  Synchrony synchrony;  // of the first row
+  std::size_t devices;
+  std::string why_not;
+  std::string schedules;
+};
+
+std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
+  std::vector<Impossible> reasons;
+  for (const Row& row : rows) {
+    if (row.outcome) continue;
+    const std::size_t devices = row.asked.cluster.devices.size();
+    const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Impossible& known) {
+      return known.devices == devices && known.why_not == row.why_not;
+    });
+    if (same == reasons.end()) {
+      reasons.push_back({block_of(row), devices, row.why_not, row.schedule});
+    } else {
+      same->schedules += ", " + row.schedule;
+    }
+  }
+  return reasons;
+}
+
+// One block of the comparison: its table, the rows that are not possible, the recommendation.
+std::string block(const std::vector<Row>& rows, const RankedRows& order, bool sweep) {
   std::string text =
-      synchrony == Synchrony::synchronous
+      order.synchrony == Synchrony::synchronous
           ? "Synchronous (one update a step, as plain training)\n"
           : "Asynchronous (updates on stale weights; a step is as many mini-batches)\n";
+  const bool recomputes = std::any_of(order.rows.begin(), order.rows.end(), [&](std::size_t i) {
+    return recompute_fraction(*rows[i].outcome) > 0;
+  });
   std::vector<Column> columns{{"schedule", true}};
   if (sweep) columns.push_back({"devices"});
-  for (const char* const title :
-       {"step", "throughput", "speed-up", "bubble", "exposed comm", "peak memory"}) {
+  for (const char* const title : {"step", "throughput", "speed-up", "bubble"}) {
     columns.push_back({title});
   }
+  if (recomputes) columns.push_back({"recompute"});
+  for (const char* const title : {"exposed comm", "peak memory"}) columns.push_back({title});
   columns.push_back({"on", true});
   columns.push_back({"versions"});
   columns.push_back({"staleness"});
   columns.push_back({"fits", true});
-  const RankedRows order = ranked(rows, synchrony);
   std::vector<std::vector<std::string>> cells;
   for (const std::size_t i : order.rows) {
     const Outcome& outcome = *rows[i].outcome;
@@ -74,6 +107,7 @@ std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep)
                              : "–");
     row.push_back(takes_time ? fmt::format("{:.2f}×", outcome.speedup) : "–");
     row.push_back(percent(outcome.bubble_fraction));
+    if (recomputes) row.push_back(percent(recompute_fraction(outcome)));
     row.push_back(percent(outcome.exposed_communication));
     row.push_back(bytes_text(outcome.memory.device[device].peak, outcome.bytes_known()));
     row.push_back(outcome.bytes_known() ? outcome.program.devices[device] : "–");
@@ -83,14 +117,21 @@ std::string block(const std::vector<Row>& rows, Synchrony synchrony, bool sweep)
     cells.push_back(std::move(row));
   }
   if (!cells.empty()) text += table(columns, cells);
-  for (const Row& row : rows) {
-    if (row.outcome || block_of(row) != synchrony) continue;
-    text += fmt::format(
-        "{}{}: not possible: {}\n", row.schedule,
-        sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "", row.why_not);
+  for (const Impossible& reason : impossible_rows(rows)) {
+    if (reason.synchrony != order.synchrony) continue;
+    text += fmt::format("{}{}: not possible: {}\n", reason.schedules,
+                        sweep ? fmt::format(" on {} devices", reason.devices) : "", reason.why_not);
   }
   if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
   return text;
+}
+
+// Whether a block has anything to show: rows, or reasons that no other block has shown.
+bool has_content(const std::vector<Row>& rows, const RankedRows& order) {
+  const std::vector<Impossible> reasons = impossible_rows(rows);
+  return !order.rows.empty() ||
+         std::any_of(reasons.begin(), reasons.end(),
+                     [&](const Impossible& reason) { return reason.synchrony == order.synchrony; });
 }
 
 // One series per schedule, in the order of the command line. Infeasible points are gaps; points
@@ -164,11 +205,19 @@ void write_svg(const CompareFlags& flags, const Setting& setting, const std::vec
   write_file(flags.svg.file, chart_svg(chart, svg_options(flags.svg)));
 }
 
-void print_notes(const Setting& setting, const std::vector<Row>& rows) {
-  std::vector<std::string> said = notes(setting);
+void print_notes(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
+  std::vector<std::string> said = read_as_notes(flags.common.schedules);
+  for (const std::string& note : notes(setting)) said.push_back(note);
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
+  const bool recomputes = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.outcome && recompute_fraction(*row.outcome) > 0;
+  });
+  if (recomputes) {
+    say("recompute: the share of the devices' time that runs forwards again, which the bubble does "
+        "not count");
+  }
   for (const Row& row : rows) {
     if (!row.outcome) continue;
     for (const std::string& note : stream_notes(row.asked, *row.outcome)) say(note);
@@ -183,6 +232,7 @@ void print_notes(const Setting& setting, const std::vector<Row>& rows) {
 
 int run_compare(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
+  const double within = parse_within(flags.within, "--within");
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
@@ -203,12 +253,20 @@ int run_compare(const CompareFlags& flags) {
   if (!flags.svg.file.empty()) write_svg(flags, setting, rows);
   if (common.json == "-" || flags.svg.file == "-") return answer;
 
-  bool any[2] = {false, false};
-  for (const Row& row : rows) nth(any, block_of(row)) = true;
-  if (!common.quiet) fmt::print("{}", heading(setting, rows.front().asked, sweep));
+  const Case& first = rows.front().asked;
+  if (!common.quiet) {
+    fmt::print("{}",
+               sweep ? sweep_heading(setting, first, rows.back().asked) : heading(setting, first));
+  }
+  const std::string alone = one_device_advice(request, setting, rows);
+  if (!alone.empty()) fmt::print("\n→ {}\n", alone);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    if (!nth(any, synchrony)) continue;
-    fmt::print("\n{}", block(rows, synchrony, sweep));
+    const RankedRows order = ranked(rows, synchrony, within);
+    if (has_content(rows, order)) fmt::print("\n{}", block(rows, order, sweep));
+  }
+  const std::vector<std::string> changes = ways_to_fit(request, setting, rows);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    fmt::print("{}→ {}\n", i == 0 ? "\n" : "", changes[i]);
   }
   if (sweep) {
     Chart chart = speedup_chart(setting, rows);
@@ -219,7 +277,7 @@ int run_compare(const CompareFlags& flags) {
     fmt::print("\n{}", chart_text(chart, chart_columns, chart_rows));
   }
   if (common.quiet) return answer;
-  print_notes(setting, rows);
+  print_notes(flags, setting, rows);
   if (!flags.svg.file.empty()) fmt::print("wrote {}\n", flags.svg.file);
   return answer;
 }
@@ -228,6 +286,9 @@ void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   add_case_flags(command, flags->common, Many::yes);
   add_messages_flag(command, flags->common);
+  command.option("--within", flags->within,
+                 "recommend the least memory among schedules at most this much slower than the "
+                 "fastest; default: 1%");
   const Flag svg = add_svg_flag(
       command, flags->svg,
       "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");

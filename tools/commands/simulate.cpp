@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -19,6 +20,7 @@
 #include "tools/report/text/staleness.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/notes.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -135,6 +137,9 @@ std::string summary(const Outcome& outcome) {
     text += fmt::format(" · {:.5g} {} · {:.2f}× one device · bubble {}", outcome.throughput,
                         outcome.throughput_unit, outcome.speedup, percent(outcome.bubble_fraction));
   }
+  if (const double share = recompute_fraction(outcome); share > 0) {
+    text += fmt::format(" · recompute {}", percent(share));
+  }
   text += "\n";
   // The cycle of a flushed step is its critical path.
   if (outcome.period && outcome.synchrony == Synchrony::asynchronous) {
@@ -167,7 +172,7 @@ int run_simulate(const CommonFlags& flags, bool timeline) {
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   if (!flags.json.empty()) write_file(flags.json, outcome_json(setting, asked, outcome, timeline));
   if (flags.json == "-") return answer;
-  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked, false));
+  if (!flags.quiet) fmt::print("{}\n", heading(setting, asked));
   fmt::print("{}{}\n{}\n{}\n", summary(outcome), path_line(outcome) + stream_report(outcome),
              device_table(outcome), stage_table(outcome, setting.model));
   fmt::print("{}", figure(outcome.timeline, {Time{}, 100, colour_wanted()}));
@@ -175,6 +180,7 @@ int run_simulate(const CommonFlags& flags, bool timeline) {
   if (flags.quiet) return answer;
   fmt::print("{}\n{}", figure_legend(), held_legend(outcome.versions));
   fmt::print("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason);
+  for (const std::string& note : read_as_notes(flags.schedules)) fmt::print("note: {}\n", note);
   for (const std::string& note : notes(setting)) fmt::print("note: {}\n", note);
   for (const std::string& note : stream_notes(asked, outcome)) fmt::print("note: {}\n", note);
   return answer;
