@@ -52,6 +52,16 @@ TEST_CASE("one device is advised where links cost more than devices save") {
   CHECK(contains(advice, "192.0 ms a step"));
 }
 
+TEST_CASE("one device is advised where asynchronous schedules alone are faster") {
+  SettingRequest request = uniform_request(",output=1kB,forward=10ms", "");
+  request.cluster.link = parse_link("1GB/s,40ms");
+  const Asked asked = asked_of(request, "naive,pipedream");
+  REQUIRE(asked.rows[0].outcome->speedup < 0.9);
+  REQUIRE(asked.rows[1].outcome->speedup > 1);
+  CHECK(alone(asked).starts_with("one device is faster than all synchronous schedules: "));
+  CHECK(contains(alone(asked), "the fastest, naive on 4 devices"));
+}
+
 TEST_CASE("one device that is too small is not advised without saying so") {
   SettingRequest request = uniform_request("", "40MB");
   request.cluster.link = parse_link("1MB/s,50ms");
@@ -100,6 +110,15 @@ TEST_CASE("where nothing fits, the nearest is named with what it lacks") {
   REQUIRE(found.size() == 1);
   CHECK(contains(found[0], "nothing tried fits; --schedule 1f1b --devices 8 lacks least, "));
   CHECK(contains(found[0], " of 1.000 MB on gpu"));
+}
+
+TEST_CASE("smaller micro-batches and more devices are tried together where neither is enough") {
+  const Asked asked =
+      asked_of(uniform_request(",batch=8,weights=1MB,output=8MB,stash=8MB", "12MB"), "1f1b");
+  const std::vector<std::string> found = changes(asked);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].starts_with(
+      "--schedule 1f1b --devices 8 --microbatch-size 1 --microbatches 64 fits: "));
 }
 
 TEST_CASE("nothing is advised where a row fits, nor of unknown memory") {

@@ -236,7 +236,7 @@ std::string unexpected(const CLI::App& app, const std::string& program) {
 
 // CLI11's message in the words of the other errors.
 std::string worded(const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const std::string conversion = "Could not convert: ";
   const std::size_t equals = message.find(" = ");
   if (message.starts_with(conversion) && equals != std::string::npos) {

@@ -1,6 +1,4 @@
-// Simulates what a comparison did not ask: one device alone, and changes that take less memory.
-#include "tools/compare/advice.hpp"
-
+// Simulates changes of a comparison that take less memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,60 +6,15 @@
 #include <optional>
 
 #include "sim/errors.hpp"
-#include "sim/index.hpp"
+#include "tools/compare/advice.hpp"
+#include "tools/compare/trial.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr std::size_t rows_tried = 2;  // those that lack least memory
+constexpr std::size_t rows_tried = 3;  // unlike ones, those that lack least memory
 constexpr int most_devices_tried = 64;
 constexpr std::int64_t most_microbatches_tried = 1 << 16;
-
-// What a case was simulated to take.
-struct Trial {
-  std::string flags;
-  bool fits = false;
-  Time step{};
-  double throughput = 0;
-  std::optional<MemoryNeed> need;  // where memory is tightest
-  std::optional<Bytes> peak;       // of the fullest device; empty: unknown
-  bool derived = false;            // from costs of another micro-batch size
-
-  Bytes missing() const { return need ? need->missing() : Bytes{}; }
-  // "20.24 s a step, 1.572 GB of 8.000 GB on gpu0"
-  std::string figures() const {
-    return fmt::format("{} a step{}{}", print(step),
-                       need   ? ", " + print(*need)
-                       : peak ? ", " + print(*peak)
-                              : "",
-                       derived ? " (costs of that size are scaled or fitted)" : "");
-  }
-};
-
-Trial trial_of(const Outcome& outcome, std::string flags) {
-  Trial trial;
-  trial.flags = std::move(flags);
-  trial.fits = outcome.fit != Fit::no;
-  trial.step = outcome.step_time;
-  trial.throughput = outcome.throughput;
-  trial.need = tightest(outcome);
-  if (outcome.bytes_known()) trial.peak = nth(outcome.memory.device, outcome.peak_device()).peak;
-  return trial;
-}
-
-// Empty where the case cannot run.
-std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
-                           const ScheduleSpec& spec, int devices, std::string flags) {
-  try {
-    return trial_of(study(make_case(request, setting, spec, devices)), std::move(flags));
-  } catch (const UsageError&) {
-    return std::nullopt;
-  } catch (const ProgramError&) {
-    return std::nullopt;
-  } catch (const Deadlock&) {
-    return std::nullopt;
-  }
-}
 
 // Those that fit first, the fastest of them; else the one that lacks least.
 bool better(const Trial& a, const Trial& b) {
@@ -84,6 +37,12 @@ class FitSearch {
     }
     std::stable_sort(nearest_.begin(), nearest_.end(),
                      [](const Row* a, const Row* b) { return missing(*a) < missing(*b); });
+    nearest_.erase(std::unique(nearest_.begin(), nearest_.end(),
+                               [](const Row* a, const Row* b) {
+                                 return missing(*a) == missing(*b) &&
+                                        a->outcome->step_time == b->outcome->step_time;
+                               }),
+                   nearest_.end());
     if (nearest_.size() > rows_tried) nearest_.resize(rows_tried);
   }
 
@@ -91,11 +50,15 @@ class FitSearch {
     if (nearest_.empty()) return {};
     std::vector<std::string> fitting;
     std::optional<Trial> nearest;
-    for (const std::optional<Trial>& best : {recomputing(), smaller(), more_devices()}) {
-      if (!best) continue;
+    const auto look_at = [&](const std::optional<Trial>& best) {
+      if (!best) return;
       if (best->fits) fitting.push_back(fmt::format("{} fits: {}", best->flags, best->figures()));
       keep_best(nearest, best);
-    }
+    };
+    look_at(recomputing());
+    look_at(smaller());
+    look_at(more_devices(request_, setting_, 1, ""));
+    if (fitting.empty()) look_at(smallest_on_more_devices());
     if (!fitting.empty()) return fitting;
     if (!nearest || nearest->missing() >= missing(*nearest_.front())) {
       return {"neither recomputing, smaller micro-batches nor more devices were found to help"};
@@ -137,8 +100,7 @@ class FitSearch {
   std::optional<Trial> smaller() const {
     std::optional<Trial> best;
     const int batch = setting_.model.batch;
-    const bool read_once = request_.trace == "-" || request_.cluster.cluster == "-";
-    if (read_once) return best;
+    if (is_read_once()) return best;
     for (int size = next_smaller(batch); size > 0; size = next_smaller(size)) {
       SettingRequest request = request_;
       request.microbatch_size = size;
@@ -181,7 +143,10 @@ class FitSearch {
     }
   }
 
-  std::optional<Trial> more_devices() const {
+  // Twice as many devices, and twice of that, as far as layers and the cluster go. `factor`: times
+  // the micro-batches of the question, which `suffix` says.
+  std::optional<Trial> more_devices(const SettingRequest& request, const Setting& setting,
+                                    int factor, const std::string& suffix) const {
     std::optional<Trial> best;
     const std::vector<int>& counts = setting_.device_counts;
     int most = std::min(static_cast<int>(setting_.model.layers.size()), most_devices_tried);
@@ -190,50 +155,42 @@ class FitSearch {
     }
     for (int count = *std::max_element(counts.begin(), counts.end()); count < most;) {
       count = std::min(2 * count, most);
+      SettingRequest changed = request;
+      std::string flags = suffix;
+      if (factor > 1) {
+        const ScheduleSpec& any = nearest_.front()->asked.spec;
+        const std::int64_t asked = make_case(request_, setting_, any, count).microbatches;
+        if (asked * factor > most_microbatches_tried) break;
+        changed.microbatches = static_cast<int>(asked * factor);
+        flags += fmt::format(" --microbatches {}", changed.microbatches);
+      }
       for (const Row* const row : nearest_) {
         const ScheduleSpec& spec = row->asked.spec;
-        keep_best(best, tried(request_, setting_, spec, count, flags_of(spec, count)));
+        keep_best(best, tried(changed, setting, spec, count, flags_of(spec, count) + flags));
       }
       if (best && best->fits) break;
     }
     return best;
   }
+
+  // Micro-batches of one sample on more devices.
+  std::optional<Trial> smallest_on_more_devices() const {
+    if (is_read_once() || setting_.model.batch < 2) return std::nullopt;
+    SettingRequest request = request_;
+    request.microbatch_size = 1;
+    const std::optional<Setting> setting = reopened(request);
+    if (!setting) return std::nullopt;
+    std::optional<Trial> best =
+        more_devices(request, *setting, setting_.model.batch, " --microbatch-size 1");
+    if (best) best->derived = has_new_note(*setting);
+    return best;
+  }
+
+  // From standard input, so that it cannot be opened again.
+  bool is_read_once() const { return request_.trace == "-" || request_.cluster.cluster == "-"; }
 };
 
-const Row* fastest_beside_one_device(const std::vector<Row>& rows) {
-  const Row* best = nullptr;
-  for (const Row& row : rows) {
-    if (!row.outcome || row.outcome->fit == Fit::no) continue;
-    if (row.outcome->step_time == Time{}) return nullptr;
-    if (best == nullptr || row.outcome->speedup > best->outcome->speedup) best = &row;
-  }
-  return best;
-}
-
 }  // namespace
-
-std::string one_device_advice(const SettingRequest& request, const Setting& setting,
-                              const std::vector<Row>& rows) {
-  if (setting.program) return "";
-  const Row* const best = fastest_beside_one_device(rows);
-  if (best == nullptr || best->outcome->speedup >= 1 - same_time) return "";
-  SettingRequest alone = request;
-  alone.microbatches = best->asked.microbatches;
-  alone.partition = "balanced";
-  alone.weights = std::nullopt;
-  const bool flushed = best->outcome->synchrony == Synchrony::synchronous;
-  const std::optional<Trial> trial =
-      tried(alone, setting, parse_schedules(flushed ? "1f1b" : "pipedream").front(), 1, "");
-  const std::string beside = fmt::format("the fastest, {} on {} devices, takes {}, {:.2f}× as fast",
-                                         best->outcome->schedule, best->outcome->devices,
-                                         print(best->outcome->step_time), best->outcome->speedup);
-  if (!trial) return fmt::format("one device is faster than all of these: {}", beside);
-  if (!trial->fits) {
-    return fmt::format("one device would be faster than all of these, but lacks memory: {}; {}",
-                       trial->figures(), beside);
-  }
-  return fmt::format("one device is faster than all of these: {}; {}", trial->figures(), beside);
-}
 
 std::vector<std::string> ways_to_fit(const SettingRequest& request, const Setting& setting,
                                      const std::vector<Row>& rows) {
