@@ -113,6 +113,7 @@ TEST_CASE("a bad request is an error in one sentence") {
   CHECK(message("{" + uniform + R"(, "steps": 0})").find("/steps") != std::string::npos);
   CHECK(message("{" + uniform + R"(, "memory": "16 apples"})").find("/memory") !=
         std::string::npos);
+  CHECK(message("{" + uniform + R"(, "host_link": "5"})").find("\"host_link\" 5: ") == 0);
   CHECK(message("{" + uniform + R"(, "schedule": "1f1c"})").find("did you mean \"1f1b\"") !=
         std::string::npos);
   CHECK(message(R"({"trace": {"format": "stageline-trace 1"}})").find("the trace") == 0);

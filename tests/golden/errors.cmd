@@ -28,6 +28,7 @@ try compare uniform:layers=8 --link fast
 try compare uniform:layers=8 --memory -1GB
 try compare uniform:layers=8 --memory 16
 try simulate uniform:layers=8 --schedule pipefb --host-memory 16
+try simulate uniform:layers=8 --host-link 5
 try compare uniform:layers=8,weights=4
 try compare uniform:layers=8 --within 1
 try compare uniform:layers=8 --device 4

@@ -111,8 +111,12 @@ class RequestReader {
         node.refuse(error.what());
       }
     };
-    if (const auto link = node_.find("link")) cluster.link = parse_link(link->text());
-    if (const auto link = node_.find("host_link")) cluster.host_link = parse_link(link->text());
+    if (const auto link = node_.find("link")) {
+      cluster.link = parse_link(link->text(), "\"link\"");
+    }
+    if (const auto link = node_.find("host_link")) {
+      cluster.host_link = parse_link(link->text(), "\"host_link\"");
+    }
     if (const auto memory = node_.find("memory")) cluster.memory = bytes(*memory);
     if (const auto memory = node_.find("host_memory")) cluster.host_memory = bytes(*memory);
     if (const auto share = node_.find("pair_overlap")) cluster.pair_overlap = share->number();
