@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedulers/aliases.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
@@ -67,6 +68,16 @@ ScheduleSpec with_defaults(const Scheduler& scheduler) {
   return spec;
 }
 
+// By a name of ours or of another tool, with the knobs that the latter implies.
+ScheduleSpec named(const std::string& name) {
+  const std::string text = read_schedule_name(name);
+  const std::size_t colon = text.find(':');
+  ScheduleSpec spec = with_defaults(scheduler(text.empty() ? name : text.substr(0, colon)));
+  if (colon == std::string::npos) return spec;
+  for (const std::string& item : split(text.substr(colon + 1), ',')) set_knob(spec, item);
+  return spec;
+}
+
 }  // namespace
 
 std::string spelled(const ScheduleSpec& spec) {
@@ -82,15 +93,13 @@ std::string spelled(const ScheduleSpec& spec) {
 }
 
 const Scheduler& scheduler(std::string_view name) {
-  std::vector<std::string> known;
   std::string list;
   for (const Scheduler* const one : schedulers()) {
     if (one->name == name) return *one;
-    known.emplace_back(one->name);
-    list += (list.empty() ? "" : ", ") + known.back();
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", one->name);
   }
   throw UsageError(fmt::format("there is no schedule \"{}\"{}; schedules are {} and all", name,
-                               did_you_mean(std::string(name), known), list));
+                               did_you_mean_schedule(std::string(name)), list));
 }
 
 std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
@@ -119,7 +128,7 @@ std::vector<ScheduleSpec> parse_schedules(const std::string& text) {
       continue;
     }
     given.clear();
-    specs.push_back(with_defaults(scheduler(item.substr(0, colon))));
+    specs.push_back(named(item.substr(0, colon)));
     if (colon == std::string::npos) continue;
     const std::string knob = item.substr(colon + 1);
     if (knob.find('=') == std::string::npos) {

@@ -1,41 +1,13 @@
-// Suggests the nearest known name by edit distance.
+// Words the suggestion of the nearest known name.
 #include "sim/errors.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include "sim/nearest.hpp"
 
 namespace stageline {
-namespace {
-
-// Levenshtein distance, one row at a time.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
 
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
-  std::size_t best = name.size() / 2 + 2;  // a larger distance is no typo
-  std::string nearest;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(name, candidate);
-    if (distance < best) {
-      best = distance;
-      nearest = candidate;
-    }
-  }
-  return nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)";
+  const std::string found = nearest(name, known);
+  return found.empty() ? "" : " (did you mean \"" + found + "\"?)";
 }
 
 }  // namespace stageline

@@ -105,11 +105,11 @@ std::optional<std::int64_t> scaled_to_whole(Decimal decimal, std::int64_t scale,
   return static_cast<std::int64_t>(value);
 }
 
-// "<number><blank?><unit>" to a whole count of the base unit, at most `limit`. A bare number is
-// accepted only if `bare`, or when it is 0.
+// "<number><blank?><unit>" to a whole count of the base unit, at most `limit`. Only 0 needs no
+// unit.
 template <std::size_t N>
 std::int64_t parse_quantity(std::string_view text, std::string_view what, std::string_view example,
-                            const std::array<Unit, N>& units, bool bare, std::int64_t limit) {
+                            const std::array<Unit, N>& units, std::int64_t limit) {
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument(
         fmt::format("{} \"{}\" {}; write it like {}", what, text, why, example));
@@ -130,7 +130,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   std::string_view unit(rest, as_size(end - rest));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   std::int64_t scale = 0;
-  if (unit.empty() && (bare || value == 0)) scale = 1;
+  if (unit.empty() && value == 0) scale = 1;
   for (const Unit& known : units) {
     if (known.name == unit) scale = known.scale;
   }
@@ -190,18 +190,18 @@ Time from_seconds(double seconds) {
 double to_seconds(Time time) { return static_cast<double>(time.count()) / 1e12; }
 
 Time parse_time(std::string_view text) {
-  return Time{parse_quantity(text, "time", "\"1.5ms\" or \"20us\"", time_units, false,
-                             longest_input.count())};
+  return Time{
+      parse_quantity(text, "time", "\"1.5ms\" or \"20us\"", time_units, longest_input.count())};
 }
 
 Bytes parse_bytes(std::string_view text) {
-  return Bytes{parse_quantity(text, "size", "\"4MB\" or \"16GiB\"", byte_units, true, most_bytes)};
+  return Bytes{parse_quantity(text, "size", "\"4MB\" or \"16GiB\"", byte_units, most_bytes)};
 }
 
 Bandwidth parse_bandwidth(std::string_view text) {
   if (text == "unlimited") return Bandwidth::unlimited();
   const Bandwidth parsed{parse_quantity(text, "bandwidth", "\"12GB/s\" or \"unlimited\"",
-                                        bandwidth_units, false, most_bytes)};
+                                        bandwidth_units, most_bytes)};
   if (parsed.bytes_per_second == 0) {
     throw std::invalid_argument(
         fmt::format("bandwidth \"{}\" is zero; a link must move at least 1 B/s", text));

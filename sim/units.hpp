@@ -55,7 +55,7 @@ inline constexpr Time longest_input = Time{100'000'000'000'000'000};  // 10^5 s,
 /// numerator >= 0, denominator > 0. Empty where the result exceeds 64 bits (106 days).
 std::optional<Time> scaled(Time time, std::int64_t numerator, std::int64_t denominator);
 
-/// Text to values: "12ms", "5us", "1.5 s", "0" (ps ns us ms s); "4MB", "16GiB", "1200" (B kB MB GB
+/// Text to values: "12ms", "5us", "1.5 s", "0" (ps ns us ms s); "4MB", "16GiB", "0" (B kB MB GB
 /// TB, KiB MiB GiB TiB); "12GB/s", "100Gbit/s", "unlimited". Throw std::invalid_argument with one
 /// sentence that names the text and the rule.
 Time parse_time(std::string_view text);

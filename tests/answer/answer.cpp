@@ -41,7 +41,7 @@ TEST_CASE("a row is the object of simulate --json") {
   CHECK(said["rows"][0] == Json::parse(outcome_json(setting, one, study(one), true)));
 }
 
-TEST_CASE("rankings name rows, best first") {
+TEST_CASE("rankings name rows, fastest first") {
   const Json said = asked("{" + uniform + R"(, "schedules": ["naive,1f1b", "pipedream"]})");
   REQUIRE(said["rows"].size() == 3);
   REQUIRE(said["rankings"].size() == 2);
@@ -49,6 +49,29 @@ TEST_CASE("rankings name rows, best first") {
   CHECK(said["rankings"][0]["rows"] == Json::array({1, 0}));
   CHECK(said["rankings"][0]["sentence"].get<std::string>().starts_with("1f1b: "));
   CHECK(said["rankings"][1]["rows"] == Json::array({2}));
+  CHECK(said["rankings"][0]["recommended"] == 1);
+  CHECK(said["rankings"][0]["fastest"] == 1);
+  CHECK(said["advice"].empty());
+  CHECK(said["notes"].empty());
+}
+
+TEST_CASE("a wider margin recommends less memory, and nothing where nothing fits") {
+  const std::string many = uniform + R"(, "schedules": "gpipe,naive")";
+  CHECK(asked("{" + many + "}")["rankings"][0]["recommended"] == 0);
+  const Json wide = asked("{" + many + R"(, "within": "100%"})");
+  CHECK(wide["rankings"][0]["fastest"] == 0);
+  const Json none = asked("{" + many + R"(, "memory": "1MB"})");
+  CHECK(none["rankings"][0]["recommended"].is_null());
+  CHECK(none["advice"].size() == 1);
+  CHECK(message("{" + many + R"(, "within": "1"})").find("\"within\" is a share") == 0);
+  CHECK(message("{" + many + R"(, "memory": "16"})").find("has no unit") != std::string::npos);
+}
+
+TEST_CASE("names of other tools are read, and a note says as what") {
+  const Json said = asked("{" + uniform + R"(, "schedules": ["Schedule1F1B", "ZB-H1"]})");
+  CHECK(said["rows"][0]["schedule"] == "1f1b");
+  CHECK(said["rows"][1]["schedule"] == "zb_h1");
+  CHECK(said["notes"].size() == 2);
 }
 
 TEST_CASE("several numbers of devices are compared, and what cannot run is a row") {
@@ -90,6 +113,7 @@ TEST_CASE("a bad request is an error in one sentence") {
   CHECK(message("{" + uniform + R"(, "steps": 0})").find("/steps") != std::string::npos);
   CHECK(message("{" + uniform + R"(, "memory": "16 apples"})").find("/memory") !=
         std::string::npos);
+  CHECK(message("{" + uniform + R"(, "host_link": "5"})").find("\"host_link\" 5: ") == 0);
   CHECK(message("{" + uniform + R"(, "schedule": "1f1c"})").find("did you mean \"1f1b\"") !=
         std::string::npos);
   CHECK(message(R"({"trace": {"format": "stageline-trace 1"}})").find("the trace") == 0);

@@ -19,13 +19,25 @@ try simulate uniform:layers=4 --schedule pipefb --devices 1
 try bound uniform:layers=4 --schedule pipefb:nodes=2-3 --devices 4
 try simulate uniform:layers=4 --schedule layerpipe --devices 2 --partition uniform
 try compare uniform:layers=8 --schedule 1f2b
+try compare uniform:layers=8 --schedule Interleave1F1B
 try compare uniform:layers=8 --schedule gpipe:recompute=sometimes
 try compare uniform:layers=8 --schedule gpipe:again=1
 try compare uniform:layers=8 --devices 0
 try compare uniform:layers=8 --devices 4..2
 try compare uniform:layers=8 --link fast
 try compare uniform:layers=8 --memory -1GB
+try compare uniform:layers=8 --memory 16
+try simulate uniform:layers=8 --schedule pipefb --host-memory 16
+try simulate uniform:layers=8 --host-link 5
+try compare uniform:layers=8,weights=4
+try compare uniform:layers=8 --within 1
+try compare uniform:layers=8 --device 4
+try compare --device=4
+try compare uniform:layers=8 --micro-batches 4 --device 4
+try compare uniform:layers=8 gpipe 1f1b
 try compare uniform:layers=8 --microbatches 0
+try compare uniform:layers=8 --microbatches many
+try compare uniform:layers=8 --microbatches
 try compare uniform:layers=8 --cluster h100
 try compare uniform:layers=8 --cluster h100x8 --link 1GB/s
 try compare uniform:layers=8 --partition 0-3,5- --devices 2

@@ -55,7 +55,7 @@ TEST_CASE("whole numbers are read exactly, and decimals are rounded once") {
     const std::int64_t time = count % (longest_input.count() + 1);
     CHECK(parse_time(std::to_string(time) + "ps") == Time{time});
     const std::int64_t bytes = count % ((std::int64_t{1} << 62) + 1);
-    CHECK(parse_bytes(std::to_string(bytes)) == Bytes{bytes});
+    CHECK(parse_bytes(std::to_string(bytes) + "B") == Bytes{bytes});
     CHECK(parse_bandwidth(std::to_string(bytes + 1) + "B/s") == Bandwidth{bytes + 1});
     // The same in seconds and in terabytes, with the point in the middle.
     const auto shifted = [](std::int64_t value) {
@@ -109,11 +109,10 @@ TEST_CASE("what is not a time is refused with the text, the reason and an exampl
 
 TEST_CASE("a number too small to hold is nothing, not too much") {
   CHECK(parse_time("1e-400s") == Time{});
-  CHECK(parse_bytes("1e-9999") == Bytes{});
+  CHECK(parse_bytes("1e-9999B") == Bytes{});
 }
 
 TEST_CASE("sizes and bandwidths know decimal and binary units") {
-  CHECK(parse_bytes("1200") == Bytes{1200});
   CHECK(parse_bytes("1200B") == Bytes{1200});
   CHECK(parse_bytes("4kB") == Bytes{4'000});
   CHECK(parse_bytes("4MB") == Bytes{4'000'000});
@@ -130,12 +129,23 @@ TEST_CASE("sizes and bandwidths know decimal and binary units") {
   CHECK(parse_bandwidth("unlimited").is_unlimited());
   CHECK(refused_bytes("4mb") != "");
   CHECK(refused_bytes("-4MB") == "size \"-4MB\" is negative; write it like \"4MB\" or \"16GiB\"");
-  CHECK(refused_bytes("9e30") == "size \"9e30\" is too large; write it like \"4MB\" or \"16GiB\"");
+  CHECK(refused_bytes("9e30B") ==
+        "size \"9e30B\" is too large; write it like \"4MB\" or \"16GiB\"");
   CHECK(refused_bandwidth("12GB") != "");
   CHECK(refused_bandwidth("12") != "");
   CHECK(refused_bandwidth("0B/s") == "bandwidth \"0B/s\" is zero; a link must move at least 1 B/s");
   CHECK(refused_bandwidth("0.1B/s") ==
         "bandwidth \"0.1B/s\" is zero; a link must move at least 1 B/s");
+}
+
+TEST_CASE("a size without a unit is refused, unless it is nothing") {
+  CHECK(refused_bytes("16") ==
+        "size \"16\" has no unit (one of B kB MB GB TB KiB MiB GiB TiB); write it like \"4MB\" or "
+        "\"16GiB\"");
+  CHECK(refused_bytes("1.5e9").find("has no unit") != std::string::npos);
+  CHECK(refused_bytes("16 ").find("has no unit") != std::string::npos);
+  CHECK(parse_bytes("0") == Bytes{});
+  CHECK(parse_bytes("0.0") == Bytes{});
 }
 
 TEST_CASE("seconds that are no time are refused") {

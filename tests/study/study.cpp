@@ -74,7 +74,7 @@ TEST_CASE("equal times rank by memory, and the sentence says so") {
                                 study(uniform_case("naive", 4, 16))};
   const Ranked ranked = test::ranked(outcomes);
   CHECK(ranked.order == std::vector<std::size_t>{1, 0, 2});
-  CHECK(ranked.sentence == "1f1b: same time as gpipe, 2.0× less memory");
+  CHECK(ranked.sentence == "1f1b: 114.0 ms, 25.00 MB; same time as gpipe, 2.0× less memory");
 }
 
 TEST_CASE("what does not fit ranks last and is named when it would be faster") {

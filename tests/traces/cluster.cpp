@@ -193,6 +193,7 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
            {"\"source\": \"s\"", "\"sauce\": \"s\"", "/sauce", "did you mean \"source\"?"},
            {"\"title\"", "\"titel\"", "/kinds/0/titel", "did you mean \"title\"?"},
            {"\"16GB\"", "\"16 gigs\"", "/kinds/0/memory", "no known unit"},
+           {"\"16GB\"", "\"16\"", "/kinds/0/memory", "has no unit"},
            {"\"16GB\"", "-5", "/kinds/0/memory", "must not be negative"},
            {"\"16GB\"", "true", "/kinds/0/memory", "must be a text"},
            {"\"900GB/s\"", "900", "/kinds/0/memory_bandwidth", "must be a text, not a number"},

@@ -3,8 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "sim/errors.hpp"
 #include "tools/base/json.hpp"
+#include "tools/compare/advice.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/contradictions.hpp"
 
@@ -16,10 +19,22 @@ std::string error_json(std::string_view kind, std::string_view message) {
   return error.text();
 }
 
+Json index_or_null(const std::optional<std::size_t>& row) { return row ? Json(*row) : Json(); }
+
 Json ranking_json(const RankedRows& ranking) {
   return {{"synchronous", ranking.synchrony == Synchrony::synchronous},
           {"rows", ranking.rows},
+          {"fastest", index_or_null(ranking.fastest)},
+          {"recommended", index_or_null(ranking.recommended)},
           {"sentence", ranking.sentence}};
+}
+
+std::vector<std::string> advice_on(const SettingRequest& request, const Result& result) {
+  if (result.rows.size() < 2) return {};
+  std::vector<std::string> advice = ways_to_fit(request, result.setting, result.rows);
+  std::string alone = one_device_advice(request, result.setting, result.rows);
+  if (!alone.empty()) advice.insert(advice.begin(), std::move(alone));
+  return advice;
 }
 
 }  // namespace
@@ -31,9 +46,10 @@ Result answer(const Request& request) {
   if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
   result.rows = compare(request.setting, result.setting, schedules);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    RankedRows ranking = ranked(result.rows, synchrony);
+    RankedRows ranking = ranked(result.rows, synchrony, request.within);
     if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
   }
+  result.advice = advice_on(request.setting, result);
   return result;
 }
 
@@ -46,7 +62,8 @@ std::string print_result(const Request& request, const Result& result) {
   }
   Json rankings = Json::array();
   for (const RankedRows& ranking : result.rankings) rankings.push_back(ranking_json(ranking));
-  return fmt::format("{{\n\"rows\": [{}],\n\"rankings\": {}}}\n", rows, rankings.text());
+  return fmt::format("{{\n\"rows\": [{}],\n\"rankings\": {},\n\"advice\": {},\n\"notes\": {}}}\n",
+                     rows, rankings.text(), Json(result.advice).text(), Json(request.notes).text());
 }
 
 std::string answer(std::string_view request_json) {

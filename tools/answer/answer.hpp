@@ -15,14 +15,18 @@ struct Request {
   SettingRequest setting;
   std::vector<ScheduleSpec> schedules;  // empty: 1F1B; ignored where `setting` has a program
   bool timeline = false;                // with every span of the run
+  double within = default_within;       // as rank() takes it
+  std::vector<std::string> notes;       // how names of schedules were read
 };
 
 /// The answer: a row for each number of devices and schedule, and the rankings of the synchronous
-/// and of the asynchronous rows, where there are any.
+/// and of the asynchronous rows, where there are any. Of several rows, `advice` says whether one
+/// device is faster than all, and which changes fit into memory where no row does.
 struct Result {
   Setting setting;
   std::vector<Row> rows;
   std::vector<RankedRows> rankings;
+  std::vector<std::string> advice;
 };
 
 /// Throws UsageError, TraceError, ProgramError and ContradictionError; a schedule that cannot run
@@ -34,8 +38,8 @@ Result answer(const Request& request);
 /// is not known or a value of the wrong type, and UsageError for a value that is not allowed.
 Request parse_request(std::string_view json);
 
-/// A result as JSON: {"rows": […], "rankings": […]}. The rows are the objects of `--json`; keys in
-/// tools/report/json/README.md.
+/// A result as JSON: {"rows": […], "rankings": […], "advice": […], "notes": […]}. The rows are the
+/// objects of `--json`; keys in tools/report/json/README.md.
 std::string print_result(const Request& request, const Result& result);
 
 /// JSON in, JSON out. Never throws for bad input: the answer is then {"error": {"kind": …,

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/json.hpp"
@@ -48,10 +49,10 @@ class RequestReader {
   RequestReader(const JsonValue& root, const JsonNode& node) : root_(root), node_(node) {}
 
   Request read() const {
-    node_.check_keys({"trace"},
-                     {"schedule", "schedules", "program", "devices", "cluster", "link", "memory",
-                      "host_link", "host_memory", "pair_overlap", "microbatches", "microbatch_size",
-                      "profile_batch", "steps", "partition", "weights", "messages", "timeline"});
+    node_.check_keys({"trace"}, {"schedule", "schedules", "program", "devices", "cluster", "link",
+                                 "memory", "host_link", "host_memory", "pair_overlap",
+                                 "microbatches", "microbatch_size", "profile_batch", "steps",
+                                 "partition", "weights", "messages", "within", "timeline"});
     Request request;
     SettingRequest& setting = request.setting;
     setting.trace = name_or_object("trace");
@@ -73,6 +74,10 @@ class RequestReader {
       setting.program = parse_program(program->text());
     }
     request.schedules = schedules();
+    request.notes = read_as_notes(schedule_texts());
+    if (const auto within = node_.find("within")) {
+      request.within = parse_within(within->text(), "\"within\"");
+    }
     if (setting.program && !request.schedules.empty()) {
       node_.refuse("a program runs instead of a schedule; leave one of them out");
     }
@@ -106,8 +111,12 @@ class RequestReader {
         node.refuse(error.what());
       }
     };
-    if (const auto link = node_.find("link")) cluster.link = parse_link(link->text());
-    if (const auto link = node_.find("host_link")) cluster.host_link = parse_link(link->text());
+    if (const auto link = node_.find("link")) {
+      cluster.link = parse_link(link->text(), "\"link\"");
+    }
+    if (const auto link = node_.find("host_link")) {
+      cluster.host_link = parse_link(link->text(), "\"host_link\"");
+    }
     if (const auto memory = node_.find("memory")) cluster.memory = bytes(*memory);
     if (const auto memory = node_.find("host_memory")) cluster.host_memory = bytes(*memory);
     if (const auto share = node_.find("pair_overlap")) cluster.pair_overlap = share->number();
@@ -124,16 +133,22 @@ class RequestReader {
     return counts;
   }
 
-  std::vector<ScheduleSpec> schedules() const {
+  std::vector<std::string> schedule_texts() const {
     const auto one = node_.find("schedule");
     const auto many = node_.find("schedules");
     if (one && many) node_.refuse("\"schedule\" and \"schedules\" exclude each other");
-    if (one) return parse_schedules(one->text());
+    if (one) return {one->text()};
     if (!many) return {};
-    if (!many->is_list()) return parse_schedules(many->text());
+    if (!many->is_list()) return {many->text()};
+    std::vector<std::string> texts;
+    for (const JsonNode& item : many->items()) texts.push_back(item.text());
+    return texts;
+  }
+
+  std::vector<ScheduleSpec> schedules() const {
     std::vector<ScheduleSpec> all;
-    for (const JsonNode& item : many->items()) {
-      for (const ScheduleSpec& spec : parse_schedules(item.text())) all.push_back(spec);
+    for (const std::string& text : schedule_texts()) {
+      for (const ScheduleSpec& spec : parse_schedules(text)) all.push_back(spec);
     }
     return all;
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
@@ -99,7 +100,7 @@ int run_bound(const CommonFlags& flags) {
                bound ? json_of(setting, asked, *bound).text() : unanswered_json(asked, reason));
     if (flags.json == "-") return bound ? 0 : 1;
   }
-  if (!flags.quiet) print_wrapped(heading(setting, asked, false) + "\n");
+  if (!flags.quiet) print_wrapped(heading(setting, asked) + "\n");
   if (!bound) {
     print_wrapped(fmt::format("{}: {}\n", spelled(asked.spec), reason));
     return 1;
@@ -123,8 +124,11 @@ int run_bound(const CommonFlags& flags) {
                     ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
                     : fmt::format("{} the largest of them, {}", above(bound->step, largest.step),
                                   largest.name)));
-  const std::string note = rebuilt_note(asked);
-  if (!flags.quiet && !note.empty()) print_wrapped(fmt::format("\nnote: {}\n", note));
+  std::vector<std::string> said = read_as_notes(flags.schedules);
+  if (std::string note = rebuilt_note(asked); !note.empty()) said.push_back(std::move(note));
+  for (std::size_t i = 0; i < said.size() && !flags.quiet; ++i) {
+    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
+  }
   return 0;
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int most_microbatches = 1 << 26;  // and samples in one
 
-std::optional<LinkSpec> link_of_flag(const std::string& text) {
+std::optional<LinkSpec> link_of_flag(const char* flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
-  return parse_link(text);
+  return parse_link(text, flag);
 }
 
 std::optional<Bytes> memory_of_flag(const char* flag, const std::string& text) {
@@ -68,7 +68,8 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
   command.option("--cluster", flags.cluster,
                  "a cluster file or a bundled cluster; default: that of model:NAME@DEVICE");
   command.option("--link", flags.link, "equal devices with one full-duplex port each: 12GB/s,5us");
-  command.option("--memory", flags.memory, "memory of each of the equal devices: 16GB");
+  command.option("--memory", flags.memory,
+                 "memory of each of the equal devices, with its unit: 16GB");
   command.option("--host-link", flags.host_link,
                  "a full-duplex link of each equal device to one host, for offloading: "
                  "16GB/s,5us");
@@ -138,8 +139,8 @@ SettingRequest request_of(const CommonFlags& flags) {
   request.microbatch_size = flags.microbatch_size;
   request.profile_batch = flags.profile_batch;
   request.cluster.cluster = flags.cluster;
-  request.cluster.link = link_of_flag(flags.link);
-  request.cluster.host_link = link_of_flag(flags.host_link);
+  request.cluster.link = link_of_flag("--link", flags.link);
+  request.cluster.host_link = link_of_flag("--host-link", flags.host_link);
   request.cluster.memory = memory_of_flag("--memory", flags.memory);
   request.cluster.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.cluster.pair_overlap = flags.pair_overlap;

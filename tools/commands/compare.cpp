@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
@@ -13,18 +14,21 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/study/notes.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr int chart_columns = 80;  // of the chart as text, at most
 constexpr int chart_rows = 16;
+constexpr std::size_t coloured = 6;  // curves of the picture; the rest is grey
 
 struct CompareFlags {
   CommonFlags common;
@@ -32,24 +36,58 @@ struct CompareFlags {
   int top = 10;
   bool full = false;
   std::string columns;  // as typed
+  std::string within = "1%";
 };
 
-std::string block(const std::vector<Row>& rows, Synchrony synchrony, const ComparisonView& view) {
+// Reasons why rows have no outcome, each once, with the rows that share it.
+struct Impossible {
+  Synchrony synchrony;  // of the first row
+  std::size_t devices;
+  std::string why_not;
+  std::string schedules;
+};
+
+std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
+  std::vector<Impossible> reasons;
+  for (const Row& row : rows) {
+    if (row.outcome) continue;
+    const std::size_t devices = row.asked.cluster.devices.size();
+    const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Impossible& known) {
+      return known.devices == devices && known.why_not == row.why_not;
+    });
+    if (same == reasons.end()) {
+      reasons.push_back({block_of(row), devices, row.why_not, row.schedule});
+    } else {
+      same->schedules += ", " + row.schedule;
+    }
+  }
+  return reasons;
+}
+
+// One block of the comparison: its table, the rows that are not possible, the recommendation.
+std::string block(const std::vector<Row>& rows, const RankedRows& order,
+                  const ComparisonView& view) {
   std::string text =
-      synchrony == Synchrony::synchronous
+      order.synchrony == Synchrony::synchronous
           ? "Synchronous (one update a step, as plain training)\n"
           : "Asynchronous (updates on stale weights; a step is as many mini-batches)\n";
-  const RankedRows order = ranked(rows, synchrony);
   text += comparison_table(rows, order, view);
-  for (const Row& row : rows) {
-    if (row.outcome || block_of(row) != synchrony) continue;
-    text += fmt::format(
-        "{}{}: not possible: {}\n", row.schedule,
-        view.sweep ? fmt::format(" on {} devices", row.asked.cluster.devices.size()) : "",
-        row.why_not);
+  for (const Impossible& reason : impossible_rows(rows)) {
+    if (reason.synchrony != order.synchrony) continue;
+    text += fmt::format("{}{}: not possible: {}\n", reason.schedules,
+                        view.sweep ? fmt::format(" on {} devices", reason.devices) : "",
+                        reason.why_not);
   }
   if (!order.sentence.empty()) text += "→ " + order.sentence + "\n";
   return text;
+}
+
+// Whether a block has anything to show: rows, or reasons that no other block has shown.
+bool has_content(const std::vector<Row>& rows, const RankedRows& order) {
+  const std::vector<Impossible> reasons = impossible_rows(rows);
+  return !order.rows.empty() ||
+         std::any_of(reasons.begin(), reasons.end(),
+                     [&](const Impossible& reason) { return reason.synchrony == order.synchrony; });
 }
 
 // One series per schedule, in the order of the command line. Infeasible points are gaps; points
@@ -118,16 +156,24 @@ Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row
 }
 
 void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
-  const Chart chart =
-      with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
-  write_file(flags.svg.file, chart_svg(chart, svg_options(flags.svg)));
+  Chart chart = with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
+  highlight_best(chart, coloured);
+  write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
 }
 
-void print_notes(const Setting& setting, const std::vector<Row>& rows) {
-  std::vector<std::string> said = notes(setting);
+void print_notes(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
+  std::vector<std::string> said = read_as_notes(flags.common.schedules);
+  for (const std::string& note : notes(setting)) said.push_back(note);
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
   };
+  const bool recomputes = std::any_of(rows.begin(), rows.end(), [](const Row& row) {
+    return row.outcome && recompute_fraction(*row.outcome) > 0;
+  });
+  if (recomputes) {
+    say("recompute: the share of the devices' time that runs forwards again, which the bubble does "
+        "not count");
+  }
   for (const Row& row : rows) {
     if (!row.outcome) continue;
     for (const std::string& note : stream_notes(row.asked, *row.outcome)) say(note);
@@ -151,34 +197,42 @@ ComparisonView view_of(const CompareFlags& flags) {
 
 int run_compare(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
+  const double within = parse_within(flags.within, "--within");
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
   ComparisonView view = view_of(flags);
   view.sweep = sweep;
-  if (!flags.svg.file.empty() && !sweep) {
+  check_pictures(flags.svg);
+  if (any_picture(flags.svg) && !sweep) {
     throw UsageError(fmt::format(
         "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
         "there is one number, {}; give --devices FROM..TO, such as 2..16",
         setting.device_counts.front()));
   }
-  if (flags.svg.file == "-" && common.json == "-") {
-    throw UsageError("only one of --json and --svg can go to standard output (-)");
-  }
+  const bool silent = to_stdout(common.json, flags.svg);
   const std::vector<Row> rows = compare(request, setting, all_schedules(common));
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
   const int answer = fits ? 0 : 1;
   if (!common.json.empty()) write_file(common.json, rows_json(setting, rows));
-  if (!flags.svg.file.empty()) write_svg(flags, setting, rows);
-  if (common.json == "-" || flags.svg.file == "-") return answer;
+  if (any_picture(flags.svg)) write_svg(flags, setting, rows);
+  if (silent) return answer;
 
-  bool any[2] = {false, false};
-  for (const Row& row : rows) nth(any, block_of(row)) = true;
-  if (!common.quiet) print_wrapped(heading(setting, rows.front().asked, sweep));
+  const Case& first = rows.front().asked;
+  if (!common.quiet) {
+    print_wrapped(sweep ? sweep_heading(setting, first, rows.back().asked)
+                        : heading(setting, first));
+  }
+  const std::string alone = one_device_advice(request, setting, rows);
+  if (!alone.empty()) print_wrapped(fmt::format("\n→ {}\n", alone));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    if (!nth(any, synchrony)) continue;
-    print_wrapped("\n" + block(rows, synchrony, view));
+    const RankedRows order = ranked(rows, synchrony, within);
+    if (has_content(rows, order)) print_wrapped("\n" + block(rows, order, view));
+  }
+  const std::vector<std::string> changes = ways_to_fit(request, setting, rows);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
   }
   if (sweep) {
     Chart chart = speedup_chart(setting, rows);
@@ -189,8 +243,10 @@ int run_compare(const CompareFlags& flags) {
     fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
   if (common.quiet) return answer;
-  print_notes(setting, rows);
-  if (!flags.svg.file.empty()) fmt::print("wrote {}\n", flags.svg.file);
+  print_notes(flags, setting, rows);
+  for (const OutputFile& one : picture_files(flags.svg)) {
+    if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
+  }
   return answer;
 }
 
@@ -198,10 +254,13 @@ void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   add_case_flags(command, flags->common, Many::yes);
   add_messages_flag(command, flags->common);
-  const Flag svg = add_svg_flag(
+  command.option("--within", flags->within,
+                 "recommend the least memory among schedules at most this much slower than the "
+                 "fastest; default: 1%");
+  add_svg_flag(
       command, flags->svg,
       "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");
-  add_svg_style_flags(command, flags->svg, svg);
+  add_svg_style_flags(command, flags->svg);
   const Flag top = command.option("--top", flags->top, "the best rows of each table; default: 10")
                        .range(1, 1 << 30);
   command.option(

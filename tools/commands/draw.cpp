@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
@@ -40,6 +41,9 @@ void draw(const DrawFlags& flags) {
   const Case asked =
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked, Curves::all);
+  for (const std::string& note : read_as_notes(common.schedules)) {
+    if (!common.quiet) fmt::print(stderr, "note: {}\n", note);
+  }
   if (!common.json.empty()) write_file(common.json, outcome_json(setting, asked, outcome, true));
   if (flags.svg.file.empty() && flags.chrome.empty()) {
     if (common.json == "-") return;

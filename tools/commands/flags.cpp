@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "sim/nearest.hpp"
 #include "tools/commands/help_text.hpp"
 #include "tools/commands/terminal.hpp"
 
@@ -191,6 +192,66 @@ std::string command_of(const CLI::App& app, std::string name) {
   return name;
 }
 
+const CLI::App& selected(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+  return *at;
+}
+
+std::vector<std::string> long_flags(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+// Other subcommands that have the flag: " (`stageline simulate` has one)".
+std::string elsewhere(const CLI::App& app, const std::string& program, const std::string& name) {
+  for (const CLI::App* const sub : app.get_subcommands({})) {
+    const std::vector<std::string> flags = long_flags(*sub);
+    if (std::find(flags.begin(), flags.end(), name) == flags.end()) continue;
+    return fmt::format(" (`{} {}` has one)", program, sub->get_name());
+  }
+  return "";
+}
+
+// The first flag that is not known, with the nearest that is; else the words that are too many. In
+// the order of the command line, in which CLI11 does not report them. Empty where there are none.
+std::string unexpected(const CLI::App& app, const std::string& program) {
+  const std::vector<std::string> words = app.remaining(true);
+  for (const std::string& word : words) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string flag = word.substr(0, word.find('='));
+    const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    std::string hint = elsewhere(app, program, name);
+    if (hint.empty()) {
+      const std::string found = nearest(name, long_flags(selected(app)));
+      if (!found.empty()) hint = fmt::format(" (did you mean \"--{}\"?)", found);
+    }
+    return fmt::format("there is no flag {}{}", flag, hint);
+  }
+  if (words.empty()) return "";
+  return fmt::format("\"{}\" {} not expected", fmt::join(words, "\", \""),
+                     words.size() == 1 ? "was" : "were");
+}
+
+// CLI11's message in the words of the other errors.
+std::string worded(const CLI::ParseError& error) {
+  std::string message = error.what();
+  const std::string conversion = "Could not convert: ";
+  const std::size_t equals = message.find(" = ");
+  if (message.starts_with(conversion) && equals != std::string::npos) {
+    return fmt::format("{} is a number (it is \"{}\")",
+                       message.substr(conversion.size(), equals - conversion.size()),
+                       message.substr(equals + 3));
+  }
+  if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing")) {
+    return fmt::format("{} needs a value", message.substr(0, message.find(':')));
+  }
+  return message;
+}
+
 }  // namespace
 
 int CommandLine::run(int argc, const char* const* argv) {
@@ -204,8 +265,11 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const CLI::Success& success) {
     return app_->exit(success);
   } catch (const CLI::ParseError& error) {
-    throw CommandLineError(
-        fmt::format("{}; see `{} --help`", error.what(), command_of(*app_, name_)));
+    // A flag that is not known may be why another word is missing.
+    const std::string unknown = unexpected(*app_, name_);
+    throw CommandLineError(fmt::format("{}; see `{} --help`",
+                                       unknown.empty() ? worded(error) : unknown,
+                                       command_of(*app_, name_)));
   }
 }
 

@@ -1,7 +1,12 @@
 // stageline list: every name that the other commands accept.
 #include <fmt/core.h>
 
+#include <map>
+#include <string>
+#include <string_view>
+
 #include "cost_models/shapes/shapes.hpp"
+#include "schedulers/aliases.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/index.hpp"
@@ -27,6 +32,15 @@ std::string list_schedulers() {
                           knob.summary, knob.fallback);
     }
   }
+  std::map<std::string_view, std::string> aliases;
+  for (const ScheduleAlias& alias : schedule_aliases()) {
+    std::string& words = aliases[alias.spec];
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", alias.word);
+  }
+  text +=
+      "\nOther names of schedules, without case, punctuation and \"Schedule\" (as in ZB-H1 and "
+      "Schedule1F1B)\n";
+  for (const auto& [spec, words] : aliases) text += fmt::format("  {:<16} {}\n", spec, words);
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "schedulers/aliases.hpp"
 #include "sim/check/lint.hpp"
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
@@ -118,6 +119,7 @@ void print_program(const ProgramFlags& flags) {
   Case asked =
       make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
+  say(read_as_notes(flags.common.schedules), flags.common.quiet);
   const Outcome outcome = study(asked);
   Program program = outcome.program;
   if (flags.compute_only) keep_compute(program);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -18,6 +19,7 @@
 #include "tools/report/text/staleness.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/notes.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -42,6 +44,9 @@ std::string summary(const Outcome& outcome) {
   if (outcome.step_time > Time{}) {
     text += fmt::format(" · {:.5g} {} · {:.2f}× one device · bubble {}", outcome.throughput,
                         outcome.throughput_unit, outcome.speedup, percent(outcome.bubble_fraction));
+  }
+  if (const double share = recompute_fraction(outcome); share > 0) {
+    text += fmt::format(" · recompute {}", percent(share));
   }
   text += "\n";
   // The cycle of a flushed step is its critical path.
@@ -83,7 +88,7 @@ int run_simulate(const SimulateFlags& flags) {
   if (!common.json.empty())
     write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline));
   if (common.json == "-") return answer;
-  if (!common.quiet) print_wrapped(heading(setting, asked, false) + "\n");
+  if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   const TableView view{text_width(), flags.full};
   print_wrapped(summary(outcome) + path_line(outcome) + stream_report(outcome));
   fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
@@ -94,6 +99,8 @@ int run_simulate(const SimulateFlags& flags) {
   print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
   print_wrapped(
       fmt::format("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason));
+  for (const std::string& note : read_as_notes(common.schedules))
+    print_wrapped("note: " + note + "\n");
   for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
   for (const std::string& note : stream_notes(asked, outcome))
     print_wrapped("note: " + note + "\n");

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 
@@ -39,7 +40,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
   return rows;
 }
 
-RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony) {
+RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double within) {
   std::vector<const Outcome*> outcomes;
   std::vector<std::size_t> of;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -47,10 +48,27 @@ RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony) {
     outcomes.push_back(&*rows[i].outcome);
     of.push_back(i);
   }
-  const Ranked order = rank(outcomes);
-  RankedRows result{synchrony, {}, order.sentence};
+  const Ranked order = rank(outcomes, within);
+  RankedRows result;
+  result.synchrony = synchrony;
+  result.sentence = order.sentence;
   for (const std::size_t i : order.order) result.rows.push_back(of[i]);
+  if (order.fastest) result.fastest = of[*order.fastest];
+  if (order.recommended) result.recommended = of[*order.recommended];
   return result;
+}
+
+double parse_within(const std::string& text, const std::string& what) {
+  std::string_view rest = text;
+  const std::optional<double> percent = take_number<double>(rest);
+  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+  if (!percent || rest != "%" || !(*percent >= 0 && *percent <= 100)) {
+    throw UsageError(
+        fmt::format("{} is a share of the fastest's time, from 0% to 100% (it is \"{}\"); write it "
+                    "like 1%",
+                    what, text));
+  }
+  return *percent / 100;
 }
 
 }  // namespace stageline

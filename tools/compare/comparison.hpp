@@ -1,4 +1,4 @@
-// Many schedules on one setting: a row each, and who wins.
+// Many schedules on one setting: a row for each, and the rankings.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,18 @@ Synchrony block_of(const Row& row);
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules);
 
-/// The rows with outcomes of one kind, ranked. `rows`: indices into the comparison, best first.
+/// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {
   Synchrony synchrony = Synchrony::synchronous;
-  std::vector<std::size_t> rows;
-  std::string sentence;  // the winner among those that fit, and the reason
+  std::vector<std::size_t> rows;           // fastest first, those that do not fit last
+  std::optional<std::size_t> fastest;      // that fits
+  std::optional<std::size_t> recommended;  // as rank() recommends
+  std::string sentence;                    // both, and the reason
 };
-RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony);
+RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony,
+                  double within = default_within);
+
+/// "1%" as a share of 1, from 0 to 100 %. Throws UsageError, which begins with `what`.
+double parse_within(const std::string& text, const std::string& what);
 
 }  // namespace stageline

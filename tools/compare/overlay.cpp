@@ -1,3 +1,4 @@
+// Cuts one step out of each of two recordings and pairs their ops.
 #include "tools/compare/overlay.hpp"
 
 #include <fmt/core.h>
@@ -103,11 +104,11 @@ StepCut cut(const Recording& recording, std::optional<int> wanted) {
   return result;
 }
 
-// One that is measured, and one that is not, have these words; else they are numbered.
+// A measured side and a simulated one are named as such; else the sides are numbered.
 void name_sides(Overlay& overlay, const Recording& first, const Recording& second) {
-  const bool told = first.measured != second.measured;
-  overlay.first.word = !told ? "first" : first.measured ? "measured" : "model";
-  overlay.second.word = !told ? "second" : second.measured ? "measured" : "model";
+  const bool differ = first.measured != second.measured;
+  overlay.first.word = !differ ? "first" : first.measured ? "measured" : "model";
+  overlay.second.word = !differ ? "second" : second.measured ? "measured" : "model";
 }
 
 struct Found {

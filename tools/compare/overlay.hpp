@@ -14,7 +14,7 @@ namespace stageline {
 /// One step of a recording, from its first op at 0; micro-batches and updates numbered from 0.
 struct StepCut {
   std::string name;        // of the recording
-  std::string word;        // "model", "measured", "first", "second": what tables call it
+  std::string word;        // of the side in tables: "model", "measured", "first", "second"
   int step = 0;            // its index
   int steps = 1;           // of the recording
   Timeline timeline;       // of that step

@@ -1,3 +1,4 @@
+// Reads the cluster that the user names, or makes one of equal devices.
 #include "tools/inputs/clusters.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ Cluster cluster_of(const ClusterChoice& choice, int devices) {
   return cluster;
 }
 
-LinkSpec parse_link(const std::string& text) {
+LinkSpec parse_link(const std::string& text, const std::string& what) {
   const std::size_t comma = text.find(',');
   LinkSpec link;
   try {
@@ -94,7 +95,7 @@ LinkSpec parse_link(const std::string& text) {
     if (comma != std::string::npos) link.latency = parse_time(text.substr(comma + 1));
   } catch (const std::invalid_argument& error) {
     throw UsageError(
-        fmt::format("--link {}: {}; a link is BANDWIDTH[,LATENCY]", text, error.what()));
+        fmt::format("{} {}: {}; a link is BANDWIDTH[,LATENCY]", what, text, error.what()));
   }
   return link;
 }

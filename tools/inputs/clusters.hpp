@@ -37,8 +37,8 @@ struct ClusterChoice {
 ClusterChoice choose_cluster(const ClusterRequest& request);
 Cluster cluster_of(const ClusterChoice& choice, int devices);
 
-/// "12GB/s,5us" or "12GB/s". Throws UsageError.
-LinkSpec parse_link(const std::string& text);
+/// "12GB/s,5us" or "12GB/s". Throws UsageError, which begins with `what`.
+LinkSpec parse_link(const std::string& text, const std::string& what = "--link");
 
 /// Kinds of all bundled clusters, each once.
 std::vector<DeviceKind> known_kinds();

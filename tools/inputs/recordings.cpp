@@ -1,3 +1,4 @@
+// Recognises timelines by their content and reads them.
 #include "tools/inputs/recordings.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// Finds the source of a trace and reads it.
 #include "tools/inputs/traces.hpp"
 
 #include <fmt/format.h>
@@ -8,9 +9,9 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/errors.hpp"
-#include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/clusters.hpp"
+#include "tools/inputs/recordings.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -86,6 +87,21 @@ constexpr TraceSource sources[] = {
       text, did_you_mean(text, known), spellings, fmt::join(known, ", ")));
 }
 
+// The text of a trace file, unpacked. Refuses a timeline, and names the command that reads it.
+std::string trace_text(const std::string& file) {
+  Content content = read_content(file);
+  if (content.format == nullptr) return std::move(content.named.text);
+  if (content.format->by_rank) {
+    throw UsageError(fmt::format(
+        "{0} is a profile of PyTorch, not a trace; make one of the profiles of all ranks by "
+        "`stageline import kineto {0} … --out trace.json`",
+        file));
+  }
+  throw UsageError(fmt::format(
+      "{} is a timeline ({}), not a trace; `stageline overlay` and `stageline diff` read it", file,
+      content.format->summary));
+}
+
 // A source and what it reads.
 struct Found {
   const TraceSource* source = nullptr;
@@ -102,7 +118,7 @@ Found find_source(const std::string& text) {
     found.text = text;
     found.file = "the trace";
   } else if (is_input_file(text)) {
-    found.text = read_text(text);
+    found.text = trace_text(text);
   } else if (const Bundled* const bundled = find_bundled(bundled_traces(), text)) {
     found.text = bundled->text;
   } else {

@@ -1,3 +1,4 @@
+// Reads the name of a weight rule.
 #include "tools/inputs/weight_rule.hpp"
 
 #include "sim/names.hpp"

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/index.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -101,6 +102,10 @@ void check_pace(const Outcome& outcome, Findings& findings) {
                    outcome.throughput);
   findings.require(is_share(outcome.bubble_fraction), "the bubble is {:.6g} of the step",
                    outcome.bubble_fraction);
+  const double recompute = recompute_fraction(outcome);
+  findings.require(recompute >= 0 && outcome.bubble_fraction + recompute <= 1 + rounding,
+                   "the bubble is {:.6g} of the step, and recomputing {:.6g}",
+                   outcome.bubble_fraction, recompute);
   findings.require(is_share(outcome.exposed_communication),
                    "exposed communication is {:.6g} of the step", outcome.exposed_communication);
 }

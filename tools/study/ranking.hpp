@@ -1,7 +1,8 @@
-// Which schedule wins, and why: the sentence below each block of a comparison.
+// Which schedule to take, and why: the sentence below each block of a comparison.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,11 +11,36 @@
 
 namespace stageline {
 
-/// An order of outcomes, and the reason for its first.
-struct Ranked {
-  std::vector<std::size_t> order;  // into the outcomes, best first, those that do not fit last
-  std::string sentence;            // the winner among those that fit, and the reason
+/// Memory at the place, a device or host of known size, that has least room left, or lacks most.
+struct MemoryNeed {
+  Bytes peak{};
+  Bytes limit{};
+  std::string place;
+
+  Bytes missing() const { return peak - limit; }  // negative: room left
 };
-Ranked rank(std::span<const Outcome* const> outcomes);
+
+/// Empty where no size is known, of bytes or of memories.
+std::optional<MemoryNeed> tightest(const Outcome& outcome);
+
+/// "24.00 MB of 20.00 MB on gpu0"
+std::string print(const MemoryNeed& need);
+
+/// Times that differ by less than this share are called the same.
+inline constexpr double same_time = 0.0005;
+
+/// By how much an outcome may be slower than the fastest and still be recommended for its memory.
+inline constexpr double default_within = 0.01;
+
+/// An order of outcomes, and which of them to take. Of those that fit, or may fit, and are at most
+/// `within` slower than the fastest, the one with the least memory on its fullest device is
+/// recommended.
+struct Ranked {
+  std::vector<std::size_t> order;  // into the outcomes, fastest first, those that do not fit last
+  std::optional<std::size_t> fastest;      // into the outcomes; empty where none fits
+  std::optional<std::size_t> recommended;  // the same
+  std::string sentence;  // the recommended and the fastest, with time and memory, and the reason
+};
+Ranked rank(std::span<const Outcome* const> outcomes, double within = default_within);
 
 }  // namespace stageline

@@ -6,6 +6,7 @@
 #include "sim/index.hpp"
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
+#include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "traces/json/timeline.hpp"
 
@@ -192,6 +193,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["throughput_unit"] = outcome.throughput_unit;
   result["speedup"] = of_time(outcome.speedup);
   result["bubble_fraction"] = outcome.bubble_fraction;
+  result["recompute_fraction"] = recompute_fraction(outcome);
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time

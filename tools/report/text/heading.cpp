@@ -29,21 +29,32 @@ std::string of_cluster(const Setting& setting, const Case& asked) {
   return named ? fmt::format(" of {}", asked.cluster.name) : "";
 }
 
-std::string heading(const Setting& setting, const Case& asked, bool sweep) {
+std::string heading(const Setting& setting, const Case& asked) {
   const std::string samples = of_samples(setting.model.batch, setting.model.sample);
-  std::string text = model_line(setting);
-  text += sweep ? fmt::format("{}–{} devices", setting.device_counts.front(),
-                              setting.device_counts.back())
-                : fmt::format("{} device{}", asked.cluster.devices.size(),
-                              asked.cluster.devices.size() == 1 ? "" : "s");
-  text += of_cluster(setting, asked);
+  const std::size_t devices = asked.cluster.devices.size();
   const int microbatches =
       asked.program ? asked.program->microbatches / asked.program->settings.sequence_chunks
                     : asked.microbatches;
-  text += sweep ? fmt::format(" · micro-batches{}", samples)
-                : fmt::format(" · {} micro-batches{} a step", microbatches, samples);
-  const bool assigns = !asked.program && !sweep && asked.spec.scheduler->assign != nullptr;
-  return text + fmt::format(" · cut: {}\n", assigns ? "the schedule's own" : asked.partition);
+  const bool assigns = !asked.program && asked.spec.scheduler->assign != nullptr;
+  return model_line(setting) + fmt::format("{} device{}{} · {} micro-batches{} a step · cut: {}\n",
+                                           devices, devices == 1 ? "" : "s",
+                                           of_cluster(setting, asked), microbatches, samples,
+                                           assigns ? "the schedule's own" : asked.partition);
+}
+
+std::string sweep_heading(const Setting& setting, const Case& first, const Case& last) {
+  const std::string samples = of_samples(setting.model.batch, setting.model.sample);
+  const int least = first.microbatches;
+  const int most = last.microbatches;
+  const std::string microbatches =
+      least == most
+          ? fmt::format("{} micro-batches{} a step", most, samples)
+          : fmt::format("{} micro-batches{} for each device: {} to {} a step",
+                        most / static_cast<int>(last.cluster.devices.size()), samples, least, most);
+  return model_line(setting) + fmt::format("{}–{} devices{} · {} · cut: {}\n",
+                                           first.cluster.devices.size(),
+                                           last.cluster.devices.size(), of_cluster(setting, last),
+                                           microbatches, first.partition);
 }
 
 }  // namespace stageline

@@ -16,7 +16,11 @@ std::string model_line(const Setting& setting);
 /// " of a100_8" where the devices are those of a cluster with a name, else empty.
 std::string of_cluster(const Setting& setting, const Case& asked);
 
-/// model_line(), and a line for devices, micro-batches and cut; of a `sweep`, for all its cases.
-std::string heading(const Setting& setting, const Case& asked, bool sweep);
+/// model_line(), and a line for devices, micro-batches and cut.
+std::string heading(const Setting& setting, const Case& asked);
+
+/// The same of a sweep of devices, from its first case to its last. Micro-batches that follow the
+/// number of devices are given for each device.
+std::string sweep_heading(const Setting& setting, const Case& first, const Case& last);
 
 }  // namespace stageline

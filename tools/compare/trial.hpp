@@ -1,0 +1,30 @@
+// A case that is simulated for advice, and what it takes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/inputs/setting.hpp"
+#include "tools/study/ranking.hpp"
+
+namespace stageline {
+
+struct Trial {
+  std::string flags;  // that ask for it
+  bool fits = false;
+  Time step{};
+  double throughput = 0;
+  std::optional<MemoryNeed> need;  // where memory is tightest
+  std::optional<Bytes> peak;       // of the fullest device; empty: unknown
+  bool derived = false;            // from costs of another micro-batch size
+
+  Bytes missing() const { return need ? need->missing() : Bytes{}; }
+  /// "20.24 s a step, 1.572 GB of 8.000 GB on gpu0"
+  std::string figures() const;
+};
+
+/// Simulates that schedule on so many devices of the setting. Empty where it cannot run.
+std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
+                           const ScheduleSpec& spec, int devices, std::string flags);
+
+}  // namespace stageline
