@@ -24,6 +24,7 @@ namespace {
 
 constexpr int chart_columns = 80;  // of the chart as text
 constexpr int chart_rows = 16;
+constexpr std::size_t coloured = 6;  // curves of the picture; the rest is grey
 
 struct CompareFlags {
   CommonFlags common;
@@ -159,9 +160,9 @@ Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row
 }
 
 void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
-  const Chart chart =
-      with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
-  write_file(flags.svg.file, chart_svg(chart, svg_options(flags.svg)));
+  Chart chart = with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
+  highlight_best(chart, coloured);
+  write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
 }
 
 void print_notes(const Setting& setting, const std::vector<Row>& rows) {
@@ -186,22 +187,21 @@ int run_compare(const CompareFlags& flags) {
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
-  if (!flags.svg.file.empty() && !sweep) {
+  check_pictures(flags.svg);
+  if (any_picture(flags.svg) && !sweep) {
     throw UsageError(fmt::format(
         "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
         "there is one number, {}; give --devices FROM..TO, such as 2..16",
         setting.device_counts.front()));
   }
-  if (flags.svg.file == "-" && common.json == "-") {
-    throw UsageError("only one of --json and --svg can go to standard output (-)");
-  }
+  const bool silent = to_stdout(common.json, flags.svg);
   const std::vector<Row> rows = compare(request, setting, all_schedules(common));
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
   const int answer = fits ? 0 : 1;
   if (!common.json.empty()) write_file(common.json, rows_json(setting, rows));
-  if (!flags.svg.file.empty()) write_svg(flags, setting, rows);
-  if (common.json == "-" || flags.svg.file == "-") return answer;
+  if (any_picture(flags.svg)) write_svg(flags, setting, rows);
+  if (silent) return answer;
 
   bool any[2] = {false, false};
   for (const Row& row : rows) nth(any, block_of(row)) = true;
@@ -220,7 +220,9 @@ int run_compare(const CompareFlags& flags) {
   }
   if (common.quiet) return answer;
   print_notes(setting, rows);
-  if (!flags.svg.file.empty()) fmt::print("wrote {}\n", flags.svg.file);
+  for (const OutputFile& one : picture_files(flags.svg)) {
+    if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
+  }
   return answer;
 }
 
@@ -228,10 +230,10 @@ void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   add_case_flags(command, flags->common, Many::yes);
   add_messages_flag(command, flags->common);
-  const Flag svg = add_svg_flag(
+  add_svg_flag(
       command, flags->svg,
       "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");
-  add_svg_style_flags(command, flags->svg, svg);
+  add_svg_style_flags(command, flags->svg);
   command.footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
       "ranks all schedules on 8 H100s. Exit code 1: none fits into memory.\n"

@@ -9,6 +9,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/hybrid.hpp"
@@ -24,7 +25,7 @@ struct HybridFlags {
   std::string fraction;    // as typed; empty: not given
   std::string pipelined;   // iterations
   std::string iterations;  //
-  std::string svg;
+  SvgFlags svg;
 };
 
 std::int64_t count_of(const std::string& text, const std::string& flag) {
@@ -95,6 +96,8 @@ std::string iterations_heading(const Setting& setting, const Case& asked, Pipeli
 }
 
 int run_hybrid(const HybridFlags& flags) {
+  check_pictures(flags.svg);
+  const bool silent = to_stdout(flags.common.json, flags.svg);
   const PipelinedShare share = share_of(flags);
   if (!flags.common.program.empty()) {
     throw UsageError("hybrid needs runs of any length; take a --schedule instead of a --program");
@@ -124,8 +127,8 @@ int run_hybrid(const HybridFlags& flags) {
   }
   if (!flags.common.json.empty()) write_file(flags.common.json, hybrid_json(asked, *study));
   const Chart chart = hybrid_chart(setting, asked, *study);
-  if (!flags.svg.empty()) write_file(flags.svg, chart_svg(chart));
-  if (flags.common.json == "-" || flags.svg == "-") return 0;
+  if (any_picture(flags.svg)) write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
+  if (silent) return 0;
   if (!flags.common.quiet) {
     fmt::print("{}\n", iterations_heading(setting, asked, share));
   }
@@ -161,7 +164,8 @@ void add(Flags command) {
       "--iterations", flags->iterations,
       "iterations of the whole training, one mini-batch each; default: 64000, as for ResNets "
       "on CIFAR-10");
-  command.option("--svg", flags->svg, "draw the curve into a file, or - for stdout");
+  add_svg_flag(command, flags->svg, "draw the curve as SVG into a file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
   command.footer(
       "Example:\n  stageline hybrid resnet56-cpu --pipelined-fraction 0.5 --partition ppv:19\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");
