@@ -15,6 +15,7 @@
 #include "sim/errors.hpp"
 #include "tests/text.hpp"
 #include "tools/report/charts/axis.hpp"
+#include "tools/report/charts/canvas.hpp"
 #include "tools/report/svg/text.hpp"
 
 using namespace stageline;
@@ -207,6 +208,58 @@ TEST_CASE("ticks are 1-2-5 and whole where only whole numbers have a meaning") {
   CHECK(labels({2, 16, true}, 10, true) == "2 4 8 16 ");
 }
 
+TEST_CASE("of a crowd, the best are coloured and named, the others grey") {
+  Chart chart = crowded(25);
+  chart.series[3].points.back().y.reset();  // no value at the last x: behind all others
+  highlight_best(chart, 6);
+  std::size_t faint = 0;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    CHECK(chart.series[i].faint == (i < 19));  // later ones are higher
+    faint += chart.series[i].faint ? 1 : 0;
+  }
+  CHECK(faint == 19);
+  CHECK(chart.series[24].ink == 0);
+  CHECK(chart.series[19].ink == 5);
+  const std::string& note = chart.footnotes.back();
+  CHECK(note.rfind("Coloured: the 6 highest at 16 devices. Grey, from the highest: "
+                   "schedule:knob=18, schedule:knob=17",
+                   0) == 0);
+  CHECK(note.find("schedule:knob=0, schedule:knob=3.") != std::string::npos);
+  const std::string document = chart_svg(chart);
+  CHECK(contains(document, ">schedule:knob=24<"));
+  CHECK(!contains(document, ">schedule:knob=1<"));
+  CHECK(contains(document, "<title>schedule:knob=1: "));  // its points have tooltips
+  CHECK(contains(document, "class=\"ln sf faint\""));
+  CHECK(overlap_in(document) == "");
+}
+
+TEST_CASE("a few curves more than are coloured stay as they are") {
+  Chart chart = crowded(8);
+  const std::size_t notes = chart.footnotes.size();
+  highlight_best(chart, 6);
+  CHECK(chart.footnotes.size() == notes);
+  for (const Series& series : chart.series) CHECK(!series.faint);
+}
+
+TEST_CASE("series of one ink have one colour and one marker") {
+  Chart chart = two_series();
+  chart.series[1].ink = 0;
+  const auto markers = markers_in(chart_svg(chart));
+  CHECK(markers.at("up: 2× at 3 devices").classes == markers.at("flat: 1× at 3 devices").classes);
+}
+
+TEST_CASE("as text, 36 series have letters of their own") {
+  std::vector<std::string> seen;
+  for (std::size_t i = 0; i < 36; ++i) {
+    for (const bool small : {false, true}) {
+      CHECK(std::find(seen.begin(), seen.end(), letter(i, small)) == seen.end());
+      CHECK(columns_of(letter(i, small)) == 1);
+      seen.push_back(letter(i, small));
+    }
+  }
+  CHECK(contains(chart_text(crowded(36), 80, 16), "Ω schedule:knob=35"));
+}
+
 TEST_CASE("a chart as text, to the letter") {
   CHECK("\n" + chart_text(two_series(), 30, 7) == R"(
 T
@@ -307,7 +360,7 @@ TEST_CASE("what cannot be drawn is refused with its numbers") {
   chart.series = {series("a", {{0, 1}})};
   chart.x.log = true;
   CHECK(contains(refused(chart), "above 0 on a logarithmic axis"));
-  CHECK(contains(refused(crowded(27)), "at most 26 series"));
+  CHECK(contains(refused(crowded(37)), "at most 36 series"));
   CHECK_THROWS_AS(chart_text(two_series(), 29, 16), UsageError);
   CHECK_THROWS_AS(chart_svg(two_series(), {Theme::light, 100}), UsageError);
 

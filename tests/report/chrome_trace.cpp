@@ -10,13 +10,16 @@
 #include <set>
 
 #include "tests/report/example.hpp"
+#include "tests/text.hpp"
 #include "tools/report/timeline/weights.hpp"
+#include "traces/timelines.hpp"
 
 using namespace stageline;
 using examples::drawing_of;
 using examples::millisecond;
 using examples::one_f_one_b;
 using nlohmann::json;
+using test::contains;
 
 namespace {
 
@@ -192,7 +195,9 @@ TEST_CASE("slices of one tid do not overlap, not even receives") {
   std::size_t received = 0;
   for (const auto& [where, lane] : slices) {
     for (std::size_t i = 1; i < lane.size(); ++i) CHECK(lane[i].start >= lane[i - 1].end);
-    if (where.first == 0 && where.second >= 2) received += lane.size();
+    for (const Slice& slice : lane) {
+      received += where.first == 0 && contains(slice.name, "RECV") ? 1 : 0;
+    }
   }
   CHECK(received == 3);
   CHECK(slices.count({0, lane_kinds}) == 1);
@@ -284,18 +289,71 @@ TEST_CASE("a stage that holds old versions has a counter on each of its replicas
   CHECK((held[1] == std::vector<int>{1}));  // though it never holds more itself
 }
 
-TEST_CASE("both halves of an overlapped pair are there, the first one marked") {
+TEST_CASE("the ops of an overlapped pair are on two tids, the first one marked") {
   Drawing drawing;
   drawing.timeline.devices = {"gpu0"};
   drawing.timeline.lanes.resize(lane_kinds);
   Op first, second;
   first.overlapped = 1;
   second.kind = OpKind::backward;
-  drawing.timeline.lanes[0] = {{first, Time{0}, Time{10}}, {second, Time{0}, Time{10}}};
-  const auto events = events_of(chrome_trace(drawing), "X");
-  REQUIRE(events.size() == 2);
+  const Op third = op_of(OpKind::forward, 0, 1);
+  drawing.timeline.lanes[0] = {
+      {first, Time{0}, Time{10}}, {second, Time{0}, Time{10}}, {third, Time{10}, Time{20}}};
+  const std::string text = chrome_trace(drawing);
+  const auto events = events_of(text, "X");
+  REQUIRE(events.size() == 3);
   CHECK(events[0].at("args").at("overlapped") == true);
   CHECK(!events[1].at("args").contains("overlapped"));
+  CHECK(events[0].at("tid") == 0);
+  CHECK(events[1].at("tid") != 0);
+  CHECK(events[2].at("tid") == 0);
+  CHECK(contains(text, R"("compute 2")"));
+  // The reader takes the lane from the category.
+  CHECK((read_chrome_trace(text, "t.json").timeline == drawing.timeline));
+}
+
+TEST_CASE("idle intervals have slices of their own, with their cause") {
+  const Drawing drawing = drawing_of(one_f_one_b(3, 4), millisecond, millisecond / 4);
+  const std::string text = chrome_trace(drawing);
+  std::size_t found = 0;
+  for (const json& event : events_of(text, "X")) {
+    if (event.at("cat") != "idle") continue;
+    const IdleInterval& idle = drawing.idle.at(found++);
+    CHECK(event.at("pid") == idle.device);
+    CHECK(event.at("args").at("cause") == std::string(name(idle.kind)));
+    CHECK(event.at("ts").get<double>() * 1e6 ==
+          doctest::Approx(static_cast<double>(idle.start.count())));
+    const auto& compute = drawing.timeline.lane(idle.device, LaneKind::compute);
+    const bool followed = compute.back().start >= idle.end;
+    CHECK(event.at("args").contains("before") == followed);
+    if (followed) CHECK(event.at("args").at("before") == print(idle.before));
+  }
+  CHECK(found == drawing.idle.size());
+  CHECK(found > 0);
+  CHECK((read_chrome_trace(text, "t.json").timeline == drawing.timeline));
+}
+
+TEST_CASE("total memory and its limit have counters of their own") {
+  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  drawing.memory_limit = {Bytes{7}, std::nullopt};
+  std::map<int, std::int64_t> highest;
+  std::vector<json> limits;
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    const std::string kind = event.at("name");
+    if (kind == "total memory") {
+      std::int64_t& most = highest[event.at("pid")];
+      most = std::max(most, event.at("args").at("bytes").get<std::int64_t>());
+    }
+    if (kind == "memory limit") limits.push_back(event);
+  }
+  for (int device = 0; device < 2; ++device) {
+    CHECK(highest[device] == nth(drawing.memory.device, device).peak.count);
+  }
+  REQUIRE(limits.size() == 2);  // at the beginning and at the end
+  for (const json& limit : limits) {
+    CHECK(limit.at("pid") == 0);
+    CHECK(limit.at("args").at("bytes") == 7);
+  }
 }
 
 TEST_CASE("an empty timeline gives an empty but valid trace") {

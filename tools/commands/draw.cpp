@@ -1,7 +1,9 @@
-// stageline draw: the space-time diagram as text, SVG or Chrome trace.
+// stageline draw: the space-time diagram as text, picture or Chrome trace.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
@@ -23,48 +25,150 @@ namespace {
 struct DrawFlags {
   CommonFlags common;
   SvgFlags svg;
+  std::vector<std::string> panels;
+  std::string from;
+  std::string to;
   std::string chrome;
   int columns = 0;  // 0: of the terminal, or 100
   bool full = false;
 };
 
-void draw(const DrawFlags& flags) {
+// The schedules to draw with their results, in the order of the command line.
+struct Drawn {
+  Setting setting;
+  std::vector<Case> asked;
+  std::vector<Outcome> outcomes;
+};
+
+Time time_of_flag(const char* flag, const std::string& text) {
+  try {
+    return parse_time(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {}", flag, error.what()));
+  }
+}
+
+// By default one schedule has all panels, and several have their timelines.
+DrawingView view_of(const DrawFlags& flags, const Drawn& drawn) {
+  DrawingView view;
+  const auto wanted = [&](const char* name) {
+    return std::find(flags.panels.begin(), flags.panels.end(), name) != flags.panels.end();
+  };
+  if (!flags.panels.empty()) {
+    view.panels = {wanted("timeline"), wanted("memory"), wanted("weights")};
+  } else if (drawn.outcomes.size() > 1) {
+    view.panels = {true, false, false};
+  }
+  if (wanted("memory") && !drawn.outcomes.front().bytes_known()) {
+    throw UsageError(
+        fmt::format("--panels: {} has no sizes in bytes, so there is no memory to draw",
+                    drawn.setting.model.name));
+  }
+  if (!flags.from.empty()) view.from = time_of_flag("--from", flags.from);
+  if (!flags.to.empty()) view.to = time_of_flag("--to", flags.to);
+  return view;
+}
+
+void check_flags(const DrawFlags& flags) {
+  check_pictures(flags.svg);
+  if (any_picture(flags.svg)) return;
+  for (const auto& [given, name] :
+       {std::pair{!flags.panels.empty(), "--panels"}, std::pair{!flags.from.empty(), "--from"},
+        std::pair{!flags.to.empty(), "--to"}}) {
+    if (given) {
+      throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
+    }
+  }
+}
+
+Drawn drawn_of(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   const SettingRequest request = request_of(common);
-  const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) {
+  Drawn drawn{read_setting(request), {}, {}};
+  if (drawn.setting.device_counts.size() > 1) {
     throw UsageError("draw takes one number of devices");
   }
-  if ((flags.svg.file == "-") + (flags.chrome == "-") + (common.json == "-") > 1) {
-    throw UsageError("only one of --json, --svg and --chrome can go to standard output (-)");
+  const std::vector<ScheduleSpec> schedules =
+      common.schedules.empty() ? std::vector{one_schedule(common)} : all_schedules(common);
+  if (schedules.size() > 1) {
+    for (const auto& [file, name] :
+         {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"}}) {
+      if (file->empty()) continue;
+      throw UsageError(
+          fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png "
+                      "and the text show several",
+                      name, schedules.size()));
+    }
   }
-  const Case asked =
-      make_case(request, setting, one_schedule(common), setting.device_counts.front());
-  const Outcome outcome = study(asked, Curves::all);
+  for (const ScheduleSpec& schedule : schedules) {
+    drawn.asked.push_back(
+        make_case(request, drawn.setting, schedule, drawn.setting.device_counts.front()));
+    drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
+  }
   for (const std::string& note : read_as_notes(common.schedules)) {
     if (!common.quiet) fmt::print(stderr, "note: {}\n", note);
   }
-  if (!common.json.empty()) write_file(common.json, outcome_json(setting, asked, outcome, true));
-  if (flags.svg.file.empty() && flags.chrome.empty()) {
-    if (common.json == "-") return;
-    const int columns = flags.columns > 0 ? flags.columns : figure_columns();
-    const FigureOptions options{Time{}, columns, colour_wanted()};
+  return drawn;
+}
+
+std::string picture_of(const DrawFlags& flags, const Drawn& drawn) {
+  const SvgOptions options = svg_options(flags.svg);
+  const DrawingView view = view_of(flags, drawn);
+  return drawn.outcomes.size() == 1
+             ? svg(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0]), options, view)
+             : svg(drawings_of(drawn.setting, drawn.asked, drawn.outcomes), options, view);
+}
+
+// Several schedules have columns of the same time.
+void print_text(const DrawFlags& flags, const Drawn& drawn) {
+  const int columns = flags.columns > 0 ? flags.columns : figure_columns();
+  FigureOptions options{Time{}, columns, colour_wanted()};
+  const bool several = drawn.outcomes.size() > 1;
+  Time longest{};
+  for (const Outcome& outcome : drawn.outcomes) {
+    longest = std::max(longest, makespan(outcome.timeline));
+  }
+  if (several) options.tick = std::max(Time{1}, (longest + Time{columns - 1}) / columns);
+  for (const Outcome& outcome : drawn.outcomes) {
+    if (several) print_wrapped(fmt::format("{} · {}\n", outcome.schedule, run_words(outcome)));
     fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
                held_figure(outcome.program, outcome.timeline, outcome.versions, options));
-    if (!common.quiet) {
-      print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
-    }
+    if (several && !flags.common.quiet) print_wrapped(held_legend(outcome.versions));
+  }
+  if (flags.common.quiet) return;
+  std::vector<const Timeline*> timelines;
+  for (const Outcome& outcome : drawn.outcomes) timelines.push_back(&outcome.timeline);
+  print_wrapped(space_time_legend(timelines) + "\n" +
+                (several ? "" : held_legend(drawn.outcomes[0].versions)));
+}
+
+void draw(const DrawFlags& flags) {
+  const CommonFlags& common = flags.common;
+  check_flags(flags);
+  const std::vector<OutputFile> pictures = picture_files(flags.svg);
+  std::vector<OutputFile> files{{"--json", common.json}};
+  files.insert(files.end(), pictures.begin(), pictures.end());
+  files.push_back({"--chrome", flags.chrome});
+  const bool silent = to_stdout(files) || common.quiet;
+  const Drawn drawn = drawn_of(flags);
+  if (!common.json.empty()) {
+    write_file(common.json,
+               outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0], /*timeline=*/true));
+  }
+  if (!any_picture(flags.svg) && flags.chrome.empty()) {
+    if (common.json != "-") print_text(flags, drawn);
     return;
   }
-  const Drawing drawing = drawing_of(setting, asked, outcome);
-  const bool to_stdout = flags.svg.file == "-" || flags.chrome == "-" || common.json == "-";
-  if (!flags.svg.file.empty()) {
-    write_file(flags.svg.file, svg(drawing, svg_options(flags.svg)));
-    if (!common.quiet && !to_stdout) fmt::print("wrote {}\n", flags.svg.file);
+  if (any_picture(flags.svg)) {
+    write_pictures(flags.svg, picture_of(flags, drawn));
+    for (const OutputFile& one : pictures) {
+      if (!silent && !one.file.empty()) fmt::print("wrote {}\n", one.file);
+    }
   }
   if (!flags.chrome.empty()) {
-    write_file(flags.chrome, chrome_trace(drawing));
-    if (!common.quiet && !to_stdout) {
+    write_file(flags.chrome,
+               chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
+    if (!silent) {
       fmt::print("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n",
                  flags.chrome);
     }
@@ -74,26 +178,47 @@ void draw(const DrawFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(command, flags->common);
+  command.find("--schedule")
+      .describe(
+          "NAME[:knob=value,…], a comma list of them, or all; repeatable: several are drawn one "
+          "below the other on one time axis; default: 1f1b");
   add_messages_flag(command, flags->common);
   const Flag svg = add_svg_flag(command, flags->svg, "write an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
+  command
+      .option("--panels", flags->panels,
+              "panels of the picture, a comma list of timeline, memory and weights; default: all, "
+              "and of several schedules the timelines")
+      .repeatable()
+      .comma_list()
+      .one_of({"timeline", "memory", "weights"});
+  command.option("--from", flags->from,
+                 "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
+                 "are those of the part that is drawn");
+  command.option("--to", flags->to, "end the picture at this time");
   const Flag chrome = command.option(
       "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
-  add_svg_style_flags(command, flags->svg, svg);
   command
       .option("--columns", flags->columns,
               "columns of the text figure; default: as many as the terminal has, or 100")
       .range(20, 10000)
       .excludes(svg)
+      .excludes(command.find("--pdf"))
+      .excludes(command.find("--png"))
       .excludes(chrome);
   command
       .flag("--full", flags->full,
             "all devices of the text figure; default: of more than 24 the first and last eight")
       .excludes(svg)
+      .excludes(command.find("--pdf"))
+      .excludes(command.find("--png"))
       .excludes(chrome);
   command.footer(
       "Example:\n  stageline draw model:resnet50@h100,batch=32 --schedule 1f1b --devices 4 \\\n"
       "    --microbatches 8 --svg 1f1b.svg\n"
-      "Without --svg and --chrome the diagram is printed as text.");
+      "  stageline draw uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 \\\n"
+      "    --panels timeline,memory --from 0 --to 60ms --svg three.svg\n"
+      "Without a picture and --chrome the diagram is printed as text.");
   command.runs([flags] {
     draw(*flags);
     return 0;
@@ -103,7 +228,8 @@ void add(Flags command) {
 }  // namespace
 
 extern const Command draw_command;
-const Command draw_command = {"draw", "Draw the space-time diagram as text, SVG or Chrome trace",
-                              add, ""};
+const Command draw_command = {
+    "draw", "Draw the space-time diagram of schedules as text, SVG, PDF, PNG or Chrome trace", add,
+    ""};
 
 }  // namespace stageline

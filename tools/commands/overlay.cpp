@@ -43,15 +43,14 @@ Overlay overlay(const OverlayFlags& flags) {
 }
 
 void run(const OverlayFlags& flags) {
-  if (flags.svg.file == "-" && flags.json == "-") {
-    throw UsageError("only one of --json and --svg can go to standard output (-)");
-  }
+  check_pictures(flags.svg);
+  const bool silent = to_stdout(flags.json, flags.svg);
   const Overlay found = overlay(flags);
-  if (!flags.svg.file.empty()) {
-    write_file(flags.svg.file, overlay_svg(found, svg_options(flags.svg)));
+  if (any_picture(flags.svg)) {
+    write_pictures(flags.svg, overlay_svg(found, svg_options(flags.svg)));
   }
   if (!flags.json.empty()) write_file(flags.json, overlay_json(found));
-  if (flags.svg.file == "-" || flags.json == "-") return;
+  if (silent) return;
   print_wrapped(overlay_text(found, flags.top, text_width()));
   if (flags.quiet) return;
   for (const std::string& note : found.notes) print_wrapped("note: " + note + "\n");
@@ -67,8 +66,8 @@ void add(Flags command) {
   command.option("--measured", flags->measured,
                  "the second timeline: profiles of one run, one per rank, or one file");
   command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout");
-  const Flag svg = add_svg_flag(command, flags->svg, "write one picture of both, or - for stdout");
-  add_svg_style_flags(command, flags->svg, svg);
+  add_svg_flag(command, flags->svg, "write one picture of both as SVG, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
   command.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);
   command
       .option("--step", flags->step,

@@ -1,28 +1,82 @@
-// Declares the flags for pictures and converts them to options.
+// Declares the flags for pictures, converts them to options, and writes the files.
 #include "tools/commands/svg_flags.hpp"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/convert_svg.hpp"
 
 namespace stageline {
 
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
-  return command.option("--svg", flags.file, help);
+  Flag svg = command.option("--svg", flags.file, help);
+  command.option("--pdf", flags.pdf,
+                 "the same picture as PDF, or - for stdout; needs rsvg-convert (Debian: "
+                 "librsvg2-bin)");
+  command.option("--png", flags.png,
+                 "the same as PNG, with 2 × 2 pixels for each of the SVG; needs rsvg-convert");
+  return svg;
 }
 
-void add_svg_style_flags(Flags command, SvgFlags& flags, Flag svg) {
-  command.option("--theme", flags.theme, "theme of the SVG: auto, light or dark; default: auto")
-      .one_of({"auto", "light", "dark"})
-      .needs(svg);
-  command.option("--width", flags.width, "width of the SVG in pixels; default: 1000")
-      .range(400, 10000)
-      .needs(svg);
+void add_svg_style_flags(Flags command, SvgFlags& flags) {
+  command.option("--theme", flags.theme, "theme of the picture: auto, light or dark; default: auto")
+      .one_of({"auto", "light", "dark"});
+  command.option("--width", flags.width, "width of the picture in pixels; default: 1000")
+      .range(400, 10000);
 }
 
 SvgOptions svg_options(const SvgFlags& flags) {
   SvgOptions options;
-  options.width = flags.width;
+  if (flags.width > 0) options.width = flags.width;
   options.theme = flags.theme == "light"  ? Theme::light
                   : flags.theme == "dark" ? Theme::dark
                                           : Theme::automatic;
   return options;
+}
+
+bool any_picture(const SvgFlags& flags) {
+  return !flags.file.empty() || !flags.pdf.empty() || !flags.png.empty();
+}
+
+void check_pictures(const SvgFlags& flags) {
+  if (any_picture(flags)) return;
+  for (const auto& [given, name] :
+       {std::pair{!flags.theme.empty(), "--theme"}, std::pair{flags.width > 0, "--width"}}) {
+    if (given) {
+      throw UsageError(fmt::format("{} needs a picture: --svg, --pdf or --png", name));
+    }
+  }
+}
+
+std::vector<OutputFile> picture_files(const SvgFlags& flags) {
+  return {{"--svg", flags.file}, {"--pdf", flags.pdf}, {"--png", flags.png}};
+}
+
+bool to_stdout(const std::vector<OutputFile>& files) {
+  std::vector<std::string_view> all;
+  for (const OutputFile& one : files) {
+    if (one.file == "-") all.push_back(one.flag);
+  }
+  if (all.size() > 1) {
+    throw UsageError(
+        fmt::format("only one of {} and {} can go to standard output (-)", all[0], all[1]));
+  }
+  return !all.empty();
+}
+
+bool to_stdout(const std::string& json, const SvgFlags& flags) {
+  std::vector<OutputFile> files = picture_files(flags);
+  files.insert(files.begin(), {"--json", json});
+  return to_stdout(files);
+}
+
+void write_pictures(const SvgFlags& flags, const std::string& svg) {
+  if (!flags.file.empty()) write_file(flags.file, svg);
+  if (!flags.pdf.empty()) write_file(flags.pdf, converted(svg, PictureFormat::pdf));
+  if (!flags.png.empty()) write_file(flags.png, converted(svg, PictureFormat::png));
 }
 
 }  // namespace stageline

@@ -1,25 +1,50 @@
-// --svg, --theme and --width, for the commands that draw.
+// --svg, --pdf, --png, --theme and --width, for the commands that draw.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/commands/flags.hpp"
-#include "tools/report/timeline/svg.hpp"
+#include "tools/report/svg/options.hpp"
 
 namespace stageline {
 
-/// The values as typed.
+/// The values as typed; empty or 0 where the flag is not given.
 struct SvgFlags {
-  std::string file;  // "-": standard output; empty: no picture
-  std::string theme = "auto";
-  int width = 1000;  // pixels
+  std::string file;  // of --svg; "-": standard output
+  std::string pdf;
+  std::string png;
+  std::string theme;
+  int width = 0;  // px
 };
 
-/// --svg, with this help.
+/// --svg, with this help, and the same picture as --pdf and --png; returns --svg.
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help);
-/// --theme and --width, which require `svg`.
-void add_svg_style_flags(Flags command, SvgFlags& flags, Flag svg);
+/// --theme and --width.
+void add_svg_style_flags(Flags command, SvgFlags& flags);
 
 SvgOptions svg_options(const SvgFlags& flags);
+
+/// Whether any picture is asked for.
+bool any_picture(const SvgFlags& flags);
+/// Throws UsageError for a theme or width without a picture.
+void check_pictures(const SvgFlags& flags);
+
+/// A flag that names a file, and the file.
+struct OutputFile {
+  std::string_view flag;
+  std::string_view file;
+};
+/// Those of the pictures, which `flags` must outlive.
+std::vector<OutputFile> picture_files(const SvgFlags& flags);
+/// Whether one of them is standard output. Throws UsageError where several are.
+bool to_stdout(const std::vector<OutputFile>& files);
+/// The same of a command whose outputs are --json and pictures.
+bool to_stdout(const std::string& json, const SvgFlags& flags);
+
+/// Writes the picture in all formats asked for. Throws UsageError as write_file() and converted()
+/// do.
+void write_pictures(const SvgFlags& flags, const std::string& svg);
 
 }  // namespace stageline

@@ -10,6 +10,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/training/accuracy_report.hpp"
 #include "tools/training/retime.hpp"
@@ -21,7 +22,7 @@ struct AccuracyFlags {
   CommonFlags common;
   std::vector<std::string> logs;
   std::string target;
-  std::string svg;
+  SvgFlags svg;
   std::string switch_svg;
 };
 
@@ -55,14 +56,16 @@ std::vector<NamedLog> read_logs(const std::vector<std::string>& files) {
   return logs;
 }
 
+// Whether a file is standard output, which then has nothing else.
+bool goes_to_stdout(const AccuracyFlags& flags) {
+  std::vector<OutputFile> files = picture_files(flags.svg);
+  files.insert(files.begin(), {"--json", flags.common.json});
+  files.push_back({"--switch-svg", flags.switch_svg});
+  return to_stdout(files);
+}
+
 void check_flags(const AccuracyFlags& flags) {
-  int to_output = 0;
-  for (const std::string& file : {flags.common.json, flags.svg, flags.switch_svg}) {
-    to_output += file == "-" ? 1 : 0;
-  }
-  if (to_output > 1) {
-    throw UsageError("only one of --json, --svg and --switch-svg can go to standard output (-)");
-  }
+  if (flags.switch_svg.empty()) check_pictures(flags.svg);
   const CommonFlags& common = flags.common;
   const bool devices = !common.cluster.empty() || !common.link.empty() || !common.memory.empty() ||
                        !common.host_link.empty() || !common.host_memory.empty() ||
@@ -155,6 +158,7 @@ std::string plain_text(Chart chart, int rows) {
 
 int run(const AccuracyFlags& flags) {
   check_flags(flags);
+  const bool silent = goes_to_stdout(flags);
   const std::optional<double> target = target_of(flags.target);
   std::vector<NamedLog> logs = read_logs(flags.logs);
   Retiming retiming(flags.common);
@@ -179,12 +183,13 @@ int run(const AccuracyFlags& flags) {
     write_file(flags.common.json, accuracy_json(study, families, from));
   }
   const Chart chart = accuracy_chart(study, from);
-  if (!flags.svg.empty()) write_file(flags.svg, chart_svg(chart));
+  const SvgOptions options = svg_options(flags.svg);
+  if (any_picture(flags.svg)) write_pictures(flags.svg, chart_svg(chart, options));
   if (!flags.switch_svg.empty() && by_switch) {
-    write_file(flags.switch_svg, chart_svg(switch_chart(study, families)));
+    write_file(flags.switch_svg, chart_svg(switch_chart(study, families), options));
   }
   const int exit_code = any ? 0 : 1;
-  if (flags.common.json == "-" || flags.svg == "-" || flags.switch_svg == "-") return exit_code;
+  if (silent) return exit_code;
 
   if (!flags.common.quiet) print_wrapped(accuracy_heading(study, from) + "\n");
   fmt::print("{}\n{}", accuracy_table(study, text_width()), plain_text(chart, 16));
@@ -219,8 +224,9 @@ void add(Flags command) {
   add_profile_batch_flag(command, flags->common);
   add_cluster_flags(command, flags->common);
   add_messages_flag(command, flags->common);
-  command.option("--svg", flags->svg,
-                 "draw accuracy against simulated time into a file, or - for stdout");
+  add_svg_flag(command, flags->svg,
+               "draw accuracy against simulated time as SVG into a file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
   command.option("--switch-svg", flags->switch_svg,
                  "draw the time to the target against the switch of hybrid training into a "
                  "file, or - for stdout");

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/text/heading.hpp"
@@ -11,21 +13,43 @@
 namespace stageline {
 namespace {
 
-std::string subtitle_of(const Outcome& outcome) {
-  return fmt::format(
-      "{}{} · {} micro-batches{}{} · step {} · bubble {}", outcome.devices,
-      outcome.devices == 1 ? " device" : " devices", outcome.microbatches,
-      of_samples(outcome.microbatch_size, outcome.sample),
-      outcome.program.steps > 1 ? fmt::format(", {} steps shown", outcome.program.steps) : "",
-      print(outcome.step_time), percent(outcome.bubble_fraction));
+std::string problem_words(const Outcome& outcome) {
+  return fmt::format("{}{} · {} micro-batches{}", outcome.devices,
+                     outcome.devices == 1 ? " device" : " devices", outcome.microbatches,
+                     of_samples(outcome.microbatch_size, outcome.sample));
+}
+
+// The idle share of the run as drawn, with its start and its end.
+double idle_share(const Outcome& outcome) {
+  const auto devices = static_cast<double>(outcome.metrics.device.size());
+  if (devices <= 0 || outcome.metrics.makespan <= Time{}) return 0;
+  double busy = 0;
+  for (const DeviceMetrics& device : outcome.metrics.device) busy += to_seconds(device.busy);
+  return 1 - busy / (devices * to_seconds(outcome.metrics.makespan));
+}
+
+// Whether the bubble is that of the steady pace, and differs from the idle shares of the rows.
+bool bubble_is_elsewhere(const Outcome& outcome) {
+  return std::abs(idle_share(outcome) - outcome.bubble_fraction) >= 0.0005;
 }
 
 }  // namespace
 
+std::string run_words(const Outcome& outcome) {
+  std::string words;
+  if (outcome.program.settings.sequence_chunks > 1) {
+    words += fmt::format("{} chunks a micro-batch · ", outcome.program.settings.sequence_chunks);
+  }
+  if (outcome.program.steps > 1) words += fmt::format("{} steps shown · ", outcome.program.steps);
+  return words + fmt::format("step {} · bubble {}{}", print(outcome.step_time),
+                             percent(outcome.bubble_fraction),
+                             bubble_is_elsewhere(outcome) ? " at the steady pace" : "");
+}
+
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome) {
   Drawing drawing;
   drawing.title = fmt::format("{} · {}", outcome.schedule, setting.model.name);
-  drawing.subtitle = subtitle_of(outcome);
+  drawing.subtitle = problem_words(outcome) + " · " + run_words(outcome);
   drawing.footnotes.push_back(fmt::format(
       "Costs {}.{}", described(setting.model.provenance),
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));
@@ -34,6 +58,16 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   }
   for (const std::string& note : stream_notes(asked, outcome)) {
     drawing.footnotes.push_back("Note: " + note + ".");
+  }
+  if (const int chunks = outcome.program.settings.sequence_chunks; chunks > 1) {
+    drawing.footnotes.push_back(fmt::format(
+        "Numbers count chunks of sequences: n is chunk n mod {0} of micro-batch n / {0}.", chunks));
+  }
+  if (bubble_is_elsewhere(outcome)) {
+    drawing.footnotes.push_back(fmt::format(
+        "Idle times beside the rows are shares of the time drawn, with the start and the end of the "
+        "run. The bubble of {} is that of the steady pace, from the end of one step to the next's.",
+        percent(outcome.bubble_fraction)));
   }
   drawing.program = outcome.program;
   drawing.timeline = outcome.timeline;
@@ -44,6 +78,20 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   drawing.idle = outcome.metrics.idle;
   drawing.versions = outcome.versions;
   return drawing;
+}
+
+Drawings drawings_of(const Setting& setting, const std::vector<Case>& asked,
+                     const std::vector<Outcome>& outcomes) {
+  Drawings drawings;
+  drawings.title = setting.model.name;
+  drawings.subtitle = problem_words(outcomes.front());
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    Drawing run = drawing_of(setting, asked[i], outcomes[i]);
+    run.title = outcomes[i].schedule;
+    run.subtitle = run_words(outcomes[i]);
+    drawings.runs.push_back(std::move(run));
+  }
+  return drawings;
 }
 
 }  // namespace stageline

@@ -1,6 +1,8 @@
 // The picture of a result: its run, with the words around it.
 #pragma once
 
+#include <vector>
+
 #include "tools/inputs/setting.hpp"
 #include "tools/report/timeline/drawing.hpp"
 #include "tools/study/outcome.hpp"
@@ -9,5 +11,14 @@ namespace stageline {
 
 /// With title, subtitle and footnotes, as every picture of an outcome has them.
 Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& outcome);
+
+/// Several schedules of one problem: its words are in the head, those of a schedule in its heading.
+/// `asked` and `outcomes` are parallel, and not empty.
+Drawings drawings_of(const Setting& setting, const std::vector<Case>& asked,
+                     const std::vector<Outcome>& outcomes);
+
+/// "step 14.48 ms · bubble 34.3 %": the figures of a run beside its schedule, with the numbers of
+/// steps and of chunks where these are more than one.
+std::string run_words(const Outcome& outcome);
 
 }  // namespace stageline

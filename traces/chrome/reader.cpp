@@ -27,7 +27,8 @@ class ChromeReader {
     if (event.phase == "M" && event.name == "process_name") names_[event.pid] = event.label;
     // Hosts have a process name, but no lanes.
     if (event.phase == "M" && event.name == "thread_name") device_of(event);
-    if (event.phase == "X") span(event);
+    // What is idle follows from the spans.
+    if (event.phase == "X" && event.category != "idle") span(event);
   }
 
   Timeline take() {

@@ -13,9 +13,11 @@ struct Placed {
   const CaseResult* result = nullptr;
 };
 
+// The seeds have the colour and the marker of their mean.
 void add_series(Chart& chart, const std::string& name, const std::vector<Placed>& some) {
-  Series means{name, SeriesStyle::line, {}};
-  Series seeds{name + ", seeds", SeriesStyle::points, {}};
+  const std::size_t ink = chart.series.size() / 2;
+  Series means{name, SeriesStyle::line, {}, ink};
+  Series seeds{name + ", seeds", SeriesStyle::points, {}, ink};
   for (const Placed& one : some) {
     means.points.push_back({one.x, one.result->accuracy.mean});
     for (const double percents : one.result->percents) {

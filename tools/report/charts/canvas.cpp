@@ -2,6 +2,7 @@
 #include "tools/report/charts/canvas.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "sim/index.hpp"
 #include "tools/report/svg/text.hpp"
@@ -94,7 +95,15 @@ AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::stri
 }
 
 std::string letter(std::size_t number, bool small) {
-  return std::string(1, static_cast<char>((small ? 'a' : 'A') + static_cast<int>(number % 26)));
+  constexpr std::size_t latin = 26;
+  if (number < latin) {
+    return std::string(1, static_cast<char>((small ? 'a' : 'A') + static_cast<int>(number)));
+  }
+  constexpr std::array<const char*, letters - latin> capital{"Γ", "Δ", "Θ", "Λ", "Ξ",
+                                                             "Π", "Σ", "Φ", "Ψ", "Ω"};
+  constexpr std::array<const char*, letters - latin> lower{"γ", "δ", "θ", "λ", "ξ",
+                                                           "π", "σ", "φ", "ψ", "ω"};
+  return (small ? lower : capital)[(number - latin) % lower.size()];
 }
 
 }  // namespace stageline

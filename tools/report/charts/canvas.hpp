@@ -1,6 +1,7 @@
 // A character grid, on which the text charts are drawn.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,9 @@ struct AxisNumbers {
 AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::string>& labels,
                          int columns);
 
-/// 'A' for 0; small: 'a'.
+/// "A" for 0, "Z" for 25, then the Greek capitals that no Latin one looks like; small: "a".
+/// `number` below `letters`.
 std::string letter(std::size_t number, bool small = false);
+inline constexpr std::size_t letters = 36;
 
 }  // namespace stageline

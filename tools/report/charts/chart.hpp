@@ -10,6 +10,7 @@
 //                devices
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,10 +47,14 @@ enum class SeriesStyle : std::uint8_t {
   dashed,  // for published numbers beside our own
 };
 
+/// In SVG, two series of one `ink` have the same colour and marker. A `faint` series is thin and
+/// grey, behind the others, and without a name at its curve.
 struct Series {
   std::string name;
   SeriesStyle style = SeriesStyle::line;
   std::vector<ChartPoint> points;
+  std::optional<std::size_t> ink = std::nullopt;  // default: the number of the series
+  bool faint = false;
 };
 
 /// A line across the whole chart, at a value of the axis it crosses.
@@ -63,7 +68,7 @@ struct Chart {
   std::string subtitle;
   ChartAxis x;
   ChartAxis y;
-  std::vector<Series> series;             // at most 26
+  std::vector<Series> series;             // at most 36
   std::vector<ReferenceLine> horizontal;  // at values of y
   std::vector<ReferenceLine> vertical;    // at values of x
   std::vector<std::string> footnotes;
@@ -96,7 +101,7 @@ struct Region {
   std::string value_label;
   std::string value_unit;
   std::optional<RegionBand> band;
-  std::vector<RegionMark> marks;  // at most 26
+  std::vector<RegionMark> marks;  // at most 36
   std::vector<std::string> footnotes;
 };
 
@@ -105,19 +110,23 @@ struct Region {
 /// ends of the curves, or in a legend where there is no room for that. Each marker has a tooltip,
 /// except on curves of many points, which have few markers. The bytes depend only on the arguments.
 /// Throws UsageError when there is no point with a y, for a number that is not finite (or not above
-/// 0 on a log axis), for more than 26 series, and for a width out of range.
+/// 0 on a log axis), for more than 36 series, and for a width out of range.
 std::string chart_svg(const Chart& chart, const SvgOptions& options = {});
 
-/// The same as text: one capital letter per series at each of its points; points that share a place
-/// are drawn side by side while there is room, else as '*'. `columns` (at least 30) bounds the
-/// width of every line but the title's; `rows` (at least 4) is the height of the plot without the
-/// axis. Throws UsageError as chart_svg does.
+/// Makes all but the `most` best series faint where there are over two more of them, and names
+/// these in a footnote. The best are the highest at the greatest x at which any series has a value.
+void highlight_best(Chart& chart, std::size_t most);
+
+/// The same as text: one capital letter per series at each of its points, Latin and then Greek;
+/// points that share a place are drawn side by side while there is room, else as '*'. `columns` (at
+/// least 30) bounds the width of every line but the title's; `rows` (at least 4) is the height of
+/// the plot without the axis. Throws UsageError as chart_svg does.
 std::string chart_text(const Chart& chart, int columns, int rows);
 
 /// The map: cells shaded from the least to the greatest value, those in the band hatched and
 /// outlined, with a scale beside it. Throws UsageError when no cell has a value, for a number that
 /// is not finite, for axes that do not ascend, for `values` of another size than the axes, for a
-/// band with low > high, for marks outside of the axes or more than 26, and for a bad width.
+/// band with low > high, for marks outside of the axes or more than 36, and for a bad width.
 std::string region_svg(const Region& region, const SvgOptions& options = {});
 
 /// The same as text: '#' in the band, '.' below, '+' above, blank where infeasible; digits 0 to 9

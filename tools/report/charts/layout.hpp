@@ -32,6 +32,11 @@ struct ChartLayout {
   ChartPlace of(const ChartPoint& point) const { return {px(point.x), py(*point.y)}; }
 };
 
+/// The number of a series' colour and marker.
+inline std::size_t ink_of(const Chart& chart, std::size_t series) {
+  return chart.series[series].ink.value_or(series);
+}
+
 /// The positions of all points of a series that have a y.
 std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layout);
 
@@ -45,9 +50,10 @@ struct NameFlag {
 };
 std::vector<NameFlag> flags_of(const Chart& chart, const ChartLayout& layout, double width);
 
-/// Names of series and of horizontal lines at the right of the plot, each as near as possible to
-/// the end of its curve; and the width in px that they need.
+/// Names of series (other than faint ones) and of horizontal lines at the right of the plot, each
+/// as near as possible to the end of its curve; their number, and the width in px that they need.
 std::string names_beside(const Chart& chart, const ChartLayout& layout);
+std::size_t name_count(const Chart& chart);
 double widest_name(const Chart& chart);
 
 /// The same names above the plot, in as many lines as needed.

@@ -16,6 +16,17 @@ std::vector<ChartPlace> places_of(const Series& series, const ChartLayout& layou
   return places;
 }
 
+namespace {
+
+// Beside the name of a series of hollow points is a hollow marker.
+bool is_open(const Series& series) {
+  return !series.points.empty() &&
+         std::all_of(series.points.begin(), series.points.end(),
+                     [](const ChartPoint& point) { return point.open || !point.y; });
+}
+
+}  // namespace
+
 std::vector<NameFlag> flags_of(const Chart& chart, const ChartLayout& layout, double width) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < chart.vertical.size(); ++i) order.push_back(i);
@@ -45,6 +56,7 @@ std::string names_beside(const Chart& chart, const ChartLayout& layout) {
   };
   std::vector<Name> names;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    if (chart.series[i].faint) continue;
     const std::vector<ChartPlace> places = places_of(chart.series[i], layout);
     if (places.empty()) continue;
     const ChartPlace end = *std::max_element(places.begin(), places.end(),
@@ -66,7 +78,8 @@ std::string names_beside(const Chart& chart, const ChartLayout& layout) {
     const double start = name.series < 0 ? name.end.x : name.end.x + 6;
     leads += line_at(start, name.end.y, x - 3, ys[i], "lead");
     if (name.series >= 0) {
-      out += marker(as_size(name.series), x + 5, ys[i], false, 0.9, "");
+      const auto number = as_size(name.series);
+      out += marker(ink_of(chart, number), x + 5, ys[i], is_open(chart.series[number]), 0.9, "");
     }
     out += text_at(x + (name.series < 0 ? 0 : 14), ys[i] + 4, name.series < 0 ? "d" : "t",
                    name_size, name.text);
@@ -90,13 +103,15 @@ Fragment names_above(const Chart& chart, double width, double top) {
   };
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     const Series& series = chart.series[i];
+    if (series.faint) continue;
+    const std::size_t ink = ink_of(chart, i);
     entry(series.name, [&](double at, double middle) {
       std::string out;
       if (series.style != SeriesStyle::points) {
         out += line_at(at, middle, at + 26, middle,
-                       line_classes(i, series.style == SeriesStyle::dashed));
+                       line_classes(ink, series.style == SeriesStyle::dashed));
       }
-      return out + marker(i, at + 13, middle, false, 1, "");
+      return out + marker(ink, at + 13, middle, is_open(series), 1, "");
     });
   }
   for (const ReferenceLine& line : chart.horizontal) {
@@ -107,9 +122,16 @@ Fragment names_above(const Chart& chart, double width, double top) {
   return result;
 }
 
+std::size_t name_count(const Chart& chart) {
+  const auto faint = std::count_if(chart.series.begin(), chart.series.end(),
+                                   [](const Series& series) { return series.faint; });
+  return chart.series.size() - as_size(faint) + chart.horizontal.size();
+}
+
 double widest_name(const Chart& chart) {
   double widest = 0;
   for (const Series& series : chart.series) {
+    if (series.faint) continue;
     widest = std::max(widest, 14 + text_width(series.name, name_size));
   }
   for (const ReferenceLine& line : chart.horizontal) {

@@ -44,6 +44,8 @@ std::string ink_rules(bool dark) {
     const char* const colour = dark ? inks[i].dark : inks[i].light;
     css += fmt::format(".stageline .s{0}{{stroke:{1}}}.stageline .f{0}{{fill:{1}}}", i, colour);
   }
+  const char* const faint = dark ? "#4a525e" : "#c3c8d0";
+  css += fmt::format(".stageline .sf{{stroke:{0}}}.stageline .ff{{fill:{0}}}", faint);
   const char* const lesser = dark ? "#a2a9b4" : "#5d646e";
   return css + fmt::format(".stageline .ref,.stageline .lead{{stroke:{}}}", lesser) +
          fmt::format(".stageline .heat{{fill:{}}}", dark ? "#3b86c8" : "#2f7fb8") +
@@ -53,7 +55,7 @@ std::string ink_rules(bool dark) {
 std::string chart_style(Theme theme) {
   std::string css =
       ".stageline .ln{fill:none;stroke-width:1.8;stroke-linejoin:round}"
-      ".stageline .wide{stroke-width:4}.stageline .dash{stroke-dasharray:7 4}"
+      ".stageline .faint{stroke-width:1}.stageline .wide{stroke-width:4}.stageline .dash{stroke-dasharray:7 4}"
       ".stageline .open{stroke-width:1.5}"
       ".stageline .ref{fill:none;stroke-width:1.1;stroke-dasharray:2 3}"
       ".stageline .lead{fill:none;stroke-width:.8;stroke-dasharray:1 2}"
@@ -106,20 +108,36 @@ std::string chart_document(const std::string& title, const std::string& desc, st
       xml_escaped(desc), style_sheet(options.theme), chart_style(options.theme), body);
 }
 
-std::string marker(std::size_t series, double x, double y, bool open, double scale,
+namespace {
+
+std::string marked(const std::string& classes, const char* shape, double x, double y, double scale,
                    std::string_view tooltip) {
-  const std::size_t ink = series % inks.size();
   std::string out = fmt::format(
-      "<path class=\"{}\" transform=\"translate({} {}){}\" d=\"{}\"",
-      open ? fmt::format("mark s{} bg open", ink) : fmt::format("mark f{} e", ink), svg_number(x),
-      svg_number(y), scale == 1 ? "" : fmt::format(" scale({})", svg_number(scale)),
-      shapes[series % shapes.size()]);
+      "<path class=\"{}\" transform=\"translate({} {}){}\" d=\"{}\"", classes, svg_number(x),
+      svg_number(y), scale == 1 ? "" : fmt::format(" scale({})", svg_number(scale)), shape);
   if (tooltip.empty()) return out + "/>\n";
   return out + fmt::format("><title>{}</title></path>\n", xml_escaped(tooltip));
 }
 
-std::string line_classes(std::size_t series, bool dashed) {
-  return fmt::format("ln s{}{}", series % inks.size(), dashed ? " dash" : "");
+}  // namespace
+
+std::string marker(std::size_t ink, double x, double y, bool open, double scale,
+                   std::string_view tooltip) {
+  const std::size_t colour = ink % inks.size();
+  return marked(open ? fmt::format("mark s{} bg open", colour) : fmt::format("mark f{} e", colour),
+                shapes[ink % shapes.size()], x, y, scale, tooltip);
+}
+
+std::string faint_marker(double x, double y, bool open, std::string_view tooltip) {
+  return marked(open ? "mark sf bg open" : "mark ff", shapes.front(), x, y, 0.5, tooltip);
+}
+
+std::string line_classes(std::size_t ink, bool dashed) {
+  return fmt::format("ln s{}{}", ink % inks.size(), dashed ? " dash" : "");
+}
+
+std::string faint_line_classes(bool dashed) {
+  return fmt::format("ln sf faint{}", dashed ? " dash" : "");
 }
 
 }  // namespace stageline

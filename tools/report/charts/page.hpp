@@ -30,11 +30,14 @@ std::string chart_document(const std::string& title, const std::string& desc, st
                            const SvgOptions& options);
 
 /// A series' marker at a point, with a tooltip unless that is empty; `scale` multiplies its size.
-/// Shapes and colours repeat after 7 and 8 series, so that 56 pairs differ.
-std::string marker(std::size_t series, double x, double y, bool open, double scale,
+/// Shapes and colours repeat after 7 and 8 inks, so that 56 pairs differ.
+std::string marker(std::size_t ink, double x, double y, bool open, double scale,
                    std::string_view tooltip);
+/// The marker of a faint series: a small grey dot.
+std::string faint_marker(double x, double y, bool open, std::string_view tooltip);
 
 /// The CSS classes of a series' line.
-std::string line_classes(std::size_t series, bool dashed);
+std::string line_classes(std::size_t ink, bool dashed);
+std::string faint_line_classes(bool dashed);
 
 }  // namespace stageline

@@ -72,16 +72,19 @@ std::string path_of(const Series& series, const ChartLayout& layout) {
   return out;
 }
 
-// Whether a later series covers two consecutive points of this one: its line is drawn wider, so
-// that both are visible.
-bool hidden_by_later(const std::vector<std::vector<ChartPlace>>& places, std::size_t series) {
+// Whether the line of a later series covers at least half of this one's points, and two of them:
+// its line is drawn wider, so that both are visible.
+bool hidden_by_later(const Chart& chart, const std::vector<std::vector<ChartPlace>>& places,
+                     std::size_t series) {
   for (std::size_t later = series + 1; later < places.size(); ++later) {
-    int shared = 0;
+    if (chart.series[later].faint || chart.series[later].style == SeriesStyle::points) continue;
+    std::size_t shared = 0;
     for (const ChartPlace place : places[series]) {
-      shared += std::any_of(places[later].begin(), places[later].end(),
-                            [&](ChartPlace other) { return same_place(place, other); });
+      const bool meets = std::any_of(places[later].begin(), places[later].end(),
+                                     [&](ChartPlace other) { return same_place(place, other); });
+      shared += meets ? 1 : 0;
     }
-    if (shared >= 2) return true;
+    if (shared >= 2 && 2 * shared >= places[series].size()) return true;
   }
   return false;
 }
@@ -91,39 +94,65 @@ std::string tooltip(const Chart& chart, const Series& series, const ChartPoint& 
                      value_text(point.x, chart.x.unit.empty() ? chart.x.label : chart.x.unit));
 }
 
+// Lines and markers of one kind, faint or not. `places` by series.
+struct CurveParts {
+  std::string lines;
+  std::string markers;
+};
+
+void add_line(CurveParts& out, const Chart& chart, const ChartLayout& layout, std::size_t number,
+              const std::vector<std::vector<ChartPlace>>& places) {
+  const Series& series = chart.series[number];
+  if (series.style == SeriesStyle::points || places[number].size() < 2) return;
+  const bool dashed = series.style == SeriesStyle::dashed;
+  const bool wide = !series.faint && hidden_by_later(chart, places, number);
+  out.lines += fmt::format(
+      "<path class=\"{}{}\" d=\"{}\"/>\n",
+      series.faint ? faint_line_classes(dashed) : line_classes(ink_of(chart, number), dashed),
+      wide ? " wide" : "", path_of(series, layout));
+}
+
+void add_markers(CurveParts& out, const Chart& chart, std::size_t number,
+                 const std::vector<std::vector<ChartPlace>>& places) {
+  const Series& series = chart.series[number];
+  const std::size_t n = places[number].size();
+  const bool few = n <= most_markers || series.style == SeriesStyle::points;
+  const std::size_t stride = few ? 1 : n / 12;
+  std::size_t index = 0;  // of the point among those with a y
+  for (const ChartPoint& point : series.points) {
+    if (!point.y) continue;
+    const std::size_t k = index++;
+    if (k % stride != 0 && k + 1 != n) continue;
+    const ChartPlace at = places[number][k];
+    const std::string words = few ? tooltip(chart, series, point) : "";
+    if (series.faint) {
+      out.markers += faint_marker(at.x, at.y, point.open, words);
+      continue;
+    }
+    // On top of an earlier series' marker: smaller, so that both are visible.
+    double scale = 1;
+    for (std::size_t earlier = 0; earlier < number; ++earlier) {
+      if (chart.series[earlier].faint) continue;
+      const bool meets = std::any_of(places[earlier].begin(), places[earlier].end(),
+                                     [&](ChartPlace other) { return same_place(at, other); });
+      if (meets) scale *= 0.62;
+    }
+    out.markers +=
+        marker(ink_of(chart, number), at.x, at.y, point.open, std::max(scale, 0.3), words);
+  }
+}
+
 std::string curves(const Chart& chart, const ChartLayout& layout) {
   std::vector<std::vector<ChartPlace>> places;
   for (const Series& series : chart.series) places.push_back(places_of(series, layout));
-  std::string lines;
-  std::string markers;
+  CurveParts faint;
+  CurveParts others;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    const Series& series = chart.series[i];
-    if (series.style != SeriesStyle::points && places[i].size() > 1) {
-      lines += fmt::format("<path class=\"{}{}\" d=\"{}\"/>\n",
-                           line_classes(i, series.style == SeriesStyle::dashed),
-                           hidden_by_later(places, i) ? " wide" : "", path_of(series, layout));
-    }
-    const std::size_t n = places[i].size();
-    const bool few = n <= most_markers || series.style == SeriesStyle::points;
-    const std::size_t stride = few ? 1 : n / 12;
-    std::size_t number = 0;  // index of the point among those with a y
-    for (const ChartPoint& point : series.points) {
-      if (!point.y) continue;
-      const std::size_t k = number++;
-      if (k % stride != 0 && k + 1 != n) continue;
-      const ChartPlace at = places[i][k];
-      // On top of an earlier series' marker: smaller, so that both are visible.
-      double scale = 1;
-      for (std::size_t earlier = 0; earlier < i; ++earlier) {
-        const bool meets = std::any_of(places[earlier].begin(), places[earlier].end(),
-                                       [&](ChartPlace other) { return same_place(at, other); });
-        if (meets) scale *= 0.62;
-      }
-      markers += marker(i, at.x, at.y, point.open, std::max(scale, 0.3),
-                        few ? tooltip(chart, series, point) : "");
-    }
+    CurveParts& out = chart.series[i].faint ? faint : others;
+    add_line(out, chart, layout, i, places);
+    add_markers(out, chart, i, places);
   }
-  return lines + markers;
+  return faint.lines + faint.markers + others.lines + others.markers;
 }
 
 }  // namespace
@@ -134,7 +163,7 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
   const double width = options.width;
   const double height = std::min(std::max(0.4 * width, 220.0), 480.0);
   const int y_intervals = std::max(2, static_cast<int>(height / 52));
-  const auto names = static_cast<double>(chart.series.size() + chart.horizontal.size());
+  const auto names = static_cast<double>(name_count(chart));
 
   ChartLayout layout;
   layout.x = x_scale(chart);

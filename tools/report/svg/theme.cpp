@@ -45,7 +45,7 @@ constexpr std::array<Paint, tones> paints{{
     {"co", "offload",            "#8b5a86", "#c79ac2", 'w'},
     {"ci", "prefetch",           "#c79ac2", "#8b5a86", 'k'},
     {"di", "idle: filling",      "#f1f2f4", "#23272e", 'k'},
-    {"dd", "idle: draining",     "#e3e5e9", "#2e333c", 'k'},
+    {"dd", "idle: draining",     "url(#stageline-hatch-d)", "url(#stageline-hatch-d)", 'k'},
     {"dw", "idle: dependencies", "url(#stageline-hatch-w)", "url(#stageline-hatch-w)", 'k'},
     {"dm", "idle: unequal stages", "url(#stageline-hatch-m)", "url(#stageline-hatch-m)", 'k'},
     {"dl", "idle: a link",       "url(#stageline-hatch-l)", "url(#stageline-hatch-l)", 'k'},
@@ -208,14 +208,14 @@ std::string style_sheet(Theme theme) {
         name, ground, element, mark);
   };
   constexpr const char* rising = "path d=\"M-1 6L6-1M-1 1L1-1M4 6L6 4\"";
+  constexpr const char* falling = "path d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"";
   return "<style>" + css + "</style>\n<defs>" + hatch("m", "h0", "h1", rising) +
-         hatch("w", "h0", "h1", "path d=\"M2.5 0V5\"") +
+         hatch("d", "h0", "h1", falling) + hatch("w", "h0", "h1", "path d=\"M2.5 0V5\"") +
          hatch("l", "h0", "h1", "path d=\"M0 2.5H5\"") +
          hatch("c", "h0", "h1", "path d=\"M0 2.5H5M2.5 0V5\"") +
          hatch("x", "h0", "h1", "path d=\"M0 0L5 5M5 0L0 5\"") +
          hatch("o", "h0", "h2", "circle cx=\"2.5\" cy=\"2.5\" r=\"1\"") +
-         hatch("r", "r0", "r1", "path d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"") +
-         hatch("p", "p0", "p1", "path d=\"M-1-1L6 6M-1 4L1 6M4-1L6 1\"") + "</defs>\n";
+         hatch("r", "r0", "r1", falling) + hatch("p", "p0", "p1", falling) + "</defs>\n";
 }
 
 std::string ramp_colour(double share) {

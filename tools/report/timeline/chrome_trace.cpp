@@ -11,6 +11,7 @@
 #include "sim/index.hpp"
 #include "sim/rules.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/svg/theme.hpp"
 #include "tools/report/timeline/weights.hpp"
 
 namespace stageline {
@@ -32,9 +33,28 @@ std::string microseconds(Time time) {
 // The tid of each span, parallel to the timeline's lanes.
 using Tids = std::vector<std::vector<int>>;
 
-// Receives overlap, and so do sends of one batch: those without room in the lane's own row go into
-// further rows, which are numbered from here on.
-int further_rows(LaneKind lane) { return lane == LaneKind::receive ? lane_kinds : 10000; }
+// The row of idle time, below those of compute.
+constexpr int idle_tid = 40'000;
+
+// Receives overlap, and so do sends of one batch and the two ops of an overlapped pair: those
+// without room in the lane's own row go into further rows, which are numbered from here on. Viewers
+// would stack or drop overlapping spans of one row.
+int further_rows(LaneKind lane) {
+  switch (lane) {
+    case LaneKind::receive:
+      return lane_kinds;
+    case LaneKind::send:
+      return 10'000;
+    case LaneKind::compute:
+      return 20'000;
+    case LaneKind::copy_out:
+    case LaneKind::copy_in:
+      return 30'000;
+  }
+  return lane_kinds;  // unreachable; g++ requires it
+}
+
+bool is_copy(LaneKind lane) { return lane == LaneKind::copy_out || lane == LaneKind::copy_in; }
 
 // Assigns rows first fit. `spans` in order of start.
 std::vector<int> overlapping_tids(const Spans& spans, LaneKind lane) {
@@ -55,9 +75,9 @@ Tids tids_of(const Timeline& timeline) {
   Tids tids;
   for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
     const auto lane = static_cast<LaneKind>(i % lane_kinds);
-    tids.push_back(is_communication(lane)
-                       ? overlapping_tids(timeline.lanes[i], lane)
-                       : std::vector<int>(timeline.lanes[i].size(), static_cast<int>(lane)));
+    tids.push_back(is_copy(lane)
+                       ? std::vector<int>(timeline.lanes[i].size(), static_cast<int>(lane))
+                       : overlapping_tids(timeline.lanes[i], lane));
   }
   return tids;
 }
@@ -73,7 +93,21 @@ struct Events {
   }
 };
 
-void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
+// The devices with idle time.
+std::vector<bool> idle_devices(const Drawing& drawing) {
+  std::vector<bool> idle(drawing.timeline.devices.size());
+  for (const IdleInterval& interval : drawing.idle) {
+    if (interval.device >= 0 && as_size(interval.device) < idle.size()) {
+      idle[as_size(interval.device)] = true;
+    }
+  }
+  return idle;
+}
+
+void add_names(Events& events, const Drawing& drawing, const Tids& tids) {
+  const Timeline& timeline = drawing.timeline;
+  constexpr int room = 1000;  // so that further rows of a lane come after its first
+  const std::vector<bool> idle = idle_devices(drawing);
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     events.add(R"({{"ph":"M","pid":{},"tid":0,"name":"process_name","args":{{"name":{}}}}})",
                device, json_string(timeline.devices[device]));
@@ -91,7 +125,6 @@ void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
       const auto& of_lane = tids[device * lane_kinds + as_size(lane)];
       if (of_lane.empty() && lane != static_cast<int>(LaneKind::compute)) continue;
       const std::string lane_name(name(static_cast<LaneKind>(lane)));
-      constexpr int room = 1000;  // so that further rows come after the first
       thread(lane, lane_name, room * lane);
       const int last = of_lane.empty() ? 0 : *std::max_element(of_lane.begin(), of_lane.end());
       const int further = further_rows(static_cast<LaneKind>(lane));
@@ -100,6 +133,7 @@ void add_names(Events& events, const Timeline& timeline, const Tids& tids) {
         thread(tid, fmt::format("{} {}", lane_name, row), room * lane + row);
       }
     }
+    if (idle[device]) thread(idle_tid, "idle", room / 2);
   }
 }
 
@@ -115,6 +149,22 @@ void add_spans(Events& events, const Timeline& timeline, const Tids& tids) {
           counts_microbatches(span.op.kind) ? "microbatch" : "update", span.op.microbatch,
           symbol(span.op.kind), span.op.overlapped ? R"(,"overlapped":true)" : "");
     }
+  }
+}
+
+// Idle time in a row of its own, so that the rows of compute hold work alone.
+void add_idle(Events& events, const Drawing& drawing) {
+  const Timeline& timeline = drawing.timeline;
+  for (const IdleInterval& idle : drawing.idle) {
+    if (idle.device < 0 || as_size(idle.device) >= timeline.devices.size()) continue;
+    const Spans& compute = timeline.lane(idle.device, LaneKind::compute);
+    // Nothing follows the last interval of a device.
+    const bool followed = !compute.empty() && compute.back().start >= idle.end;
+    events.add(
+        R"({{"ph":"X","pid":{},"tid":{},"name":"{}","cat":"idle","ts":{},"dur":{},"args":{{"cause":"{}"{}}}}})",
+        idle.device, idle_tid, words(tone_of(idle.kind)), microseconds(idle.start),
+        microseconds(idle.end - idle.start), name(idle.kind),
+        followed ? fmt::format(R"(,"before":"{}")", print(idle.before)) : "");
   }
 }
 
@@ -178,6 +228,25 @@ void add_flows(Events& events, const Program& program, const Timeline& timeline,
   }
 }
 
+// Counters of their own, since viewers stack the values of one.
+void add_total(Events& events, std::size_t pid, const DeviceMemory& memory) {
+  for (const MemoryPoint& point : memory.curve) {
+    events.add(
+        R"({{"ph":"C","pid":{},"tid":0,"name":"total memory","ts":{},"args":{{"bytes":{}}}}})", pid,
+        microseconds(point.at), total(point.use).count);
+  }
+}
+
+void add_limit(Events& events, std::size_t pid, const std::vector<std::optional<Bytes>>& limits,
+               std::size_t number, Time end) {
+  if (number >= limits.size() || !limits[number]) return;
+  for (const Time at : {Time{}, end}) {
+    events.add(
+        R"({{"ph":"C","pid":{},"tid":0,"name":"memory limit","ts":{},"args":{{"bytes":{}}}}})", pid,
+        microseconds(at), limits[number]->count);
+  }
+}
+
 // Hosts follow the devices, as processes of their own.
 void add_hosts(Events& events, const Drawing& drawing) {
   for (std::size_t h = 0; h < drawing.memory.host.size() && h < drawing.hosts.size(); ++h) {
@@ -189,12 +258,15 @@ void add_hosts(Events& events, const Drawing& drawing) {
       events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{"stash":{}}}}})",
                  pid, microseconds(point.at), total(point.use).count);
     }
+    add_limit(events, pid, drawing.host_limit, h, makespan(drawing.timeline));
   }
 }
 
-void add_memory(Events& events, const MemoryProfile& memory) {
-  for (std::size_t device = 0; device < memory.device.size(); ++device) {
-    for (const MemoryPoint& point : memory.device[device].curve) {
+void add_memory(Events& events, const Drawing& drawing) {
+  for (std::size_t device = 0; device < drawing.memory.device.size(); ++device) {
+    const DeviceMemory& memory = drawing.memory.device[device];
+    if (memory.curve.empty()) continue;
+    for (const MemoryPoint& point : memory.curve) {
       std::string amounts;
       for (int kind = 0; kind < memory_kinds; ++kind) {
         amounts += fmt::format("{}\"{}\":{}", kind == 0 ? "" : ",",
@@ -203,6 +275,8 @@ void add_memory(Events& events, const MemoryProfile& memory) {
       events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{{}}}}})", device,
                  microseconds(point.at), amounts);
     }
+    add_total(events, device, memory);
+    add_limit(events, device, drawing.memory_limit, device, makespan(drawing.timeline));
   }
 }
 
@@ -226,10 +300,11 @@ std::string chrome_trace(const Drawing& drawing) {
   const Timeline& timeline = drawing.timeline;
   const Tids tids = tids_of(timeline);
   Events events;
-  add_names(events, timeline, tids);
+  add_names(events, drawing, tids);
   add_spans(events, timeline, tids);
+  add_idle(events, drawing);
   add_flows(events, drawing.program, timeline, tids);
-  add_memory(events, drawing.memory);
+  add_memory(events, drawing);
   add_hosts(events, drawing);
   add_versions(events, drawing.program, drawing.versions);
   return fmt::format(

@@ -13,11 +13,13 @@ namespace stageline {
 /// (LaneKind):
 ///   M  names and order of devices and lanes;
 ///   X  every span, name as print(op), args {stage, microbatch (update for U and REDUCE_GRAD),
-///   kind};
-///      receives that overlap get further tids, from lane_kinds on, since viewers stack
-///      overlapping spans of one tid;
+///      kind}; spans that overlap, as receives and the two ops of an overlapped pair, get further
+///      tids, from lane_kinds on, since viewers stack overlapping spans of one tid;
+///   X  category "idle", on a tid of its own: every idle interval of a compute lane, args {cause,
+///      before: the op that ends it};
 ///   s, f  a flow from every send to its receive, where both are in the timeline;
-///   C  "memory" in bytes by category, "weight versions" by stage, where the drawing has them.
+///   C  in bytes "memory" by category, "total memory" and "memory limit"; "weight versions" by
+///      stage; where the drawing has them.
 /// An empty timeline gives a valid trace without spans.
 std::string chrome_trace(const Drawing& drawing);
 

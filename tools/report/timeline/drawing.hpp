@@ -31,4 +31,25 @@ struct Drawing {
   std::vector<StageVersions> versions;  // by stage
 };
 
+/// Several runs on one time axis, one below the other.
+struct Drawings {
+  std::string title;
+  std::string subtitle;
+  std::vector<Drawing> runs;  // the title of a run is its heading, the subtitle follows it
+};
+
+/// The panels of a picture. One without content is left out.
+struct Panels {
+  bool timeline = true;
+  bool memory = true;
+  bool weights = true;
+};
+
+/// The part of a run that a picture shows.
+struct DrawingView {
+  Panels panels;
+  Time from{};
+  std::optional<Time> to;  // empty: the end of the longest run
+};
+
 }  // namespace stageline

@@ -9,70 +9,27 @@
 #include "tools/report/timeline/svg_page.hpp"
 
 namespace stageline {
-
-std::string text_at(double x, double y, std::string_view classes, double size,
-                    std::string_view text) {
-  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n", classes,
-                     svg_number(x), svg_number(y), svg_number(size), xml_escaped(text));
-}
-
-std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes) {
-  return fmt::format("<path class=\"{}\" d=\"M{} {}L{} {}\"/>\n", classes, svg_number(x1),
-                     svg_number(y1), svg_number(x2), svg_number(y2));
-}
-
-Fragment legend(const std::vector<LegendEntry>& entries, const Frame& frame, double top) {
-  constexpr double size = 11;
-  constexpr double line = 18;
-  Fragment result;
-  double x = frame.left;
-  double y = top;
-  for (const auto& [classes, words] : entries) {
-    const double width = 18 + text_width(words, size) + 14;
-    if (x > frame.left && x + width - 14 > frame.width - frame.margin) {
-      x = frame.left;
-      y += line;
-    }
-    result.text +=
-        fmt::format("<rect class=\"{} swatch\" x=\"{}\" y=\"{}\" width=\"13\" height=\"10\"/>\n",
-                    classes, svg_number(x), svg_number(y + 2));
-    result.text += text_at(x + 18, y + 11, "t", size, words);
-    x += width;
-  }
-  result.bottom = y + line;
-  return result;
-}
-
-std::string time_grid(const Frame& frame, double top, double bottom) {
-  std::string out;
-  for (std::int64_t i = 0; i <= frame.scale.end.count() / frame.axis.step; ++i) {
-    const double x = frame.scale.x(Time{i * frame.axis.step});
-    out += line_at(x, top, x, bottom, "grid");
-  }
-  return out;
-}
-
-Fragment time_labels(const Frame& frame, double top) {
-  Fragment result;
-  result.text = line_at(frame.left, top, frame.right, top, "axis");
-  for (std::int64_t i = 0; i <= frame.scale.end.count() / frame.axis.step; ++i) {
-    const double x = frame.scale.x(Time{i * frame.axis.step});
-    result.text += line_at(x, top, x, top + 4, "axis");
-    result.text += text_at(x, top + 16, "d n", 11, tick_label(frame.axis, i * frame.axis.step));
-  }
-  result.text += text_at(frame.right + 16, top + 16, "d", 11, "time, " + frame.axis.unit_name);
-  result.bottom = top + 22;
-  return result;
-}
-
 namespace {
 
-void check(const Drawing& drawing, const SvgOptions& options) {
+constexpr std::size_t most_boxes = 30'000;  // keeps the document under 2 MB
+
+// The head of the page, and the runs below it.
+struct Contents {
+  const std::string& title;
+  const std::string& subtitle;
+  std::vector<std::string> notes;
+  std::vector<const Drawing*> runs;
+  bool headings = false;  // whether each run has a heading of its own
+};
+
+Time longest_of(const std::vector<const Drawing*>& runs) {
+  Time longest{};
+  for (const Drawing* const run : runs) longest = std::max(longest, makespan(run->timeline));
+  return longest;
+}
+
+void check_run(const Drawing& drawing) {
   const Timeline& timeline = drawing.timeline;
-  if (options.width < 400 || options.width > 10'000) {
-    throw UsageError(
-        fmt::format("the width of a drawing must be 400 to 10000 px, but is {}", options.width));
-  }
   if (timeline.devices.empty() || timeline.lanes.size() != timeline.devices.size() * lane_kinds ||
       makespan(timeline) <= Time{}) {
     std::size_t spans = 0;
@@ -84,96 +41,239 @@ void check(const Drawing& drawing, const SvgOptions& options) {
   }
 }
 
-Frame frame_of(const Drawing& drawing, const SvgOptions& options) {
+void check(const std::vector<const Drawing*>& runs, const SvgOptions& options,
+           const DrawingView& view) {
+  if (options.width < 400 || options.width > 10'000) {
+    throw UsageError(
+        fmt::format("the width of a drawing must be 400 to 10000 px, but is {}", options.width));
+  }
+  if (runs.empty()) throw UsageError("there is nothing to draw: a drawing needs a run");
+  for (const Drawing* const run : runs) check_run(*run);
+  const Time longest = longest_of(runs);
+  if (view.from >= longest) {
+    throw UsageError(fmt::format("nothing is drawn from {} on: the run ends at {}",
+                                 brief(view.from), brief(longest)));
+  }
+  if (view.to && *view.to <= view.from) {
+    throw UsageError(fmt::format("a drawing must end after its beginning, but goes from {} to {}",
+                                 brief(view.from), brief(*view.to)));
+  }
+}
+
+Frame frame_of(const std::vector<const Drawing*>& runs, const SvgOptions& options,
+               const DrawingView& view) {
   Frame frame;
   frame.width = options.width;
   frame.margin = 18;
   double names = 0;
-  for (const std::string& device : drawing.timeline.devices) {
-    names = std::max(names, text_width(shortened(device, 16), 12));
+  bool wide = false;  // whether the right column has more than idle times
+  for (const Drawing* const run : runs) {
+    for (const std::string& device : run->timeline.devices) {
+      names = std::max(names, text_width(shortened(device, 16), 12));
+    }
+    wide = wide || (view.panels.memory && has_memory(*run)) ||
+           (view.panels.weights && has_stale_weights(*run));
   }
   frame.left = frame.margin + names + 46;
-  frame.right =
-      frame.width - frame.margin - (has_memory(drawing) || has_stale_weights(drawing) ? 84 : 62);
-  frame.scale = {makespan(drawing.timeline), frame.left, frame.right - frame.left};
-  frame.axis = time_axis(frame.scale.end, std::max(2, static_cast<int>(frame.scale.width / 70)));
-  return frame;
+  frame.right = frame.width - frame.margin - (wide ? 84 : 62);
+  frame.scale = {view.to.value_or(longest_of(runs)), frame.left, frame.right - frame.left,
+                 view.from};
+  // Fewer ticks where the numbers are long.
+  const Time length = frame.scale.end - frame.scale.start;
+  int intervals = std::max(2, static_cast<int>(frame.scale.width / 70));
+  for (;; --intervals) {
+    frame.axis = time_axis(length, intervals);
+    const double pitch = frame.scale.width * static_cast<double>(frame.axis.step) /
+                         static_cast<double>(length.count());
+    const double needed = text_width(tick_label(frame.axis, frame.scale.end.count()), 11) + 8;
+    if (pitch >= needed || intervals <= 1) return frame;
+  }
 }
 
-}  // namespace
+// Notes of the runs: what several of them share is said once, the rest with the heading of its run.
+class RunNotes {
+ public:
+  void add(const std::string& run, const std::vector<std::string>& notes) {
+    for (const std::string& note : notes) {
+      const auto known = std::find_if(notes_.begin(), notes_.end(),
+                                      [&](const Note& other) { return other.text == note; });
+      if (known == notes_.end()) {
+        notes_.push_back({note, run});
+      } else {
+        known->run.clear();
+      }
+    }
+  }
+  void write(std::vector<std::string>& notes) const {
+    for (const Note& note : notes_) {
+      notes.push_back(note.run.empty() ? note.text : note.run + ": " + note.text);
+    }
+  }
 
-std::string svg(const Drawing& drawing, const SvgOptions& options) {
-  check(drawing, options);
-  const Frame frame = frame_of(drawing, options);
-  const double text_width_available = frame.width - 2 * frame.margin;
-  const Rows rows = rows_of(drawing, frame.scale);
+ private:
+  struct Note {
+    std::string text;
+    std::string run;  // empty: of several
+  };
+  std::vector<Note> notes_;
+};
+
+Fragment heading_of(const Drawing& run, const Frame& frame, double top) {
+  Fragment result;
+  result.text = text_at(frame.margin, top + 13, "t h", 13, run.title);
+  const double left = frame.margin + text_width(run.title, 14) + 12;
+  const bool beside = left + text_width(run.subtitle, 11) <= frame.right;
+  const Fragment words =
+      paragraph(run.subtitle, {beside ? left : frame.margin, frame.width - frame.margin, 11, 14},
+                "d", beside ? top + 2 : top + 17);
+  result.text += words.text;
+  result.bottom = std::max(top + 17, words.bottom);
+  return result;
+}
+
+// The panels of one run. `axes`: whether each panel has an axis below it; else only the last one
+// has, and that only where `last_axis` is set.
+struct RunPlace {
+  const Rows& rows;
+  Bytes memory_top;
+  bool axes = true;
+  bool last_axis = true;
+};
+
+Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& panels,
+                  const RunPlace& place, double top) {
+  Fragment result;
+  double y = top;
+  const auto add = [&](const Fragment& part) {
+    result.text += part.text;
+    result.notes.insert(result.notes.end(), part.notes.begin(), part.notes.end());
+    y = part.bottom;
+  };
+  const bool memory = panels.memory && has_memory(drawing);
+  const bool weights = panels.weights && has_weights(drawing);
+  const bool stale = weights && has_stale_weights(drawing);
+  const auto add_axis = [&](bool last) {
+    if (last ? place.last_axis : place.axes) add(time_labels(frame, y + 5));
+  };
+  if (panels.timeline) {
+    add(draw_rows(place.rows, drawing, frame, y));
+    add_axis(!memory && !stale);
+  }
+  if (memory) {
+    add(draw_memory(drawing, frame, y + (panels.timeline ? 14 : 0), place.memory_top));
+    add_axis(!stale);
+  }
+  if (weights) {
+    add(draw_weights(drawing, frame, y + (panels.timeline || memory ? 14 : 0)));
+    if (stale) add_axis(true);
+  }
+  result.bottom = y;
+  return result;
+}
+
+std::string described(const Contents& contents, const Frame& frame, const Panels& panels,
+                      const std::vector<Rows>& rows) {
+  std::size_t devices = 0;
+  std::size_t spans = 0;
+  bool memory = false;
+  bool weights = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Drawing& run = *contents.runs[i];
+    devices = std::max(devices, run.timeline.devices.size());
+    spans += rows[i].spans;
+    memory = memory || (panels.memory && has_memory(run));
+    weights = weights || (panels.weights && has_weights(run));
+  }
+  const Time length = frame.scale.end - frame.scale.start;
+  return fmt::format(
+      "Space-time diagram of {}{} device{} over {}: {} spans{}{}{}.",
+      contents.runs.size() > 1 ? fmt::format("{} runs on ", contents.runs.size()) : "", devices,
+      devices == 1 ? "" : "s", brief(length), spans, panels.timeline ? ", one row a device" : "",
+      memory ? ", memory by device below" : "", weights ? ", weight versions by stage below" : "");
+}
+
+std::string page(Contents contents, const SvgOptions& options, const DrawingView& view) {
+  check(contents.runs, options, view);
+  const Frame frame = frame_of(contents.runs, options, view);
+  const Panels& panels = view.panels;
+  std::vector<Rows> rows;
+  Bytes memory_scale{};
+  for (const Drawing* const run : contents.runs) {
+    rows.push_back(rows_of(*run, frame.scale, most_boxes / contents.runs.size()));
+    if (contents.headings) memory_scale = std::max(memory_scale, memory_top(*run, frame.scale));
+  }
 
   std::string body;
   double y = 14;
-  if (!drawing.title.empty()) {
-    for (const std::string& line : wrapped(drawing.title, text_width_available, 17)) {
-      body += text_at(frame.margin, y + 17, "t h", 17, line);
-      y += 22;
-    }
-  }
-  for (const std::string& line : wrapped(drawing.subtitle, text_width_available, 12)) {
-    body += text_at(frame.margin, y + 13, "d", 12, line);
-    y += 17;
-  }
-  const Fragment key = legend(legend_of(rows), frame, y + 8);
-  body += key.text;
-
-  const Fragment diagram = draw_rows(rows, drawing, frame, key.bottom + 14);
-  const Fragment axis = time_labels(frame, diagram.bottom + 5);
-  body += diagram.text + axis.text;
-  y = axis.bottom;
-
-  std::vector<std::string> notes = drawing.footnotes;
-  const auto add = [&](const std::vector<std::string>& more) {
-    notes.insert(notes.end(), more.begin(), more.end());
+  const auto add = [&](const Fragment& part) {
+    body += part.text;
+    y = part.bottom;
   };
-  add(diagram.notes);
-  if (has_memory(drawing)) {
-    const Fragment memory = draw_memory(drawing, frame, y + 14);
-    const Fragment again = time_labels(frame, memory.bottom + 5);
-    body += memory.text + again.text;
-    add(memory.notes);
-    y = again.bottom;
+  const double right = frame.width - frame.margin;
+  add(paragraph(contents.title, {frame.margin, right, 17, 22}, "t h", y));
+  std::string subtitle = contents.subtitle;
+  if (view.from > Time{} || view.to) {
+    subtitle += fmt::format("{}{} to {} shown", subtitle.empty() ? "" : " · ", brief(view.from),
+                            brief(frame.scale.end));
   }
-  if (has_weights(drawing)) {
-    const Fragment weights = draw_weights(drawing, frame, y + 14);
-    body += weights.text;
-    add(weights.notes);
-    y = weights.bottom;
-    if (has_stale_weights(drawing)) {
-      const Fragment again = time_labels(frame, y + 5);
-      body += again.text;
-      y = again.bottom;
+  add(paragraph(subtitle, {frame.margin, right, 12, 17}, "d", y + 1));
+  if (panels.timeline) {
+    add(legend(legend_of(rows), frame, y + 7));
+    y += 14;
+  } else {
+    y += 8;
+  }
+
+  RunNotes notes;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Drawing& run = *contents.runs[i];
+    const bool last = i + 1 == rows.size();
+    if (contents.headings) {
+      add(heading_of(run, frame, y));
+      y += panels.timeline ? 12 : 2;
     }
+    // Runs of one panel each share the axis below the last of them.
+    const bool one_panel = panels.timeline + panels.memory + panels.weights == 1;
+    const RunPlace place{rows[i], memory_scale, !contents.headings, last || !one_panel};
+    const Fragment drawn = draw_run(run, frame, panels, place, y);
+    add(drawn);
+    notes.add(contents.headings ? run.title : "", drawn.notes);
+    if (!last) y += 16;
   }
+  notes.write(contents.notes);
   y += 10;
-  for (const std::string& note : notes) {
-    for (const std::string& line : wrapped(note, text_width_available, 10)) {
-      body += text_at(frame.margin, y + 10, "d", 10, line);
-      y += 14;
-    }
+  for (const std::string& note : contents.notes) {
+    add(paragraph(note, {frame.margin, right, 10, 14}, "d", y));
   }
   const std::string height = svg_number(y + 12);
-
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg class=\"stageline\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n"
       "<title>{2}</title>\n"
-      "<desc>Space-time diagram of {3} device{4} over {5}: {6} spans, one row a "
-      "device{7}{10}.</desc>\n"
-      "{8}<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{9}</svg>\n",
+      "<desc>{3}</desc>\n"
+      "{4}<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
       options.width, height,
-      xml_escaped(drawing.title.empty() ? std::string("Space-time diagram") : drawing.title),
-      drawing.timeline.devices.size(), drawing.timeline.devices.size() == 1 ? "" : "s",
-      xml_escaped(brief(frame.scale.end)), rows.spans,
-      has_memory(drawing) ? ", memory by device below" : "", style_sheet(options.theme), body,
-      has_weights(drawing) ? ", weight versions by stage below" : "");
+      xml_escaped(contents.title.empty() ? std::string("Space-time diagram") : contents.title),
+      xml_escaped(described(contents, frame, panels, rows)), style_sheet(options.theme), body);
+}
+
+}  // namespace
+
+std::string svg(const Drawing& drawing, const SvgOptions& options, const DrawingView& view) {
+  return page({drawing.title, drawing.subtitle, drawing.footnotes, {&drawing}, false}, options,
+              view);
+}
+
+std::string svg(const Drawings& drawings, const SvgOptions& options, const DrawingView& view) {
+  Contents contents{drawings.title, drawings.subtitle, {}, {}, true};
+  RunNotes notes;
+  for (const Drawing& run : drawings.runs) {
+    contents.runs.push_back(&run);
+    notes.add(run.title, run.footnotes);
+  }
+  notes.write(contents.notes);
+  return page(std::move(contents), options, view);
 }
 
 }  // namespace stageline

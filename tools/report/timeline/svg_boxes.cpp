@@ -9,10 +9,15 @@
 
 namespace stageline {
 
-double TimeScale::x(Time time) const {
-  const double share = static_cast<double>(time.count()) / static_cast<double>(end.count());
-  return std::round((left + width * share) * 100) / 100;
+double TimeScale::exact(Time time) const {
+  const double share =
+      static_cast<double>((time - start).count()) / static_cast<double>((end - start).count());
+  return left + width * share;
 }
+
+double TimeScale::x(Time time) const { return std::round(exact(time) * 100) / 100; }
+
+Time TimeScale::nearest(Time time) const { return std::clamp(time, start, end); }
 
 namespace {
 
@@ -56,12 +61,7 @@ void merge_run(const std::vector<Piece>& pieces, std::size_t first, std::size_t 
   const double cell_width = (right - left) / static_cast<double>(cells);
   std::vector<std::map<int, double>> covered(cells);
   for (std::size_t i = first; i < last; ++i) {
-    // Unrounded edges: many pieces may lie in one hundredth of a pixel.
-    const auto edge = [&](Time time) {
-      const double share =
-          static_cast<double>(time.count()) / static_cast<double>(scale.end.count());
-      return std::clamp(scale.left + scale.width * share, left, right);
-    };
+    const auto edge = [&](Time time) { return std::clamp(scale.exact(time), left, right); };
     const double begin = edge(pieces[i].start);
     const double end = edge(pieces[i].end);
     auto cell = std::min(cells - 1, static_cast<std::size_t>((begin - left) / cell_width));

@@ -8,14 +8,19 @@
 
 namespace stageline {
 
-/// Maps [0, end] to [left, left + width] px, rounded to hundredths so that neighbours share an
-/// edge.
+/// Maps the window [start, end] to [left, left + width] px.
 struct TimeScale {
   Time end{};
   double left = 0;
   double width = 0;
+  Time start{};
 
+  /// Rounded to hundredths, so that neighbours share an edge.
   double x(Time time) const;
+  /// Not rounded, for many pieces within one hundredth of a pixel.
+  double exact(Time time) const;
+  /// The nearest moment of the window.
+  Time nearest(Time time) const;
 };
 
 /// An interval [start, end) in one colour.

@@ -9,65 +9,83 @@
 namespace stageline {
 namespace {
 
-constexpr double stage_size = 0.7;  // stage number relative to micro-batch number
+constexpr std::array<double, 6> sizes{11, 10, 9, 8, 7, 6};  // px
+constexpr double stage_size = 0.7;                          // relative to the micro-batch's number
 
-double label_width(const Span& span, bool with_stage, double size) {
-  const std::string number =
-      span.op.kind == OpKind::update ? "U" : std::to_string(span.op.microbatch);
-  return text_width(number, size) +
-         (with_stage ? text_width(std::to_string(span.op.stage), stage_size * size) : 0);
+std::string number_of(const Span& span) {
+  return span.op.kind == OpKind::update ? "U" : std::to_string(span.op.microbatch);
+}
+
+// Whether a label of that size is within its box. A number alone has no descender; a stage's number
+// hangs below the base line.
+bool fits(const Span& span, const Box& box, bool with_stage, double size, double height) {
+  const double width =
+      text_width(number_of(span), size) +
+      (with_stage ? text_width(std::to_string(span.op.stage), stage_size * size) : 0);
+  const double padding = size > sizes.back() ? 1 : 0.3;  // px, at either side
+  return width + 2 * padding <= box.width &&
+         size <= (with_stage ? 0.72 : 0.85) * height * box.height;
+}
+
+struct Label {
+  double size = 0;  // px; 0: none fits
+  bool with_stage = false;
+};
+
+Label label_of(const Span& span, const Box& box, bool with_stage, double largest, double height) {
+  for (const bool stage : {true, false}) {
+    if (stage && !with_stage) continue;
+    for (const double size : sizes) {
+      if (size <= largest && fits(span, box, stage, size, height)) return {size, stage};
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
-std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timeline,
-                                         double height) {
-  constexpr std::array<double, 5> sizes{11, 10, 9, 8, 7};
-  std::array<std::array<std::size_t, sizes.size()>, op_kinds> fitting{};
-  std::array<std::size_t, op_kinds> all{};
-  for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
-    const std::size_t lane = lane_index(device, static_cast<int>(LaneKind::compute));
-    for (const Box& box : rows.lanes[lane].boxes) {
-      if (box.piece < 0) continue;
-      const Span& span = nth(timeline.lanes[lane], box.piece);
-      const auto kind = as_size(span.op.kind);
-      ++all[kind];
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool fits = label_width(span, rows.stages[device] > 1, sizes[i]) + 2 <= box.width &&
-                          sizes[i] <= 0.85 * height * box.height;
-        fitting[kind][i] += fits ? 1 : 0;
+double label_size(const Rows& rows, const Timeline& timeline, double height) {
+  for (const bool stages : {true, false}) {
+    std::array<std::size_t, sizes.size()> fitting{};
+    for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
+      const std::size_t lane = lane_index(device, static_cast<int>(LaneKind::compute));
+      for (const Box& box : rows.lanes[lane].boxes) {
+        if (box.piece < 0) continue;
+        const Span& span = nth(timeline.lanes[lane], box.piece);
+        const bool with_stage = stages && rows.stages[device] > 1;
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+          fitting[i] += fits(span, box, with_stage, sizes[i], height) ? 1 : 0;
+        }
       }
     }
-  }
-  std::array<double, op_kinds> result{};
-  double common = sizes.front();
-  for (std::size_t kind = 0; kind < all.size(); ++kind) {
-    for (std::size_t i = 0; i < sizes.size() && result[kind] == 0; ++i) {
-      if (all[kind] > 0 && 10 * fitting[kind][i] >= 8 * all[kind]) result[kind] = sizes[i];
+    // Most of those that fit at all.
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (fitting[i] > 0 && 10 * fitting[i] >= 8 * fitting.back()) return sizes[i];
     }
-    if (result[kind] > 0) common = std::min(common, result[kind]);
   }
-  for (double& size : result) size = std::min(size, common);
-  return result;
+  return sizes.back();
 }
 
-std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage,
-                   const std::array<double, op_kinds>& sizes, double top, double height) {
+std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage, double size, double top,
+                   double height) {
   std::string out;
   for (const Box& box : boxes.boxes) {
     if (box.piece < 0) continue;
     const Span& span = nth(spans, box.piece);
-    const double size = nth(sizes, span.op.kind);
-    if (size == 0 || label_width(span, with_stage, size) + 2 > box.width) continue;
+    const Label label = label_of(span, box, with_stage, size, height);
+    if (label.size == 0) continue;
     const double middle = top + (box.top + box.height / 2) * height;
-    std::string text = span.op.kind == OpKind::update ? "U" : std::to_string(span.op.microbatch);
-    if (with_stage) {
-      text += fmt::format("<tspan dy=\"{}\" font-size=\"{}\">{}</tspan>", svg_number(0.2 * size),
-                          svg_number(stage_size * size), span.op.stage);
+    // A stage's number hangs below the base line, which rises by half of that.
+    const double hang = label.with_stage ? 0.2 * label.size : 0;
+    std::string text = number_of(span);
+    if (label.with_stage) {
+      text += fmt::format("<tspan dy=\"{}\" font-size=\"{}\">{}</tspan>", svg_number(hang),
+                          svg_number(stage_size * label.size), span.op.stage);
     }
     out += fmt::format("<text class=\"{} n\" x=\"{}\" y=\"{}\" font-size=\"{}\">{}</text>\n",
                        ink_on(static_cast<Tone>(box.tone)), svg_number(box.x + box.width / 2),
-                       svg_number(middle + 0.36 * size), svg_number(size), text);
+                       svg_number(middle + 0.36 * label.size - hang / 2), svg_number(label.size),
+                       text);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include "sim/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
+#include "tools/report/timeline/svg_window.hpp"
 
 namespace stageline {
 namespace {
@@ -129,8 +130,30 @@ std::string peak_words(const Drawing& drawing, std::size_t device, double x, dou
   return out;
 }
 
+// Whether a curve ever has something in the group.
+bool has_group(const std::vector<MemoryPoint>& curve, int group) {
+  return std::any_of(curve.begin(), curve.end(), [&](const MemoryPoint& point) {
+    const Shares shares = stacked(point.use);
+    return nth(shares, group) > (group == 0 ? Bytes{} : shares[as_size(group) - 1]);
+  });
+}
+
+// The legend of the groups that any device shows.
+std::vector<LegendEntry> groups_in(const Drawing& drawing, const std::vector<std::size_t>& devices,
+                                   const TimeScale& scale) {
+  std::vector<LegendEntry> entries;
+  for (int i = 0; i < memory_groups; ++i) {
+    const bool any = std::any_of(devices.begin(), devices.end(), [&](std::size_t device) {
+      return has_group(thinned(drawing.memory.device[device].curve, scale, 1), i);
+    });
+    const MemoryGroup group = static_cast<MemoryGroup>(i);
+    if (any) entries.emplace_back(css_class(group), words(group));
+  }
+  return entries;
+}
+
 std::string multiple(const Drawing& drawing, std::size_t device, const Frame& frame,
-                     const Panel& panel, std::array<bool, memory_groups>& drawn) {
+                     const Panel& panel) {
   const DeviceMemory& memory = drawing.memory.device[device];
   const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
   std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
@@ -138,12 +161,7 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
   out += amounts(frame, panel, 2);
   for (int group = memory_groups - 1; group >= 0; --group) {  // the upper groups behind
     const auto of_group = [&](const MemoryUse& use) { return nth(stacked(use), group); };
-    const bool any = std::any_of(curve.begin(), curve.end(), [&](const MemoryPoint& point) {
-      const Shares shares = stacked(point.use);
-      return nth(shares, group) > (group == 0 ? Bytes{} : shares[as_size(group) - 1]);
-    });
-    if (!any) continue;
-    nth(drawn, group) = true;
+    if (!has_group(curve, group)) continue;
     out += fmt::format("<path class=\"{}\" d=\"{}V{}H{}z\"/>\n",
                        css_class(static_cast<MemoryGroup>(group)),
                        steps(curve, frame, panel, of_group), svg_number(panel.bottom),
@@ -200,8 +218,8 @@ std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
   return devices;
 }
 
-Fragment draw_curves(const Drawing& drawing, const std::string& title, const Frame& frame,
-                     double top) {
+// The highest peak, or limit where that is not far above.
+Bytes highest_of(const Drawing& drawing) {
   const std::vector<std::size_t> devices = devices_with_curves(drawing);
   Bytes peak{};
   for (const std::size_t device : devices) {
@@ -214,6 +232,13 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
         limit && static_cast<double>(limit->count) <= show_limit * static_cast<double>(peak.count);
     if (near) highest = std::max(highest, *limit);
   }
+  return highest;
+}
+
+Fragment draw_curves(const Drawing& drawing, const std::string& title, const Frame& frame,
+                     double top, Bytes least_top) {
+  const std::vector<std::size_t> devices = devices_with_curves(drawing);
+  const Bytes highest = std::max(highest_of(drawing), least_top);
   // Some room above the peak; at least 1 so that the scale is defined.
   const Bytes upper{highest.count + std::max<std::int64_t>(highest.count / 16, 1)};
 
@@ -221,20 +246,14 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
   result.text = text_at(frame.margin, top + 12, "t", 13, title);
   double y = top + 20;
   if (devices.size() <= most_multiples) {
-    std::array<bool, memory_groups> drawn{};
-    std::string curves;
-    double panel_top = y + 8;
+    const Fragment key = legend(groups_in(drawing, devices, frame.scale), frame, top + 1);
+    result.text += key.text;
+    double panel_top = key.bottom + 9;
     for (const std::size_t device : devices) {
-      curves += multiple(drawing, device, frame,
-                         {panel_top + multiple_height, multiple_height, upper}, drawn);
+      result.text +=
+          multiple(drawing, device, frame, {panel_top + multiple_height, multiple_height, upper});
       panel_top += multiple_height + multiple_gap;
     }
-    std::vector<LegendEntry> entries;
-    for (int i = 0; i < memory_groups; ++i) {
-      const MemoryGroup group = static_cast<MemoryGroup>(i);
-      if (nth(drawn, i)) entries.emplace_back(css_class(group), words(group));
-    }
-    result.text += legend(entries, frame, top + 1).text + curves;
     y = panel_top - multiple_gap;
   } else {
     const double column =
@@ -244,10 +263,12 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
         "<stop offset=\"1\" stop-color=\"{}\"/></linearGradient></defs>\n"
         "<rect fill=\"url(#stageline-ramp)\" x=\"{}\" y=\"{}\" width=\"90\" height=\"8\"/>\n",
         ramp_colour(0), ramp_colour(1), svg_number(frame.left), svg_number(top + 5));
-    result.text +=
-        text_at(frame.left + 96, top + 13, "d", 10,
-                "one curve a device, " + shortened(drawing.timeline.devices[devices.front()], 16) +
-                    " to " + shortened(drawing.timeline.devices[devices.back()], 16));
+    const Fragment words = paragraph(
+        "one curve a device, " + shortened(drawing.timeline.devices[devices.front()], 16) + " to " +
+            shortened(drawing.timeline.devices[devices.back()], 16),
+        {frame.left + 96, frame.width - frame.margin, 10, 13}, "d", top + 3);
+    result.text += words.text;
+    y = std::max(y, words.bottom + 4);
     result.text +=
         overlaid(drawing, devices, frame, {y + panel_height, panel_height, upper}, column);
     y += panel_height;
@@ -261,12 +282,44 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
   return result;
 }
 
+// Curve and peak within the window.
+DeviceMemory in_window(const DeviceMemory& memory, const TimeScale& scale) {
+  DeviceMemory shown = memory;
+  shown.curve = clipped(memory.curve, scale.start, scale.end);
+  shown.peak = {};
+  for (const MemoryPoint& point : shown.curve) {
+    if (total(point.use) <= shown.peak) continue;
+    shown.peak = total(point.use);
+    shown.peak_at = point.at;
+    shown.at_peak = point.use;
+  }
+  return shown;
+}
+
+std::vector<DeviceMemory> in_window(const std::vector<DeviceMemory>& all, const Drawing& drawing,
+                                    const TimeScale& scale) {
+  if (scale.start <= Time{} && scale.end >= makespan(drawing.timeline)) return all;
+  std::vector<DeviceMemory> shown;
+  shown.reserve(all.size());
+  for (const DeviceMemory& memory : all) shown.push_back(in_window(memory, scale));
+  return shown;
+}
+
+// What the panels of memory draw of the devices.
+Drawing devices_of(const Drawing& drawing, const TimeScale& scale) {
+  Drawing devices;
+  devices.timeline.devices = drawing.timeline.devices;
+  devices.memory_limit = drawing.memory_limit;
+  devices.memory.device = in_window(drawing.memory.device, drawing, scale);
+  return devices;
+}
+
 // The hosts as if they were devices: the same clock, but a scale of their own.
-Drawing hosts_of(const Drawing& drawing) {
+Drawing hosts_of(const Drawing& drawing, const TimeScale& scale) {
   Drawing hosts;
   hosts.timeline.devices = drawing.hosts;
-  hosts.memory.device = drawing.memory.host;
   hosts.memory_limit = drawing.host_limit;
+  hosts.memory.device = in_window(drawing.memory.host, drawing, scale);
   return hosts;
 }
 
@@ -274,11 +327,18 @@ Drawing hosts_of(const Drawing& drawing) {
 
 bool has_memory(const Drawing& drawing) { return !devices_with_curves(drawing).empty(); }
 
-Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top) {
-  Fragment result = draw_curves(drawing, "Memory", frame, top);
-  const Drawing hosts = hosts_of(drawing);
+Bytes memory_top(const Drawing& drawing, const TimeScale& scale) {
+  return highest_of(devices_of(drawing, scale));
+}
+
+Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Bytes least_top) {
+  const Drawing devices = devices_of(drawing, frame.scale);
+  Fragment result;
+  result.bottom = top;
+  if (has_memory(devices)) result = draw_curves(devices, "Memory", frame, top, least_top);
+  const Drawing hosts = hosts_of(drawing, frame.scale);
   if (!has_memory(hosts)) return result;
-  Fragment below = draw_curves(hosts, "Hosts", frame, result.bottom + 14);
+  Fragment below = draw_curves(hosts, "Hosts", frame, result.bottom + 14, {});
   result.text += below.text;
   result.bottom = below.bottom;
   result.notes.insert(result.notes.end(), below.notes.begin(), below.notes.end());

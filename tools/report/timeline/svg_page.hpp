@@ -37,6 +37,17 @@ std::string text_at(double x, double y, std::string_view classes, double size,
                     std::string_view text);
 std::string line_at(double x1, double y1, double x2, double y2, std::string_view classes);
 
+/// Lines of text from `top` on, each broken at blanks to fit between `left` and `right`. `pitch` is
+/// the distance of base lines, in px.
+struct TextBlock {
+  double left = 0;
+  double right = 0;
+  double size = 10;
+  double pitch = 14;
+};
+Fragment paragraph(std::string_view text, const TextBlock& block, std::string_view classes,
+                   double top);
+
 /// A swatch and a text for each entry, in as many lines as needed. The first member of an entry
 /// holds CSS classes.
 using LegendEntry = std::pair<std::string, std::string>;
@@ -52,28 +63,32 @@ struct Rows {
   std::vector<Boxes> idle;                // by device
   std::vector<int> stages;                // by device, how many stages it computes
   std::array<bool, tones> drawn{};        // tones in use
-  std::array<bool, lane_kinds> in_use{};  // lanes that any device uses
-  std::size_t spans = 0;                  // number of spans
+  std::array<bool, lane_kinds> in_use{};  // lanes in which an op of any device takes time
+  std::size_t spans = 0;                  // number of spans in the window
   std::size_t merged = 0;                 // spans merged with others
   double narrow = 1;                      // px; narrower spans are merged
 };
 inline std::size_t lane_index(std::size_t device, int lane) {
   return device * lane_kinds + as_size(lane);
 }
-Rows rows_of(const Drawing& drawing, const TimeScale& scale);
-std::vector<LegendEntry> legend_of(const Rows& rows);
+/// `most_boxes` bounds the size of the document: narrower boxes are merged until there are no more.
+Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_boxes);
+/// What is drawn in any of them.
+std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs);
 Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame, double top);
 
-/// By op kind, the font size in px of its labels: the largest at which most of them fit into their
-/// boxes, the same for all kinds; 0 for a kind whose labels do not fit. `height` of a row, in px.
-std::array<double, op_kinds> label_sizes(const Rows& rows, const Timeline& timeline, double height);
-/// The labels of one compute lane that fit. `top` of the row, in px.
-std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage,
-                   const std::array<double, op_kinds>& sizes, double top, double height);
+/// The font size in px at which most labels that fit at all still do. `height` of a row, in px.
+double label_size(const Rows& rows, const Timeline& timeline, double height);
+/// The labels of one compute lane: each box has its label at `size`, or at the largest smaller size
+/// at which it fits, without its stage where that does not fit. `top` of the row, in px.
+std::string labels(const Boxes& boxes, const Spans& spans, bool with_stage, double size, double top,
+                   double height);
 
 /// Whether there are curves to draw; draws them: small multiples for few devices, else one panel.
+/// The scale goes up to `least_top` at least, so that several runs can share one.
 bool has_memory(const Drawing& drawing);
-Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top);
+Bytes memory_top(const Drawing& drawing, const TimeScale& scale);
+Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Bytes least_top = {});
 
 /// Whether weight versions are known, and whether some are stale; draws them: a band per stage,
 /// strips for many stages, and one line where all is fresh.

@@ -10,7 +10,6 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t most_boxes = 30'000;      // keeps the document under 2 MB
 constexpr std::size_t most_tooltips = 2'000;    // more spans than that get none
 constexpr std::size_t most_rectangles = 4'000;  // more boxes than that are drawn as paths
 constexpr double edged = 3.5;                   // px; narrower boxes have no edge line
@@ -49,7 +48,8 @@ struct Pieces {
   std::vector<std::vector<Piece>> idle;
 };
 
-Pieces pieces_of(const Drawing& drawing) {
+// What is outside of the window becomes empty, and has no box.
+Pieces pieces_of(const Drawing& drawing, const TimeScale& scale) {
   const std::size_t devices = drawing.timeline.devices.size();
   Pieces pieces{std::vector<std::vector<Piece>>(devices * lane_kinds),
                 std::vector<std::vector<Piece>>(devices)};
@@ -60,27 +60,38 @@ Pieces pieces_of(const Drawing& drawing) {
         const auto at = std::lower_bound(stages.begin(), stages.end(), span.op.stage);
         const bool pale = (at - stages.begin()) % 2 == 1;
         pieces.lanes[lane_index(device, lane)].push_back(
-            {span.start, span.end, static_cast<int>(tone_of(span.op.kind, pale))});
+            {scale.nearest(span.start), scale.nearest(span.end),
+             static_cast<int>(tone_of(span.op.kind, pale))});
       }
     }
   }
   for (const IdleInterval& idle : drawing.idle) {
     if (idle.device < 0 || as_size(idle.device) >= devices) continue;
     nth(pieces.idle, idle.device)
-        .push_back({idle.start, idle.end, static_cast<int>(tone_of(idle.kind))});
+        .push_back({scale.nearest(idle.start), scale.nearest(idle.end),
+                    static_cast<int>(tone_of(idle.kind))});
   }
   return pieces;
 }
 
-// The share of the whole time in which the compute lane is idle.
-double idle_share(const Spans& compute, Time end) {
+// The share of [from, to] in which the compute lane is idle; 1 where that is empty.
+double idle_share(const Spans& compute, Time from, Time to) {
+  if (to <= from) return 1;
   Time busy{};
-  Time until{};
+  Time until = from;
   for (const Span& span : compute) {
-    if (span.end > until) busy += span.end - std::max(span.start, until);
-    until = std::max(until, span.end);
+    const Time end = std::min(span.end, to);
+    if (end > until) busy += end - std::max(span.start, until);
+    until = std::max(until, end);
   }
-  return 1 - static_cast<double>(busy.count()) / static_cast<double>(end.count());
+  return 1 - static_cast<double>(busy.count()) / static_cast<double>((to - from).count());
+}
+
+// The end of the time whose idle share a row shows: of the run, or of the row's own run, and within
+// the window.
+Time end_of_row(const Drawing& drawing, std::size_t device, const TimeScale& scale) {
+  const Time end = drawing.ends.empty() ? makespan(drawing.timeline) : drawing.ends[device];
+  return std::min(end, scale.end);
 }
 
 std::string rectangle(const Box& box, double top, double height, std::string_view classes,
@@ -118,8 +129,8 @@ std::string tooltip_of(const Span& span, const std::string& device) {
 
 }  // namespace
 
-Rows rows_of(const Drawing& drawing, const TimeScale& scale) {
-  const Pieces pieces = pieces_of(drawing);
+Rows rows_of(const Drawing& drawing, const TimeScale& scale, std::size_t most_boxes) {
+  const Pieces pieces = pieces_of(drawing, scale);
   const RowLayout layout = row_layout(pieces.idle.size());
   // Half a pixel is fine enough for stacks in merged cells; strips show any tone that is present.
   const auto steps_of = [](double height) {
@@ -127,8 +138,12 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale) {
   };
   Rows rows;
   for (std::size_t i = 0; i < pieces.lanes.size(); ++i) {
-    rows.spans += pieces.lanes[i].size();
-    if (!pieces.lanes[i].empty()) rows.in_use[i % lane_kinds] = true;
+    for (const Span& span : drawing.timeline.lanes[i]) {
+      if (span.start <= scale.end && span.end >= scale.start) ++rows.spans;
+    }
+    const bool takes_time = std::any_of(pieces.lanes[i].begin(), pieces.lanes[i].end(),
+                                        [](const Piece& piece) { return piece.end > piece.start; });
+    if (takes_time) rows.in_use[i % lane_kinds] = true;
     if (i % lane_kinds == 0) {
       rows.stages.push_back(static_cast<int>(stages_in(drawing.timeline.lanes[i]).size()));
     }
@@ -158,20 +173,20 @@ Rows rows_of(const Drawing& drawing, const TimeScale& scale) {
   return rows;
 }
 
-std::vector<LegendEntry> legend_of(const Rows& rows) {
+std::vector<LegendEntry> legend_of(const std::vector<Rows>& runs) {
   std::vector<LegendEntry> entries;
+  const auto drawn_in = [](const Rows& rows, Tone tone) {
+    return nth(rows.drawn, tone) || (tone < Tone::pale_forward && nth(rows.drawn, pale_of(tone)));
+  };
   bool idle = false;
   for (int i = 0; i < tones; ++i) {
     const Tone tone = static_cast<Tone>(i);
     if (tone >= Tone::pale_forward && tone <= Tone::pale_update) continue;
-    bool drawn = nth(rows.drawn, i);
-    std::string classes(css_class(tone));
-    if (tone < Tone::pale_forward) {
-      drawn = drawn || nth(rows.drawn, pale_of(tone));
-    }
+    const bool drawn = std::any_of(runs.begin(), runs.end(),
+                                   [&](const Rows& rows) { return drawn_in(rows, tone); });
     if (!drawn) continue;
     idle = idle || tone >= Tone::fill;
-    entries.emplace_back(classes, words(tone));
+    entries.emplace_back(css_class(tone), words(tone));
   }
   if (!idle) entries.emplace_back("row", "idle");
   return entries;
@@ -196,11 +211,13 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   const double bottom = top + static_cast<double>(devices) * pitch - layout.gap;
   std::string ground;
   std::string front;
-  const auto sizes = label_sizes(rows, timeline, layout.row);
+  const double size_of_labels = label_size(rows, timeline, layout.row);
   for (std::size_t device = 0; device < devices; ++device) {
     const double y = top + static_cast<double>(device) * pitch;
+    const Time end = end_of_row(drawing, device, frame.scale);
+    const double width = std::max(0.0, frame.scale.x(end) - frame.left);
     ground += fmt::format("<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-                          svg_number(frame.left), svg_number(y), svg_number(frame.scale.width),
+                          svg_number(frame.left), svg_number(y), svg_number(width),
                           svg_number(layout.row));
     ground += paths(rows.idle[device], y, layout.row);
     double lane_top = y;
@@ -227,12 +244,12 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
     }
     front += labels(rows.lanes[lane_index(device, compute_lane)],
                     timeline.lanes[lane_index(device, compute_lane)], rows.stages[device] > 1,
-                    sizes, y, layout.row);
+                    size_of_labels, y, layout.row);
     if (device % every != 0) continue;
     const double base = y + layout.row / 2 + 0.36 * name_size;
     front += text_at(frame.margin, base, "t", name_size, shortened(timeline.devices[device], 16));
-    const double share = idle_share(timeline.lanes[lane_index(device, compute_lane)],
-                                    drawing.ends.empty() ? frame.scale.end : drawing.ends[device]);
+    const double share =
+        idle_share(timeline.lanes[lane_index(device, compute_lane)], frame.scale.start, end);
     front += text_at(frame.right + 8, base, "d", std::min(name_size, 11.0),
                      fmt::format("{:.1f} %", 100 * share));
   }
@@ -250,8 +267,8 @@ Fragment draw_rows(const Rows& rows, const Drawing& drawing, const Frame& frame,
   }
   if (std::any_of(rows.stages.begin(), rows.stages.end(), [](int n) { return n > 1; })) {
     result.notes.push_back(
-        "Devices with several stages: large figures count micro-batches, small ones stages; every "
-        "second stage of a device is paler.");
+        "Devices with several stages: large figures count micro-batches, small ones, where they fit, "
+        "stages; every second stage of a device is paler.");
   }
   return result;
 }

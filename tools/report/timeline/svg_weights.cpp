@@ -12,6 +12,7 @@
 
 #include "sim/index.hpp"
 #include "tools/report/timeline/svg_page.hpp"
+#include "tools/report/timeline/svg_window.hpp"
 #include "tools/report/timeline/weights.hpp"
 
 namespace stageline {
@@ -29,9 +30,11 @@ constexpr std::size_t most_bars = 8;     // of a histogram
 constexpr double bars_width = 44;        // px
 constexpr double bars_left = 30;         // px, from the right end of the plot
 
-// Keeps at most two points per column of `column` px: the highest, and the last, which persists.
-std::vector<HeldPoint> thinned(const std::vector<HeldPoint>& points, const TimeScale& scale,
+// The points in the window, at most two per column of `column` px: the highest, and the last, which
+// persists.
+std::vector<HeldPoint> thinned(const std::vector<HeldPoint>& all, const TimeScale& scale,
                                double column) {
+  const std::vector<HeldPoint> points = clipped(all, scale.start, scale.end);
   const auto column_of = [&](const HeldPoint& point) {
     return static_cast<std::int64_t>((scale.x(point.at) - scale.left) / column);
   };
@@ -252,10 +255,11 @@ Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top) {
   Fragment result;
   result.text = text_at(frame.margin, top + 12, "t", 13, "Weights");
   if (!has_stale_weights(drawing)) {
-    result.text += text_at(frame.left, top + 12, "d", 11,
-                           "fresh: one version of every stage throughout, "
-                           "read by each forward and its backward (F=B)");
-    const double bottom = top + 20 + most_cell;
+    const Fragment words = paragraph(
+        "fresh: one version of every stage throughout, read by each forward and its backward (F=B)",
+        {frame.left, frame.width - frame.margin, 11, 14}, "d", top + 1);
+    result.text += words.text;
+    const double bottom = words.bottom + 5 + most_cell;
     result.text += path(
         "ms", fmt::format("M{} {}H{}v-{}H{}z", svg_number(frame.left), svg_number(bottom),
                           svg_number(frame.right), svg_number(most_cell), svg_number(frame.left)));
@@ -270,11 +274,15 @@ Fragment draw_weights(const Drawing& drawing, const Frame& frame, double top) {
       few ? std::vector<LegendEntry>{{"ms", "newest version"},
                                      {"mv", "older ones, still to be read"}}
           : std::vector<LegendEntry>{{"row", "one version"}, {"pu", "the most that are held"}};
-  result.text += legend(entries, frame, top + 1).text;
-  result.text += text_at(frame.right + 8, top + 12, "d", 9, "held");
-  result.text += text_at(frame.right + bars_left, top + 12, "d", 9, "staleness");
+  Frame plot = frame;
+  plot.width = frame.right + frame.margin;  // the headings of the columns are beside the legend
+  const Fragment key = legend(entries, plot, top + 1);
+  result.text += key.text;
+  const double rows_top = key.bottom + 3;
+  result.text += text_at(frame.right + 8, rows_top - 10, "d", 9, "held");
+  result.text += text_at(frame.right + bars_left, rows_top - 10, "d", 9, "staleness");
   const Fragment rows =
-      few ? bands(drawing, curves, frame, top + 22) : strips(drawing, curves, frame, top + 22);
+      few ? bands(drawing, curves, frame, rows_top) : strips(drawing, curves, frame, rows_top);
   result.text += rows.text;
   result.notes = rows.notes;
   result.notes.insert(result.notes.begin(), staleness_note(drawing, few));

@@ -1,0 +1,54 @@
+# Several schedules on one time axis, parts of a run, and pictures in other formats than SVG.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+few() { grep -oE '>(gpipe|1f1b|Memory|Weights|idle|time, ms|[^<]* shown|step [^<]*)</text>' | sort | uniq -c; }
+problem='uniform:layers=4 --devices 2 --microbatches 4'
+# as text: columns of the same time
+try draw $problem --schedule gpipe --schedule 1f1b --columns 40
+echo "\$ --schedule gpipe,1f1b --svg -"
+stageline draw $problem --schedule gpipe,1f1b --svg - | few
+echo "\$ --panels timeline,memory"
+stageline draw $problem --schedule gpipe,1f1b --panels timeline,memory --svg - | few
+echo "\$ --panels memory --from 4ms --to 20ms"
+stageline draw $problem --panels memory --from 4ms --to 20ms --svg - | few
+try draw $problem --from 30ms
+try draw $problem --from 30 --svg -
+try draw $problem --from 3s --svg -
+try draw $problem --from 3ms --to 2ms --svg -
+try draw $problem --panels timelines --svg -
+try draw $problem --schedule gpipe,1f1b --json -
+try draw $problem --schedule gpipe,1f1b --chrome -
+try draw $problem --svg - --pdf -
+try draw $problem --panels memory
+# seq1f1b counts chunks; an asynchronous run has a bubble of its steady pace
+echo "\$ words of the head"
+stageline draw model:gpt@h100,layers=4,batch=1 --schedule seq1f1b --devices 2 --microbatches 4 --svg - |
+  grep -oE '>[^<]*chunk[^<]*</text>'
+stageline draw $problem --schedule pipedream --svg - | grep -oE '>[^<]*(steady|bubble)[^<]*</text>'
+# PDF and PNG by librsvg's rsvg-convert: what it is given, what it answers, and where it is missing
+mkdir -p "$OUT/bin"
+printf '#!/bin/sh\necho "$*" >&2\nhead -c 5\n' > "$OUT/bin/rsvg-convert"
+chmod +x "$OUT/bin/rsvg-convert"
+here=$PATH
+PATH="$OUT/bin:$here"
+try draw $problem --pdf -
+echo
+stageline draw $problem --schedule gpipe,1f1b --png "$OUT/a.png" --svg "$OUT/a.svg" | sed "s|$OUT|OUT|"
+cmp "$OUT/a.png" "$OUT/a.svg" 2>&1 | sed "s|$OUT|OUT|g"
+printf '#!/bin/sh\necho "no fonts" >&2\nexit 1\n' > "$OUT/bin/rsvg-convert"
+try draw $problem --pdf -
+rm "$OUT/bin/rsvg-convert"
+ln -s "$(command -v stageline)" "$OUT/bin/stageline"
+PATH="$OUT/bin"
+try draw $problem --png -
+PATH=$here
+# The real one, where it is installed.
+if command -v rsvg-convert > /dev/null; then
+  stageline draw $problem --pdf - | head -c 4 && echo
+  stageline draw $problem --png - | head -c 4 | tail -c 3 && echo
+else
+  printf '%%PDF\nPNG\n'
+fi
