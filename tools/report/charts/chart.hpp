@@ -63,7 +63,7 @@ struct Chart {
   std::string subtitle;
   ChartAxis x;
   ChartAxis y;
-  std::vector<Series> series;             // at most 26
+  std::vector<Series> series;             // at most 36
   std::vector<ReferenceLine> horizontal;  // at values of y
   std::vector<ReferenceLine> vertical;    // at values of x
   std::vector<std::string> footnotes;
@@ -96,7 +96,7 @@ struct Region {
   std::string value_label;
   std::string value_unit;
   std::optional<RegionBand> band;
-  std::vector<RegionMark> marks;  // at most 26
+  std::vector<RegionMark> marks;  // at most 36
   std::vector<std::string> footnotes;
 };
 
@@ -105,7 +105,7 @@ struct Region {
 /// ends of the curves, or in a legend where there is no room for that. Each marker has a tooltip,
 /// except on curves of many points, which have few markers. The bytes depend only on the arguments.
 /// Throws UsageError when there is no point with a y, for a number that is not finite (or not above
-/// 0 on a log axis), for more than 26 series, and for a width out of range.
+/// 0 on a log axis), for more than 36 series, and for a width out of range.
 std::string chart_svg(const Chart& chart, const SvgOptions& options = {});
 
 /// The same as text: one capital letter per series at each of its points; points that share a place
@@ -117,7 +117,7 @@ std::string chart_text(const Chart& chart, int columns, int rows);
 /// The map: cells shaded from the least to the greatest value, those in the band hatched and
 /// outlined, with a scale beside it. Throws UsageError when no cell has a value, for a number that
 /// is not finite, for axes that do not ascend, for `values` of another size than the axes, for a
-/// band with low > high, for marks outside of the axes or more than 26, and for a bad width.
+/// band with low > high, for marks outside of the axes or more than 36, and for a bad width.
 std::string region_svg(const Region& region, const SvgOptions& options = {});
 
 /// The same as text: '#' in the band, '.' below, '+' above, blank where infeasible; digits 0 to 9

@@ -5,12 +5,11 @@
 
 #include "sim/errors.hpp"
 #include "tools/report/charts/axis.hpp"
+#include "tools/report/charts/canvas.hpp"
 #include "tools/report/charts/region.hpp"
 
 namespace stageline {
 namespace {
-
-constexpr std::size_t letters = 26;  // in text, one per series
 
 void check_number(double value, bool log, const std::string& what) {
   if (!std::isfinite(value)) {

@@ -73,10 +73,6 @@ void draw_joins(Canvas& canvas, const Chart& chart, const Cells& cells) {
   }
 }
 
-bool is_letter(const std::string& cell) {
-  return cell.size() == 1 && std::isalpha(static_cast<unsigned char>(cell[0])) != 0;
-}
-
 // How far to the right of its place a letter may move without coming near another x.
 int room_beside(const Chart& chart, const Cells& cells) {
   std::vector<int> columns;
