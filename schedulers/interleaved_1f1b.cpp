@@ -20,6 +20,7 @@
 
 #include "schedulers/order.hpp"
 #include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/looped_turns.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/index.hpp"
 
@@ -66,30 +67,12 @@ int group_of(const Problem& problem) {
       m, group, m % group, devices, below > 0 ? fmt::format("{} or ", below) : "", above));
 }
 
-// What a device's n-th forward of a step is.
-struct FlowTurn {
-  int chunk = 0;
-  int microbatch = 0;
-};
-
-std::vector<FlowTurn> turns(int microbatches, int group, int chunks) {
-  std::vector<FlowTurn> all;
-  all.reserve(as_size(microbatches) * as_size(chunks));
-  for (int first = 0; first < microbatches; first += group) {
-    const int end = std::min(first + group, microbatches);
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      for (int m = first; m < end; ++m) all.push_back({chunk, m});
-    }
-  }
-  return all;
-}
-
 Program schedule(const Problem& problem) {
   const int group = group_of(problem);
   Program program = blank_program(problem, "interleaved_1f1b", WeightRule::flush);
   const int devices = static_cast<int>(program.devices.size());
   const int chunks = program.stages() / devices;
-  const std::vector<FlowTurn> turn = turns(program.microbatches, group, chunks);
+  const std::vector<LoopedTurn> turn = looped_turns(program.microbatches, group, chunks);
   for (int step = 0; step < program.steps; ++step) {
     const auto first = static_cast<std::uint32_t>(step * program.microbatches);
     for (int r = 0; r < devices; ++r) {
@@ -102,7 +85,7 @@ Program schedule(const Problem& problem) {
           order(turn[i].chunk).forward(first + static_cast<std::uint32_t>(turn[i].microbatch));
         }
         if (i < warm_up) continue;
-        const FlowTurn back = turn[i - warm_up];
+        const LoopedTurn back = turn[i - warm_up];
         order(chunks - 1 - back.chunk)
             .backward(first + static_cast<std::uint32_t>(back.microbatch));
       }

@@ -73,11 +73,14 @@ TEST_CASE("looped BFS is GPipe by chunk, and holds mv of them") {
       for (size.m = 1; size.m <= 10; ++size.m) {
         CAPTURE(v);
         CAPTURE(size.m);
-        const Ran ran = run(with("looped_bfs", "chunks", v), size);
-        // With fewer micro-batches than devices a device waits for the first to come round.
-        const int slots = (v - 1) * std::max(size.m, size.p) + size.m + size.p - 1;
-        CHECK(makespan(ran.times) == slots * size.FB());
-        CHECK(peaks(ran) == std::vector<int>(as_size(size.p), size.m * v));
+        for (const char* const reverse : {"no", "yes"}) {
+          const Ran ran =
+              run(with("looped_bfs:reverse=" + std::string(reverse), "chunks", v), size);
+          // With fewer micro-batches than devices a device waits for the first to come round.
+          const int slots = (v - 1) * std::max(size.m, size.p) + size.m + size.p - 1;
+          CHECK(makespan(ran.times) == slots * size.FB());
+          CHECK(peaks(ran) == std::vector<int>(as_size(size.p), size.m * v));
+        }
       }
     }
   });

@@ -343,9 +343,9 @@ TEST_CASE("the specs to try hold every value of every enumerated knob") {
   }
   for (const char* const one :
        {"gpipe recompute=never", "gpipe recompute=always", "gpipe recompute=except_last",
-        "gpipe reverse=yes", "1f1b recompute=always", "pipedream vertical_sync=yes",
-        "pipedream replicas=straight", "pipedream replicas=1-2-1", "pipedream replicas=3-1",
-        "pipedream replicas=4"}) {
+        "gpipe reverse=yes", "looped_bfs reverse=yes", "1f1b recompute=always",
+        "pipedream vertical_sync=yes", "pipedream replicas=straight", "pipedream replicas=1-2-1",
+        "pipedream replicas=3-1", "pipedream replicas=4"}) {
     CHECK_MESSAGE(seen[one] > 0, one);
   }
 }

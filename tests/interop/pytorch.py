@@ -5,14 +5,16 @@ usage: pytorch.py STAGELINE SPECS [--torch]
 
 SPECS prints a schedule and a number of devices a line. Each is written in both forms, and so are
 the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
-loader, validation, lowering and dry run (torch.distributed.pipelining), and the other way round its
-own schedules, read by us and written again; exit code 77 where no torch can be imported.
+loader, validation, lowering and dry run (torch.distributed.pipelining), the other way round its own
+schedules, read by us and written again, and its orders against those of our schedulers; exit code 77
+where no torch can be imported.
 STAGELINE_TORCH_PYTHON names another interpreter that has it, STAGELINE_TORCH_PACKAGES a folder of
 packages where it is looked for last.
 """
 import collections
 import csv
 import io
+import itertools
 import os
 import pathlib
 import re
@@ -191,6 +193,36 @@ def check_torchs_own(stageline: str, folder: pathlib.Path) -> int:
     return checked
 
 
+def check_same_orders(stageline: str, folder: pathlib.Path) -> int:
+    """Our schedulers write PyTorch's schedules, op by op. How many sizes."""
+    from torch.distributed.pipelining import schedules
+
+    ours = folder / "ours.csv"
+    checked = 0
+    for name, spec in (("LoopedBFS", "looped_bfs:reverse=yes,chunks="),
+                       ("Interleaved1F1B", "interleaved_1f1b:chunks="),
+                       ("InterleavedZeroBubble", "interleaved_zb:chunks=")):
+        kind = getattr(schedules, "Schedule" + name, None)
+        if kind is None:
+            continue
+        # Not a multiple of p: one group, which interleaved_1f1b has to be told.
+        odd = [] if name == "Interleaved1F1B" else [1]
+        for p, v in itertools.product(range(2, 9), (2, 3, 4)):
+            for m in (p, 3 * p, *(p + more for more in odd)):
+                schedule = kind([Stage(p * chunk, p * v, p) for chunk in range(v)], m,
+                                loss_fn=lambda output, target: output)
+                theirs = [[str(action) for action in row if action is not None]
+                          for _, row in sorted(schedule.pipeline_order.items())]
+                subprocess.run([stageline, "program", "uniform:layers=36", "--schedule",
+                                f"{spec}{v}", "--devices", str(p), "--microbatches", str(m),
+                                "--format", "pytorch", "--out", ours, "--quiet"], check=True)
+                with ours.open() as file:
+                    said = [[cell for cell in row if cell] for row in csv.reader(file)]
+                expect(said == theirs, f"{spec}{v}, p {p}, m {m} is not PyTorch's {name}")
+                checked += 1
+    return checked
+
+
 def torch_is_missing() -> str:
     try:
         import torch
@@ -262,6 +294,8 @@ def main() -> int:
         if with_torch:
             own = check_torchs_own(stageline, pathlib.Path(folder))
             print(f"{own} files of PyTorch's own are read and written again")
+            same = check_same_orders(stageline, pathlib.Path(folder))
+            print(f"{same} of our schedules are PyTorch's, op by op")
     print(f"{checked} schedules are as the format wants them, {faults} are not")
     return 1 if faults or checked < 20 else 0
 

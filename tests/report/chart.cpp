@@ -169,7 +169,7 @@ TEST_CASE("what is not possible is a gap in the line, and open points are hollow
 }
 
 TEST_CASE("no label touches another, beside the curves or above them") {
-  for (const int count : {2, 5, 8, 20, 26}) {
+  for (const int count : {2, 5, 8, 20, 36}) {
     for (const int width : {400, 640, 1000}) {
       CAPTURE(count);
       CAPTURE(width);
@@ -293,9 +293,16 @@ TEST_CASE("points of several series in one place stand side by side, or share a 
   CHECK(contains(chart_text(chart, 40, 5), "* several"));
 }
 
+TEST_CASE("each of 36 series has a letter of its own") {
+  const std::string text = chart_text(crowded(36), 80, 9);
+  CHECK(contains(text, "Z schedule:knob=25"));
+  CHECK(contains(text, "Γ schedule:knob=26"));
+  CHECK(contains(text, "Ω schedule:knob=35"));
+}
+
 TEST_CASE("text keeps within its columns") {
   for (const int columns : {30, 47, 80}) {
-    std::string out = chart_text(crowded(26), columns, 9) + region_text(small_region(), columns, 9);
+    std::string out = chart_text(crowded(36), columns, 9) + region_text(small_region(), columns, 9);
     std::size_t at = 0;
     while (at < out.size()) {
       const std::size_t end = out.find('\n', at);
@@ -393,7 +400,7 @@ TEST_CASE("every XML parser reads a chart, whatever its names") {
   Region region = small_region();
   region.marks = {{2, 0.5, "<mark>"}};
   const std::vector<std::string> documents{chart_svg(odd), chart_svg(odd, {Theme::dark, 400}),
-                                           region_svg(region), chart_svg(crowded(26))};
+                                           region_svg(region), chart_svg(crowded(36))};
   CHECK(contains(documents[0], "&lt;&amp;&quot;&gt;</text>"));
   CHECK(chart_svg(odd) == documents[0]);
   const char* checker = std::getenv("STAGELINE_WELLFORMED");

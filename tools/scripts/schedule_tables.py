@@ -32,8 +32,9 @@ compares it with `stageline compare`. 8 devices, 32 micro-batches per step, ever
 links would save. *Peak*: memory of the fullest device. *Versions*: the maximum of versions of a stage's weights;
 *stale*: the maximum of updates between the weights that a forward reads and its own update, with F≠B where a
 backward reads other weights than its forward. *Rebuilt* rules were reconstructed from abstracts and related
-papers. `layerpipe` leaves out the first stage's input gradient, which has no reader but which a single device
-would compute, so its speed-up can slightly exceed the number of devices.
+papers. For `hanayo` these describe steps of as many micro-batches as devices; with more, it takes the faster of
+two rebuilt orders that hold as many stashes. `layerpipe` leaves out the first stage's input gradient, which has
+no reader but which a single device would compute, so its speed-up can slightly exceed the number of devices.
 
 """
 

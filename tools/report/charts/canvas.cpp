@@ -3,12 +3,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "sim/index.hpp"
 #include "tools/report/svg/text.hpp"
 
 namespace stageline {
 namespace {
+
+constexpr std::size_t latin = 26;
+// Parallel.
+constexpr std::array<std::string_view, letters - latin> capital_greek = {"Γ", "Δ", "Θ", "Λ", "Ξ",
+                                                                         "Π", "Σ", "Φ", "Ψ", "Ω"};
+constexpr std::array<std::string_view, letters - latin> small_greek = {"γ", "δ", "θ", "λ", "ξ",
+                                                                       "π", "σ", "φ", "ψ", "ω"};
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
@@ -95,15 +103,17 @@ AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::stri
 }
 
 std::string letter(std::size_t number, bool small) {
-  constexpr std::size_t latin = 26;
   if (number < latin) {
     return std::string(1, static_cast<char>((small ? 'a' : 'A') + static_cast<int>(number)));
   }
-  constexpr std::array<const char*, letters - latin> capital{"Γ", "Δ", "Θ", "Λ", "Ξ",
-                                                             "Π", "Σ", "Φ", "Ψ", "Ω"};
-  constexpr std::array<const char*, letters - latin> lower{"γ", "δ", "θ", "λ", "ξ",
-                                                           "π", "σ", "φ", "ψ", "ω"};
-  return (small ? lower : capital)[(number - latin) % lower.size()];
+  return std::string((small ? small_greek : capital_greek).at(number - latin));
+}
+
+bool is_letter(std::string_view character) {
+  if (character.size() == 1) return std::isalpha(static_cast<unsigned char>(character[0])) != 0;
+  const auto is_it = [&](std::string_view one) { return one == character; };
+  return std::any_of(capital_greek.begin(), capital_greek.end(), is_it) ||
+         std::any_of(small_greek.begin(), small_greek.end(), is_it);
 }
 
 }  // namespace stageline

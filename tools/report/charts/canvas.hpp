@@ -41,9 +41,13 @@ struct AxisNumbers {
 AxisNumbers axis_numbers(const std::vector<int>& at, const std::vector<std::string>& labels,
                          int columns);
 
-/// "A" for 0, "Z" for 25, then the Greek capitals that no Latin one looks like; small: "a".
-/// `number` below `letters`.
-std::string letter(std::size_t number, bool small = false);
+/// How many letters there are: those of Latin, and those of Greek that look like none of them.
 inline constexpr std::size_t letters = 36;
+
+/// 'A' for 0; small: 'a'. number < letters.
+std::string letter(std::size_t number, bool small = false);
+
+/// Whether a character is one of them.
+bool is_letter(std::string_view character);
 
 }  // namespace stageline

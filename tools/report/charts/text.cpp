@@ -73,13 +73,6 @@ void draw_joins(Canvas& canvas, const Chart& chart, const Cells& cells) {
   }
 }
 
-// Whether a cell has the letter of a series: Latin, or Greek, which is two bytes.
-bool is_letter(const std::string& cell) {
-  return cell.size() == 1   ? std::isalpha(static_cast<unsigned char>(cell[0])) != 0
-         : cell.size() == 2 ? cell != "·"
-                            : false;
-}
-
 // How far to the right of its place a letter may move without coming near another x.
 int room_beside(const Chart& chart, const Cells& cells) {
   std::vector<int> columns;

@@ -1,0 +1,108 @@
+// Interleaved zero-bubble (PyTorch's ScheduleInterleavedZeroBubble: ZB-H1 of Qi et al. 2023, arXiv
+// 2401.10241, over the chunks of Narayanan et al. 2021, arXiv 2104.04473): every device has v
+// chunks of the model, stage k on device k mod p, and micro-batches go through them in groups, as
+// in interleaved 1F1B. I and W are apart, so that a shorter warm-up is enough: (p-1-r) +
+// (v-1)·group forwards, then one forward and one I in turn. W is r backwards behind I, so that
+// every device holds p + (v-1)·group chunks. For I ≥ F, W ≤ F and m ≥ p each device is idle for
+// (p-1)(F+I-W) of a chunk: the bubble of ZB-H1 over v.
+//
+// A step has floor(m/p) groups of the same size, or one where m < p.
+//
+// Where a digit comes back on a device, it is the micro-batch's next chunk.
+//
+// figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |01230123   aA4bB5cC6dD7aA4bB5cC6dD7eEfFgGhHeEfFgGhH
+//   1 | 0123012  a3bA4cB5dC6aD7bA4cB5dC6eD7fEgFhGeHfEgFhGH
+//   2 |  012301 a2b3cA4dB5aC6bD7cA4dB5eC6fD7gEhFeGfHgEhFGH
+//   3 |   01230a1b2c3dA4aB5bC6cD7dA4eB5fC6gD7hEeFfGgHhEFGH
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "schedulers/order.hpp"
+#include "schedulers/parts/chunks.hpp"
+#include "schedulers/parts/looped_turns.hpp"
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Knob knobs[] = {
+    {"chunks", "int", "2", "stages on each device"},
+};
+
+Placement place(int devices, const Knobs& knobs) {
+  const int chunks = number(knobs, "chunks");
+  check_chunks("interleaved_zb", "chunks", chunks, devices);
+  return looped_placement(devices, chunks);
+}
+
+int groups_of(int microbatches, int devices) { return std::max(1, microbatches / devices); }
+
+int group_of(const Problem& problem) {
+  const int devices = static_cast<int>(problem.devices.size());
+  const int m = problem.microbatches;
+  const int groups = groups_of(m, devices);
+  const auto suits = [&](int count) { return count % groups_of(count, devices) == 0; };
+  if (suits(m)) return m / groups;
+  int below = m - 1;
+  while (!suits(below)) --below;  // one micro-batch suits
+  int above = m + 1;
+  while (!suits(above)) ++above;
+  throw UsageError(
+      fmt::format("interleaved_zb: {} micro-batches on {} devices go in {} groups, which cannot "
+                  "have the same size; take {} or {}",
+                  m, devices, groups, below, above));
+}
+
+Program schedule(const Problem& problem) {
+  const int group = group_of(problem);
+  Program program = blank_program(problem, "interleaved_zb", WeightRule::flush);
+  const int devices = static_cast<int>(program.devices.size());
+  const int chunks = program.stages() / devices;
+  const std::vector<LoopedTurn> turn = looped_turns(program.microbatches, group, chunks);
+  for (int step = 0; step < program.steps; ++step) {
+    const auto first = static_cast<std::uint32_t>(step * program.microbatches);
+    for (int r = 0; r < devices; ++r) {
+      const auto order = [&](int chunk) { return Order(program, chunk * devices + r); };
+      const auto at = [&](LoopedTurn one) {
+        return first + static_cast<std::uint32_t>(one.microbatch);
+      };
+      const std::int64_t ahead = std::int64_t{devices - 1 - r} + std::int64_t{chunks - 1} * group;
+      const std::size_t warm_up = std::min(turn.size(), as_size(ahead));
+      std::size_t weights = 0;
+      const auto weight_grad = [&] {
+        const LoopedTurn back = turn[weights++];
+        order(chunks - 1 - back.chunk).weight_grad(at(back));
+      };
+      for (std::size_t i = 0; i < turn.size() + warm_up; ++i) {
+        if (i < turn.size()) order(turn[i].chunk).forward(at(turn[i]));
+        if (i < warm_up) continue;
+        const LoopedTurn back = turn[i - warm_up];
+        order(chunks - 1 - back.chunk).input_grad(at(back));
+        if (i - warm_up >= as_size(r)) weight_grad();
+      }
+      while (weights < turn.size()) weight_grad();
+    }
+  }
+  return program;
+}
+
+}  // namespace
+
+extern const Scheduler interleaved_zb_scheduler;
+const Scheduler interleaved_zb_scheduler = {
+    "interleaved_zb",
+    "ZB-H1 with several chunks a device, which divide its bubble",
+    "PyTorch's ScheduleInterleavedZeroBubble; after Qi et al. 2023, arXiv 2401.10241",
+    Synchrony::synchronous,
+    knobs,
+    place,
+    schedule,
+};
+
+}  // namespace stageline
