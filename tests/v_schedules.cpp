@@ -264,7 +264,8 @@ TEST_CASE("no straight order is below the bound for a limit of stashes") {
       stage.backward = stage.input_grad + stage.weight_grad;
     }
     const Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, number(1));
-    const auto bound = stash_bound(problem, stash_limit(problem, number(6)));
+    const StashLimit limit = field[6] == "none" ? StashLimit{} : stash_limit(problem, number(6));
+    const auto bound = stash_bound(problem, limit);
     REQUIRE(bound.has_value());
     const Time optimal{number(8)};
     const Time ours = field[7] == "span" ? bound->span : bound->makespan;
@@ -300,13 +301,13 @@ TEST_CASE("zb_auto in a V comes near the proved optima") {
                         {number(0), number(1), number(2), number(3), number(4), 0});
     const Time reached = goal == "span" ? longest_span(ran) : makespan(ran.times);
     CHECK(reached >= Time{number(8)});
-    CHECK(static_cast<double>(reached.count()) <= 1.05 * number(7));
+    CHECK(static_cast<double>(reached.count()) <= 1.08 * number(7));
     CHECK(peak(ran) <= number(5));
     ++rows;
     optimal += reached <= Time{number(7)} ? 1 : 0;
   }
   CHECK(rows == 84);
-  CHECK(optimal >= 60);
+  CHECK(optimal >= 62);
 }
 
 }  // namespace

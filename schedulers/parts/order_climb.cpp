@@ -7,9 +7,10 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t remembered = 40;   // values of earlier tries
-constexpr std::int64_t patience = 2500;  // tries without a better order
-constexpr int traced_again = 50;         // tries on one critical path
+constexpr std::size_t remembered = 300;  // values of earlier tries
+constexpr std::int64_t patience = 4000;  // tries without a better order
+constexpr int most_brought_forward = 3;
+constexpr int traced_again = 50;  // tries on one critical path
 
 constexpr OpKind kinds[] = {OpKind::forward, OpKind::input_grad, OpKind::weight_grad};
 
@@ -62,6 +63,7 @@ OrderClimb::OrderClimb(const Problem& problem, const StashLimit& limit, bool for
       }
     }
   }
+  marks_.resize(fixed_.size());
 }
 
 void OrderClimb::read(const StepLists& lists) {
@@ -272,6 +274,30 @@ void OrderClimb::apply(Move move) {
   }
 }
 
+// Brings forward the next W's where there is no room for an F. Whether that is enough.
+bool OrderClimb::fit(std::size_t device) {
+  if (most_[device] < 0) return true;
+  std::vector<Node>& list = order_[device];
+  ++mark_;
+  std::int64_t held = 0;
+  int moved = 0;
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    held += fixed_[list[at]].holds;
+    if (held > most_[device]) {
+      const auto here = list.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto weight = std::find_if(here + 1, list.end(), [&](Node node) {
+        return fixed_[node].kind == OpKind::weight_grad && marks_[node - 1] == mark_;
+      });
+      if (weight == list.end() || ++moved > most_brought_forward) return false;
+      held -= fixed_[*here].holds;
+      std::rotate(here, weight, weight + 1);
+      held += fixed_[*here].holds;
+    }
+    marks_[list[at]] = mark_;
+  }
+  return true;
+}
+
 StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bound) {
   random_.seed(1);
   read(lists);
@@ -292,9 +318,10 @@ StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bou
     for (int draws = 0; draws < 8 && !move; ++draws) {
       move = draw();
       if (!move) continue;
+      saved_ = order_[move->device];
       apply(*move);
-      if (keeps_limit(move->device)) continue;
-      apply({move->device, move->to, move->from});
+      if (fit(move->device)) continue;
+      order_[move->device].swap(saved_);
       move.reset();
     }
     if (!move) {
@@ -305,7 +332,7 @@ StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bou
     const bool finishes = run();
     const Value then = finishes ? value() : now;
     if (!finishes || (now < then && earlier < then)) {
-      apply({move->device, move->to, move->from});
+      order_[move->device].swap(saved_);
     } else {
       now = then;
       trace();

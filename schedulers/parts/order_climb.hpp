@@ -86,6 +86,7 @@ class OrderClimb {
   bool must_precede(Node before, Node after) const;
   std::optional<Move> draw();
   void apply(Move move);
+  bool fit(std::size_t device);
 
   std::size_t count_;  // micro-batches
   bool for_span_;
@@ -99,7 +100,10 @@ class OrderClimb {
   std::vector<Time> free_;         // by device
   std::vector<Time> link_;         // by device: its sends so far are over
   std::vector<std::size_t> waiting_;
-  std::vector<Step> path_;  // the latest first
+  std::vector<Step> path_;            // the latest first
+  std::vector<Node> saved_;           // a device's order
+  std::vector<std::uint32_t> marks_;  // by node: equal to mark_ where it has been passed
+  std::uint32_t mark_ = 0;
   std::mt19937 random_;
 };
 

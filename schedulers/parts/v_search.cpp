@@ -57,11 +57,13 @@ std::vector<BuildingBlock> blocks_within(const Problem& problem, const StashLimi
   const auto devices = static_cast<int>(problem.devices.size());
   const std::int64_t room = room_in_chunks(problem, limit);
   std::vector<BuildingBlock> blocks;
-  for (int interval = 6; interval <= longest_interval && blocks.empty(); ++interval) {
+  int last = longest_interval;
+  for (int interval = 6; interval <= last; ++interval) {
     if (interval > 6 && devices > most_spread) break;
     for (BuildingBlock& block : every_block(devices, interval)) {
       if (room < 0 || fewest_stashes(block) <= room) blocks.push_back(std::move(block));
     }
+    if (!blocks.empty()) last = std::min(last, interval == 6 ? 6 : interval + 3);
   }
   return blocks;
 }
