@@ -106,7 +106,7 @@ void search_looped(OrderSearch& search, const Problem& problem) {
 
 StepLists best_order(const Problem& problem, const StashLimit& limit) {
   const auto devices = static_cast<int>(problem.devices.size());
-  OrderSearch search(problem, limit, "zb_auto", problem.knobs.at("goal") == "span");
+  OrderSearch search(problem, limit, {}, "zb_auto", problem.knobs.at("goal") == "span");
   const bool in_a_v = problem.knobs.at("placement") == "v";
   if (problem.placement.stages() == devices) {
     search_straight(search, problem, limit);

@@ -1,14 +1,17 @@
 #include "schedulers/parts/order_climb.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "sim/index.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr std::size_t remembered = 300;  // values of earlier tries
-constexpr std::int64_t patience = 4000;  // tries without a better order
+constexpr std::size_t most_remembered = 300;  // values of earlier tries
+constexpr std::size_t most_patient = 4000;    // tries without a better order
+constexpr std::size_t patient_for_one = 12;   // op
 constexpr int most_brought_forward = 3;
 constexpr int traced_again = 50;  // tries on one critical path
 
@@ -20,13 +23,16 @@ std::uint32_t number_of(OpKind kind) {
 
 }  // namespace
 
-OrderClimb::OrderClimb(const Problem& problem, const StashLimit& limit, bool for_span)
+OrderClimb::OrderClimb(const Problem& problem, const StashLimit& limit, StashRoom room,
+                       bool for_span)
     : count_(as_size(problem.microbatches)),
       for_span_(for_span),
       stages_(stage_times(problem, true)),
-      most_(limit.most) {
+      most_(limit.most),
+      room_(std::move(room)) {
   const std::size_t devices = problem.devices.size();
   most_.resize(devices, -1);
+  if (room_.bytes.empty()) room_.bytes.assign(devices, std::numeric_limits<std::int64_t>::max());
   order_.resize(devices);
   next_.resize(devices);
   free_.resize(devices);
@@ -48,6 +54,7 @@ OrderClimb::OrderClimb(const Problem& problem, const StashLimit& limit, bool for
         if (kind == OpKind::forward) {
           fixed.duration = times.forward;
           fixed.holds = all;
+          fixed.bytes = costs.stash().count;
           run.missing = static_cast<int>(times.needs.size());
         } else if (kind == OpKind::input_grad) {
           fixed.duration = times.backward;
@@ -56,6 +63,7 @@ OrderClimb::OrderClimb(const Problem& problem, const StashLimit& limit, bool for
         } else {
           fixed.duration = times.weight;
           fixed.holds = -later;
+          fixed.bytes = -costs.stash().count;
           run.missing = 1;
         }
         fixed_.push_back(fixed);
@@ -89,11 +97,13 @@ StepLists OrderClimb::written(const std::vector<std::vector<Node>>& order) const
 }
 
 bool OrderClimb::keeps_limit(std::size_t device) const {
-  if (most_[device] < 0) return true;
   std::int64_t held = 0;
+  std::int64_t bytes = 0;
   for (const Node node : order_[device]) {
     held += fixed_[node].holds;
-    if (held > most_[device]) return false;
+    bytes += fixed_[node].bytes;
+    if (most_[device] >= 0 && held > most_[device]) return false;
+    if (bytes > room_.bytes[device]) return false;
   }
   return true;
 }
@@ -276,24 +286,25 @@ void OrderClimb::apply(Move move) {
 
 // Brings forward the next W's where there is no room for an F. Whether that is enough.
 bool OrderClimb::fit(std::size_t device) {
-  if (most_[device] < 0) return true;
   std::vector<Node>& list = order_[device];
   ++mark_;
   std::int64_t held = 0;
+  std::int64_t bytes = 0;
   int moved = 0;
   for (std::size_t at = 0; at < list.size(); ++at) {
-    held += fixed_[list[at]].holds;
-    if (held > most_[device]) {
-      const auto here = list.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto here = list.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::int64_t then = held + fixed_[*here].holds;
+    const std::int64_t bytes_then = bytes + fixed_[*here].bytes;
+    if ((most_[device] >= 0 && then > most_[device]) || bytes_then > room_.bytes[device]) {
       const auto weight = std::find_if(here + 1, list.end(), [&](Node node) {
         return fixed_[node].kind == OpKind::weight_grad && marks_[node - 1] == mark_;
       });
       if (weight == list.end() || ++moved > most_brought_forward) return false;
-      held -= fixed_[*here].holds;
       std::rotate(here, weight, weight + 1);
-      held += fixed_[*here].holds;
     }
-    marks_[list[at]] = mark_;
+    held += fixed_[*here].holds;
+    bytes += fixed_[*here].bytes;
+    marks_[*here] = mark_;
   }
   return true;
 }
@@ -305,8 +316,10 @@ StepLists OrderClimb::climb(const StepLists& lists, std::int64_t tries, Time bou
   Value now = value();
   Value best = now;
   auto best_order = order_;
-  std::vector<Value> before(remembered, now);
-  std::int64_t since = 0;  // tries without a better order
+  // Small steps are soon as good as they get.
+  const std::size_t patience = std::min(most_patient, patient_for_one * fixed_.size());
+  std::vector<Value> before(std::min(most_remembered, fixed_.size()), now);
+  std::size_t since = 0;  // tries without a better order
   int stale = traced_again;
   for (std::int64_t i = 0; i < tries && since < patience && best.longest > bound; ++i, ++since) {
     if (stale++ >= traced_again) {

@@ -23,11 +23,17 @@ struct StepTimes {
   Time makespan{};
 };
 
+/// Most bytes of stashes, by device, beside a limit in stashes: each whole until its W has ended.
+/// Empty: any.
+struct StashRoom {
+  std::vector<std::int64_t> bytes;
+};
+
 class OrderClimb {
  public:
   /// To shorten the longest span (`for_span`), or the makespan. I and W are apart; stages have one
   /// device each.
-  OrderClimb(const Problem& problem, const StashLimit& limit, bool for_span);
+  OrderClimb(const Problem& problem, const StashLimit& limit, StashRoom room, bool for_span);
 
   /// Of an order with I and W apart, by the list scheduler's rules of time; nothing where it takes
   /// more than the limit or never finishes. O(ops).
@@ -44,6 +50,7 @@ class OrderClimb {
   struct Fixed {
     Time duration{};
     std::int64_t holds = 0;  // more behind it than before, of what is limited
+    std::int64_t bytes = 0;  // and of whole stashes
     std::uint32_t device = 0;
     std::uint32_t stage = 0;
     OpKind kind = OpKind::forward;
@@ -92,9 +99,10 @@ class OrderClimb {
   bool for_span_;
   std::vector<StageTimes> stages_;
   std::vector<std::int64_t> most_;  // by device; no limit where negative
-  std::vector<Fixed> fixed_;        // by node
-  std::vector<Run> blank_;          // by node
-  std::vector<Run> runs_;           // by node
+  StashRoom room_;
+  std::vector<Fixed> fixed_;  // by node
+  std::vector<Run> blank_;    // by node
+  std::vector<Run> runs_;     // by node
   std::vector<std::vector<Node>> order_;
   std::vector<std::size_t> next_;  // by device
   std::vector<Time> free_;         // by device

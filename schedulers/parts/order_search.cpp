@@ -1,6 +1,7 @@
 #include "schedulers/parts/order_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "schedulers/parts/stash_bound.hpp"
 #include "sim/engine.hpp"
@@ -22,13 +23,14 @@ constexpr std::size_t most_starts = 3;             // of climb()
 
 }  // namespace
 
-OrderSearch::OrderSearch(const Problem& problem, const StashLimit& limit,
+OrderSearch::OrderSearch(const Problem& problem, const StashLimit& limit, StashRoom room,
                          const std::string& schedule, bool for_span)
     : problem_(problem),
       limit_(limit),
+      room_(std::move(room)),
       for_span_(for_span),
       blank_(blank_program(problem, schedule, WeightRule::flush)),
-      climb_(problem, limit, for_span),
+      climb_(problem, limit, room_, for_span),
       bound_(least_times()),
       left_(most_forwards_tried * list_cost) {
   blank_.steps = 1;
@@ -86,6 +88,18 @@ bool OrderSearch::keeps_limit(const StepLists& lists) const {
   return true;
 }
 
+bool OrderSearch::has_room(const StepLists& lists) const {
+  for (std::size_t d = 0; d < room_.bytes.size(); ++d) {
+    std::int64_t held = 0;
+    for (const Op op : lists[d]) {
+      const std::int64_t stash = problem_.costs.stage[op.stage].stash().count;
+      held += op.kind == OpKind::forward ? stash : op.kind == OpKind::input_grad ? 0 : -stash;
+      if (held > room_.bytes[d]) return false;
+    }
+  }
+  return true;
+}
+
 std::int64_t OrderSearch::forwards() const {
   return static_cast<std::int64_t>(problem_.costs.stage.size()) * problem_.microbatches;
 }
@@ -131,7 +145,7 @@ void OrderSearch::keep(const StepLists& lists, Key key) {
 }
 
 void OrderSearch::try_order(const StepLists& lists) {
-  if (keeps_limit(lists)) keep(lists, simulated(lists));
+  if (keeps_limit(lists) && has_room(lists)) keep(lists, simulated(lists));
 }
 
 bool OrderSearch::try_rules(const ListRules& rules) {
@@ -141,6 +155,7 @@ bool OrderSearch::try_rules(const ListRules& rules) {
   const bool shared = shares_links(outcome.ops);
   const Key key = shared ? simulated(outcome.ops) : keyed(outcome.span, outcome.makespan);
   left_ -= forwards() * (shared ? simulation_cost : list_cost);
+  if (!has_room(outcome.ops)) return false;
   keep(outcome.ops, key);
   if (best_rules_ && key >= best_of_rules_) return false;
   best_rules_ = rules;

@@ -19,10 +19,10 @@ class OrderSearch {
  public:
   /// For the shortest device span, of these the one that ends first; or the other way round.
   /// `schedule` is the name for what is run. Problem and limit outlive the search.
-  OrderSearch(const Problem& problem, const StashLimit& limit, const std::string& schedule,
-              bool for_span);
+  OrderSearch(const Problem& problem, const StashLimit& limit, StashRoom room,
+              const std::string& schedule, bool for_span);
 
-  /// An order of any kinds of compute ops, where it keeps the limit.
+  /// An order of any kinds of compute ops, where it keeps the limit and has room.
   void try_order(const StepLists& lists);
 
   /// A list schedule, unless the work is used up. Whether it is better than all rules before.
@@ -41,7 +41,7 @@ class OrderSearch {
   /// Nothing can be better, or the work is used up.
   bool over() const { return found_ && (*found_ == bound_ || left_ <= 0); }
 
-  /// At least one order or rule has been tried.
+  /// At least one order or rule has been tried that has room.
   const StepLists& best() const { return best_; }
 
  private:
@@ -49,6 +49,7 @@ class OrderSearch {
 
   Key least_times() const;
   bool keeps_limit(const StepLists& lists) const;
+  bool has_room(const StepLists& lists) const;
   bool shares_links(const StepLists& lists);
   Key simulated(const StepLists& lists) const;
   Key keyed(Time span, Time makespan) const {
@@ -59,6 +60,7 @@ class OrderSearch {
 
   const Problem& problem_;
   const StashLimit& limit_;
+  StashRoom room_;
   bool for_span_;
   Program blank_;  // of one step
   OrderClimb climb_;

@@ -1,6 +1,8 @@
 #include "schedulers/parts/v_search.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -18,25 +20,75 @@ constexpr int most_spread = 32;              // devices, with more of which bloc
 
 // A plan as it is, and with devices that do what is ready once their first chunk's forwards are
 // over; W in any gap, in those it fits, or so that all devices idle alike.
-void try_plan(OrderSearch& search, const Problem& problem, const StepLists& plan) {
+std::vector<ListRules> rules_of(const StepLists& plan) {
   ListRules rules;
   rules.rank = backward_first();
   rules.plan = plan;
   std::vector<std::size_t> over;  // the first chunk's forwards
-  for (std::size_t r = 0; r < problem.devices.size(); ++r) {
+  for (std::size_t r = 0; r < plan.size(); ++r) {
     const std::vector<Op>& list = plan[r];
     std::size_t at = list.size();
     while (at > 0 && (list[at - 1].kind != OpKind::forward || list[at - 1].stage != r)) --at;
     over.push_back(at);
   }
+  std::vector<ListRules> all;
   for (const bool loose : {false, true}) {
     rules.loose_from = loose ? over : std::vector<std::size_t>{};
     for (const auto& [fill, even] : fills()) {
       rules.fill = fill;
       rules.even_idle = even;
-      search.try_rules(rules);
+      all.push_back(rules);
     }
   }
+  return all;
+}
+
+void try_plan(OrderSearch& search, const StepLists& plan) {
+  for (const ListRules& rules : rules_of(plan)) search.try_rules(rules);
+}
+
+// The best order of the first plan alone.
+StepLists best_of_plan(const Problem& problem, const StepLists& plan, const StashLimit& limit) {
+  std::optional<ListOutcome> best;
+  for (const ListRules& rules : rules_of(plan)) {
+    ListOutcome outcome = list_schedule(problem, rules, limit);
+    const auto key = [](const ListOutcome& one) { return std::pair(one.span, one.makespan); };
+    if (!best || key(outcome) < key(*best)) best = std::move(outcome);
+  }
+  return best->ops;
+}
+
+// So that no device needs more memory than the fullest one does with `order`, where every device
+// has as many stashes as the limit allows: the smaller of its two in place of those it lacks.
+StashRoom room_like(const Problem& problem, const StepLists& order, const StashLimit& limit) {
+  std::vector<std::int64_t> standing(order.size());
+  std::vector<std::int64_t> smaller(order.size(), std::numeric_limits<std::int64_t>::max());
+  for (std::size_t s = 0; s < problem.costs.stage.size(); ++s) {
+    const StageCosts& costs = problem.costs.stage[s];
+    const auto d = as_size(problem.placement.stage[s].replicas[0]);
+    standing[d] += (costs.weights + costs.gradients + costs.optimizer_state).count;
+    smaller[d] = std::min(smaller[d], costs.stash().count);
+  }
+  std::int64_t most = 0;
+  for (std::size_t d = 0; d < order.size(); ++d) {
+    std::int64_t bytes = 0;
+    std::int64_t stashes = 0;
+    std::int64_t most_bytes = 0;
+    std::int64_t most_stashes = 0;
+    for (const Op op : order[d]) {
+      if (op.kind == OpKind::input_grad) continue;
+      const int sign = op.kind == OpKind::forward ? 1 : -1;
+      stashes += sign;
+      bytes += sign * problem.costs.stage[op.stage].stash().count;
+      most_stashes = std::max(most_stashes, stashes);
+      most_bytes = std::max(most_bytes, bytes);
+    }
+    const std::int64_t lacks = std::max<std::int64_t>(limit.most[d] - most_stashes, 0);
+    most = std::max(most, standing[d] + most_bytes + lacks * smaller[d]);
+  }
+  StashRoom room;
+  for (const std::int64_t here : standing) room.bytes.push_back(most - here);
+  return room;
 }
 
 // Chunks that every device has room for, where they are alike; no limit where negative.
@@ -88,7 +140,7 @@ void try_blocks(OrderSearch& search, const Problem& problem, const StashLimit& l
   for (const auto& [span, makespan, i] : found) search.try_order(block_order(problem, blocks[i]));
   for (const int early : {0, 1, 2}) {
     for (const auto& [span, makespan, i] : found) {
-      try_plan(search, problem, block_plan(problem, blocks[i], early));
+      try_plan(search, block_plan(problem, blocks[i], early));
     }
   }
 }
@@ -97,7 +149,7 @@ void try_blocks(OrderSearch& search, const Problem& problem, const StashLimit& l
 
 void search_v(OrderSearch& search, const Problem& problem, const StashLimit& limit,
               const std::vector<StepLists>& plans) {
-  for (const StepLists& plan : plans) try_plan(search, problem, plan);
+  for (const StepLists& plan : plans) try_plan(search, plan);
   try_list_rules(search, problem);
   if (!search.over()) try_blocks(search, problem, limit);
   try_in_flight(search, problem);
@@ -106,7 +158,9 @@ void search_v(OrderSearch& search, const Problem& problem, const StashLimit& lim
 
 StepLists best_v_order(const Problem& problem, const std::string& schedule, const StashLimit& limit,
                        const std::vector<StepLists>& plans) {
-  OrderSearch search(problem, limit, schedule, true);
+  const StepLists own = best_of_plan(problem, plans.front(), limit);
+  OrderSearch search(problem, limit, room_like(problem, own, limit), schedule, true);
+  search.try_order(own);
   search_v(search, problem, limit, plans);
   return search.best();
 }

@@ -17,7 +17,9 @@ namespace stageline {
 void search_v(OrderSearch& search, const Problem& problem, const StashLimit& limit,
               const std::vector<StepLists>& plans);
 
-/// The same for a schedule of its own: the order with the shortest longest device span.
+/// The same for a schedule with a plan of its own, the first: the order with the shortest longest
+/// device span that holds no more stashes than the limit, and where stages are unequal, in bytes no
+/// more on the fullest device than that plan.
 StepLists best_v_order(const Problem& problem, const std::string& schedule, const StashLimit& limit,
                        const std::vector<StepLists>& plans);
 
