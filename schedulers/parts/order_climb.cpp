@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_remembered = 300;  // values of earlier tries
 constexpr std::size_t most_patient = 4000;    // tries without a better order
-constexpr std::size_t patient_for_one = 12;   // op
+constexpr std::size_t patient_for_one = 5;    // op
 constexpr int most_brought_forward = 3;
 constexpr int traced_again = 50;  // tries on one critical path
 
@@ -148,8 +148,9 @@ void OrderClimb::pass_on(Node node, std::size_t device) {
       link_[device] = std::max(link_[device], end) + way.wire;
       at = link_[device] + way.latency;
     }
-    const std::size_t share = as_size(way.stage) * count_ + node / 3 % count_;
-    arrive(static_cast<Node>(share * 3 + number_of(fixed.kind)), at, node, device);
+    // The same micro-batch and kind of another stage.
+    const auto from = static_cast<Node>(fixed.stage * 3 * count_);
+    arrive(node - from + static_cast<Node>(as_size(way.stage) * 3 * count_), at, node, device);
   }
 }
 
