@@ -142,10 +142,12 @@ TEST_CASE("no move makes an order worse, wrong or larger") {
 // number of chunks. They add a message's latency, as here.
 TEST_CASE("the V schedules are as fast as their authors' at the same memory") {
   const std::tuple<const char*, Size, int> figures[] = {
-      {"v_min", {8, 24, 1, 1, 1, 0}, 167},
-      {"v_min", {5, 15, 10, 11, 8, 0}, 1002},
-      {"v_half", {5, 15, 10, 11, 8, 0}, 1002},
-      {"zb_v", {8, 16, 10, 11, 8, 0}, 962},
+      {"v_min", {8, 24, 1, 1, 1, 0}, 167},      {"v_min", {5, 15, 10, 11, 8, 0}, 1002},
+      {"v_half", {5, 15, 10, 11, 8, 0}, 1002},  {"zb_v", {8, 16, 10, 11, 8, 0}, 962},
+      {"v_half", {4, 16, 24, 25, 20, 2}, 2396}, {"v_min", {5, 10, 1, 1, 1, 0}, 71},
+      {"zb_v", {5, 10, 10, 11, 8, 0}, 596},     {"zb_v", {5, 15, 24, 25, 20, 1}, 2114},
+      {"v_half", {5, 20, 1, 1, 1, 1}, 182},     {"v_min", {6, 12, 10, 11, 8, 2}, 1108},
+      {"v_half", {6, 18, 10, 11, 8, 0}, 1183},
   };
   for (const auto& figure : figures) {
     const std::string schedule = std::get<0>(figure);

@@ -149,7 +149,7 @@ void OrderClimb::pass_on(Node node, std::size_t device) {
       at = link_[device] + way.latency;
     }
     // The same micro-batch and kind of another stage.
-    const auto from = static_cast<Node>(fixed.stage * 3 * count_);
+    const auto from = static_cast<Node>(std::size_t{fixed.stage} * 3 * count_);
     arrive(node - from + static_cast<Node>(as_size(way.stage) * 3 * count_), at, node, device);
   }
 }
