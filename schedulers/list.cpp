@@ -30,14 +30,11 @@
 // figure: devices 2, microbatches 5, F 1, I 1, W 1, placement v, split no, limit 4
 //   0 |0120aa1bb3aa4 bb2cc3dd cc  dd4ee    ee
 //   1 | 0011 aaaabbbb2233 ccccdddd44   eeee
-#include <fmt/core.h>
-
 #include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/parts/placement_knobs.hpp"
 #include "schedulers/parts/priorities.hpp"
 #include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/errors.hpp"
-#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -49,48 +46,13 @@ constexpr Knob knobs[] = {
      "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
      "for"},
     {"split", "yes|no", "yes", "I and W apart; or B, both in one"},
-    {"placement", "straight|looped|v", "straight", "one stage a device, or several"},
-    {"chunks", "auto or a whole number", "auto",
-     "stages a device; auto: 1 where placement is straight, else 2"},
+    placement_knob,
+    chunks_knob,
 };
-
-int chunks_of(const Knobs& knobs) {
-  const bool straight = knobs.at("placement") == "straight";
-  const std::string& text = knobs.at("chunks");
-  if (text == "auto") return straight ? 1 : 2;
-  const int chunks = parse_number<int>(text).value_or(0);
-  if (chunks < 1 || chunks > max_stages) {
-    throw UsageError(fmt::format(
-        "list: chunks is auto or a whole number from 1 to {} (it is \"{}\")", max_stages, text));
-  }
-  if (straight && chunks != 1) {
-    throw UsageError(fmt::format(
-        "list: placement=straight has 1 stage a device (chunks is {}); take chunks=1, or "
-        "placement=looped or v",
-        chunks));
-  }
-  return chunks;
-}
 
 Placement place(int devices, const Knobs& knobs) {
   read_limit("list", knobs.at("limit"), devices);
-  const int chunks = chunks_of(knobs);
-  if (std::int64_t{devices} * chunks > max_stages) {
-    throw UsageError(
-        fmt::format("list: {} chunks on {} devices are more than {} stages; the most "
-                    "is chunks={}",
-                    chunks, devices, max_stages, max_stages / devices));
-  }
-  const bool in_a_v = knobs.at("placement") == "v";
-  Placement placement;
-  for (int s = 0; s < devices * chunks; ++s) {
-    const int along = s % devices;
-    const bool back = in_a_v && s / devices % 2 == 1;
-    StagePlace place;
-    place.replicas = {back ? devices - 1 - along : along};
-    placement.stage.push_back(place);
-  }
-  return placement;
+  return placement_by_knobs("list", knobs, devices);
 }
 
 Rank rank_of(const Problem& problem, bool split) {

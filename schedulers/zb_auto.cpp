@@ -4,13 +4,17 @@
 // time, are
 //
 //   ZB-H1, ZB-H2 and 1F1B, where the limit lets them be: so none of them is ever better
-//   the list scheduler's orders: I first or by the critical path; with a device's forwards ahead of
-//   its backwards bounded, or a number of them awaited before its first I (as ZB-H1, ZB-H2, or as
-//   many as fit before a gradient can arrive); W in any gap, in gaps that fit it, or so that
-//   all devices idle alike
+//   the list scheduler's orders: I first, F first or by the critical path; with a device's forwards
+//   ahead of its backwards bounded, or a number of them awaited before its first I (as ZB-H1,
+//   ZB-H2, or as many as fit before a gradient can arrive); W in any gap, in gaps that fit it, or
+//   so that all devices idle alike
 //   of the best of these, other counts, a device at a time, until none helps
+//   of the best three orders, other places for single ops (schedulers/parts/order_climb.hpp)
 //
-// and the one with the shortest device span is kept, then of these the one that ends first.
+// and the one with the shortest device span is kept, then of these the one that ends first. With
+// several stages a device (placement=looped or v), bounds on what each stage has in flight take the
+// place of counts by device; beside them, for loops the order of interleaved 1F1B is tried, for two
+// stages in a V every building block (schedulers/parts/v_search.hpp).
 //
 // figure: stages 4, microbatches 8, F 2, I 3, W 1
 //   0 |00112233         aaaA44bbbB55cccC66dddD77eeeE fffF gggG hhhH
@@ -23,17 +27,14 @@
 //   1 | 00112233aa44bb55cc66dd77eeffgghhABCDEFGH
 //   2 |   0 1 aa2bb3cc4dd5ee6ffA7ggBhhCDEFGH
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
-#include <algorithm>
-#include <optional>
-#include <tuple>
-
-#include "schedulers/parts/list_schedule.hpp"
-#include "schedulers/parts/priorities.hpp"
+#include "schedulers/parts/building_block.hpp"
+#include "schedulers/parts/interleaved_plan.hpp"
+#include "schedulers/parts/list_candidates.hpp"
+#include "schedulers/parts/placement_knobs.hpp"
 #include "schedulers/parts/stash_limit.hpp"
+#include "schedulers/parts/v_search.hpp"
 #include "schedulers/parts/warm_up.hpp"
 #include "schedulers/scheduler.hpp"
-#include "sim/engine.hpp"
-#include "sim/lower/passes.hpp"
 
 namespace stageline {
 namespace {
@@ -45,195 +46,91 @@ constexpr Knob knobs[] = {
     {"goal", "span|makespan", "span",
      "shorten the longest device span, which is the pace of steps that follow each other; or the "
      "time of one step"},
+    placement_knob,
+    chunks_knob,
 };
 
 Placement place(int devices, const Knobs& knobs) {
   read_limit("zb_auto", knobs.at("limit"), devices);
-  return straight_placement(devices);
+  return placement_by_knobs("zb_auto", knobs, devices);
 }
 
-// Forwards in all orders tried, after which the search ends: less than half a second.
-constexpr std::int64_t most_forwards_tried = 1'200'000;
-constexpr int simulation_costs = 8;  // times what a list schedule alone does
-
-using Lists = std::vector<std::vector<Op>>;
-
-class Search {
- public:
-  Search(const Problem& problem, const StashLimit& limit)
-      : problem_(problem), limit_(limit), for_span_(problem.knobs.at("goal") == "span") {
-    blank_ = blank_program(problem, "zb_auto", WeightRule::flush);
-    blank_.steps = 1;
-    bound_ = least_times();
+void search_straight(OrderSearch& search, const Problem& problem, const StashLimit& limit) {
+  for (const int factor : {1, 2}) {
+    const WarmUp counts = by_distance(problem, factor);
+    search.try_order(in_turn(problem, counts, false));
+    search.try_order(in_turn(problem, counts, true));
   }
-
-  Lists best() {
-    const std::vector<WarmUp> warm_ups = warm_ups_for(problem_, limit_);
-    for (const int factor : {1, 2}) {
-      const WarmUp counts = by_distance(problem_, factor);
-      try_lists(in_turn(problem_, counts, false));
-      try_lists(in_turn(problem_, counts, true));
-    }
-    const Rank ranks[] = {backward_first(), critical_path_first(problem_, true)};
-    for (const auto& [fill, even] :
-         {std::pair(0, false), std::pair(100, false), std::pair(50, true), std::pair(50, false),
-          std::pair(100, true)}) {
-      for (const Rank& rank : ranks) {
-        ListRules rules;
-        rules.rank = rank;
-        rules.fill = fill;
-        rules.even_idle = even;
-        try_rules(rules);
-        for (const WarmUp& warm_up : warm_ups) {
-          rules.ahead = warm_up;
-          rules.warm_up = {};
-          try_rules(rules);
-          rules.warm_up = warm_up;
-          try_rules(rules);
-          rules.ahead = {};
-          try_rules(rules);
-        }
-      }
-    }
-    improve();
-    return std::move(best_);
-  }
-
- private:
-  // No order has a shorter span than the busiest device's work, nor ends before that work behind
-  // the first forward's way there.
-  std::pair<Time, Time> least_times() const {
-    const Costs& costs = problem_.costs;
-    std::vector<Time> begins(costs.stage.size());
-    std::pair<Time, Time> least{};
-    for (std::size_t s = 0; s < costs.stage.size(); ++s) {
-      for (const EdgeCosts& edge : costs.edges) {
-        if (edge.edge.to != s) continue;
-        const Time before = begins[edge.edge.from] + costs.stage[edge.edge.from].forward;
-        begins[s] = std::max(begins[s], before);
-      }
-      const StageCosts& stage = costs.stage[s];
-      const Time backward = std::min(stage.input_grad + stage.weight_grad, stage.backward);
-      const Time work = (stage.forward + backward) * problem_.microbatches;
-      least.first = std::max(least.first, work);
-      least.second = std::max(least.second, begins[s] + work);
-    }
-    return keyed(least);
-  }
-
-  bool keeps_limit(const Lists& lists) const {
-    const bool bytes = limit_.unit == StashLimit::Unit::bytes;
-    for (std::size_t d = 0; d < limit_.most.size(); ++d) {
-      if (limit_.most[d] < 0) continue;
-      std::int64_t held = 0;
-      for (const Op op : lists[d]) {
-        const StageCosts& costs = problem_.costs.stage[op.stage];
-        const std::int64_t all = bytes ? costs.stash().count : 1;
-        const std::int64_t after_input = bytes ? costs.stash_after_input_grad().count : 1;
-        held += op.kind == OpKind::forward      ? all
-                : op.kind == OpKind::input_grad ? after_input - all
-                : op.kind == OpKind::backward   ? -all
-                                                : -after_input;
-        if (held > limit_.most[d]) return false;
-      }
-    }
-    return true;
-  }
-
-  void try_lists(const Lists& lists) {
-    if (!keeps_limit(lists)) return;
-    keep(lists, simulated(lists));
-  }
-
-  // One device's counts at a time, up or down, as long as it helps.
-  void improve() {
-    bool better = best_rules_.has_value();
-    while (better) {
-      better = false;
-      for (std::size_t d = 0; d < problem_.devices.size(); ++d) {
-        for (const int change : {-1, +1}) {
-          for (std::vector<int> ListRules::*counts : {&ListRules::ahead, &ListRules::warm_up}) {
-            ListRules rules = *best_rules_;
-            if ((rules.*counts).empty()) continue;
-            int& count = (rules.*counts)[d];
-            count = std::max(1, count + change);
-            better = try_rules(rules) || better;
-          }
-        }
+  const std::vector<WarmUp> warm_ups = warm_ups_for(problem, limit);
+  const Rank ranks[] = {backward_first(), critical_path_first(problem, true)};
+  for (const auto& [fill, even] : fills()) {
+    for (const Rank& rank : ranks) {
+      ListRules rules;
+      rules.rank = rank;
+      rules.fill = fill;
+      rules.even_idle = even;
+      search.try_rules(rules);
+      for (const WarmUp& warm_up : warm_ups) {
+        rules.ahead = warm_up;
+        rules.warm_up = {};
+        search.try_rules(rules);
+        rules.warm_up = warm_up;
+        search.try_rules(rules);
+        rules.ahead = {};
+        search.try_rules(rules);
       }
     }
   }
+  ListRules rules;
+  rules.rank = forward_first();
+  search.try_rules(rules);
+  search.vary_counts();
+  search.climb();
+}
 
-  // Whether they are better than the best rules so far.
-  bool try_rules(const ListRules& rules) {
-    if (found_ == bound_ || (found_ && left_ <= 0)) return false;
-    ListOutcome outcome = list_schedule(problem_, rules, limit_);
-    if (!shared_) {
-      shared_ =
-          shares_resources(compile(add_transfers(freeze(blank_, outcome.ops)), problem_.costs));
+void search_looped(OrderSearch& search, const Problem& problem) {
+  ListRules rules;
+  rules.rank = backward_first();
+  for (const int factor : {2, 1}) {
+    rules.plan = interleaved_plan(problem, factor);
+    for (const auto& [fill, even] : fills()) {
+      rules.fill = fill;
+      rules.even_idle = even;
+      search.try_rules(rules);
     }
-    // Without shared links the list scheduler's times are the simulator's.
-    const auto times =
-        *shared_ ? simulated(outcome.ops) : std::pair(outcome.span, outcome.makespan);
-    left_ -= static_cast<std::int64_t>(problem_.costs.stage.size()) * problem_.microbatches *
-             (*shared_ ? simulation_costs : 1);
-    keep(outcome.ops, times);
-    const auto key = keyed(times);
-    if (best_rules_ && key >= best_of_rules_) return false;
-    best_rules_ = rules;
-    best_of_rules_ = key;
-    return true;
   }
+  try_list_rules(search, problem);
+  try_in_flight(search, problem);
+  search.climb();
+}
 
-  // Longest device span and makespan.
-  std::pair<Time, Time> simulated(const Lists& lists) const {
-    const Program program = add_transfers(freeze(blank_, lists));
-    const TaskGraph graph = compile(program, problem_.costs);
-    const TaskTimes times = simulate(graph);
-    Time span{};
-    Time last{};
-    for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
-      if (graph.lanes[lane].kind != LaneKind::compute) continue;
-      const std::uint32_t begin = graph.lane_task[graph.lane_begin[lane]];
-      const std::uint32_t end = graph.lane_task[graph.lane_begin[lane + 1] - 1];
-      span = std::max(span, end_of(graph, times, end) - start_of(graph, times, begin));
-      last = std::max(last, end_of(graph, times, end));
-    }
-    return {span, last};
+StepLists best_order(const Problem& problem, const StashLimit& limit) {
+  const auto devices = static_cast<int>(problem.devices.size());
+  OrderSearch search(problem, limit, {}, "zb_auto", problem.knobs.at("goal") == "span");
+  const bool in_a_v = problem.knobs.at("placement") == "v";
+  if (problem.placement.stages() == devices) {
+    search_straight(search, problem, limit);
+  } else if (in_a_v && problem.placement.stages() == 2 * devices) {
+    search_v(
+        search, problem, limit,
+        {zb_v_plan(problem), v_rounds_plan(problem), block_plan(problem, v_half_block(devices), 0),
+         block_plan(problem, v_min_block(devices), 0)});
+  } else if (in_a_v) {
+    try_list_rules(search, problem);
+    try_in_flight(search, problem);
+    search.climb();
+  } else {
+    search_looped(search, problem);
   }
-
-  void keep(const Lists& lists, std::pair<Time, Time> times) {
-    const auto key = keyed(times);
-    if (found_ && key >= *found_) return;
-    found_ = key;
-    best_ = lists;
-  }
-
-  // What is to be short goes first.
-  std::pair<Time, Time> keyed(std::pair<Time, Time> times) const {
-    if (!for_span_) std::swap(times.first, times.second);
-    return times;
-  }
-
-  const Problem& problem_;
-  const StashLimit& limit_;
-  bool for_span_;
-  Program blank_;  // of one step
-  Lists best_;
-  std::optional<ListRules> best_rules_;
-  std::pair<Time, Time> best_of_rules_;
-  std::int64_t left_ = most_forwards_tried;
-  std::optional<std::pair<Time, Time>> found_;
-  std::pair<Time, Time> bound_;
-  std::optional<bool> shared_;
-};
+  return search.best();
+}
 
 Program schedule(const Problem& problem) {
   const LimitChoice choice =
       read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
   return under_limit(problem, choice, true, [&](const StashLimit& limit) {
-    return freeze(blank, Search(problem, limit).best());
+    return freeze(blank, best_order(problem, limit));
   });
 }
 
@@ -243,7 +140,7 @@ extern const Scheduler zb_auto_scheduler;
 const Scheduler zb_auto_scheduler = {
     "zb_auto",
     "I and W apart, in the best order found for these costs and this memory",
-    "after Qi et al. 2023, arXiv 2401.10241, section 3",
+    "after Qi et al. 2023, arXiv 2401.10241, section 3; 2024, arXiv 2405.15362",
     Synchrony::synchronous,
     knobs,
     place,

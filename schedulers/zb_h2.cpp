@@ -1,6 +1,7 @@
 // ZB-H2 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", arXiv 2401.10241): more forwards
 // before the first backward, 2(p-r)-1 on device r, so that a device is busy until its first I can
-// run; and W put off until 2p-1 stashes are held. With W ≤ F ≤ I the idle time inside a device's
+// run; and W put off until 2p-1 stashes are held, as in the paper (the authors' scheduler, which
+// zb_auto:limit=2p is the counterpart of, takes 2p). With W ≤ F ≤ I the idle time inside a device's
 // span is max(0, (p-1)(F+I-2W)): nothing where F = I = W. Devices start and end after one
 // another; steps that follow each other close the gaps, since none waits for all others.
 //
@@ -48,7 +49,7 @@ Program schedule(const Problem& problem) {
 extern const Scheduler zb_h2_scheduler;
 const Scheduler zb_h2_scheduler = {
     "zb_h2",
-    "more forwards ahead and W put off: no bubble, at about twice 1F1B's memory",
+    "more forwards ahead and W put off: no bubble, at 2p-1 stashes where 1F1B has p",
     "Qi et al. 2023, arXiv 2401.10241 (ZB-H2)",
     Synchrony::synchronous,
     {},

@@ -223,15 +223,16 @@ TEST_CASE("ZB-V, V-Half and V-Min hold p, floor((p+2)/2) and floor((p+4)/3) shar
   }
 }
 
-// Fitted to the above, and to what the building blocks leave at their ends: in chunk slots.
-TEST_CASE("V-Half idles for about 3p slots in the longest span, V-Min for about 4p") {
+// Fitted to the above, and to what the building blocks leave at their ends: in chunk slots. An
+// order that the search finds may leave less.
+TEST_CASE("V-Half idles for about 3p slots in the longest span, V-Min for about 4p, or less") {
   for (int p = 3; p <= 16; ++p) {
     CAPTURE(p);
     const int m = 4 * p;
     const int half = 3 * p - (p % 2 == 0 ? 7 : 4);
     const int least = 4 * p - (p % 3 == 0 ? 7 : 5);
-    CHECK(longest_span(run("v_half", {p, m, 5, 5, 5})) == Time{5 * (6 * m + half)});
-    CHECK(longest_span(run("v_min", {p, m, 5, 5, 5})) == Time{5 * (6 * m + least)});
+    CHECK(longest_span(run("v_half", {p, m, 5, 5, 5})) <= Time{5 * (6 * m + half)});
+    CHECK(longest_span(run("v_min", {p, m, 5, 5, 5})) <= Time{5 * (6 * m + least)});
   }
 }
 

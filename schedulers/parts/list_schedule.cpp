@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "schedulers/parts/stage_times.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -13,21 +14,8 @@ namespace {
 
 constexpr Time never = Time::max();
 
-// What a stage's F gives to, or its I to, another stage, and how long it is on its way.
-struct Way {
-  int stage = 0;
-  bool over_a_link = false;
-  Time wire{};     // the sender's link is busy
-  Time latency{};  // from the end of that to the arrival
-};
-
 struct Stage {
-  int device = 0;
-  Time forward{};
-  Time backward{};              // I, or B
-  Time weight{};                // W
-  std::vector<Way> to;          // forward
-  std::vector<Way> back;        // gradients
+  StageTimes times;
   std::uint32_t forwards = 0;   // started
   std::uint32_t backwards = 0;  // started
 };
@@ -62,7 +50,7 @@ class Run {
     read_stages(problem);
     devices_.resize(problem.devices.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      device(stages_[s].device).stages.push_back(static_cast<int>(s));
+      device(stages_[s].times.device).stages.push_back(static_cast<int>(s));
     }
   }
 
@@ -103,41 +91,10 @@ class Run {
   }
 
   void read_stages(const Problem& problem) {
-    const Costs& costs = problem.costs;
-    for (int s = 0; s < problem.placement.stages(); ++s) {
-      const StageCosts& from = nth(costs.stage, s);
-      Stage to;
-      to.device = nth(problem.placement.stage, s).replicas[0];
-      to.forward = from.forward;
-      to.backward = rules_.split ? from.input_grad : from.backward;
-      to.weight = from.weight_grad;
-      stages_.push_back(to);
-    }
-    std::vector<int> before(stages_.size());
-    std::vector<int> after(stages_.size());
-    for (const EdgeCosts& edge : costs.edges) {
-      const auto way = [&](int from, int to, Bytes bytes) {
-        Way one;
-        one.stage = to;
-        const int a = stage(from).device;
-        const int b = stage(to).device;
-        one.over_a_link = a != b;
-        if (a == b) return one;
-        const Route& route = costs.network.between(a, b);
-        one.wire = transfer_time(bytes, route.bandwidth);
-        one.latency = route.latency;
-        return one;
-      };
-      const int from = edge.edge.from;
-      const int to = edge.edge.to;
-      stage(from).to.push_back(way(from, to, edge.activation));
-      stage(to).back.push_back(way(to, from, edge.gradient));
-      ++before[edge.edge.to];
-      ++after[edge.edge.from];
-    }
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      forward_.insert(forward_.end(), count_, {Time{}, before[s]});
-      backward_.insert(backward_.end(), count_, {Time{}, after[s] + 1});
+    for (StageTimes& times : stage_times(problem, rules_.split)) {
+      forward_.insert(forward_.end(), count_, {Time{}, static_cast<int>(times.needs.size())});
+      backward_.insert(backward_.end(), count_, {Time{}, static_cast<int>(times.to.size()) + 1});
+      stages_.push_back({std::move(times)});
     }
   }
 
@@ -182,7 +139,9 @@ class Run {
       if (one.backwards < one.forwards && !warming) {
         look_at(op_of(backward_kind(), s, one.backwards), now, true, choice);
       }
-      if (one.forwards < count_ && !held_back) {
+      const bool full = !stuck_ && !rules_.in_flight.empty() &&
+                        one.forwards >= one.backwards + nth(rules_.in_flight, s);
+      if (one.forwards < count_ && !held_back && !full) {
         look_at(op_of(OpKind::forward, s, one.forwards), now, true, choice);
       }
     }
@@ -213,7 +172,7 @@ class Run {
     if (arrives == never) return true;
     const Time wait = arrives - now;
     __extension__ using Wide = __int128;  // a hundred times 53 days is more than 64 bits hold
-    const Wide least = Wide{stages_[weight.stage].weight.count()} * rules_.fill;
+    const Wide least = Wide{stages_[weight.stage].times.weight.count()} * rules_.fill;
     if (Wide{wait.count()} * 100 >= least) return true;
     return rules_.even_idle && here.idle + wait > most_idle_;
   }
@@ -243,7 +202,7 @@ class Run {
     ++done_;
     switch (class_of(op.kind)) {
       case OpClass::forward:
-        here.free = now + one.forward;
+        here.free = now + one.times.forward;
         bank_.forward(op.stage);
         ++one.forwards;
         ++here.ahead;
@@ -252,11 +211,11 @@ class Run {
         break;
       case OpClass::backward:
         if (op.kind == OpKind::weight_grad) {
-          here.free = now + one.weight;
+          here.free = now + one.times.weight;
           bank_.weight(op.stage, m);
           break;
         }
-        here.free = now + one.backward;
+        here.free = now + one.times.backward;
         ++one.backwards;
         --here.ahead;
         bank_.backward(op.stage, m);
@@ -280,15 +239,15 @@ class Run {
       --inputs.missing;
       if (inputs.missing == 0 && device(to).free <= inputs.ready) wake(inputs.ready, to);
     };
-    if (forward) arrive(backward_inputs(s, m), end, stage(s).device);
-    for (const Way& way : forward ? stage(s).to : stage(s).back) {
+    if (forward) arrive(backward_inputs(s, m), end, stage(s).times.device);
+    for (const Way& way : forward ? stage(s).times.to : stage(s).times.back) {
       Time at = end;
       if (way.over_a_link) {
         here.link = std::max(here.link, end) + way.wire;
         at = here.link + way.latency;
       }
       Inputs& inputs = forward ? forward_inputs(way.stage, m) : backward_inputs(way.stage, m);
-      arrive(inputs, at, stage(way.stage).device);
+      arrive(inputs, at, stage(way.stage).times.device);
     }
   }
 
@@ -323,7 +282,7 @@ ListOutcome list_schedule(const Problem& problem, const ListRules& rules, const 
   return Run(problem, rules, limit).go();
 }
 
-Program freeze(Program program, const std::vector<std::vector<Op>>& step) {
+Program freeze(Program program, const StepLists& step) {
   for (std::size_t d = 0; d < step.size(); ++d) {
     program.ops[d].reserve(step[d].size() * as_size(program.steps));
     for (int k = 0; k < program.steps; ++k) {

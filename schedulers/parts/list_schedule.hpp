@@ -22,6 +22,9 @@ namespace stageline {
 /// Of an op; the smaller goes first.
 using Rank = std::function<std::int64_t(OpKind, int stage, std::uint32_t microbatch)>;
 
+/// The compute ops of one step, by device, in their order.
+using StepLists = std::vector<std::vector<Op>>;
+
 /// How a device chooses. Kinds are F and I, or F and B where `split` is off.
 struct ListRules {
   Rank rank;
@@ -29,9 +32,11 @@ struct ListRules {
   /// By device, F and I (or B) of one step in the order to do them in; empty: by rank alone. A
   /// device waits for what is next in its plan (doing W meanwhile) unless it is past
   /// `loose_from`, or all devices are stuck: then it does what is ready.
-  std::vector<std::vector<Op>> plan;
+  StepLists plan;
   std::vector<std::size_t> loose_from;  // by device, position in its plan; empty: never
   std::vector<int> ahead;  // by device, most forwards whose I has not started; empty: any
+  /// By stage, most forwards whose I has not started, at least 1; empty: any.
+  std::vector<std::uint32_t> in_flight;
   /// By device, so many forwards before its first I, if the limit allows; empty: 0.
   std::vector<int> warm_up;
   /// When the next F or I is known to arrive in t, a W starts only if t ≥ fill/100 of its time: 0
@@ -44,9 +49,9 @@ struct ListRules {
 
 /// One step, and when it is done.
 struct ListOutcome {
-  std::vector<std::vector<Op>> ops;  // by device
-  Time span{};                       // longest device span, first start to last end
-  Time makespan{};                   // of compute
+  StepLists ops;
+  Time span{};      // longest device span, first start to last end
+  Time makespan{};  // of compute
 };
 
 /// Compute ops of one step (updates and messages are added by the passes). Throws UsageError when a
@@ -55,6 +60,6 @@ struct ListOutcome {
 ListOutcome list_schedule(const Problem& problem, const ListRules& rules, const StashLimit& limit);
 
 /// The blank program with a step's lists, repeated for each of its steps.
-Program freeze(Program program, const std::vector<std::vector<Op>>& step);
+Program freeze(Program program, const StepLists& step);
 
 }  // namespace stageline

@@ -68,6 +68,10 @@ std::vector<WarmUp> warm_ups_for(const Problem& problem, const StashLimit& limit
       counts[s] = std::min(counts[s], room(problem, limit, s));
     }
     if (std::find(all.begin(), all.end(), counts) == all.end()) all.push_back(counts);
+    for (std::size_t s = 1; s < counts.size(); ++s) {
+      counts[s] = std::min(counts[s], std::max(counts[s - 1] - 1, 1));
+    }
+    if (std::find(all.begin(), all.end(), counts) == all.end()) all.push_back(counts);
   }
   return all;
 }

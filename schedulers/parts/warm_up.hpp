@@ -19,7 +19,8 @@ WarmUp by_distance(const Problem& problem, int factor);
 /// than a bubble. No more than the limit and the device behind allow.
 WarmUp until_first_backward(const Problem& problem, const StashLimit& limit, bool over);
 
-/// All of these under the limit, each once.
+/// All of these under the limit, as they are and with at least one fewer from device to device,
+/// each once.
 std::vector<WarmUp> warm_ups_for(const Problem& problem, const StashLimit& limit);
 
 /// By device, one step: F and I in turn behind the warm-up, W as late as the stashes of device 0's

@@ -1,0 +1,77 @@
+// The best order found of one step, for the costs at hand and under a limit: orders and rules are
+// tried one after another, each in the simulator's time, and the best are improved op by op
+// (schedulers/parts/order_climb.hpp). The work is bounded by counts, so that the same input has the
+// same outcome.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/parts/order_climb.hpp"
+#include "sim/program.hpp"
+
+namespace stageline {
+
+class OrderSearch {
+ public:
+  /// For the shortest device span, of these the one that ends first; or the other way round.
+  /// `schedule` is the name for what is run. Problem and limit outlive the search.
+  OrderSearch(const Problem& problem, const StashLimit& limit, StashRoom room,
+              const std::string& schedule, bool for_span);
+
+  /// An order of any kinds of compute ops, where it keeps the limit and has room.
+  void try_order(const StepLists& lists);
+
+  /// A list schedule, unless the work is used up. Whether it is better than all rules before.
+  bool try_rules(const ListRules& rules);
+
+  /// Times of an order with I and W apart, as in OrderClimb: less work than try_order, but without
+  /// links that are shared. Nothing where the work is used up.
+  std::optional<StepTimes> estimate(const StepLists& lists);
+
+  /// Of the best rules, other `ahead` and `warm_up`, a device at a time, as long as that helps.
+  void vary_counts();
+
+  /// The best orders op by op.
+  void climb();
+
+  /// Nothing can be better, or the work is used up.
+  bool over() const { return found_ && (*found_ == bound_ || left_ <= 0); }
+
+  /// At least one order or rule has been tried that has room.
+  const StepLists& best() const { return best_; }
+
+ private:
+  using Key = std::pair<Time, Time>;  // what is to be short goes first
+
+  Key least_times() const;
+  bool keeps_limit(const StepLists& lists) const;
+  bool has_room(const StepLists& lists) const;
+  bool shares_links(const StepLists& lists);
+  Key simulated(const StepLists& lists) const;
+  Key keyed(Time span, Time makespan) const {
+    return for_span_ ? Key{span, makespan} : Key{makespan, span};
+  }
+  std::int64_t forwards() const;
+  void keep(const StepLists& lists, Key key);
+
+  const Problem& problem_;
+  const StashLimit& limit_;
+  StashRoom room_;
+  bool for_span_;
+  Program blank_;  // of one step
+  OrderClimb climb_;
+  Key bound_;
+  StepLists best_;
+  std::optional<Key> found_;
+  std::optional<ListRules> best_rules_;
+  Key best_of_rules_;
+  std::vector<std::pair<Key, StepLists>> starts_;  // the best with I and W apart, for climb()
+  std::int64_t left_;                              // forwards
+  std::optional<bool> shared_;
+};
+
+}  // namespace stageline

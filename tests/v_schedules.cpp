@@ -1,0 +1,319 @@
+// Are the V schedules, and zb_auto in a V or in loops, as good as their authors' schedulers, as the
+// list scheduler and as the proved optima? A span is a device's time from its first start to its
+// last end.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "schedulers/parts/building_block.hpp"
+#include "schedulers/parts/order_climb.hpp"
+#include "schedulers/parts/stash_bound.hpp"
+#include "sim/analysis/memory.hpp"
+#include "sim/analysis/metrics.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tests/make.hpp"
+#include "tests/specs.hpp"
+
+namespace stageline {
+namespace {
+
+using test::Ran;
+
+// p devices, m micro-batches, times of one stage, c the latency of a message.
+struct Size {
+  int p = 1;
+  int m = 1;
+  int F = 1;
+  int I = 1;
+  int W = 1;
+  int c = 0;
+};
+
+Ran run(const std::string& schedule, const Size& size) {
+  const int stages = test::stages_for(test::spec(schedule), size.p);
+  Costs costs =
+      uniform_costs(stages, size.p, Time{size.F}, Time{size.I}, Time{size.W}, Time{size.c});
+  for (Route& route : costs.network.routes) {
+    if (route.is_free()) continue;
+    route = Route{};
+    route.latency = Time{size.c};
+  }
+  return test::run_schedule(schedule, size.p, costs, size.m);
+}
+
+Time longest_span(const Ran& ran) {
+  Time longest{};
+  for (const DeviceMetrics& device : metrics_of(ran.program, ran.graph, ran.times).device) {
+    longest = std::max(longest, device.busy + device.span_idle);
+  }
+  return longest;
+}
+
+int peak(const Ran& ran) {
+  const std::vector<int> all = memory_of(ran.program, ran.costs, ran.timeline).device_stash_peak;
+  return *std::max_element(all.begin(), all.end());
+}
+
+int half(int p) { return 2 * ((p + 2) / 2); }
+int least(int p) { return 2 * ((p + 4) / 3); }
+
+Costs without_updates(Costs costs) {
+  for (StageCosts& stage : costs.stage) stage.update = Time{};
+  return costs;
+}
+
+TEST_CASE("the V schedules' blocks hold the chunks that their papers give") {
+  for (int p = 1; p <= 16; ++p) {
+    CAPTURE(p);
+    CHECK(fewest_stashes(v_half_block(p)) <= half(p));
+    CHECK(fewest_stashes(v_min_block(p)) <= least(p));
+    const std::vector<BuildingBlock> blocks = every_block(p, 6);
+    const auto has = [&](const BuildingBlock& block) {
+      return std::any_of(blocks.begin(), blocks.end(),
+                         [&](const BuildingBlock& one) { return one.slots == block.slots; });
+    };
+    CHECK(has(v_min_block(p)));
+    CHECK(has(v_half_block(p)));
+  }
+}
+
+TEST_CASE("a block's order runs, and takes an interval of slots a micro-batch") {
+  for (int p = 1; p <= 7; ++p) {
+    const int m = 4 * p;
+    const ScheduleSpec spec = test::spec("v_min");
+    const Problem problem =
+        test::problem_for(spec, p, uniform_costs(2 * p, p, Time{1}, Time{1}, Time{1}), m);
+    const StashLimit none;
+    OrderClimb climb(problem, none, {}, true);
+    for (const int interval : {6, 7}) {
+      for (const BuildingBlock& block : every_block(p, interval)) {
+        const std::optional<StepTimes> times = climb.times(block_order(problem, block));
+        REQUIRE(times.has_value());
+        int slots = 0;  // from the first to the last
+        for (const BlockSlots& at : block.slots) slots = std::max(slots, at[3] - at[0]);
+        CHECK(times->span >= Time{6 * m});
+        CHECK(times->span <= Time{interval * (m + 2) + slots});
+      }
+    }
+  }
+}
+
+TEST_CASE("no move makes an order worse, wrong or larger") {
+  std::mt19937 random(51);
+  for (int i = 0; i < 60; ++i) {
+    const int p = 1 + static_cast<int>(random() % 4);
+    const int m = 1 + static_cast<int>(random() % 9);
+    const ScheduleSpec spec =
+        test::spec("list:placement=" + std::string(i % 2 == 0 ? "v" : "looped"));
+    const Costs costs = without_updates(test::random_costs(random, 2 * p, p, i % 3 == 0));
+    const Problem problem = test::problem_for(spec, p, costs, m);
+    const StashLimit limit =
+        stash_limit(problem, 2 + static_cast<int>(random() % (2 * as_size(p))));
+    ListRules rules;
+    rules.rank = [](OpKind kind, int stage, std::uint32_t n) {
+      return (kind == OpKind::forward ? 1 : 0) + 2 * std::int64_t{n} - stage;
+    };
+    const StepLists from = list_schedule(problem, rules, limit).ops;
+    for (const bool for_span : {true, false}) {
+      OrderClimb climb(problem, limit, {}, for_span);
+      const std::optional<StepTimes> before = climb.times(from);
+      REQUIRE(before.has_value());
+      const StepLists to = climb.climb(from, 300, Time{});
+      CHECK(to == climb.climb(from, 300, Time{}));
+      const std::optional<StepTimes> after = climb.times(to);
+      REQUIRE(after.has_value());
+      if (for_span) CHECK(after->span <= before->span);
+      if (!for_span) CHECK(after->makespan <= before->makespan);
+      const Ran ran =
+          test::run_program(freeze(blank_program(problem, "list", WeightRule::flush), to), costs);
+      CHECK(peak(ran) <= limit.most[0]);
+      if (i % 3 != 0) CHECK(longest_span(ran) == after->span);
+    }
+  }
+}
+
+// Spans measured by running the schedulers of
+// https://github.com/sail-sg/zero-bubble-pipeline-parallelism (zbv.py, zbv_greedy.py) at the same
+// number of chunks. They add a message's latency, as here.
+TEST_CASE("the V schedules are as fast as their authors' at the same memory") {
+  const std::tuple<const char*, Size, int> figures[] = {
+      {"v_min", {8, 24, 1, 1, 1, 0}, 167},      {"v_min", {5, 15, 10, 11, 8, 0}, 1002},
+      {"v_half", {5, 15, 10, 11, 8, 0}, 1002},  {"zb_v", {8, 16, 10, 11, 8, 0}, 962},
+      {"v_half", {4, 16, 24, 25, 20, 2}, 2396}, {"v_min", {5, 10, 1, 1, 1, 0}, 71},
+      {"zb_v", {5, 10, 10, 11, 8, 0}, 596},     {"zb_v", {5, 15, 24, 25, 20, 1}, 2114},
+      {"v_half", {5, 20, 1, 1, 1, 1}, 182},     {"v_min", {6, 12, 10, 11, 8, 2}, 1108},
+      {"v_half", {6, 18, 10, 11, 8, 0}, 1183},
+  };
+  for (const auto& figure : figures) {
+    const std::string schedule = std::get<0>(figure);
+    const Size size = std::get<1>(figure);
+    CAPTURE(schedule);
+    CAPTURE(size.p);
+    CAPTURE(size.m);
+    CAPTURE(size.c);
+    const Ran ran = run(schedule, size);
+    CHECK(longest_span(ran) <= Time{std::get<2>(figure)});
+    CHECK(peak(ran) <= (schedule == "v_min"    ? least(size.p)
+                        : schedule == "v_half" ? half(size.p)
+                                               : 2 * size.p));
+  }
+}
+
+TEST_CASE("the V schedules are never worse than their blocks, nor than a list schedule") {
+  std::mt19937 random(52);
+  for (int i = 0; i < 24; ++i) {
+    const int p = 1 + static_cast<int>(random() % 6);
+    const int m = 1 + static_cast<int>(random() % 16);
+    Costs costs = without_updates(test::random_costs(random, 2 * p, p, i % 2 == 0));
+    for (StageCosts& stage : costs.stage) {
+      stage.stash_input_grad = stage.stash_weight_grad = stage.weights = Bytes{1};
+    }
+    CAPTURE(i);
+    const std::tuple<std::string, BuildingBlock, int> schedules[] = {
+        {"v_min", v_min_block(p), least(p)}, {"v_half", v_half_block(p), half(p)}};
+    for (const auto& schedule : schedules) {
+      const auto& name = std::get<0>(schedule);
+      const int limit = std::get<2>(schedule);
+      CAPTURE(name);
+      const Ran ran = test::run_schedule(name, p, costs, m);
+      const Problem problem = test::problem_for(test::spec(name), p, costs, m);
+      ListRules rules;
+      rules.rank = [](OpKind, int, std::uint32_t) { return 0; };
+      rules.plan = block_plan(problem, std::get<1>(schedule), 0);
+      const Ran block =
+          test::run_program(freeze(blank_program(problem, name, WeightRule::flush),
+                                   list_schedule(problem, rules, stash_limit(problem, limit)).ops),
+                            costs);
+      CHECK(longest_span(ran) <= longest_span(block));
+      CHECK(peak(ran) <= limit);
+    }
+    const std::pair<std::string, int> all[] = {
+        {"v_min", least(p)},
+        {"v_half", half(p)},
+        {"zb_v", 2 * p},
+        {"zb_auto:placement=v,limit=" + std::to_string(p + 1), p + 1}};
+    for (const auto& one : all) {
+      CAPTURE(one.first);
+      const Ran ran = test::run_schedule(one.first, p, costs, m);
+      CHECK(peak(ran) <= one.second);
+      for (const std::string priority : {"backward_first", "forward_first", "critical_path"}) {
+        const Ran list = test::run_schedule(
+            "list:placement=v,priority=" + priority + ",limit=" + std::to_string(one.second), p,
+            costs, m);
+        CHECK(longest_span(ran) <= longest_span(list));
+      }
+    }
+  }
+}
+
+TEST_CASE("zb_auto keeps its limit with any placement, and is never worse than a list schedule") {
+  std::mt19937 random(53);
+  for (int i = 0; i < 30; ++i) {
+    const int p = 1 + static_cast<int>(random() % 5);
+    const int m = 1 + static_cast<int>(random() % 12);
+    const int chunks = 1 + static_cast<int>(random() % 3);
+    const int limit = chunks + static_cast<int>(random() % as_size(2 * p));
+    const std::string knobs = "placement=" + std::string(i % 2 == 0 ? "v" : "looped") +
+                              ",chunks=" + std::to_string(chunks) +
+                              ",limit=" + std::to_string(limit);
+    CAPTURE(knobs);
+    const Costs costs = without_updates(test::random_costs(random, chunks * p, p, i % 3 == 0));
+    const Ran ran = test::run_schedule("zb_auto:" + knobs, p, costs, m);
+    CHECK(peak(ran) <= limit);
+    for (const std::string priority : {"backward_first", "forward_first", "critical_path"}) {
+      const Ran list = test::run_schedule("list:priority=" + priority + "," + knobs, p, costs, m);
+      CHECK(longest_span(ran) <= longest_span(list));
+    }
+  }
+  CHECK_THROWS_AS(run("zb_auto:chunks=2", {2, 2}), UsageError);
+}
+
+// The columns are p,m,F,I,W,comm,limit_stashes,goal,optimal,proved, times by device where they are
+// apart with '/'.
+TEST_CASE("no straight order is below the bound for a limit of stashes") {
+  const char* const data = std::getenv("STAGELINE_DATA");
+  std::ifstream in(std::filesystem::path(data == nullptr ? "" : data) / "optimal" /
+                   "optimal_spans.csv");
+  if (!in) {
+    MESSAGE("skipped: STAGELINE_DATA holds no optimal/optimal_spans.csv");
+    return;
+  }
+  int rows = 0;
+  int tight = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#' || line[0] == 'p') continue;
+    CAPTURE(line);
+    const std::vector<std::string> field = test::split(line, ',');
+    const auto number = [&](std::size_t i) { return std::stoi(field[i]); };
+    const auto of_stage = [&](std::size_t i, std::size_t s) {
+      const std::vector<std::string> each = test::split(field[i], '/');
+      return Time{std::stoi(each.size() > s ? each[s] : each.back())};
+    };
+    const int p = number(0);
+    Costs costs = uniform_costs(p, p, Time{1}, Time{1}, Time{1}, Time{1});
+    for (Route& route : costs.network.routes) {
+      if (route.is_free()) continue;
+      route = Route{};
+      route.latency = Time{number(5)};
+    }
+    for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+      StageCosts& stage = costs.stage[s];
+      stage.forward = of_stage(2, s);
+      stage.input_grad = of_stage(3, s);
+      stage.weight_grad = of_stage(4, s);
+      stage.backward = stage.input_grad + stage.weight_grad;
+    }
+    const Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, number(1));
+    const StashLimit limit = field[6] == "none" ? StashLimit{} : stash_limit(problem, number(6));
+    const auto bound = stash_bound(problem, limit);
+    REQUIRE(bound.has_value());
+    const Time optimal{number(8)};
+    const Time ours = field[7] == "span" ? bound->span : bound->makespan;
+    CHECK(ours <= optimal);
+    ++rows;
+    tight += ours == optimal ? 1 : 0;
+  }
+  CHECK(rows > 500);
+  CHECK(10 * tight > 9 * rows);
+}
+
+// Optimal makespans of a V under a limit, proved by CP-SAT; and the best spans it knew. The table's
+// head: p,m,F,I,W,limit_chunk_stashes,goal,best,bound,proved,…
+TEST_CASE("zb_auto in a V comes near the proved optima") {
+  const char* const data = std::getenv("STAGELINE_DATA");
+  std::ifstream in(std::filesystem::path(data == nullptr ? "" : data) / "optimal" /
+                   "optimal_spans_v.csv");
+  if (!in) {
+    MESSAGE("skipped: STAGELINE_DATA holds no optimal/optimal_spans_v.csv");
+    return;
+  }
+  std::string line;
+  std::getline(in, line);
+  int optimal = 0;
+  int rows = 0;
+  while (std::getline(in, line)) {
+    const std::vector<std::string> field = test::split(line, ',');
+    REQUIRE(field.size() > 9);
+    const auto number = [&](std::size_t i) { return std::stoi(field[i]); };
+    CAPTURE(line);
+    const std::string& goal = field[6];
+    const Ran ran = run("zb_auto:placement=v,goal=" + goal + ",limit=" + field[5],
+                        {number(0), number(1), number(2), number(3), number(4), 0});
+    const Time reached = goal == "span" ? longest_span(ran) : makespan(ran.times);
+    CHECK(reached >= Time{number(8)});
+    CHECK(static_cast<double>(reached.count()) <= 1.08 * number(7));
+    CHECK(peak(ran) <= number(5));
+    ++rows;
+    optimal += reached <= Time{number(7)} ? 1 : 0;
+  }
+  CHECK(rows == 84);
+  CHECK(optimal >= 62);
+}
+
+}  // namespace
+}  // namespace stageline
