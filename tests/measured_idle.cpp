@@ -34,7 +34,7 @@ std::map<Op, Time> transit_of(const Ran& ran) {
 
 TEST_CASE("a run that loses nothing has the idle time of its simulation, cause by cause") {
   std::mt19937 random(17);
-  for (const std::string schedule : {"gpipe", "1f1b", "interleaved:chunks=2", "zb_h1", "zb_v"}) {
+  for (const std::string schedule : {"gpipe", "1f1b", "interleaved_1f1b:chunks=2", "zb_h1", "zb_v"}) {
     for (const bool transfer : {false, true}) {
       CAPTURE(schedule);
       CAPTURE(transfer);
@@ -74,6 +74,8 @@ TEST_CASE("time before an op that could have begun has another cause than the pr
     for (const Time time : measured.metrics.device[d].idle_by) sum += time;
     CHECK(sum == measured.metrics.device[d].idle);
   }
+  CHECK(measured.late[0] == Time{7});
+  CHECK(measured.late[1] == Time{});  // it waits for its input
   // Without the times of its messages, waiting for them is not explained.
   const MeasuredIdle untimed = measured_idle(ran.program, late, {});
   CHECK(untimed.other[1] > Time{7});

@@ -9,6 +9,7 @@
 #include "sim/costs.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 
 namespace stageline {
 namespace {
@@ -51,7 +52,11 @@ class Measured {
  public:
   Measured(const Program& program, TaskGraph& graph, const std::map<Op, Span>& spans,
            const std::map<Op, Time>& transit)
-      : graph_(graph), spans_(spans), transit_(transit), free_(graph.lanes.size()) {
+      : graph_(graph),
+        spans_(spans),
+        transit_(transit),
+        free_(graph.lanes.size()),
+        late_(graph.devices.size()) {
     const auto messages =
         static_cast<std::size_t>(std::count_if(graph.op.begin(), graph.op.end(), [](Op op) {
           return class_of(op.kind) == OpClass::message;
@@ -67,7 +72,8 @@ class Measured {
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) place(task);
   }
 
-  TaskTimes times() && { return std::move(times_); }
+  const TaskTimes& times() const { return times_; }
+  const std::vector<Time>& late() const { return late_; }
 
  private:
   void place(std::uint32_t task) {
@@ -84,6 +90,8 @@ class Measured {
     const auto at = spans_.find(plain(graph_.op[task]));
     const Time start = at == spans_.end() ? free : std::max(free, at->second.start);
     const Time end = at == spans_.end() ? free : std::max(start, at->second.end);
+    nth(late_, graph_.lanes[graph_.lane[task]].device) +=
+        std::max(Time{}, start - std::max(free, inputs_of(task)));
     graph_.duration[task] = end - start;
     graph_.path_of[task] = 0;
     times_.available[task] = free = end;
@@ -95,18 +103,24 @@ class Measured {
     path.lag = transit_of(transit_, graph_.op[task]);
     graph_.duration[task] = Time{};
     graph_.path_of[task] = static_cast<std::uint16_t>(graph_.paths.size());
+    times_.available[task] = inputs_of(task) + path.lag;
+    graph_.paths.push_back(std::move(path));
+  }
+
+  // When all that the task needs of other lanes was there.
+  Time inputs_of(std::uint32_t task) const {
     Time ready{};
     for (std::uint32_t n = graph_.need_begin[task]; n != graph_.need_begin[task + 1]; ++n) {
       ready = std::max(ready, times_.available[graph_.need[n]]);
     }
-    times_.available[task] = ready + path.lag;
-    graph_.paths.push_back(std::move(path));
+    return ready;
   }
 
   TaskGraph& graph_;
   const std::map<Op, Span>& spans_;
   const std::map<Op, Time>& transit_;
   std::vector<Time> free_;  // by lane
+  std::vector<Time> late_;  // by device
   TaskTimes times_;
 };
 
@@ -115,14 +129,16 @@ class Measured {
 MeasuredIdle measured_idle(const Program& program, const Timeline& timeline,
                            const std::map<Op, Time>& transit) {
   const std::map<Op, Span> spans = compute_spans(timeline);
-  const Program ran = with_divided_pairs(program, spans);
   // Messages take some time here, so that each is a task; their times are then the measured ones.
   constexpr Time some{1};
-  const Costs costs =
-      uniform_costs(ran.stages(), static_cast<int>(ran.devices.size()), some, some, some, some);
+  const Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()),
+                                    some, some, some, some);
+  const Program ran = complete(with_divided_pairs(program, spans), costs);
   TaskGraph graph = compile(ran, costs);
-  const TaskTimes times = Measured(ran, graph, spans, transit).times();
-  return measured_metrics_of(ran, graph, times);
+  const Measured measured(ran, graph, spans, transit);
+  MeasuredIdle idle = measured_metrics_of(ran, graph, measured.times());
+  idle.late = measured.late();
+  return idle;
 }
 
 }  // namespace stageline

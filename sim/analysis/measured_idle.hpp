@@ -15,6 +15,9 @@ struct MeasuredIdle {
   /// By device: idle although the run's own ops and messages would have let it start: launching,
   /// data loading, collectives, and all else that is no op of the program.
   std::vector<Time> other;
+  /// By device: the time in which it was free and had its inputs before an op began. What of it
+  /// delays the run is in `other` of all devices. Only measured_idle() fills it in.
+  std::vector<Time> late;
 };
 
 /// As metrics_of, for tasks that ran at `times` with the durations and lags of `graph`. The first

@@ -338,7 +338,7 @@ TEST_CASE("names with numbers that are none are refused, and stages that only so
   CHECK(contains(refused({{"fw 0", 0, 100}}, any).what(),
                  "n.json names no forward, or no backward, among its ranges; its most frequent "
                  "ranges are \"fw 0\" (1)"));
-  CHECK(contains(refused({}, any).what(), "it has no annotations at all"));
+  CHECK(contains(refused({}, any).what(), "it has no annotations of its own"));
   CHECK(contains(usage_error_of([] { name_preset("deepsped"); }), "did you mean \"deepspeed\""));
 }
 

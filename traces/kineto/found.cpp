@@ -191,6 +191,12 @@ class Assembler {
         [](const KinetoStretch& one, std::int64_t at) { return one.start < at; });
   }
 
+  std::optional<KinetoStretch> inside_of(const KinetoRange& range) const {
+    const auto first = first_receive_from(range.start);
+    if (first == run_.receives.end() || first->end > range.end) return {};
+    return *first;
+  }
+
   // The input of an op arrived, at the latest, with the receive that ended last before the op and
   // since the one before it.
   void find_inputs() {
@@ -204,6 +210,7 @@ class Assembler {
       const auto after =
           std::upper_bound(by_end.begin(), by_end.end(), range.start,
                            [](std::int64_t at, const KinetoStretch& one) { return at < one.end; });
+      range.inside = inside_of(range);
       if (after != by_end.begin() && std::prev(after)->end > before)
         range.input = *std::prev(after);
       before = range.end;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -57,6 +58,13 @@ std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks) {
     if (receive != nullptr && receive->arrival) {
       message.arrival_known = true;
       message.arrived = std::min(message.arrived, *receive->arrival);
+    }
+    const std::optional<KinetoStretch>& inside = reads.second->inside;
+    if (receive == nullptr && inside && message.sent > reads.second->start &&
+        inside->end >= message.sent) {
+      message.arrival_known = true;
+      message.arrived = inside->end;
+      message.posted = inside->start;
     }
     messages.push_back(message);
   }
@@ -169,9 +177,10 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
       for (auto* const at : {&range.arrival, &range.first_end, &range.second_start}) {
         if (*at) **at += by;
       }
-      if (range.input) {
-        range.input->start += by;
-        range.input->end += by;
+      for (auto* const at : {&range.input, &range.inside}) {
+        if (!*at) continue;
+        (*at)->start += by;
+        (*at)->end += by;
       }
     }
     for (KinetoUpdate& update : ranks[i].updates) {
@@ -189,21 +198,26 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
 
 // A range that waits for a message inside begins when that message has arrived.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run) {
-  run.waited.resize(ranks.size());
+  for (const KinetoRank& rank : ranks) run.waited.push_back(kineto_time(rank.waited));
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> begins;
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> seconds;
+  std::set<const KinetoRange*> waited_inside;
   for (const KinetoMessage& message : messages_of(ranks)) {
     const std::int64_t there = message.arrival_known ? message.arrived : message.sent;
     const bool first = message.read->ops[0] == message.reader;  // otherwise the second op of a pair
     auto& [rank, start] =
         (first ? begins : seconds).try_emplace(message.read, message.to, there).first->second;
     start = std::max(start, there);
+    if (message.arrival_known && message.read->inside && there == message.read->inside->end) {
+      waited_inside.insert(message.read);
+    }
   }
   Time most{};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (KinetoRange& range : ranks[i].ranges) {
       const auto second = seconds.find(&range);
       if (second != seconds.end()) range.second_arrival = second->second.second;
+      if (waited_inside.count(&range) > 0) range.input = range.inside;
       const auto at = begins.find(&range);
       if (at == begins.end() || at->second.second <= range.start) continue;
       const std::int64_t start = std::min(at->second.second, range.end);

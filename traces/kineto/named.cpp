@@ -119,7 +119,10 @@ class NameFinder {
   NameCounts most_frequent() const {
     NameCounts counts;
     for (std::size_t name = 0; name < names_.size(); ++name) {
-      if (count_[name] > 0) counts.emplace_back(names_[name].text, count_[name]);
+      const std::string& text = names_[name].text;
+      const bool of_torch = text.ends_with(":send") || text.ends_with(":recv") ||
+                            text.starts_with("nccl:") || text.starts_with("Optimizer.");
+      if (count_[name] > 0 && !of_torch) counts.emplace_back(text, count_[name]);
     }
     std::stable_sort(counts.begin(), counts.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });

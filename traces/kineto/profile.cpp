@@ -19,7 +19,7 @@ std::string list_of(const NameCounts& seen) {
 }
 
 [[noreturn]] void refuse(const std::string& file, const RangeNames* names, const NameCounts& seen) {
-  const std::string found = seen.empty() ? "it has no annotations at all"
+  const std::string found = seen.empty() ? "it has no annotations of its own"
                                          : "its most frequent ranges are " + list_of(seen);
   if (names != nullptr) {
     throw TraceError(file, "",

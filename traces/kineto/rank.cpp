@@ -55,7 +55,7 @@ class RankReader {
     });
     if (!any) return {};
     read_head(head);
-    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_}) {
+    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_, &sends_}) {
       std::sort(list->begin(), list->end(), earlier);
     }
     rank_.named_by_stage = std::any_of(cpu_.begin(), cpu_.end(), [](const Annotation& a) {
@@ -83,16 +83,18 @@ class RankReader {
                     event.name.starts_with(update_prefix);
     const bool step = !on_gpu && event.name.starts_with(step_prefix);
     const bool receive = !on_gpu && event.name.ends_with(":recv");
-    if (!op && !step && !receive) return;
+    const bool send = !on_gpu && event.name.ends_with(":send");
+    if (!op && !step && !receive && !send) return;
     Annotation kept{event.name, event.tid, event.external_id, event.index, 0, 0};
     kept.start = times_.start(event);
     kept.end = kept.start + times_.duration(event);
-    (step ? steps_ : receive ? receives_ : on_gpu ? gpu_ : cpu_).push_back(std::move(kept));
+    auto& list = step ? steps_ : receive ? receives_ : send ? sends_ : on_gpu ? gpu_ : cpu_;
+    list.push_back(std::move(kept));
   }
 
   void read_head(const TraceHead& head) {
     times_.read_head(head, rank_);
-    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_}) {
+    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_, &sends_}) {
       for (Annotation& range : *list) {
         const std::int64_t since = times_.counted_from(range.start);
         range.start += since;
@@ -163,15 +165,30 @@ class RankReader {
                                   : RangeSource::cpu;
   }
 
-  // The arrival time, from the backend's range that begins inside; each such range has one receive.
-  std::optional<std::int64_t> arrival_of(const Annotation& receive) {
+  // The first of the backend's ranges that begins inside; each of them belongs to one range.
+  std::optional<KinetoStretch> inside(const std::vector<Annotation>& list,
+                                      const Annotation& range) {
     const auto first =
-        std::lower_bound(receives_.begin(), receives_.end(), receive.start,
+        std::lower_bound(list.begin(), list.end(), range.start,
                          [](const Annotation& a, std::int64_t start) { return a.start < start; });
-    for (auto one = first; one != receives_.end() && one->start <= receive.end; ++one) {
-      if (one->tid == receive.tid && taken_.insert(one->index).second) return one->end;
+    for (auto one = first; one != list.end() && one->start <= range.end; ++one) {
+      if (one->tid == range.tid && taken_.insert(one->index).second) {
+        return KinetoStretch{one->start, one->end};
+      }
     }
     return {};
+  }
+
+  // "Forward 0" waits for its message at its front, and sends its own at its end.
+  void cut_messages(const Annotation& launch, KinetoRange& range) {
+    if (const std::optional<KinetoStretch> send = inside(sends_, launch)) {
+      range.end = std::min(range.end, send->start);
+    }
+    range.input = inside(receives_, launch);
+    if (!range.input) return;
+    const std::int64_t start = std::clamp(range.input->end, range.start, range.end);
+    rank_.waited += start - range.start;
+    range.start = start;
   }
 
   void make_ranges() {
@@ -211,12 +228,16 @@ class RankReader {
       } else if (update) {
         rank_.updates.push_back({step, timed.start, timed.end});
       } else {
-        KinetoRange range{action->ops, step, timed.start, timed.end, {}, {}, {}, {}, {}};
+        KinetoRange range{action->ops, step, timed.start, timed.end, {}, {}, {}, {}, {}, {}};
         const OpKind kind = range.ops[0].kind;
         if (kind == OpKind::receive_forward || kind == OpKind::receive_backward) {
           if (rank_.source == RangeSource::gpu && gpu) range.arrival = gpu->end;
-          if (rank_.source == RangeSource::cpu) range.arrival = arrival_of(launch);
+          if (rank_.source == RangeSource::cpu) {
+            const std::optional<KinetoStretch> found = inside(receives_, launch);
+            if (found) range.arrival = found->end;
+          }
         }
+        if (!rank_.named_by_stage && rank_.source == RangeSource::cpu) cut_messages(launch, range);
         if (rank_.source == RangeSource::gpu && !gpu) ++rank_.without_gpu;
         if (range.ops.size() == 2) pairs_.push_back({rank_.ranges.size(), launch.tid, {}, {}});
         rank_.ranges.push_back(std::move(range));
@@ -279,8 +300,9 @@ class RankReader {
   std::vector<Annotation> gpu_;
   std::vector<Annotation> steps_;
   std::vector<Annotation> receives_;
+  std::vector<Annotation> sends_;
   std::map<std::string, std::map<std::string, std::vector<const Annotation*>>> gpu_by_name_;
-  std::set<std::size_t> taken_;  // receives_ already matched, by event
+  std::set<std::size_t> taken_;  // of receives_ and sends_ already matched, by event
   std::set<Op> in_step_;
   const std::vector<Op> no_ops_;
 };

@@ -29,8 +29,10 @@ struct KinetoRange {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::optional<std::int64_t> arrival;  // of a receive: when the message arrived, if known
-  // Of an op without a receive of its own: the receive that ended last since the op before it.
+  // Of an op without a receive of its own: the backend's receive that brought its input. It ended
+  // last since the op before it; or inside the range, where that began before the input was made.
   std::optional<KinetoStretch> input;
+  std::optional<KinetoStretch> inside;  // the first receive that begins and ends inside
   // Of an overlapped pair on the CPU, whose ops one thread runs in sequence:
   std::optional<std::int64_t> first_end;       // from its operators, later as divided
   std::optional<std::int64_t> second_start;    // from autograd's first operator, later as divided
@@ -67,6 +69,7 @@ struct KinetoRank {
   std::vector<KinetoUpdate> updates;
   std::int64_t left_out = 0;     // ranges that are not ops: UNSHARD, RESHARD, REDUCE_GRAD
   Time left_out_time{};          // total time of those ranges
+  std::int64_t waited = 0;       // for messages at the front of ranges, already cut off
   std::int64_t outside = 0;      // ranges outside of every ProfilerStep
   std::int64_t without_gpu = 0;  // ranges that launched no kernels and are timed by the CPU
   bool counted = false;          // some ops have their place in the step as their micro-batch

@@ -34,6 +34,7 @@ std::string measured_idle_json(const KinetoRun& run, const MeasuredIdle& idle) {
     device["name"] = run.program.devices[d];
     put_time(device, "busy", metrics.busy);
     put_time(device, "idle", metrics.idle);
+    put_time(device, "late", idle.late[d]);
     Json by;
     for (int kind = 0; kind < idle_kinds; ++kind) {
       put_time(by, std::string(name(static_cast<IdleKind>(kind))), nth(metrics.idle_by, kind));

@@ -32,9 +32,9 @@ std::vector<IdleKind> kinds_to_show(const MeasuredIdle& idle) {
 std::string_view reason(IdleKind kind) {
   switch (kind) {
     case IdleKind::fill:
-      return "the pipeline fills at the begin of each step; more micro-batches a step shorten it";
+      return "the pipeline fills at the start of each step; with more micro-batches it is a smaller share";
     case IdleKind::drain:
-      return "the pipeline drains at the end of each step; more micro-batches a step shorten it";
+      return "the pipeline drains at the end of each step; with more micro-batches it is a smaller share";
     case IdleKind::dependency:
       return "ranks wait for each other in this order of ops in any case";
     case IdleKind::imbalance:
@@ -73,6 +73,14 @@ std::string largest(const MeasuredIdle& idle) {
   return fmt::format("→ {} of all idle time is {}\n", percent(fraction_of(most, all)), sentence);
 }
 
+std::string late_text(const KinetoRun& run, const MeasuredIdle& idle) {
+  std::string list;
+  for (std::size_t d = 0; d < idle.late.size(); ++d) {
+    list += fmt::format("{}{} {}", d == 0 ? "" : ", ", run.program.devices[d], print(idle.late[d]));
+  }
+  return "free, with inputs there, before an op began: " + list + "\n";
+}
+
 // Messages between devices that the profiles do not time.
 std::string untimed(const KinetoRun& run) {
   std::size_t messages = 0;
@@ -88,8 +96,8 @@ std::string untimed(const KinetoRun& run) {
   }
   if (messages <= run.transit.size()) return "";
   return fmt::format(
-      "of {} of {} messages the profiles do not show when they arrived: waiting for these counts "
-      "as other\n",
+      "of {} of {} messages the profiles do not show when they arrived: waiting for them, if any, "
+      "counts as other\n",
       messages - run.transit.size(), messages);
 }
 
@@ -121,9 +129,10 @@ std::string measured_idle_text(const KinetoRun& run, const MeasuredIdle& idle) {
     row.push_back(share(idle.other[d]));
     rows.push_back(std::move(row));
   }
-  return fmt::format("idle time by cause, of {} in {} step{} of {} micro-batches\n\n{}{}{}",
+  return fmt::format("idle time by cause, of {} in {} step{} of {} micro-batches\n\n{}{}{}{}",
                      print(all), run.program.steps, run.program.steps == 1 ? "" : "s",
-                     run.program.microbatches, table(columns, rows), largest(idle), untimed(run));
+                     run.program.microbatches, table(columns, rows), largest(idle),
+                     late_text(run, idle), untimed(run));
 }
 
 }  // namespace stageline
