@@ -12,7 +12,6 @@
 namespace stageline {
 namespace {
 
-using profiles::cpu_ranges;
 using profiles::each_rank;
 using profiles::error_of;
 using profiles::Form;
@@ -340,6 +339,55 @@ TEST_CASE("names with numbers that are none are refused, and stages that only so
                  "ranges are \"fw 0\" (1)"));
   CHECK(contains(refused({}, any).what(), "it has no annotations of its own"));
   CHECK(contains(usage_error_of([] { name_preset("deepsped"); }), "did you mean \"deepspeed\""));
+}
+
+TEST_CASE("a profile of functions that is cut off or changed is read or refused") {
+  const std::vector<NamedText> whole = function_profiles(megatron);
+  std::mt19937 random(23);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<NamedText> files = whole;
+    std::string& text = files[random() % 3].text;
+    if (round % 3 == 0) {
+      text.resize(random() % text.size());
+    } else {
+      for (int k = 0; k < 2; ++k) {
+        text[random() % text.size()] = static_cast<char>(32 + random() % 95);
+      }
+    }
+    try {
+      read_kineto(files);
+    } catch (const TraceError&) {
+    }
+  }
+}
+
+TEST_CASE("a range that encloses its receive begins when its input arrived") {
+  const RangeNames names = read_range_names(
+      R"({"format": "stageline-names 1", "rules": [{"pattern": "^fw", "is": "forward"},
+          {"pattern": "^bw", "is": "backward"}]})",
+      "names.json");
+  const KinetoRun run = read_kineto(
+      each_rank([](int rank, Form&) {
+        std::vector<Range> ranges;
+        std::int64_t now = 0;
+        for (const Range& range : function_ranges(as_size(rank), mine, "user_annotation")) {
+          if (range.name[0] == 'r') {  // the backend's, 20 ns into the range that waits
+            ranges.push_back({"gloo:recv", now + 20, range.end, "user_annotation"});
+          } else if (range.name[0] == 'f' || range.name[0] == 'b') {
+            ranges.push_back({range.name, now, range.end, "user_annotation"});
+            now = range.end;
+          }
+        }
+        return ranges;
+      }),
+      &names);
+  const auto read = profiles::spans_of(run.timeline);
+  const auto simulated = profiles::spans_of(small_run().timeline);
+  const Op first = *parse_op("1F0");  // it waited for 0F0
+  CHECK(read.at(first).start - read.at(*parse_op("0F0")).start ==
+        simulated.at(first).start + Time{50'000});
+  CHECK(run.transit.at(first) > profiles::millisecond / 8);
+  CHECK(noted(run, "ranges that wait for a message begin when it has arrived"));
 }
 
 // A recorded run: see tests/traces/kineto/README.md.

@@ -215,8 +215,8 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* 
     cut_waiting(ranks, run);
     divide_pairs(ranks, microbatches, run);
   }
-  run.transit = transits_of(ranks, microbatches);
   fill(ranks, device_of, microbatches, run);
+  run.transit = transits_of(ranks, microbatches);
   try {
     validate(run.program);
   } catch (const ProgramError& error) {
