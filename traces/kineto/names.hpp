@@ -2,12 +2,13 @@
 // Format of the file: traces/README.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <regex>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stageline {
@@ -36,8 +37,10 @@ struct RangeName {
   std::string microbatch;
 };
 
+struct NamePattern;  // a regular expression
+
 struct NameRule {
-  std::regex pattern;
+  std::shared_ptr<const NamePattern> pattern;
   std::vector<RangeMeaning> meanings;
   std::size_t stage_group = 0;  // number of the capturing group; 0: none
   std::size_t microbatch_group = 0;
