@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,6 +46,8 @@ struct ClockShift {
   Time either_way{};
 };
 
+class RangeNames;  // traces/kineto/names.hpp
+
 /// A pipelined run as PyTorch's profiler recorded it.
 struct KinetoRun {
   Timeline timeline;               // one device per rank, first op at 0; overlapped pairs divided
@@ -53,18 +56,22 @@ struct KinetoRun {
   std::vector<int> ranks;          // by device
   std::vector<ClockShift> shifts;  // by device; empty: the clocks agree
   std::vector<Time> waited;        // by device: waiting cut off the front of ranges
+  // By the op that reads it (F, I or B): the time of a message since both its ends were there,
+  // where the profiles show when it arrived.
+  std::map<Op, Time> transit;
   RangeSource source = RangeSource::cpu;
   std::string accelerator;         // name of the first rank's accelerator; empty: none
   std::string date;                // date of the first op, ISO 8601
   std::vector<std::string> notes;  // omissions, shifts, cuts and assumptions, a sentence each
 };
 
-/// Takes one profile per rank of one pipeline, in any order. Ranges are named as
-/// torch.distributed.pipelining names them, "PP:2F0"; or, where no file has any, "Forward 0" and
-/// "Backward 0" of its one-stage schedules. Steps are separated by ProfilerStep#N, else by
-/// repeated ops; those that are not complete on every rank are left out. Throws TraceError where a
-/// file is not such a profile, a range is unknown, two files are of one rank, a stage or an op of
-/// all steps is missing, or where no shift of the clocks sends every message forward in time.
-KinetoRun read_kineto(const std::vector<NamedText>& profiles);
+/// Takes one profile per rank of one pipeline, in any order. Ops are the ranges that `names` says,
+/// or without it the first of these that a profile has: "PP:2F0" as torch.distributed.pipelining
+/// names them; "Forward 0" and "Backward 0" of its one-stage schedules; the names of a preset; the
+/// operators of autograd. Steps are separated by ProfilerStep#N, else by repeated ops or updates;
+/// those that are not complete on every rank are left out. Throws TraceError where a file is not
+/// such a profile, a range is unknown, two files are of one rank, a stage or an op of all steps is
+/// missing, or where no shift of the clocks sends every message forward in time.
+KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names = nullptr);
 
 }  // namespace stageline

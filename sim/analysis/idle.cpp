@@ -14,15 +14,23 @@
 //      of the cause  0 2 2 3 3 3 4     the minimum of this and all later values: never decreases
 //
 // Each of fill, drain and dependency is thus never longer than in the last of these runs.
+//
+// Of a measured run the first of them takes the measured times, and starts every op as soon as it
+// can: idle time that disappears there has no cause in the program.
 #include <algorithm>
+#include <optional>
 
 #include "sim/analysis/lane_gaps.hpp"
+#include "sim/analysis/measured_idle.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/what_if.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
 namespace {
+
+// Empty: idle time of a measured run that the program does not explain.
+using Cause = std::optional<IdleKind>;
 
 // The causes of each gap.
 class Shares {
@@ -35,7 +43,7 @@ class Shares {
 
   // Charges to the cause the time by which the gaps, as far as they are not charged yet, are longer
   // than without it.
-  void take(IdleKind cause, const TaskTimes& without, const std::vector<Time>& duration) {
+  void take(Cause cause, const TaskTimes& without, const std::vector<Time>& duration) {
     const std::vector<LaneGap>& all = gaps_.all();
     std::vector<Time> taken(left_.size());
     std::vector<Time> sum(gaps_.lanes());
@@ -62,11 +70,11 @@ class Shares {
     taken_.push_back({cause, std::move(taken)});
   }
 
-  // Calls put(length, kind) for the pieces of a gap in order of time: first the cost of the order
+  // Calls put(length, cause) for the pieces of a gap in order of time: first the cost of the order
   // itself, then the causes, the last one that was charged first.
   template <class Put>
   void pieces(std::size_t gap, Put&& put) const {
-    if (left_[gap] > Time{}) put(left_[gap], gaps_.all()[gap].kind);
+    if (left_[gap] > Time{}) put(left_[gap], Cause(gaps_.all()[gap].kind));
     for (auto by = taken_.rbegin(); by != taken_.rend(); ++by) {
       if (by->lengths[gap] > Time{}) put(by->lengths[gap], by->cause);
     }
@@ -74,7 +82,7 @@ class Shares {
 
  private:
   struct Taken {
-    IdleKind cause = IdleKind::fill;
+    Cause cause;
     std::vector<Time> lengths;  // by gap
   };
   const LaneGaps& gaps_;
@@ -83,16 +91,17 @@ class Shares {
 };
 
 // Fills in the metrics of every device, and the idle intervals, those of each device after those of
-// the one before. A device without work has a single interval.
+// the one before. A device without work has a single interval. Idle time without a cause has none.
 void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& gaps,
-                const Shares& shares, Metrics& out) {
+                const Shares& shares, MeasuredIdle& result) {
+  Metrics& out = result.metrics;
   const auto device_of_lane = [&](std::uint16_t lane) { return as_size(graph.lanes[lane].device); };
   std::vector<std::size_t> next(graph.devices.size() + 1);
   std::vector<bool> works(graph.devices.size(), false);
   for (std::size_t g = 0; g != gaps.all().size(); ++g) {
     const std::size_t device = device_of_lane(gaps.all()[g].lane);
     works[device] = true;
-    shares.pieces(g, [&](Time, IdleKind) { ++next[device + 1]; });
+    shares.pieces(g, [&](Time, Cause cause) { next[device + 1] += cause ? 1U : 0U; });
   }
   for (std::size_t device = 0; device < works.size(); ++device) {
     if (!works[device]) next[device + 1] = 1;
@@ -106,9 +115,13 @@ void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& 
     DeviceMetrics& device = out.device[at];
     const bool last = gap.task == LaneGap::no_task;
     const Op before = last ? Op{} : graph.op[gap.task];
-    shares.pieces(g, [&](Time length, IdleKind kind) {
-      nth(device.idle_by, kind) += length;
-      out.idle[next[at]++] = {static_cast<int>(at), from, from + length, kind, before};
+    shares.pieces(g, [&](Time length, Cause cause) {
+      if (cause) {
+        nth(device.idle_by, *cause) += length;
+        out.idle[next[at]++] = {static_cast<int>(at), from, from + length, *cause, before};
+      } else {
+        result.other[at] += length;
+      }
       from += length;
     });
     if (last || gap.until_begins) return;
@@ -127,6 +140,49 @@ void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& 
     out.idle[next[device]] = {static_cast<int>(device), Time{}, out.makespan, IdleKind::unused,
                               Op{}};
   }
+}
+
+MeasuredIdle account(const Program& program, const TaskGraph& graph, const TaskTimes& times,
+                     bool measured) {
+  MeasuredIdle result;
+  Metrics& metrics = result.metrics;
+  metrics.makespan = makespan(times);
+  metrics.device.resize(graph.devices.size());
+  result.other.resize(graph.devices.size());
+
+  const LaneGaps gaps(program, graph);
+  Shares shares(gaps, times, graph.duration);
+  WhatIf what_if(program, graph);
+  const auto charge = [&](Cause cause) {
+    const TaskTimes without = what_if.times();
+    shares.take(cause, without, what_if.duration());
+    return makespan(without);
+  };
+  if (measured) charge({});
+  what_if.make_free([](OpKind kind) { return class_of(kind) == OpClass::message; });
+  Time shortest = charge(IdleKind::link);
+  if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
+    shortest = charge(IdleKind::collectives);
+  }
+  metrics.makespan_free_links = shortest;
+  if (what_if.make_free([](OpKind kind) { return class_of(kind) == OpClass::copy; })) {
+    shortest = charge(IdleKind::copies);
+  }
+  if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
+    shortest = charge(IdleKind::optimizer);
+  }
+  // Unequal stages are not a cause if equal ones are no better: where a device has more work than
+  // the others in any case, as with split roles, an uneven cut makes up for it.
+  const Time most_work = what_if.most_work();
+  if (what_if.make_equal()) {
+    const TaskTimes equal = what_if.times();
+    if (makespan(equal) < shortest || what_if.most_work() < most_work) {
+      shares.take(IdleKind::imbalance, equal, what_if.duration());
+    }
+  }
+
+  read_lanes(graph, times, gaps, shares, result);
+  return result;
 }
 
 }  // namespace
@@ -156,42 +212,12 @@ std::string_view name(IdleKind kind) {
 }
 
 Metrics metrics_of(const Program& program, const TaskGraph& graph, const TaskTimes& times) {
-  Metrics metrics;
-  metrics.makespan = makespan(times);
-  metrics.device.resize(graph.devices.size());
+  return account(program, graph, times, /*measured=*/false).metrics;
+}
 
-  const LaneGaps gaps(program, graph);
-  Shares shares(gaps, times, graph.duration);
-  WhatIf what_if(program, graph);
-  const auto charge = [&](IdleKind cause) {
-    const TaskTimes without = what_if.times();
-    shares.take(cause, without, what_if.duration());
-    return makespan(without);
-  };
-  what_if.make_free([](OpKind kind) { return class_of(kind) == OpClass::message; });
-  Time shortest = charge(IdleKind::link);
-  if (what_if.make_free([](OpKind kind) { return kind == OpKind::reduce_grad; })) {
-    shortest = charge(IdleKind::collectives);
-  }
-  metrics.makespan_free_links = shortest;
-  if (what_if.make_free([](OpKind kind) { return class_of(kind) == OpClass::copy; })) {
-    shortest = charge(IdleKind::copies);
-  }
-  if (what_if.make_free([](OpKind kind) { return kind == OpKind::update; })) {
-    shortest = charge(IdleKind::optimizer);
-  }
-  // Unequal stages are not a cause if equal ones are no better: where a device has more work than
-  // the others in any case, as with split roles, an uneven cut makes up for it.
-  const Time most_work = what_if.most_work();
-  if (what_if.make_equal()) {
-    const TaskTimes equal = what_if.times();
-    if (makespan(equal) < shortest || what_if.most_work() < most_work) {
-      shares.take(IdleKind::imbalance, equal, what_if.duration());
-    }
-  }
-
-  read_lanes(graph, times, gaps, shares, metrics);
-  return metrics;
+MeasuredIdle measured_metrics_of(const Program& program, const TaskGraph& graph,
+                                 const TaskTimes& times) {
+  return account(program, graph, times, /*measured=*/true);
 }
 
 }  // namespace stageline

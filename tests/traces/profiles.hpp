@@ -23,7 +23,8 @@ struct Range {
   std::int64_t end = 0;
   std::string category = "user_annotation";
   int tid = 1;
-  int id = 0;  // 0: none
+  int id = 0;         // External id; 0: none
+  int sequence = -1;  // Sequence number; -1: none
 };
 
 struct Form {
@@ -34,6 +35,15 @@ struct Form {
   std::string host = "";
   std::string device = "";
 };
+
+inline std::string arguments_of(const Range& range) {
+  std::string list;
+  if (range.id != 0) list += fmt::format(R"("External id": {})", range.id);
+  if (range.sequence >= 0) {
+    list += fmt::format(R"({}"Sequence number": {})", list.empty() ? "" : ", ", range.sequence);
+  }
+  return list.empty() ? "" : fmt::format(R"(, "args": {{{}}})", list);
+}
 
 inline std::string profile_text(const std::vector<Range>& ranges, const Form& form) {
   std::string text = "{\"schemaVersion\": 1,\n\"deviceProperties\": [";
@@ -59,8 +69,7 @@ inline std::string profile_text(const std::vector<Range>& ranges, const Form& fo
         "{}, "
         "\"dur\": {}{}}}",
         range.category, range.name, range.tid, microseconds(range.start + from),
-        microseconds(range.end - range.start),
-        range.id == 0 ? "" : fmt::format(R"(, "args": {{"External id": {}}})", range.id));
+        microseconds(range.end - range.start), arguments_of(range));
   }
   return text +
          ",\n  {\"ph\": \"i\", \"name\": \"Record Window End\", \"pid\": \"\", \"tid\": \"\", "

@@ -1,15 +1,19 @@
 // stageline import kineto: converts profiles of a real run to a native trace and its program.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/recordings.hpp"
+#include "tools/report/text/measured_idle.hpp"
 #include "traces/kineto/model.hpp"
+#include "traces/kineto/names.hpp"
 #include "traces/timelines.hpp"
 #include "traces/traces.hpp"
 
@@ -21,27 +25,60 @@ struct KinetoFlags {
   std::string out;
   std::string program;
   std::string name = "profile";
+  std::string names;
+  std::string json;
   int batch = 0;
+  bool idle = false;
   bool quiet = false;
 };
 
-void import_kineto(const KinetoFlags& flags) {
-  if (flags.out == "-" && flags.program == "-") {
-    throw UsageError("only one of --out and --program can go to standard output (-)");
+// A preset, or a mapping file.
+RangeNames names_of(const std::string& text) {
+  const std::vector<std::string> presets = name_presets();
+  const bool file = text.find_first_of("./\\-") != std::string::npos;
+  if (!file || std::find(presets.begin(), presets.end(), text) != presets.end()) {
+    return name_preset(text);
   }
+  return read_range_names(read_text(text), text);
+}
+
+// What goes to standard output beside reports.
+std::string check_outputs(const KinetoFlags& flags) {
+  std::vector<std::string> there;
+  for (const auto& [flag, value] :
+       {std::pair("--out", &flags.out), std::pair("--program", &flags.program),
+        std::pair("--json", &flags.json)}) {
+    if (*value == "-") there.emplace_back(flag);
+  }
+  if (there.size() > 1) {
+    throw UsageError(
+        fmt::format("only one of {} and {} can go to standard output (-)", there[0], there[1]));
+  }
+  const bool other = !flags.program.empty() || !flags.json.empty() || flags.idle;
+  return flags.out.empty() && !other ? "-" : flags.out;
+}
+
+void import_kineto(const KinetoFlags& flags) {
+  const std::string out = check_outputs(flags);
+  std::optional<RangeNames> names;
+  if (!flags.names.empty()) names = names_of(flags.names);
   std::vector<NamedText> profiles;
   std::string source;
   for (const std::string& file : flags.files) {
     profiles.push_back(read_content(file).named);
     source += (source.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
   }
-  const KinetoRun run = read_kineto(profiles);
+  const KinetoRun run = read_kineto(profiles, names ? &*names : nullptr);
   const std::vector<Model> models{kineto_model(run, flags.name, flags.batch, source)};
   const std::string trace = write_trace(models);
-  const std::string out = flags.out.empty() && flags.program.empty() ? "-" : flags.out;
+  std::optional<MeasuredIdle> idle;
+  if (flags.idle || !flags.json.empty()) idle = idle_of(run);
   if (!flags.program.empty()) write_file(flags.program, print(run.program));
   if (!out.empty()) write_file(out, trace);
-  if (flags.quiet || out == "-" || flags.program == "-") return;
+  if (!flags.json.empty()) write_file(flags.json, measured_idle_json(run, *idle));
+  if (out == "-" || flags.program == "-" || flags.json == "-") return;
+  if (flags.idle) fmt::print("{}", measured_idle_text(run, *idle));
+  if (flags.quiet) return;
   const auto said = [](const std::string& file) {
     return file.empty() ? std::string() : "wrote " + file + ": ";
   };
@@ -59,16 +96,24 @@ void import_kineto(const KinetoFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
   command.option("PROFILE", flags->files, "one per rank, gzip or plain").required();
-  command.option("--out,-o", flags->out,
-                 "write the trace, one layer per stage; default: stdout unless --program is given");
+  command.option(
+      "--out,-o", flags->out,
+      "write the trace, one layer per stage; default: stdout unless --program, --idle or "
+      "--json is given");
   command.option("--program", flags->program, "write the program that ran, as program text");
+  command.option("--names", flags->names,
+                 "what ranges are by their names: torch, megatron, deepspeed, or a mapping file "
+                 "(traces/README.md); default: whatever the profiles allow");
+  command.flag("--idle", flags->idle, "print the idle time of each rank by cause");
+  command.option("--json", flags->json, "write it as JSON to a file, or - for stdout");
   command.option("--name", flags->name, "name of the model; default: profile");
   command.option("--batch", flags->batch, "samples in a micro-batch, which no profile records")
       .positive();
   command.flag("--quiet", flags->quiet, "print no report");
   command.footer(
       "Example:\n  stageline import kineto rank0.json.gz rank1.json.gz --out mine.json --program "
-      "mine.slp\n  stageline simulate mine.json --program mine.slp");
+      "mine.slp\n  stageline simulate mine.json --program mine.slp\n"
+      "  stageline import kineto rank0.json.gz rank1.json.gz --idle");
   command.runs([flags] {
     import_kineto(*flags);
     return 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -53,13 +54,109 @@ std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks) {
     message.sent = made.second->end;
     if (send != nullptr) message.sent = std::max(message.sent, send->start);
     message.arrived = reads.second->end;
+    if (receive != nullptr) message.posted = receive->start;
     if (receive != nullptr && receive->arrival) {
       message.arrival_known = true;
       message.arrived = std::min(message.arrived, *receive->arrival);
     }
+    const std::optional<KinetoStretch>& inside = reads.second->inside;
+    if (receive == nullptr && inside && message.sent > reads.second->start &&
+        inside->end >= message.sent) {
+      message.arrival_known = true;
+      message.arrived = inside->end;
+      message.posted = inside->start;
+    }
     messages.push_back(message);
   }
   return messages;
+}
+
+std::map<Op, Time> transits_of(const std::vector<KinetoRank>& ranks, int microbatches) {
+  std::map<Op, Time> transits;
+  for (const KinetoMessage& message : messages_of(ranks)) {
+    const std::optional<KinetoStretch>& input = message.read->input;
+    if (!message.arrival_known && !input) continue;
+    const std::int64_t arrived = message.arrival_known ? message.arrived : input->end;
+    std::int64_t both =
+        std::max(message.sent, message.arrival_known ? message.posted : input->start);
+    // The first op of a pair that was divided ends before its range.
+    const bool first = message.made->first_end && message.made->ops[0].kind == OpKind::forward &&
+                       message.reader.kind == OpKind::forward;
+    if (first) both = std::max(*message.made->first_end, message.posted);
+    Op reader = plain(message.reader);
+    reader.microbatch +=
+        static_cast<std::uint32_t>(message.read->step) * static_cast<std::uint32_t>(microbatches);
+    transits[reader] = kineto_time(std::max<std::int64_t>(0, arrived - both));
+  }
+  return transits;
+}
+
+void drop_outer_messages(std::vector<KinetoRank>& ranks) {
+  int last = 0;
+  for (const KinetoRank& rank : ranks) {
+    for (const KinetoRange& range : rank.ranges) {
+      const Op op = range.ops[0];
+      if (lane_of(op.kind) == LaneKind::compute) last = std::max<int>(last, op.stage);
+    }
+  }
+  for (KinetoRank& rank : ranks) {
+    std::erase_if(rank.ranges, [last](const KinetoRange& range) {
+      const Op op = range.ops[0];
+      if (op.kind == OpKind::receive_forward || op.kind == OpKind::send_backward) {
+        return op.stage == 0;
+      }
+      return (op.kind == OpKind::send_forward || op.kind == OpKind::receive_backward) &&
+             op.stage == last;
+    });
+  }
+}
+
+namespace {
+
+// The first message that a step lacks, where it has others; empty: none, or there are none at all.
+std::string lacking_message(const std::vector<KinetoRank>& ranks, int stages, int microbatches) {
+  std::map<std::tuple<int, Op>, int> times;
+  int steps = 0;
+  for (const KinetoRank& rank : ranks) {
+    for (const KinetoRange& range : rank.ranges) {
+      steps = std::max(steps, range.step + 1);
+      const Op op = range.ops[0];
+      if (class_of(op.kind) == OpClass::message) ++times[{range.step, op}];
+    }
+  }
+  if (times.empty()) return "";
+  for (int step = 0; step < steps; ++step) {
+    for (int stage = 0; stage + 1 < stages; ++stage) {
+      for (int m = 0; m < microbatches; ++m) {
+        const auto number = static_cast<std::uint32_t>(m);
+        for (const Op op : {op_of(OpKind::send_forward, stage, number),
+                            op_of(OpKind::receive_forward, stage + 1, number),
+                            op_of(OpKind::send_backward, stage + 1, number),
+                            op_of(OpKind::receive_backward, stage, number)}) {
+          const auto found = times.find({step, op});
+          const int count = found == times.end() ? 0 : found->second;
+          if (count != 1) return fmt::format("there are {} {}", count, print(op));
+        }
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+void settle_messages(std::vector<KinetoRank>& ranks, int stages, int microbatches, KinetoRun& run) {
+  const std::string lacking = lacking_message(ranks, stages, microbatches);
+  if (lacking.empty()) return;
+  for (KinetoRank& rank : ranks) {
+    std::erase_if(rank.ranges, [](const KinetoRange& range) {
+      return class_of(range.ops[0].kind) == OpClass::message;
+    });
+  }
+  run.notes.push_back(fmt::format(
+      "the named sends and receives are not one of each message in each step ({}): they are left "
+      "out of the program",
+      lacking));
 }
 
 void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
@@ -80,6 +177,11 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
       for (auto* const at : {&range.arrival, &range.first_end, &range.second_start}) {
         if (*at) **at += by;
       }
+      for (auto* const at : {&range.input, &range.inside}) {
+        if (!*at) continue;
+        (*at)->start += by;
+        (*at)->end += by;
+      }
     }
     for (KinetoUpdate& update : ranks[i].updates) {
       update.start += by;
@@ -96,21 +198,26 @@ void align(std::vector<KinetoRank>& ranks, KinetoRun& run) {
 
 // A range that waits for a message inside begins when that message has arrived.
 void cut_waiting(std::vector<KinetoRank>& ranks, KinetoRun& run) {
-  run.waited.resize(ranks.size());
+  for (const KinetoRank& rank : ranks) run.waited.push_back(kineto_time(rank.waited));
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> begins;
   std::map<const KinetoRange*, std::pair<int, std::int64_t>> seconds;
+  std::set<const KinetoRange*> waited_inside;
   for (const KinetoMessage& message : messages_of(ranks)) {
     const std::int64_t there = message.arrival_known ? message.arrived : message.sent;
     const bool first = message.read->ops[0] == message.reader;  // otherwise the second op of a pair
     auto& [rank, start] =
         (first ? begins : seconds).try_emplace(message.read, message.to, there).first->second;
     start = std::max(start, there);
+    if (message.arrival_known && message.read->inside && there == message.read->inside->end) {
+      waited_inside.insert(message.read);
+    }
   }
   Time most{};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     for (KinetoRange& range : ranks[i].ranges) {
       const auto second = seconds.find(&range);
       if (second != seconds.end()) range.second_arrival = second->second.second;
+      if (waited_inside.count(&range) > 0) range.input = range.inside;
       const auto at = begins.find(&range);
       if (at == begins.end() || at->second.second <= range.start) continue;
       const std::int64_t start = std::min(at->second.second, range.end);

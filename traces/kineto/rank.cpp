@@ -1,4 +1,5 @@
-// Reads one profile: its ranges, their steps, and whether their times are the CPU's or the GPU's.
+// Reads one profile of torch.distributed.pipelining: its ranges, their steps, and whether their
+// times are the CPU's or the GPU's.
 //
 //   CPU   |ProfilerStep#3                                   |ProfilerStep#4
 //         |PP:1RECV_F0| PP:1F0     |PP:1SEND_F0| ...         a GPU range is found by the
@@ -20,15 +21,13 @@
 #include "sim/errors.hpp"
 #include "sim/program.hpp"
 #include "traces/chrome/trace_events.hpp"
-#include "traces/gzip.hpp"
 #include "traces/json/tree.hpp"
+#include "traces/kineto/profile_times.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr std::string_view action_prefix = "PP:";
-constexpr std::string_view step_prefix = "ProfilerStep#";
-constexpr std::string_view update_prefix = "Optimizer.step#";
 constexpr std::string_view autograd_prefix = "autograd::engine::evaluate_function";
 
 struct Annotation {
@@ -46,42 +45,35 @@ bool earlier(const Annotation& a, const Annotation& b) {
 
 class RankReader {
  public:
-  explicit RankReader(const NamedText& profile) : profile_(profile) { rank_.file = profile.file; }
+  explicit RankReader(const std::string& file) : times_(file) { rank_.file = file; }
 
-  KinetoRank read() {
-    const std::string json = unpacked(profile_.text, profile_.file);
+  std::optional<KinetoRank> read(const std::string& json) {
     const TraceHead head =
-        scan_trace_events(json, profile_.file, [&](const TraceEvent& event) { keep(event); });
+        scan_trace_events(json, rank_.file, [&](const TraceEvent& event) { keep(event); });
+    const bool any = std::any_of(cpu_.begin(), cpu_.end(), [](const Annotation& a) {
+      return !a.name.starts_with(update_prefix);
+    });
+    if (!any) return {};
     read_head(head);
-    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_}) {
+    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_, &sends_}) {
       std::sort(list->begin(), list->end(), earlier);
     }
     rank_.named_by_stage = std::any_of(cpu_.begin(), cpu_.end(), [](const Annotation& a) {
       return a.name.starts_with(action_prefix);
     });
     make_ranges();
-    if (rank_.ranges.empty()) refuse_without_ranges();
+    rank_.style = rank_.named_by_stage ? KinetoStyle::actions : KinetoStyle::plain;
+    if (rank_.ranges.empty()) {
+      if (rank_.outside == 0) return {};
+      times_.refuse("", fmt::format("none of its {} pipeline ranges begins inside of a "
+                                    "ProfilerStep range",
+                                    rank_.outside));
+    }
     if (!pairs_.empty() && rank_.source == RangeSource::cpu) look_into_pairs(json);
     return std::move(rank_);
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& where, const std::string& message) const {
-    throw TraceError(profile_.file, where, message);
-  }
-
-  [[noreturn]] void refuse_without_ranges() const {
-    if (rank_.outside > 0) {
-      refuse("", fmt::format("none of its {} pipeline ranges begins inside of a ProfilerStep range",
-                             rank_.outside));
-    }
-    refuse(
-        "",
-        "it has no range that is named like \"PP:2F0\" or \"Forward 0\"; PyTorch's "
-        "_PipelineScheduleRuntime (Interleaved1F1B and all schedules of several stages a rank, or "
-        "any loaded from CSV) and ScheduleGPipe write them, Schedule1F1B does not");
-  }
-
   void keep(const TraceEvent& event) {
     if (event.phase != "X") return;
     if (event.category == "kernel") has_kernels_ = true;
@@ -91,52 +83,20 @@ class RankReader {
                     event.name.starts_with(update_prefix);
     const bool step = !on_gpu && event.name.starts_with(step_prefix);
     const bool receive = !on_gpu && event.name.ends_with(":recv");
-    if (!op && !step && !receive) return;
+    const bool send = !on_gpu && event.name.ends_with(":send");
+    if (!op && !step && !receive && !send) return;
     Annotation kept{event.name, event.tid, event.external_id, event.index, 0, 0};
-    kept.start = nanoseconds(event, "ts", event.start);
-    kept.end = kept.start + nanoseconds(event, "dur", event.duration);
-    (step ? steps_ : receive ? receives_ : on_gpu ? gpu_ : cpu_).push_back(std::move(kept));
+    kept.start = times_.start(event);
+    kept.end = kept.start + times_.duration(event);
+    auto& list = step ? steps_ : receive ? receives_ : send ? sends_ : on_gpu ? gpu_ : cpu_;
+    list.push_back(std::move(kept));
   }
 
-  std::int64_t nanoseconds(const TraceEvent& event, const char* key,
-                           const std::string& digits) const {
-    if (digits.empty()) {
-      refuse(fmt::format("/traceEvents/{}", event.index),
-             fmt::format("a range needs \"{}\", in microseconds", key));
-    }
-    const std::optional<ScaledDecimal> number = scale_decimal(digits, 3);
-    constexpr std::int64_t most = most_bytes / 2;  // the year 2043
-    if (!number || number->value < 0 || number->value > most) {
-      refuse(event_pointer(event, key),
-             fmt::format("this must be from 0 to {} µs (it is {})", most / 1000, digits));
-    }
-    return number->value;
-  }
-
-  std::int64_t counted_from(std::int64_t start) const { return start >= base_ / 2 ? 0 : base_; }
-
-  // Times count from baseTimeNanoseconds, or from 1970 in spite of it: then they are not smaller.
   void read_head(const TraceHead& head) {
-    rank_.host = head.host;
-    rank_.ranks = head.world_size;
-    rank_.accelerator = head.device;
-    if (!head.rank.empty()) {
-      const std::optional<std::int64_t> rank = parse_count(head.rank);
-      if (!rank || *rank >= 1 << 24) {
-        refuse("/distributedInfo/rank", fmt::format("{} is not a rank", in_quotes(head.rank)));
-      }
-      rank_.rank = static_cast<int>(*rank);
-    }
-    if (!head.base_ns.empty()) {
-      const std::optional<ScaledDecimal> number = scale_decimal(head.base_ns, 0);
-      if (!number || number->value < 0 || number->value > most_bytes / 2) {
-        refuse("/baseTimeNanoseconds", fmt::format("{} is not a time", in_quotes(head.base_ns)));
-      }
-      base_ = number->value;
-    }
-    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_}) {
+    times_.read_head(head, rank_);
+    for (auto* const list : {&cpu_, &gpu_, &steps_, &receives_, &sends_}) {
       for (Annotation& range : *list) {
-        const std::int64_t since = counted_from(range.start);
+        const std::int64_t since = times_.counted_from(range.start);
         range.start += since;
         range.end += since;
       }
@@ -164,14 +124,7 @@ class RankReader {
 
   void number_steps() {
     for (const Annotation& step : steps_) {
-      const std::optional<std::int64_t> number =
-          parse_count(std::string_view(step.name).substr(step_prefix.size()));
-      if (!number || (!rank_.steps.empty() && *number <= rank_.steps.back())) {
-        refuse(fmt::format("/traceEvents/{}/name", step.index),
-               fmt::format("{} must have a number, larger than that of the step before it",
-                           in_quotes(step.name)));
-      }
-      rank_.steps.push_back(*number);
+      rank_.steps.push_back(times_.step_number(step.name, step.index, rank_.steps));
     }
   }
 
@@ -212,15 +165,30 @@ class RankReader {
                                   : RangeSource::cpu;
   }
 
-  // The arrival time, from the backend's range that begins inside; each such range has one receive.
-  std::optional<std::int64_t> arrival_of(const Annotation& receive) {
+  // The first of the backend's ranges that begins inside; each of them belongs to one range.
+  std::optional<KinetoStretch> inside(const std::vector<Annotation>& list,
+                                      const Annotation& range) {
     const auto first =
-        std::lower_bound(receives_.begin(), receives_.end(), receive.start,
+        std::lower_bound(list.begin(), list.end(), range.start,
                          [](const Annotation& a, std::int64_t start) { return a.start < start; });
-    for (auto one = first; one != receives_.end() && one->start <= receive.end; ++one) {
-      if (one->tid == receive.tid && taken_.insert(one->index).second) return one->end;
+    for (auto one = first; one != list.end() && one->start <= range.end; ++one) {
+      if (one->tid == range.tid && taken_.insert(one->index).second) {
+        return KinetoStretch{one->start, one->end};
+      }
     }
     return {};
+  }
+
+  // "Forward 0" waits for its message at its front, and sends its own at its end.
+  void cut_messages(const Annotation& launch, KinetoRange& range) {
+    if (const std::optional<KinetoStretch> send = inside(sends_, launch)) {
+      range.end = std::min(range.end, send->start);
+    }
+    range.input = inside(receives_, launch);
+    if (!range.input) return;
+    const std::int64_t start = std::clamp(range.input->end, range.start, range.end);
+    rank_.waited += start - range.start;
+    range.start = start;
   }
 
   void make_ranges() {
@@ -234,11 +202,12 @@ class RankReader {
       if (launch.name.starts_with(action_prefix)) {
         action = parse_action(std::string_view(launch.name).substr(action_prefix.size()));
         if (!action) {
-          refuse(fmt::format("/traceEvents/{}/name", launch.index),
-                 fmt::format("{} is not a known action; they look like \"PP:2F0\" (F, I, W, B, "
-                             "SEND_F, RECV_F, SEND_B, RECV_B), "
-                             "\"PP:(7F3;0B2)OVERLAP_F_B\" and \"PP:0UNSHARD\"",
-                             in_quotes(launch.name)));
+          times_.refuse(
+              fmt::format("/traceEvents/{}/name", launch.index),
+              fmt::format("{} is not a known action; they look like \"PP:2F0\" (F, I, W, B, "
+                          "SEND_F, RECV_F, SEND_B, RECV_B), "
+                          "\"PP:(7F3;0B2)OVERLAP_F_B\" and \"PP:0UNSHARD\"",
+                          in_quotes(launch.name)));
         }
       } else if (!update && !rank_.named_by_stage) {
         action = KinetoAction{{*parse_plain(launch.name)}, false};
@@ -259,12 +228,16 @@ class RankReader {
       } else if (update) {
         rank_.updates.push_back({step, timed.start, timed.end});
       } else {
-        KinetoRange range{action->ops, step, timed.start, timed.end, {}, {}, {}, {}};
+        KinetoRange range{action->ops, step, timed.start, timed.end, {}, {}, {}, {}, {}, {}};
         const OpKind kind = range.ops[0].kind;
         if (kind == OpKind::receive_forward || kind == OpKind::receive_backward) {
           if (rank_.source == RangeSource::gpu && gpu) range.arrival = gpu->end;
-          if (rank_.source == RangeSource::cpu) range.arrival = arrival_of(launch);
+          if (rank_.source == RangeSource::cpu) {
+            const std::optional<KinetoStretch> found = inside(receives_, launch);
+            if (found) range.arrival = found->end;
+          }
         }
+        if (!rank_.named_by_stage && rank_.source == RangeSource::cpu) cut_messages(launch, range);
         if (rank_.source == RangeSource::gpu && !gpu) ++rank_.without_gpu;
         if (range.ops.size() == 2) pairs_.push_back({rank_.ranges.size(), launch.tid, {}, {}});
         rank_.ranges.push_back(std::move(range));
@@ -287,7 +260,7 @@ class RankReader {
   };
 
   void look_into_pairs(const std::string& json) {
-    scan_trace_events(json, profile_.file, [&](const TraceEvent& event) { look_at(event); });
+    scan_trace_events(json, rank_.file, [&](const TraceEvent& event) { look_at(event); });
     for (const Pair& pair : pairs_) {
       KinetoRange& range = rank_.ranges[pair.range];
       if (!pair.autograd || range.ops[0].kind != OpKind::forward) continue;
@@ -303,8 +276,8 @@ class RankReader {
 
   void look_at(const TraceEvent& event) {
     if (event.phase != "X" || event.category != "cpu_op") return;
-    std::int64_t start = nanoseconds(event, "ts", event.start);
-    start += counted_from(start);
+    std::int64_t start = times_.start(event);
+    start += times_.counted_from(start);
     const auto after = std::upper_bound(
         pairs_.begin(), pairs_.end(), start,
         [&](std::int64_t at, const Pair& pair) { return at < rank_.ranges[pair.range].start; });
@@ -314,13 +287,12 @@ class RankReader {
     if (event.name.starts_with(autograd_prefix)) {
       pair.autograd = std::min(start, pair.autograd.value_or(start));
     } else {
-      pair.others.emplace_back(start, start + nanoseconds(event, "dur", event.duration));
+      pair.others.emplace_back(start, start + times_.duration(event));
     }
   }
 
-  const NamedText& profile_;
+  ProfileTimes times_;
   KinetoRank rank_;
-  std::int64_t base_ = 0;
   std::vector<Pair> pairs_;  // in order of start
   bool has_kernels_ = false;
   bool joined_by_id_ = false;
@@ -328,14 +300,17 @@ class RankReader {
   std::vector<Annotation> gpu_;
   std::vector<Annotation> steps_;
   std::vector<Annotation> receives_;
+  std::vector<Annotation> sends_;
   std::map<std::string, std::map<std::string, std::vector<const Annotation*>>> gpu_by_name_;
-  std::set<std::size_t> taken_;  // receives_ already matched, by event
+  std::set<std::size_t> taken_;  // of receives_ and sends_ already matched, by event
   std::set<Op> in_step_;
   const std::vector<Op> no_ops_;
 };
 
 }  // namespace
 
-KinetoRank read_kineto_rank(const NamedText& profile) { return RankReader(profile).read(); }
+std::optional<KinetoRank> read_action_rank(const std::string& file, const std::string& json) {
+  return RankReader(file).read(json);
+}
 
 }  // namespace stageline

@@ -3,15 +3,24 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/op.hpp"
+#include "traces/kineto/names.hpp"
 #include "traces/timelines.hpp"
 
 namespace stageline {
+
+/// A stretch of a rank's own clock, in nanoseconds.
+struct KinetoStretch {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
 
 /// One range of the pipeline, in launch order. Nanoseconds of the rank's own clock.
 struct KinetoRange {
@@ -20,6 +29,10 @@ struct KinetoRange {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::optional<std::int64_t> arrival;  // of a receive: when the message arrived, if known
+  // Of an op without a receive of its own: the backend's receive that brought its input. It ended
+  // last since the op before it; or inside the range, where that began before the input was made.
+  std::optional<KinetoStretch> input;
+  std::optional<KinetoStretch> inside;  // the first receive that begins and ends inside
   // Of an overlapped pair on the CPU, whose ops one thread runs in sequence:
   std::optional<std::int64_t> first_end;       // from its operators, later as divided
   std::optional<std::int64_t> second_start;    // from autograd's first operator, later as divided
@@ -33,6 +46,14 @@ struct KinetoUpdate {
   std::int64_t end = 0;
 };
 
+/// How a profile shows the pipeline's ops.
+enum class KinetoStyle : std::uint8_t {
+  actions,    // "PP:2F0" of torch.distributed.pipelining
+  plain,      // "Forward 0" of its one-stage schedules
+  named,      // by the rules of KinetoRank::names
+  operators,  // by autograd's operators: no range is known
+};
+
 struct KinetoRank {
   std::string file;
   std::optional<int> rank;  // as recorded in the profile
@@ -40,14 +61,19 @@ struct KinetoRank {
   std::string ranks;  // number of ranks as recorded in the profile; else empty
   std::string accelerator;
   RangeSource source = RangeSource::cpu;
-  bool named_by_stage = true;       // "PP:2F0"; else "Forward 0", and stages are not yet numbered
+  KinetoStyle style = KinetoStyle::actions;
+  std::string names;                // of style named: the title of the rules
+  bool named_by_stage = true;       // else stages are not yet numbered
   std::vector<std::int64_t> steps;  // step numbers: N of ProfilerStep#N, else from 0
   std::vector<KinetoRange> ranges;
   std::vector<KinetoUpdate> updates;
   std::int64_t left_out = 0;     // ranges that are not ops: UNSHARD, RESHARD, REDUCE_GRAD
   Time left_out_time{};          // total time of those ranges
+  std::int64_t waited = 0;       // for messages at the front of ranges, already cut off
   std::int64_t outside = 0;      // ranges outside of every ProfilerStep
   std::int64_t without_gpu = 0;  // ranges that launched no kernels and are timed by the CPU
+  bool counted = false;          // some ops have their place in the step as their micro-batch
+  bool one_step = false;         // nothing in the profile separates steps
 };
 
 /// A parsed annotation name: ops, or an action that is not an op and is left out.
@@ -66,8 +92,13 @@ std::optional<Op> parse_plain(std::string_view name);
 /// Parses a whole non-negative number and nothing else.
 std::optional<std::int64_t> parse_count(std::string_view digits);
 
-/// Throws TraceError as documented at read_kineto.
-KinetoRank read_kineto_rank(const NamedText& profile);
+/// Reads the ranges that torch.distributed.pipelining names; `json` is the unpacked text. Empty
+/// where the profile has none. Throws TraceError as documented at read_kineto.
+std::optional<KinetoRank> read_action_rank(const std::string& file, const std::string& json);
+
+/// `names`: the rules to read by; null: whatever the profile allows. Throws TraceError as
+/// documented at read_kineto.
+KinetoRank read_kineto_rank(const NamedText& profile, const RangeNames* names);
 
 inline Time kineto_time(std::int64_t nanoseconds) { return std::chrono::nanoseconds(nanoseconds); }
 
@@ -82,6 +113,13 @@ void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run);
 
 /// One-stage schedules do not name the stage: it is the position of the rank.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run);
+
+/// Leaves out the messages that the first and the last stage have no neighbour for: their functions
+/// are called there too, and do nothing.
+void drop_outer_messages(std::vector<KinetoRank>& ranks);
+
+/// Leaves out all messages, with a note, where the named ones are not a whole set.
+void settle_messages(std::vector<KinetoRank>& ranks, int stages, int microbatches, KinetoRun& run);
 
 /// By stage: the device that computes it.
 std::vector<int> place_stages(const std::vector<KinetoRank>& ranks);
@@ -130,7 +168,12 @@ struct KinetoMessage {
   std::int64_t sent = 0;       // earliest
   std::int64_t arrived = 0;    // latest
   bool arrival_known = false;  // from the receive itself, not only from the reader's end
+  std::int64_t posted = std::numeric_limits<std::int64_t>::min();  // when it was waited for
 };
 std::vector<KinetoMessage> messages_of(const std::vector<KinetoRank>& ranks);
+
+/// By the op that reads it, numbered through all steps: the time of a message since both its ends
+/// were there, where the profiles show when it arrived. Clocks are aligned.
+std::map<Op, Time> transits_of(const std::vector<KinetoRank>& ranks, int microbatches);
 
 }  // namespace stageline

@@ -191,18 +191,21 @@ std::string kineto_date(std::int64_t nanoseconds) {
                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
 }
 
-KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
+KinetoRun read_kineto(const std::vector<NamedText>& profiles, const RangeNames* names) {
   KinetoRun run;
   std::vector<KinetoRank> ranks;
-  for (const NamedText& profile : profiles) ranks.push_back(read_kineto_rank(profile));
+  for (const NamedText& profile : profiles) ranks.push_back(read_kineto_rank(profile, names));
   if (ranks.empty()) throw UsageError("a run needs at least one profile");
   put_in_order(ranks, run);
   number_stages(ranks, run);
   run.source = ranks[0].source;
   run.accelerator = ranks[0].accelerator;
   note_ranges(ranks, run);
+  const bool found = ranks[0].style == KinetoStyle::named;
+  if (found) drop_outer_messages(ranks);
   const std::vector<int> device_of = place_stages(ranks);
   const int microbatches = keep_complete_steps(ranks, static_cast<int>(device_of.size()), run);
+  if (found) settle_messages(ranks, static_cast<int>(device_of.size()), microbatches, run);
   if (run.source == RangeSource::launches) {
     check_one_clock(ranks);
   } else {
@@ -213,6 +216,7 @@ KinetoRun read_kineto(const std::vector<NamedText>& profiles) {
     divide_pairs(ranks, microbatches, run);
   }
   fill(ranks, device_of, microbatches, run);
+  run.transit = transits_of(ranks, microbatches);
   try {
     validate(run.program);
   } catch (const ProgramError& error) {

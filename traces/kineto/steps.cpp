@@ -35,6 +35,58 @@ std::string lacking(const Done& done, std::int64_t step, int stages, int microba
   return "";
 }
 
+void check_style(const KinetoRank& first, const KinetoRank& other) {
+  if (other.style == first.style && other.names == first.names &&
+      other.named_by_stage == first.named_by_stage) {
+    return;
+  }
+  const bool first_has = first.style == KinetoStyle::actions;
+  if (first_has || other.style == KinetoStyle::actions) {
+    throw TraceError((first_has ? other : first).file, "",
+                     "it has no range that is named like \"PP:2F0\", "
+                     "but the profiles of other ranks have");
+  }
+  throw TraceError(
+      other.file, "",
+      fmt::format("its ops are not named as those of {} are; profile all ranks alike", first.file));
+}
+
+// How the ops of the ranks were recognized, and what of it is assumed.
+void note_style(const std::vector<KinetoRank>& ranks, KinetoRun& run) {
+  const KinetoRank& first = ranks[0];
+  std::string note;
+  switch (first.style) {
+    case KinetoStyle::actions:
+      return;
+    case KinetoStyle::plain:
+      run.notes.emplace_back(
+          "ranges are named \"Forward\" and \"Backward\", without a stage: each rank is assumed to "
+          "run the stage of its place among the ranks");
+      return;
+    case KinetoStyle::named:
+      note = fmt::format("ranges are read by the names of {}", first.names);
+      break;
+    case KinetoStyle::operators:
+      note =
+          "no range is named as one of a pipeline: forwards and backwards are read from autograd's "
+          "operators, split where messages are sent and received";
+      break;
+  }
+  if (!first.named_by_stage) {
+    note += "; each rank is assumed to run the stage of its place among the ranks";
+  }
+  const auto any = [&](bool KinetoRank::*which) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [which](const KinetoRank& rank) { return rank.*which; });
+  };
+  if (any(&KinetoRank::counted)) note += "; micro-batches are counted in the order of a rank's ops";
+  run.notes.push_back(std::move(note));
+  if (any(&KinetoRank::one_step)) {
+    run.notes.emplace_back(
+        "neither a ProfilerStep nor more than one update separates steps: all ops are of one step");
+  }
+}
+
 }  // namespace
 
 std::string files_of(const std::vector<KinetoRank>& ranks) {
@@ -76,22 +128,13 @@ void put_in_order(std::vector<KinetoRank>& ranks, KinetoRun& run) {
 // One-stage schedules do not name the stage: it is the position of the rank.
 void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].named_by_stage != ranks[0].named_by_stage) {
-      const KinetoRank& plain = ranks[ranks[0].named_by_stage ? i : 0];
-      throw TraceError(plain.file, "",
-                       "it has no range that is named like \"PP:2F0\", "
-                       "but the profiles of other ranks have");
-    }
+    check_style(ranks[0], ranks[i]);
     if (ranks[i].named_by_stage) continue;
     for (KinetoRange& range : ranks[i].ranges) {
       for (Op& op : range.ops) op.stage = static_cast<std::uint16_t>(i);
     }
   }
-  if (!ranks[0].named_by_stage) {
-    run.notes.emplace_back(
-        "ranges are named \"Forward\" and \"Backward\", without a stage: each rank is assumed to "
-        "run the stage of its place among the ranks");
-  }
+  note_style(ranks, run);
 }
 
 // By stage: the device that computes it.
