@@ -165,6 +165,21 @@ TEST_CASE("no schedule and no program text is faster than its busiest lane, or t
   CHECK(100 * alike >= 97 * longer);
 }
 
+TEST_CASE("messages that only the ends of a program have do not count in its steady step") {
+  Case asked;
+  asked.model = uniform_model("layers=9,forward=2158us,weight_grad=4ps,weights=3518kB,batch=60");
+  asked.cluster =
+      uniform_cluster(5, LinkSpec{Bandwidth{900'000'000'000}, from_seconds(2)}, std::nullopt);
+  asked.spec = parse_schedules("layerpipe").front();
+  asked.microbatches = 6;
+  asked.messages = Messages::batched;
+  for (const int steps : {1, 5, 20}) {
+    asked.steps = steps;
+    CHECK(study(asked).step_time > from_seconds(50.4));  // 126 messages in five steps
+    CHECK(study(asked).step_time < from_seconds(50.6));
+  }
+}
+
 TEST_CASE("an order for a flush without the flush has no pace of its forwards alone") {
   // The middle of a long GPipe: F behind F, and B behind B.
   Case asked;
