@@ -14,6 +14,8 @@ namespace {
 constexpr ScheduleAlias aliases[] = {
     // PyTorch, torch.distributed.pipelining.schedules
     {"zbvzerobubble", "zb_v"},
+    {"interleavedzerobubble", "interleaved_zb"},
+    {"scheduleloopedbfs", "looped_bfs:reverse=yes"},  // the class, not the paper's order
     // Megatron-LM, core/pipeline_parallel/schedules.py, and its flags
     {"forwardbackwardpipeliningwithoutinterleaving", "1f1b"},
     {"forwardbackwardpipeliningwithinterleaving", "interleaved_1f1b"},

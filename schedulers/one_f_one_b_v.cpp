@@ -27,9 +27,9 @@ namespace {
 
 Placement place(int devices, const Knobs&) { return v_placement("1f1b_v", devices); }
 
-Block block_of(int devices) {
+RepeatedBlock block_of(int devices) {
   const int stages = 2 * devices;
-  Block block;
+  RepeatedBlock block;
   block.period = 6;
   block.backward.resize(as_size(stages));
   for (int s = 0; s < stages; ++s) {

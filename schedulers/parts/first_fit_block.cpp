@@ -62,10 +62,10 @@ class Ring {
   int forwards_left_;
 };
 
-Block fitted(const std::vector<int>& device, int devices, int wait) {
+RepeatedBlock fitted(const std::vector<int>& device, int devices, int wait) {
   const int stages = static_cast<int>(device.size());
   const int each = stages / devices;
-  Block block;
+  RepeatedBlock block;
   block.period = 3 * each;
   block.device = device;
   block.backward.resize(device.size());
@@ -86,12 +86,12 @@ Block fitted(const std::vector<int>& device, int devices, int wait) {
 
 }  // namespace
 
-Block first_fit_block(const std::vector<int>& device, int devices) {
-  std::optional<Block> best;
+RepeatedBlock first_fit_block(const std::vector<int>& device, int devices) {
+  std::optional<RepeatedBlock> best;
   std::pair<int, int> best_key;
   const int period = 3 * static_cast<int>(device.size()) / devices;
   for (int wait = 0; wait < period; ++wait) {
-    Block block = fitted(device, devices, wait);
+    RepeatedBlock block = fitted(device, devices, wait);
     const std::pair key(chunks_held(block), block.backward.front());
     if (best && key >= best_key) continue;
     best = std::move(block);

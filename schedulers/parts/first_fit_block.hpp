@@ -12,6 +12,6 @@ namespace stageline {
 
 /// The block of the least chunks held, then the shortest, of those whose backwards begin 0 to a
 /// period's slots after the last F. `device` by stage. O(stages · period³).
-Block first_fit_block(const std::vector<int>& device, int devices);
+RepeatedBlock first_fit_block(const std::vector<int>& device, int devices);
 
 }  // namespace stageline

@@ -12,7 +12,7 @@ namespace {
 constexpr int forward_slots = 1;
 constexpr int backward_slots = 2;
 
-int devices_of(const Block& block) {
+int devices_of(const RepeatedBlock& block) {
   return 1 + *std::max_element(block.device.begin(), block.device.end());
 }
 
@@ -32,7 +32,7 @@ struct Device {
 
 class Unrolled {
  public:
-  Unrolled(const Block& block, int microbatches)
+  Unrolled(const RepeatedBlock& block, int microbatches)
       : block_(block),
         count_(microbatches),
         stages_(static_cast<int>(block.device.size())),
@@ -152,7 +152,7 @@ class Unrolled {
     return to;
   }
 
-  const Block& block_;
+  const RepeatedBlock& block_;
   int count_;
   int stages_;
   int slots_ = 0;
@@ -162,7 +162,7 @@ class Unrolled {
 
 }  // namespace
 
-int chunks_held(const Block& block) {
+int chunks_held(const RepeatedBlock& block) {
   const auto slots = as_size(devices_of(block)) * as_size(block.period);
   std::vector<int> held(slots);  // by device and slot of the period
   for (std::size_t s = 0; s < block.device.size(); ++s) {
@@ -176,7 +176,7 @@ int chunks_held(const Block& block) {
   return *std::max_element(held.begin(), held.end());
 }
 
-std::optional<std::vector<std::vector<Op>>> unroll(const Block& block, int microbatches,
+std::optional<std::vector<std::vector<Op>>> unroll(const RepeatedBlock& block, int microbatches,
                                                    std::optional<int> most) {
   Unrolled unrolled(block, microbatches);
   const int held = unrolled.held();

@@ -20,7 +20,7 @@
 namespace stageline {
 
 /// Slots of the first micro-batch's ops. Those of a device differ modulo the period.
-struct Block {
+struct RepeatedBlock {
   int period = 0;
   std::vector<int> device;    // by stage
   std::vector<int> forward;   // by stage, the slot of F
@@ -28,12 +28,12 @@ struct Block {
 };
 
 /// The most chunks that a device holds while blocks follow each other without end.
-int chunks_held(const Block& block);
+int chunks_held(const RepeatedBlock& block);
 
 /// By device, F and B of one step. `most`: chunks that a device may hold; without it, as many as
 /// the fullest device holds before ops move. Empty where the block alone needs more than `most`.
 /// O(slots · devices), and for each op the slots that it moves.
-std::optional<std::vector<std::vector<Op>>> unroll(const Block& block, int microbatches,
+std::optional<std::vector<std::vector<Op>>> unroll(const RepeatedBlock& block, int microbatches,
                                                    std::optional<int> most = std::nullopt);
 
 }  // namespace stageline
