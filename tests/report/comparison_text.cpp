@@ -90,7 +90,7 @@ TEST_CASE("at any width lines fit, and columns are left out in the documented or
   }
   CHECK(fewer >= 4);
   CHECK(contains(shown(all, {80}),
-                 "… without throughput, bubble, exposed comm, on, versions: --full"));
+                 "… without throughput, bubble, recompute, exposed comm, on, versions:"));
 }
 
 TEST_CASE("columns that were asked for are shown at any width") {

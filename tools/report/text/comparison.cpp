@@ -11,6 +11,7 @@
 #include "sim/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -47,6 +48,7 @@ std::string staleness_text(const Outcome& outcome) {
 struct ComparisonColumn {
   Column column;
   std::string (*cell)(const Outcome&);
+  bool (*matters)(const Outcome&) = nullptr;  // shown unasked where any row does; null: always
 };
 
 const std::vector<ComparisonColumn>& all_columns() {
@@ -55,20 +57,23 @@ const std::vector<ComparisonColumn>& all_columns() {
       {{"devices", false, 0, true},
        [](const Outcome& one) { return fmt::format("{}", one.devices); }},
       {{"step"}, [](const Outcome& one) { return print(one.step_time); }},
-      {{"throughput", false, 6}, throughput_text},
+      {{"throughput", false, 7}, throughput_text},
       {{"speed-up", false, 2},
        [](const Outcome& one) {
          return takes_time(one) ? fmt::format("{:.2f}×", one.speedup) : std::string("–");
        }},
-      {{"bubble", false, 4}, [](const Outcome& one) { return percent(one.bubble_fraction); }},
-      {{"exposed comm", false, 7},
+      {{"bubble", false, 5}, [](const Outcome& one) { return percent(one.bubble_fraction); }},
+      {{"recompute", false, 4},
+       [](const Outcome& one) { return percent(recompute_fraction(one)); },
+       [](const Outcome& one) { return recompute_fraction(one) > 0; }},
+      {{"exposed comm", false, 8},
        [](const Outcome& one) { return percent(one.exposed_communication); }},
       {{"peak memory", false, 1}, peak_text},
-      {{"on", true, 8},
+      {{"on", true, 9},
        [](const Outcome& one) {
          return one.bytes_known() ? nth(one.program.devices, one.peak_device()) : std::string("–");
        }},
-      {{"versions", false, 5},
+      {{"versions", false, 6},
        [](const Outcome& one) { return fmt::format("{}", one.versions_peak()); }},
       {{"staleness", false, 3}, staleness_text},
       {{"fits", true}, fit_text},
@@ -97,11 +102,20 @@ std::string known_title(const std::string& name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-std::vector<ComparisonColumn> shown_columns(const ComparisonView& view) {
+bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Row>& rows,
+                      const RankedRows& order, const ComparisonView& view) {
+  if (column.column.title == "devices") return view.sweep;
+  return column.matters == nullptr ||
+         std::any_of(order.rows.begin(), order.rows.end(),
+                     [&](std::size_t i) { return column.matters(*rows[i].outcome); });
+}
+
+std::vector<ComparisonColumn> shown_columns(const std::vector<Row>& rows, const RankedRows& order,
+                                            const ComparisonView& view) {
   std::vector<ComparisonColumn> shown;
   if (view.columns.empty()) {
     for (const ComparisonColumn& one : all_columns()) {
-      if (view.sweep || one.column.title != "devices") shown.push_back(one);
+      if (is_shown_unasked(one, rows, order, view)) shown.push_back(one);
     }
     return shown;
   }
@@ -179,7 +193,7 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view) {
   if (order.rows.empty()) return "";
-  const std::vector<ComparisonColumn> shown = shown_columns(view);
+  const std::vector<ComparisonColumn> shown = shown_columns(rows, order, view);
   std::vector<Column> columns;
   for (const ComparisonColumn& one : shown) columns.push_back(one.column);
   const std::size_t top = view.top == 0 ? order.rows.size() : std::min(view.top, order.rows.size());
