@@ -34,7 +34,8 @@ std::map<Op, Time> transit_of(const Ran& ran) {
 
 TEST_CASE("a run that loses nothing has the idle time of its simulation, cause by cause") {
   std::mt19937 random(17);
-  for (const std::string schedule : {"gpipe", "1f1b", "interleaved_1f1b:chunks=2", "zb_h1", "zb_v"}) {
+  for (const std::string schedule :
+       {"gpipe", "1f1b", "interleaved_1f1b:chunks=2", "zb_h1", "zb_v"}) {
     for (const bool transfer : {false, true}) {
       CAPTURE(schedule);
       CAPTURE(transfer);
