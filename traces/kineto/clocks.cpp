@@ -182,6 +182,18 @@ std::vector<std::int64_t> longest(const std::vector<KinetoRank>& ranks,
   }
 }
 
+// Damaged times may put clocks further apart than a run can be long.
+void check_shift(const std::vector<KinetoRank>& ranks, std::size_t i, std::int64_t low,
+                 std::int64_t high) {
+  constexpr std::int64_t most =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(longest_run).count();
+  if (low >= -most && high <= most) return;
+  throw TraceError(ranks[i].file, "",
+                   fmt::format("by their messages its clock differs from that of {} by more than "
+                               "{}, so these are not profiles of one run: {}, {}",
+                               ranks[0].file, print(longest_run), when(ranks[0]), when(ranks[i])));
+}
+
 }  // namespace
 
 ClockShifts align_clocks(const std::vector<KinetoRank>& ranks) {
@@ -217,7 +229,9 @@ ClockShifts align_clocks(const std::vector<KinetoRank>& ranks) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     // The least and the greatest feasible shift; the midpoints are feasible together.
     const std::int64_t low = nth(least, clock[i]);
-    const std::int64_t high = -nth(most, clock[i]);
+    const std::int64_t high =
+        -std::max(nth(most, clock[i]), -std::numeric_limits<std::int64_t>::max());
+    check_shift(ranks, i, low, high);
     const std::int64_t middle = low + (high - low) / 2;
     result.shifts.push_back({ranks[i].rank.value_or(static_cast<int>(i)),
                              std::chrono::nanoseconds(middle),
