@@ -167,7 +167,7 @@ std::string costs_table(const std::vector<CostRow>& rows, const CostRow& total,
   for (const std::size_t i : split.rows) line(rows[i], cost_bar(rows[i], longest, bar_width));
   if (!split.rest.empty()) line(sum_of(picked(rows, split.rest), others(split.rest.size())), "");
   line(total, "");
-  const std::string text = fitted_text(columns, cells, options);
+  std::string text = fitted_text(columns, cells, options);
   if (longest == Time{}) return text;
   return text + fmt::format("{} (full bar: {} of the total)\n", cost_bar_legend(),
                             plain_percent(ratio(longest, total.step())));
