@@ -10,21 +10,17 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/make.hpp"
+#include "tests/sizes.hpp"
 #include "tests/specs.hpp"
 
 namespace stageline {
 namespace {
 
+using test::longest_span;
+using test::peak;
+using test::peaks;
 using test::Ran;
-
-struct Size {
-  int p = 1;
-  int m = 1;
-  int F = 1;
-  int I = 1;
-  int W = 1;
-  int c = 0;
-};
+using test::Size;
 
 std::string text(const Size& size) {
   return "p " + std::to_string(size.p) + ", m " + std::to_string(size.m) + ", F " +
@@ -38,23 +34,6 @@ Ran run(const std::string& schedule, const Size& size) {
       schedule, size.p,
       uniform_costs(stages, size.p, Time{size.F}, Time{size.I}, Time{size.W}, Time{size.c}),
       size.m);
-}
-
-// By device, busy time of one step and the idle time inside its span.
-Time longest_span(const Ran& ran) {
-  Time longest{};
-  for (const DeviceMetrics& device : metrics_of(ran.program, ran.graph, ran.times).device) {
-    longest = std::max(longest, device.busy + device.span_idle);
-  }
-  return longest;
-}
-
-std::vector<int> peaks(const Ran& ran) {
-  return memory_of(ran.program, ran.costs, ran.timeline).device_stash_peak;
-}
-int peak(const Ran& ran) {
-  const std::vector<int> all = peaks(ran);
-  return *std::max_element(all.begin(), all.end());
 }
 
 // Times for which the papers' formulas hold.

@@ -12,28 +12,20 @@
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/order_climb.hpp"
 #include "schedulers/parts/stash_bound.hpp"
-#include "sim/analysis/memory.hpp"
-#include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/make.hpp"
+#include "tests/sizes.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 
 namespace stageline {
 namespace {
 
+using test::longest_span;
+using test::peak;
 using test::Ran;
-
-// p devices, m micro-batches, times of one stage, c the latency of a message.
-struct Size {
-  int p = 1;
-  int m = 1;
-  int F = 1;
-  int I = 1;
-  int W = 1;
-  int c = 0;
-};
+using test::Size;
 
 Ran run(const std::string& schedule, const Size& size) {
   const int stages = test::stages_for(test::spec(schedule), size.p);
@@ -45,19 +37,6 @@ Ran run(const std::string& schedule, const Size& size) {
     route.latency = Time{size.c};
   }
   return test::run_schedule(schedule, size.p, costs, size.m);
-}
-
-Time longest_span(const Ran& ran) {
-  Time longest{};
-  for (const DeviceMetrics& device : metrics_of(ran.program, ran.graph, ran.times).device) {
-    longest = std::max(longest, device.busy + device.span_idle);
-  }
-  return longest;
-}
-
-int peak(const Ran& ran) {
-  const std::vector<int> all = memory_of(ran.program, ran.costs, ran.timeline).device_stash_peak;
-  return *std::max_element(all.begin(), all.end());
 }
 
 int half(int p) { return 2 * ((p + 2) / 2); }

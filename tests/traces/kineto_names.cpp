@@ -390,18 +390,8 @@ TEST_CASE("a range that encloses its receive begins when its input arrived") {
   CHECK(noted(run, "ranges that wait for a message begin when it has arrived"));
 }
 
-// A recorded run: see tests/traces/kineto/README.md.
-std::vector<NamedText> real(const std::string& folder) {
-  std::vector<NamedText> files;
-  for (int d = 0; d < 2; ++d) {
-    const std::string name = fmt::format("tests/traces/kineto/{}/rank{}.json.gz", folder, d);
-    files.push_back({name, source_text(name)});
-  }
-  return files;
-}
-
 TEST_CASE("a recorded run of Schedule1F1B is read from its Python functions") {
-  const KinetoRun run = read_kineto(real("plain_1f1b_stack"));
+  const KinetoRun run = read_kineto(profiles::recorded("plain_1f1b_stack"));
   CHECK(noted(run, "ranges are read by the names of torch"));
   CHECK(run.program.microbatches == 4);
   CHECK(run.program.steps == 2);

@@ -144,17 +144,8 @@ TEST_CASE("a profile of operators that is cut off or changed is read or refused"
   }
 }
 
-std::vector<NamedText> real(const std::string& folder) {
-  std::vector<NamedText> files;
-  for (int d = 0; d < 2; ++d) {
-    const std::string name = fmt::format("tests/traces/kineto/{}/rank{}.json.gz", folder, d);
-    files.push_back({name, source_text(name)});
-  }
-  return files;
-}
-
 TEST_CASE("a recorded run of Schedule1F1B without ranges is read") {
-  const KinetoRun run = read_kineto(real("plain_1f1b"));
+  const KinetoRun run = read_kineto(profiles::recorded("plain_1f1b"));
   CHECK(run.program.microbatches == 4);
   CHECK(run.program.steps == 3);
   CHECK(contains(print(run.program), "rank0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3"));
@@ -170,7 +161,7 @@ TEST_CASE("a recorded run of Schedule1F1B without ranges is read") {
 }
 
 TEST_CASE("a recorded run of ScheduleGPipe is read") {
-  const KinetoRun run = read_kineto(real("plain_gpipe"));
+  const KinetoRun run = read_kineto(profiles::recorded("plain_gpipe"));
   CHECK(run.program.microbatches == 4);
   CHECK(contains(print(run.program), "rank0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3"));
 }

@@ -18,6 +18,16 @@ inline const Drawing& small_run() {
   return run;
 }
 
+/// The profiles of two ranks of a recorded run: see tests/traces/kineto/README.md.
+inline std::vector<NamedText> recorded(const std::string& folder) {
+  std::vector<NamedText> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string name = fmt::format("tests/traces/kineto/{}/rank{}.json.gz", folder, rank);
+    files.push_back({name, source_text(name)});
+  }
+  return files;
+}
+
 inline bool noted(const KinetoRun& run, const std::string& part) {
   for (const std::string& note : run.notes) {
     if (contains(note, part)) return true;
