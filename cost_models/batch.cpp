@@ -15,15 +15,17 @@ namespace stageline {
 namespace {
 
 constexpr double most_bytes = 4611686018427387904.0;  // 2^62
+constexpr double most_flops = most_bytes;
 
 // The quantities of a layer that depend on the batch size. The optimizer's step does not: its time
 // and spread are the means over the sizes.
-constexpr std::array<Time Layer::*, 9> times{
-    &Layer::forward,           &Layer::input_grad,         &Layer::weight_grad,
-    &Layer::backward,          &Layer::recompute,          &Layer::forward_spread,
-    &Layer::input_grad_spread, &Layer::weight_grad_spread, &Layer::backward_spread};
+constexpr std::array<Time Layer::*, 10> times{&Layer::forward,           &Layer::input_grad,
+                                              &Layer::weight_grad,       &Layer::backward,
+                                              &Layer::recompute,         &Layer::forward_spread,
+                                              &Layer::input_grad_spread, &Layer::weight_grad_spread,
+                                              &Layer::backward_spread,   &Layer::selective_forward};
 constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
-constexpr std::array<Bytes Layer::*, 11> sizes{&Layer::forward_workspace,
+constexpr std::array<Bytes Layer::*, 12> sizes{&Layer::forward_workspace,
                                                &Layer::backward_workspace,
                                                &Layer::input_grad_workspace,
                                                &Layer::weight_grad_workspace,
@@ -33,7 +35,11 @@ constexpr std::array<Bytes Layer::*, 11> sizes{&Layer::forward_workspace,
                                                &Layer::stash_gradient,
                                                &Layer::input_kept,
                                                &Layer::output_kept,
+                                               &Layer::selective_stash,
                                                &Layer::workspace};
+
+constexpr std::array<std::int64_t Layer::*, 3> flops{&Layer::forward_flops, &Layer::backward_flops,
+                                                     &Layer::selective_flops};
 
 Time to_time(double picoseconds, const std::string& name) {
   if (picoseconds > static_cast<double>(longest_input.count())) {
@@ -54,6 +60,15 @@ Bytes to_bytes(double bytes, const std::string& name) {
   return Bytes{std::llround(bytes)};
 }
 
+std::int64_t to_flops(double count, const std::string& name) {
+  if (count > most_flops) {
+    throw UsageError(
+        fmt::format("\"{}\" would do {:.3g} FLOPs at that batch size; at most 2^62 can be counted",
+                    name, count));
+  }
+  return std::llround(count);
+}
+
 void check_same_layers(const std::vector<Model>& measured) {
   const Model& first = measured[0];
   for (const Model& model : measured) {
@@ -64,10 +79,12 @@ void check_same_layers(const std::vector<Model>& measured) {
                       "give its own size with --batch when it is imported",
                       model.name));
     }
-    bool same = model.layers.size() == first.layers.size() && model.edges == first.edges;
+    bool same = model.layers.size() == first.layers.size() && model.edges == first.edges &&
+                model.sharding == first.sharding;
     for (std::size_t i = 0; same && i < first.layers.size(); ++i) {
       same = model.layers[i].name == first.layers[i].name &&
-             model.layers[i].weights == first.layers[i].weights;
+             model.layers[i].weights == first.layers[i].weights &&
+             model.layers[i].collectives.size() == first.layers[i].collectives.size();
     }
     if (!same) {
       throw UsageError(
@@ -105,6 +122,12 @@ Model in_proportion(const std::vector<Model>& measured, int batch) {
     }
     for (const auto field : sizes) {
       layer.*field = to_bytes(static_cast<double>((layer.*field).count) * factor, layer.name);
+    }
+    for (const auto field : flops) {
+      layer.*field = to_flops(static_cast<double>(layer.*field) * factor, layer.name);
+    }
+    for (LayerCollective& collective : layer.collectives) {
+      collective.bytes = to_bytes(static_cast<double>(collective.bytes.count) * factor, layer.name);
     }
     keep_sum(measured, i, layer);
   }
@@ -180,6 +203,15 @@ Model fitted(const std::vector<Model>& measured, const LineFit& fit, int batch) 
     for (const auto field : sizes) {
       const auto y = collect(measured, [&](const Model& m) { return (m.layers[i].*field).count; });
       layer.*field = to_bytes(fit(y, batch), layer.name);
+    }
+    for (const auto field : flops) {
+      const auto y = collect(measured, [&](const Model& m) { return m.layers[i].*field; });
+      layer.*field = to_flops(fit(y, batch), layer.name);
+    }
+    for (std::size_t c = 0; c < layer.collectives.size(); ++c) {
+      const auto y =
+          collect(measured, [&](const Model& m) { return m.layers[i].collectives[c].bytes.count; });
+      layer.collectives[c].bytes = to_bytes(fit(y, batch), layer.name);
     }
     for (const auto field : update_times) {
       const auto y =

@@ -56,18 +56,20 @@ class StageOps {
  public:
   StageOps(StageCosts& stage, std::size_t number, const Model& model,
            const std::vector<std::size_t>& layers, const std::vector<bool>& reads_data,
-           const LayerStash& stash)
+           const LayerStash& stash, const StageRecomputation& recomputed)
       : stage_(stage),
         number_(number),
         model_(model),
         layers_(layers),
         reads_data_(reads_data),
-        stash_(stash) {}
+        stash_(stash),
+        recomputed_(recomputed) {}
 
   void add(const StageTensor& tensor) { tensors_.push_back(tensor); }
 
   void finish() {
-    forward();
+    divide();
+    recomputed_.by_blocks() ? rebuild() : forward();
     lone_forward();
     backward();
     input_grad();
@@ -80,11 +82,70 @@ class StageOps {
   Wide made(int place) const { return nth(stash_.made, nth(layers_, place)).count; }
   Wide left(int place) const { return nth(stash_.left, nth(layers_, place)).count; }
   bool reads_data(int place) const { return nth(reads_data_, nth(layers_, place)); }
+  bool selective() const { return recomputed_.rebuild == Rebuild::selective; }
+  // Of what a layer that reads the data makes, the input.
+  Wide data(int place) const {
+    return reads_data(place) ? std::min<Wide>(model_.input.count, made(place)) : 0;
+  }
   // In moments: layer `place` runs between the moments `place` and `place + 1`.
 
-  // The shares of the stash that the layers below each moment have made.
+  // Whether a block reads the tensor that does not make it: its input, which F keeps.
+  bool crosses(const StageTensor& tensor) const {
+    return tensor.maker < 0 || tensor.last_reader >= nth(block_end_, tensor.maker);
+  }
+
+  // Sets what of each layer's share R makes again, and where the layer's block ends; and of a stage
+  // that is rebuilt block by block what F keeps, and its stash.
+  void divide() {
+    const int n = layers();
+    rebuilt_.assign(layers_.size(), 0);
+    block_end_.assign(layers_.size(), n);
+    inputs_ = stage_.boundary.count;
+    if (!recomputed_.by_blocks()) return;
+    const int length = selective() ? 1 : recomputed_.every;
+    std::vector<Wide> kept(layers_.size());
+    Wide boundary = selective() ? 0 : inputs_;
+    for (int place = 0; place < n; ++place) {
+      const int block = place / length;
+      nth(block_end_, place) = n - block * length > length ? (block + 1) * length : n;
+      nth(kept, place) =
+          selective() ? made(place) - layer(place).selective_stash.count : data(place);
+    }
+    for (const StageTensor& tensor : tensors_) {
+      if (selective() || !crosses(tensor)) continue;
+      if (tensor.maker >= 0) boundary += tensor.bytes;
+      if (tensor.counted) nth(kept, *tensor.counted) += tensor.share;
+    }
+    Wide all_kept = 0;
+    Wide largest = 0;
+    for (int begin = 0; begin < n; begin = nth(block_end_, begin)) {
+      Wide block = 0;
+      for (int place = begin; place < nth(block_end_, begin); ++place) {
+        const Wide keeps = std::clamp<Wide>(nth(kept, place), 0, std::max<Wide>(made(place), 0));
+        nth(rebuilt_, place) = made(place) - keeps;
+        block += nth(rebuilt_, place);
+        all_kept += keeps;
+      }
+      largest = std::max(largest, block);
+    }
+    boundary = std::max(boundary, all_kept);
+    beside_ = boundary - all_kept;
+    const Bytes stash = fitting(boundary + largest);
+    const Bytes behind_input_grad = stage_.stash_after_input_grad();
+    stage_.boundary = fitting(boundary);
+    stage_.stash_weight_grad = std::min({stage_.stash_weight_grad, behind_input_grad, stash});
+    stage_.stash_input_grad = stash - stage_.stash_weight_grad;
+    stage_.stash_gradient = behind_input_grad - stage_.stash_weight_grad;
+  }
+
+  // The shares of the stash that the layers below each moment have made, as far as they are there
+  // in a backward: all that was kept, and of what is rebuilt the block's.
   void add_made(Moments& held) const {
-    for (int place = 0; place < layers(); ++place) held.add(place + 1, layers(), made(place));
+    held.add(0, layers(), beside_);
+    for (int place = 0; place < layers(); ++place) {
+      held.add(place + 1, layers(), made(place) - nth(rebuilt_, place));
+      held.add(place + 1, nth(block_end_, place), nth(rebuilt_, place));
+    }
   }
 
   // The last moment of a forward at which a tensor is there beside the stash: it outlives its last
@@ -101,9 +162,7 @@ class StageOps {
       const int last = last_held(tensor);
       held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
     }
-    for (int place = 0; place < layers(); ++place) {
-      if (reads_data(place)) held.add(0, place, std::min<Wide>(model_.input.count, made(place)));
-    }
+    for (int place = 0; place < layers(); ++place) held.add(0, place, data(place));
     Steps steps(*this, held.values(), stage_.stash().count);
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace);
@@ -111,21 +170,57 @@ class StageOps {
     stage_.steps.forward = steps.finish(stage_.workspace);
   }
 
-  // Of an F whose stash R rebuilds: the stage's inputs stay, and of its stash each layer has only
-  // what it makes itself, while it runs.
+  // The R of a stage that is rebuilt block by block, the last block first: all that was kept, and
+  // the block's stash as it grows. A block's stash is gone before the next one's.
+  void rebuild() {
+    Moments held(layers_.size());
+    held.add(0, layers(), stage_.boundary.count);
+    for (int place = 0; place < layers(); ++place) {
+      held.add(place + 1, nth(block_end_, place), nth(rebuilt_, place));
+    }
+    for (const StageTensor& tensor : tensors_) {
+      if (selective() || crosses(tensor)) continue;
+      const int last = std::min(last_held(tensor), nth(block_end_, tensor.maker));
+      held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
+    }
+    Steps steps(*this, held.values(), stage_.stash().count);
+    int end = layers();
+    while (end > 0) {
+      int begin = end - 1;
+      while (begin > 0 && nth(block_end_, begin - 1) == end) --begin;
+      for (int place = begin; place < end; ++place) {
+        if (selective() && layer(place).selective_stash == Bytes{}) continue;
+        steps.add(place, rebuilding_time(layer(place), recomputed_),
+                  layer(place).forward_workspace);
+      }
+      end = begin;
+    }
+    stage_.steps.forward = steps.finish(stage_.workspace);
+  }
+
+  // Of an F whose stash R rebuilds: what it keeps stays, and of the rest of its stash each layer
+  // has only what it makes itself, while it runs.
   void lone_forward() {
     Moments held(layers_.size());
     std::vector<Wide> inside;
     for (int place = 0; place < layers(); ++place) {
-      inside.push_back(made(place));
-      if (reads_data(place)) inside.back() -= std::min<Wide>(model_.input.count, made(place));
+      inside.push_back(selective() ? nth(rebuilt_, place) : made(place) - data(place));
+      if (!selective()) continue;
+      held.add(place + 1, layers(), made(place) - nth(rebuilt_, place));
+      held.add(0, place, data(place));
     }
     for (const StageTensor& tensor : tensors_) {
+      const int last = last_held(tensor);
+      if (selective()) {
+        held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
+        continue;
+      }
       if (tensor.counted) nth(inside, *tensor.counted) -= tensor.share;
       if (tensor.maker < 0) continue;
-      held.add(tensor.maker + 1, last_held(tensor), tensor.bytes);
+      held.add(tensor.maker + 1, crosses(tensor) ? layers() : last, tensor.bytes);
     }
-    Steps steps(*this, held.values(), 0);
+    const Wide counted = selective() ? stage_.boundary.count : stage_.boundary.count - inputs_;
+    Steps steps(*this, held.values(), static_cast<std::int64_t>(counted));
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace,
                 std::max<Wide>(nth(inside, place), 0));
@@ -248,7 +343,12 @@ class StageOps {
   const std::vector<std::size_t>& layers_;
   const std::vector<bool>& reads_data_;
   const LayerStash& stash_;
+  StageRecomputation recomputed_;
   std::vector<StageTensor> tensors_;
+  std::vector<Wide> rebuilt_;   // by layer: the part of its share that R makes again, by blocks
+  std::vector<int> block_end_;  // by layer: the place behind its block
+  Wide inputs_ = 0;             // of the stage
+  Wide beside_ = 0;             // kept for R, and in no layer's share
 };
 
 // Who makes, reads and keeps each tensor.
@@ -348,11 +448,13 @@ class Tensors {
 }  // namespace
 
 void add_op_memory(std::vector<StageCosts>& stages, std::vector<EdgeCosts>& edges,
-                   const Model& model, const Partition& partition, const LayerStash& stash) {
+                   const Model& model, const Partition& partition, const LayerStash& stash,
+                   const std::vector<StageRecomputation>& recomputed) {
   const Tensors tensors(model, partition);
   std::vector<StageOps> ops;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    ops.emplace_back(stages[s], s, model, tensors.layers(s), tensors.reads_data(), stash);
+    ops.emplace_back(stages[s], s, model, tensors.layers(s), tensors.reads_data(), stash,
+                     recomputed[s]);
   }
   const auto kept_of = [&](StageEdge edge) -> Bytes* {
     const auto found = std::find_if(edges.begin(), edges.end(),

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cost_models/recomputation.hpp"
 #include "sim/costs.hpp"
 #include "sim/model.hpp"
 #include "sim/placement.hpp"
@@ -17,9 +18,11 @@ struct LayerStash {
 };
 
 /// Sets the steps and the workspaces of all stages, and the part of each edge's activation that the
-/// sender's stash holds, too. `stages` and `edges` have all their other bytes. Throws UsageError
-/// where a sum does not fit into 64 bits.
+/// sender's stash holds, too; of stages that are rebuilt block by block the boundary and the stash
+/// as stage_costs() says. `stages` and `edges` have all their other bytes. `recomputed`: by stage.
+/// Throws UsageError where a sum does not fit into 64 bits.
 void add_op_memory(std::vector<StageCosts>& stages, std::vector<EdgeCosts>& edges,
-                   const Model& model, const Partition& partition, const LayerStash& stash);
+                   const Model& model, const Partition& partition, const LayerStash& stash,
+                   const std::vector<StageRecomputation>& recomputed);
 
 }  // namespace stageline

@@ -6,9 +6,11 @@
 #include <limits>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "cost_models/roofline.hpp"
 #include "cost_models/spec.hpp"
+#include "cost_models/transformers/language_spelling.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {
@@ -31,10 +33,8 @@ const DeviceKind& kind_called(const std::string& name, const std::string& model,
                                fmt::join(known, ", "), did_you_mean(name, known)));
 }
 
-// "key=value" into the options it belongs to.
-void take(const std::string& key, const std::string& value, const std::string& model,
-          RooflineOptions& options, ShapeOptions& shape) {
-  std::vector<std::string> known = model_options(model);
+// "key=value" into the options that all priced models take. Returns false for another key.
+bool take_common(const std::string& key, const std::string& value, RooflineOptions& options) {
   if (key == "batch") {
     options.batch = static_cast<int>(whole_number(key, value, std::numeric_limits<int>::max()));
   } else if (key == "dtype") {
@@ -49,13 +49,60 @@ void take(const std::string& key, const std::string& value, const std::string& m
     } catch (const std::invalid_argument& error) {
       throw UsageError(fmt::format("overhead: {}", error.what()));
     }
-  } else if (std::find(known.begin(), known.end(), key) != known.end()) {
+  } else {
+    return false;
+  }
+  return true;
+}
+
+[[noreturn]] void refuse_option(const std::string& model, const std::string& key,
+                                std::vector<std::string> known) {
+  known.insert(known.end(), {"batch", "dtype", "optimizer", "efficiency", "overhead"});
+  throw UsageError(fmt::format("model {} has no option '{}' (there are {}){}", model, key,
+                               fmt::join(known, ", "), did_you_mean(key, known)));
+}
+
+// "key=value" into the options it belongs to.
+void take(const std::string& key, const std::string& value, const std::string& model,
+          RooflineOptions& options, ShapeOptions& shape, TrainingForm& form) {
+  if (take_common(key, value, options)) return;
+  std::vector<std::string> known = model_options(model);
+  if (has_forms(model)) known.insert(known.end(), {"tp", "cp", "sp", "dropout"});
+  const auto is_known = [&] { return std::find(known.begin(), known.end(), key) != known.end(); };
+  if (key == "tp") {
+    form.sharding.tensor = parallel_degree(key, value);
+  } else if (key == "cp") {
+    form.sharding.context = parallel_degree(key, value);
+  } else if (key == "ep") {
+    form.sharding.expert = parallel_degree(key, value);
+  } else if (key == "sp" && is_known()) {
+    form.sharding.sequence = yes_or_no(key, value);
+  } else if (key == "dropout" && is_known()) {
+    form.dropout = yes_or_no(key, value);
+  } else if (is_known()) {
     shape[key] = whole_number(key, value);
   } else {
-    known.insert(known.end(), {"batch", "dtype", "optimizer", "efficiency", "overhead"});
-    throw UsageError(fmt::format("model {} has no option '{}' (there are {}){}", model, key,
-                                 fmt::join(known, ", "), did_you_mean(key, known)));
+    refuse_option(model, key, std::move(known));
   }
+}
+
+// A degree that the spelling and a flag may both state.
+void unite(int& degree, int asked, std::string_view word, const std::string& spec) {
+  if (asked == 1 || asked == degree) return;
+  if (degree != 1) {
+    throw UsageError(
+        fmt::format("'{}' says {}={}, and --{} is {}; state it once, or the same twice", spec, word,
+                    degree, word, asked));
+  }
+  degree = asked;
+}
+
+// The degrees of other flags into those of the spelling.
+void unite(Sharding& own, const Sharding& asked, const std::string& spec) {
+  unite(own.tensor, asked.tensor, "tp", spec);
+  unite(own.context, asked.context, "cp", spec);
+  unite(own.expert, asked.expert, "ep", spec);
+  own.sequence = own.sequence || asked.sequence;
 }
 
 std::string_view without_prefix(std::string_view spec) {
@@ -63,24 +110,73 @@ std::string_view without_prefix(std::string_view spec) {
   return spec.substr(spec.starts_with(prefix) ? prefix.size() : 0);
 }
 
+// "gpt@h100" and "path/config.json@h100": a name, and a device behind the last '@'.
+struct PricedHead {
+  std::string name;
+  std::string device;  // empty: none
+};
+
+PricedHead split(const std::string& head) {
+  const std::size_t at = head.rfind('@');
+  if (at == std::string::npos) return {head, ""};
+  return {head.substr(0, at), head.substr(at + 1)};
+}
+
+// Throws unless it is a shape, with the nearest of all names.
+void check_shape(const std::string& name) {
+  std::vector<std::string> known = model_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const std::string shapes = fmt::format("{}", fmt::join(known, ", "));
+  for (std::string& language : language_model_names()) known.push_back(std::move(language));
+  throw UsageError(
+      fmt::format("no model is called '{}' (there are {}, transformer, language models such as "
+                  "llama3-8b, and config.json files){}",
+                  name, shapes, did_you_mean(name, known)));
+}
+
+Model priced_language(const PricedHead& head, const Spec& words, const DeviceKind& kind,
+                      const Sharding& sharding, const LanguageInputs& inputs,
+                      const std::string& spec) {
+  LanguageSpelling spelling(head.name, inputs.config);
+  RooflineOptions options;
+  for (const auto& [key, value] : words.options) {
+    if (take_common(key, value, options) || spelling.take(key, value)) continue;
+    refuse_option(head.name, key, LanguageSpelling::options());
+  }
+  unite(spelling.sharding(), sharding, spec);
+  return spelling.priced(kind, options, inputs.calibration);
+}
+
 }  // namespace
 
-Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds) {
+Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
+                   const Sharding& sharding, const LanguageInputs& language) {
   const Spec words = parse_spec(without_prefix(spec));
-  const std::size_t at = std::min(words.head.find('@'), words.head.size());
-  const std::string name = words.head.substr(0, at);
-  model_options(name);  // throws on an unknown model, before anything is said about its device
-  const DeviceKind& kind =
-      kind_called(words.head.substr(std::min(at + 1, words.head.size())), name, kinds);
+  const PricedHead head = split(words.head);
+  const bool is_language = is_language_model(head.name);
+  if (!is_language) check_shape(head.name);  // before anything is said about its device
+  const DeviceKind& kind = kind_called(head.device, head.name, kinds);
+  if (is_language) return priced_language(head, words, kind, sharding, language, spec);
   RooflineOptions options;
   ShapeOptions shape;
-  for (const auto& [key, value] : words.options) take(key, value, name, options, shape);
-  return roofline(model_shape(name, shape), kind, options);
+  TrainingForm form;
+  for (const auto& [key, value] : words.options) take(key, value, head.name, options, shape, form);
+  unite(form.sharding, sharding, spec);
+  return roofline(model_shape(head.name, shape, form), kind, options);
+}
+
+std::string config_file_of(const std::string& spec) {
+  const std::string name = split(parse_spec(without_prefix(spec)).head).name;
+  return name.ends_with(".json") ? name : "";
 }
 
 std::string shape_of_spec(const std::string& spec) {
   const Spec words = parse_spec(without_prefix(spec));
-  std::string shape = words.head.substr(0, words.head.find('@'));
+  std::string shape = split(words.head).name;
+  if (is_language_model(shape)) {
+    throw UsageError(
+        fmt::format("{} is priced by its kernels, and has no layers that can run; gpt has", shape));
+  }
   const std::vector<std::string> own = model_options(shape);
   for (const auto& [key, value] : words.options) {
     if (std::find(own.begin(), own.end(), key) != own.end())

@@ -13,6 +13,8 @@
 
 namespace stageline {
 
+struct Calibration;
+
 enum class Optimizer : std::uint8_t { sgd, momentum, adam };
 std::string_view name(Optimizer optimizer);
 
@@ -28,15 +30,33 @@ struct RooflineOptions {
 ///   max(FLOPs / (peak · efficiency), bytes / (memory bandwidth · efficiency)) + overhead,
 /// rounded once. The update: the optimizer's bytes likewise. With fp16 and bf16 a master copy of
 /// the weights is kept in 4 bytes and counted as optimizer state, as is the optimizer's own
-/// (momentum 4 bytes a weight, adam 8); fp32 and tf32 need no copy. Workspace is 0. The provenance
-/// is `estimated`. Throws UsageError when an option is unknown, out of range, not on the device's
-/// data sheet, or when a number does not fit in 64 bits or a time is longer than `longest_input`.
+/// (momentum 4 bytes a weight, adam 8); fp32 and tf32 need no copy. Workspace is 0. A layer is
+/// `memory_bound` where memory bounds more than half of its time. Collectives take bytes, not time.
+/// The provenance is `estimated`. Throws UsageError when an option is unknown, out of range, not on
+/// the device's data sheet, or when a number does not fit in 64 bits or a time is longer than
+/// `longest_input`.
 Model roofline(const ModelShape& shape, const DeviceKind& device, const RooflineOptions& options);
 
+/// What the spelling of a language model may refer to.
+struct LanguageInputs {
+  std::string config;                        // content of the config.json that it names
+  const Calibration* calibration = nullptr;  // instead of the built-in rates of its kind of device
+};
+
 /// "model:resnet50@h100,batch=32,dtype=bf16,optimizer=adam,efficiency=0.5,overhead=5us", and the
-/// model's own options, as in "model:gpt@a100,layers=24,hidden=1024"; "model:" may be left out.
-/// Throws UsageError that names the offending word and the nearest one that would do.
-Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds);
+/// model's own options, as in "model:gpt@a100,layers=24,hidden=1024"; "model:" may be left out. A
+/// transformer also takes tp=, cp= (the degrees that divide its layers), sp=yes (sequence
+/// parallelism) and dropout=yes. `sharding`: the degrees that other flags state; 1 and false: none.
+/// A language model (a name of families(), a config.json, or "transformer" with its sizes) is
+/// priced by language_model(); it takes the options of transformer_options() and seq=, tp=, cp=,
+/// ep=, sp=, attention=flash|plain, fused=, dropout=, alignment=, imbalance=. Throws UsageError
+/// that names the offending word and the nearest one that would do, and where `spec` and `sharding`
+/// state different degrees.
+Model priced_model(const std::string& spec, const std::vector<DeviceKind>& kinds,
+                   const Sharding& sharding = {}, const LanguageInputs& language = {});
+
+/// The file in "model:path/config.json@h100,tp=8"; empty where the spelling names a model.
+std::string config_file_of(const std::string& spec);
 
 /// A shape alone: "resnet50", "gpt,layers=24,seq=256". Throws as above.
 ModelShape parse_shape(const std::string& spec);

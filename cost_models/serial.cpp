@@ -2,38 +2,82 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/rates.hpp"
 
 namespace stageline {
 namespace {
 
 __extension__ using Wide = __int128;
 
-// Picoseconds of work at rate 1, done by the fastest device; rounded once.
-Time on_fastest(const Cluster& cluster, Wide work, std::int64_t microbatches) {
-  double fastest = 0;
-  for (const Device& device : cluster.devices) fastest = std::max(fastest, device.rate);
+// Picoseconds of work at rate 1, and the part of it that is bound by memory.
+struct SerialWork {
+  Wide all = 0;
+  Wide memory = 0;
+
+  void add(const Layer& layer, Time time, std::int64_t times) {
+    const Wide more = static_cast<Wide>(time.count()) * times;
+    all += more;
+    if (layer.memory_bound) memory += more;
+  }
+};
+
+double picoseconds_of(const SerialWork& work, Rates rates) {
+  if (rates.matrix == rates.memory) return static_cast<double>(work.all) / rates.matrix;
+  return static_cast<double>(work.all - work.memory) / rates.matrix +
+         static_cast<double>(work.memory) / rates.memory;
+}
+
+// The least of these ways to do the work, on the device that is fastest at it; rounded once.
+Time on_fastest(const Cluster& cluster, const std::vector<SerialWork>& ways,
+                std::int64_t microbatches) {
+  double least = std::numeric_limits<double>::infinity();
+  const SerialWork* way = &ways.front();
+  Rates rates;
+  for (const SerialWork& work : ways) {
+    for (const Device& device : cluster.devices) {
+      const double time = picoseconds_of(work, rates_of(device));
+      if (time > least || (time == least && work.all >= way->all)) continue;
+      least = time;
+      way = &work;
+      rates = rates_of(device);
+    }
+  }
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   // In floating point, 2^63 itself must not pass.
-  if (work > most || static_cast<double>(work) / fastest >= static_cast<double>(most)) {
+  if (way->all > most || least >= static_cast<double>(most)) {
     throw UsageError(
         fmt::format("{} micro-batches on one device would take longer than 106 days, the most that "
                     "picoseconds in 64 bits can say; ask for fewer",
                     microbatches));
   }
-  if (fastest == 1) return Time{static_cast<std::int64_t>(work)};
-  return Time{std::llround(static_cast<double>(work) / fastest)};
+  if (rates == Rates{}) return Time{static_cast<std::int64_t>(way->all)};
+  return Time{std::llround(least)};
 }
 
-Wide updating(const Model& model, std::int64_t updates) {
+// Optimizer steps are bound by memory.
+void add_updates(SerialWork& work, const Model& model, std::int64_t updates) {
   Time once{};
   for (const Layer& layer : model.layers) once += layer.update;
-  return static_cast<Wide>(once.count()) * updates;
+  const Wide all = static_cast<Wide>(once.count()) * updates;
+  work.all += all;
+  work.memory += all;
+}
+
+// Every layer's F and B.
+SerialWork whole_work(const Model& model, std::int64_t microbatches, std::int64_t updates) {
+  forward_backward(model);  // throws where a micro-batch is too long
+  SerialWork work;
+  for (const Layer& layer : model.layers) {
+    work.add(layer, layer.forward + layer.backward, microbatches);
+  }
+  add_updates(work, model, updates);
+  return work;
 }
 
 // How often the program does a pass of each stage.
@@ -60,10 +104,7 @@ Passes passes_of(const Program& program) {
 
 Time time_on_one_device(const Model& model, const Cluster& cluster, std::int64_t microbatches,
                         std::int64_t updates) {
-  return on_fastest(
-      cluster,
-      static_cast<Wide>(forward_backward(model).count()) * microbatches + updating(model, updates),
-      microbatches);
+  return on_fastest(cluster, {whole_work(model, microbatches, updates)}, microbatches);
 }
 
 Time time_on_one_device(const Model& model, const Cluster& cluster, const Program& program,
@@ -71,18 +112,19 @@ Time time_on_one_device(const Model& model, const Cluster& cluster, const Progra
                         std::int64_t updates) {
   const Passes passes = passes_of(program);
   const std::int64_t all = program.total_microbatches();
-  Wide work = 0;  // of the whole program
+  SerialWork own;  // of the whole program
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto stage = as_size(partition.stage_of[l]);
-    work += static_cast<Wide>(layer.forward.count()) * all +
-            static_cast<Wide>(layer.backward.count()) * passes.backward[stage] +
-            static_cast<Wide>(layer.input_grad.count()) * passes.input_grad[stage] +
-            static_cast<Wide>(layer.weight_grad.count()) * passes.weight_grad[stage];
+    own.add(layer, layer.forward, all);
+    own.add(layer, layer.backward, passes.backward[stage]);
+    own.add(layer, layer.input_grad, passes.input_grad[stage]);
+    own.add(layer, layer.weight_grad, passes.weight_grad[stage]);
   }
-  const Wide whole = static_cast<Wide>(forward_backward(model).count()) * microbatches;
-  return on_fastest(cluster, std::min(whole, work * microbatches / all) + updating(model, updates),
-                    microbatches);
+  own.all = own.all * microbatches / all;
+  own.memory = own.memory * microbatches / all;
+  add_updates(own, model, updates);
+  return on_fastest(cluster, {whole_work(model, microbatches, updates), own}, microbatches);
 }
 
 }  // namespace stageline

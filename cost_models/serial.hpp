@@ -9,10 +9,10 @@
 
 namespace stageline {
 
-/// On the fastest device of the cluster alone: every layer's F and B for so many micro-batches, and
-/// every layer's U so many times; on a device whose rate is not 1 rounded once. Its memory is not
-/// looked at. Throws UsageError where that is longer than 106 days, the most that 64 bits of
-/// picoseconds can say.
+/// On the device of the cluster that is fastest at it, alone: every layer's F and B for so many
+/// micro-batches, and every layer's U so many times, at the rates of sim/rates.hpp; on a device
+/// whose rates are not 1 rounded once. Its memory is not looked at. Throws UsageError where that is
+/// longer than 106 days, the most that 64 bits of picoseconds can say.
 Time time_on_one_device(const Model& model, const Cluster& cluster, std::int64_t microbatches,
                         std::int64_t updates);
 

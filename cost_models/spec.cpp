@@ -62,4 +62,15 @@ double real_number(std::string_view key, std::string_view text, std::string_view
   return number<double>(key, text, rule);
 }
 
+bool yes_or_no(std::string_view key, std::string_view text) {
+  if (text != "yes" && text != "no") {
+    throw UsageError(fmt::format("{} must be yes or no, not '{}'", key, text));
+  }
+  return text == "yes";
+}
+
+int parallel_degree(std::string_view key, std::string_view text) {
+  return static_cast<int>(whole_number(key, text, 1 << 16));
+}
+
 }  // namespace stageline

@@ -26,4 +26,10 @@ std::int64_t whole_number(std::string_view key, std::string_view text,
 /// Throws UsageError: "efficiency must be <rule>, not 'x'".
 double real_number(std::string_view key, std::string_view text, std::string_view rule);
 
+/// Throws UsageError: "sp must be yes or no, not 'x'".
+bool yes_or_no(std::string_view key, std::string_view text);
+
+/// Of tensor, context or expert parallelism. Throws as whole_number().
+int parallel_degree(std::string_view key, std::string_view text);
+
 }  // namespace stageline

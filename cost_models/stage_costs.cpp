@@ -8,6 +8,7 @@
 #include "cost_models/op_memory.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/rates.hpp"
 
 namespace stageline {
 namespace {
@@ -30,14 +31,14 @@ void add(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
   add(sum.count, part.count, stage, what);
 }
 
-void add_layer(StageCosts& sum, const Layer& layer, std::size_t stage) {
+void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& recomputed,
+               std::size_t stage) {
   add(sum.forward, layer.forward, stage, "forward times");
   add(sum.input_grad, layer.input_grad, stage, "input gradient times");
   add(sum.weight_grad, layer.weight_grad, stage, "weight gradient times");
   add(sum.backward, layer.backward, stage, "backward times");
   add(sum.update, layer.update, stage, "update times");
-  const bool measured = layer.recompute > Time{};
-  add(sum.recompute, measured ? layer.recompute : layer.forward, stage, "recomputation times");
+  add(sum.recompute, rebuilding_time(layer, recomputed), stage, "recomputation times");
   add(sum.weights, layer.weights, stage, "weights");
   add(sum.gradients, layer.gradients, stage, "gradients");
   add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
@@ -136,6 +137,12 @@ const Device& device_called(int device, std::size_t stage, const Cluster& cluste
     throw UsageError(fmt::format("device {} has rate {:g}; a rate is a positive number", found.name,
                                  found.rate));
   }
+  if (!(found.memory_rate >= 0) || !std::isfinite(found.memory_rate)) {
+    throw UsageError(
+        fmt::format("device {} has memory rate {:g}; it is a positive number, or 0 for that of its "
+                    "arithmetic",
+                    found.name, found.memory_rate));
+  }
   return found;
 }
 
@@ -148,35 +155,54 @@ bool share_unequally(const Placement& placement, const Cluster& cluster) {
     for (const std::vector<int>& devices :
          {place.replicas, place.homes(Role::input_grad), place.homes(Role::weight_grad)}) {
       for (const int device : devices) {
-        unequal = unequal || device_called(device, s, cluster).rate !=
-                                 device_called(devices.front(), s, cluster).rate;
+        unequal = unequal || rates_of(device_called(device, s, cluster)) !=
+                                 rates_of(device_called(devices.front(), s, cluster));
       }
     }
   }
   return unequal;
 }
 
-double fastest_rate(const Cluster& cluster) {
-  double fastest = 0;
-  for (const Device& device : cluster.devices) fastest = std::max(fastest, device.rate);
+Rates fastest_rates(const Cluster& cluster) {
+  Rates fastest{0, 0};
+  for (const Device& device : cluster.devices) {
+    if (device.rate > fastest.matrix) fastest = rates_of(device);
+  }
   return fastest;
 }
 
+// By device, how many times as long as the fastest one it takes. That is one number only where both
+// of its rates are behind by the same factor.
+std::vector<double> paces(const Cluster& cluster, Rates fastest) {
+  std::vector<double> pace;
+  for (const Device& device : cluster.devices) {
+    const Rates rates = rates_of(device);
+    pace.push_back(fastest.matrix / rates.matrix);
+    if (std::abs(fastest.memory / rates.memory - pace.back()) <= 1e-9 * pace.back()) continue;
+    throw UsageError(fmt::format(
+        "devices of unequal speed share a stage, and {} has rate {:g} and memory rate {:g} where "
+        "the fastest device has {:g} and {:g}; where replicas are unequal, all devices must be "
+        "behind by one factor in both: give each stage one device, or equal ones",
+        device.name, rates.matrix, rates.memory, fastest.matrix, fastest.memory));
+  }
+  return pace;
+}
+
 // The only rounding. A rate of 1 leaves the sum as it is, however long.
-Time at_rate(Time time, double rate, std::size_t stage) {
-  const double scaled = static_cast<double>(time.count()) / rate;
+Time at_rate(Time time, Time bound_by_memory, Rates rates, std::size_t stage) {
+  const double scaled = picoseconds({time, bound_by_memory}, rates);
   if (!(scaled <= static_cast<double>(longest_input.count()))) {
     throw UsageError(
         fmt::format("stage {} takes {:.3g} s a micro-batch; at most {:.0f} s are allowed", stage,
                     scaled / 1e12, to_seconds(longest_input)));
   }
-  return rate == 1 ? time : Time{std::llround(scaled)};
+  return at_rates({time, bound_by_memory}, rates);
 }
 
 }  // namespace
 
 Costs stage_costs(const Model& model, const Partition& partition, const Placement& placement,
-                  const Cluster& cluster) {
+                  const Cluster& cluster, const Recomputation& recomputed) {
   check(partition, model);
   if (partition.stages != placement.stages() || partition.stages < 1 ||
       partition.stages > max_stages) {
@@ -184,12 +210,18 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
         "the partition has {} stages and the placement {}; they must agree, from 1 to {}",
         partition.stages, placement.stages(), max_stages));
   }
+  std::vector<StageRecomputation> rebuilt = by_stage(recomputed, model, partition);
+  rebuilt.resize(placement.stage.size());
   Costs costs;
   costs.stage.resize(placement.stage.size());
+  std::vector<StageCosts> by_memory(costs.stage.size());  // of layers bound by memory, the times
   Bytes outputs{};  // of all layers: what stage_flows adds up is no more
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto stage = as_size(partition.stage_of[l]);
-    add_layer(costs.stage[stage], model.layers[l], stage);
+    add_layer(costs.stage[stage], model.layers[l], rebuilt[stage], stage);
+    if (model.layers[l].memory_bound) {
+      add_layer(by_memory[stage], model.layers[l], rebuilt[stage], stage);
+    }
     add(outputs, model.layers[l].output, stage, "outputs");
   }
   LayerStash layers;
@@ -203,28 +235,29 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
     add(costs.stage[flow.edge.to].boundary, flow.bytes, flow.edge.to, "inputs");
   }
   add(costs.stage.front().boundary, model.input, 0, "inputs");
-  add_op_memory(costs.stage, costs.edges, model, partition, layers);
+  add_op_memory(costs.stage, costs.edges, model, partition, layers, rebuilt);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     if (!placement.stage[s].replicas.empty()) continue;
     throw UsageError(fmt::format("stage {} is placed on no device", s));
   }
   const bool unequal = share_unequally(placement, cluster);
-  const double fastest = fastest_rate(cluster);
+  const Rates fastest = fastest_rates(cluster);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
     const auto rate_of = [&](const std::vector<int>& devices) {
-      return unequal ? fastest : device_called(devices.front(), s, cluster).rate;
+      return unequal ? fastest : rates_of(device_called(devices.front(), s, cluster));
     };
-    const double rate = rate_of(place.replicas);
-    const double input_grad_rate = rate_of(place.homes(Role::input_grad));
-    const double weight_grad_rate = rate_of(place.homes(Role::weight_grad));
+    const Rates rate = rate_of(place.replicas);
+    const Rates input_grad_rate = rate_of(place.homes(Role::input_grad));
+    const Rates weight_grad_rate = rate_of(place.homes(Role::weight_grad));
     StageCosts& stage = costs.stage[s];
-    stage.forward = at_rate(stage.forward, rate, s);
-    stage.recompute = at_rate(stage.recompute, rate, s);
-    stage.input_grad = at_rate(stage.input_grad, input_grad_rate, s);
-    stage.weight_grad = at_rate(stage.weight_grad, weight_grad_rate, s);
-    stage.backward = at_rate(stage.backward, weight_grad_rate, s);
-    stage.update = at_rate(stage.update, weight_grad_rate, s);
+    const StageCosts& memory = by_memory[s];
+    stage.forward = at_rate(stage.forward, memory.forward, rate, s);
+    stage.recompute = at_rate(stage.recompute, memory.recompute, rate, s);
+    stage.input_grad = at_rate(stage.input_grad, memory.input_grad, input_grad_rate, s);
+    stage.weight_grad = at_rate(stage.weight_grad, memory.weight_grad, weight_grad_rate, s);
+    stage.backward = at_rate(stage.backward, memory.backward, weight_grad_rate, s);
+    stage.update = at_rate(stage.update, stage.update, weight_grad_rate, s);
     const auto overhead = [&](const std::vector<int>& devices) {
       const std::vector<int>& at = devices.empty() ? place.replicas : devices;
       return nth(cluster.devices, at.front()).op_overhead;
@@ -239,9 +272,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
   costs.slowdown = cluster.interference;
-  for (const Device& device : cluster.devices) {
-    if (unequal) costs.pace.push_back(fastest / device.rate);
-  }
+  if (unequal) costs.pace = paces(cluster, fastest);
   costs.bytes_known = model.bytes_known;
   return costs;
 }

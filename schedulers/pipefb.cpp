@@ -22,9 +22,9 @@
 #include "schedulers/partition/chain_cut.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/analysis/memory.hpp"
-#include "sim/engine.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/numbers.hpp"
 
@@ -151,8 +151,9 @@ std::vector<Bytes> host_peaks(const Problem& problem, const std::vector<int>& wi
   Program program = stream(some);
   program.settings.window = window;
   program = complete(std::move(program), some.costs);
-  const TaskGraph graph = compile(program, some.costs);
-  const Timeline timeline = timeline_of(program, graph, simulate(graph));
+  TaskGraph graph = compile(program, some.costs);
+  const TaskTimes times = simulate_together(graph, {});
+  const Timeline timeline = timeline_of(program, graph, times);
   std::vector<Bytes> peaks;
   for (const DeviceMemory& host : memory_of(program, some.costs, timeline).host) {
     peaks.push_back(host.peak);

@@ -1,11 +1,16 @@
 // The hardware: devices, host memories, links, and the routes between them.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/index.hpp"
+#include "sim/measured_collective.hpp"
 #include "sim/units.hpp"
 
 namespace stageline {
@@ -27,6 +32,7 @@ struct DeviceKind {
   double power_watts = 0;       // board power; 0: unknown
   double price_per_hour = 0;    // US dollars; 0: unknown
   std::string source;           // data sheet
+  Bytes reserve{};              // of the memory: context and communication buffers
 
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
@@ -36,11 +42,20 @@ struct Device {
   int kind = -1;                // index into Cluster::kinds; -1: unnamed
   std::optional<Bytes> memory;  // capacity of this device; empty: unknown, and so is the fit
   double rate = 1;              // speed relative to the device the trace was measured on
-  int host = -1;                // index into Cluster::hosts; -1: none
+  int host = -1;                // index into Cluster::hosts, its machine; -1: none
   Time op_overhead{};           // per compute op: launch, first touches; calibrated
+  double memory_rate = 0;       // as rate, of layers bound by memory; 0: as rate
+  Bytes reserve{};              // of the memory: context and communication buffers
 
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// What training may fill of a device's memory: all but its reserve. Empty: the capacity is
+/// unknown.
+inline std::optional<Bytes> usable_memory(const Device& device) {
+  if (!device.memory) return std::nullopt;
+  return Bytes{std::max<std::int64_t>(device.memory->count - device.reserve.count, 0)};
+}
 
 struct Host {
   std::string name;
@@ -52,8 +67,16 @@ struct Host {
 
 enum class Duplex : std::uint8_t { full, half };
 
+/// The kind of a connection. Collectives take their constants from it.
+enum class Tier : std::uint8_t { other, nvlink, pcie, network };
+inline constexpr std::array all_tiers{Tier::other, Tier::nvlink, Tier::pcie, Tier::network};
+inline constexpr int tiers = 4;
+/// "nvlink", as in cluster files.
+std::string_view name(Tier tier);
+
 /// A cable, bus or port. Its ends are nodes: devices first (0..D-1), then hosts, then switches.
-/// Transfers share a link first come, first served; a half-duplex one in both directions together.
+/// Transfers share a link first come, first served, or at max-min fair rates (Sharing); a
+/// half-duplex one in both directions together.
 struct Link {
   std::string name;
   int from = 0;
@@ -62,6 +85,7 @@ struct Link {
   Time latency{};
   Duplex duplex = Duplex::full;
   std::optional<Time> latency_back{};  // from `to` to `from`, if it differs
+  Tier tier = Tier::other;
 
   Time back() const { return latency_back.value_or(latency); }
   friend bool operator==(const Link&, const Link&) = default;
@@ -80,16 +104,32 @@ struct Cluster {
   /// interference[k - 1]: how many times as long a compute op takes while k other devices of its
   /// host compute, at least 1; the last entry is also that of more devices. Empty: as if alone.
   std::vector<double> interference;
+  /// By tier: the compute of a device takes 1 + γ times as long while it communicates over links of
+  /// that tier; 0 to 0.4 as published. Communication over several tiers at once adds up.
+  std::array<double, tiers> overlap_slowdown{};
+  /// Measured on this cluster; they go before built-in constants.
+  std::vector<MeasuredCollective> collectives;
 
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-/// One route from node to node: the narrowest link's bandwidth, the sum of the latencies, and the
-/// shared resources it occupies (see Network::resources) while bytes move.
+/// How transfers share a link: one after another in the order of their requests, or at once at
+/// max-min fair rates.
+enum class Sharing : std::uint8_t { fifo, fair };
+inline constexpr std::array all_sharings{Sharing::fifo, Sharing::fair};
+/// "fair", as in --sharing.
+std::string_view name(Sharing sharing);
+
+/// One route from node to node, or the routes of several transfers that progress together: the
+/// bandwidth of a transfer that is alone (the least of capacity / load), the sum of the latencies,
+/// and the shared resources it occupies (see Network::resources) while bytes move.
 struct Route {
   Bandwidth bandwidth = Bandwidth::unlimited();
   Time latency{};
   std::vector<int> resources;
+  std::vector<double> load;  // by entry of resources: bytes across it a byte of the transfer, > 0;
+                             // empty: 1 each
+  Tier tier = Tier::other;   // the slowest kind of link on it: the last of all_tiers
 
   bool is_free() const { return bandwidth.is_unlimited() && latency == Time{}; }
   friend bool operator==(const Route&, const Route&) = default;
@@ -104,15 +144,16 @@ struct Network {
   std::vector<int> host;               // by device, index into hosts; 0 for devices without one
   std::vector<std::string> hosts;      // names; "host" where the cluster has none
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
+  std::vector<Bandwidth> capacity;     // by resource
 
   const Route& between(int from, int to) const {
     return routes[as_size(from) * as_size(devices) + as_size(to)];
   }
 };
 
-/// Routes of least latency, and among those the one whose narrowest link is widest (Boost.Graph,
-/// Dijkstra). Throws UsageError when two devices are not connected although there are links; with
-/// no links every route is free (communication is not modelled).
+/// Routes of least latency, and among those the one whose narrowest link is widest (Dijkstra).
+/// Throws UsageError, with the names of both, when two devices are not connected although there are
+/// links; with no links every route is free (communication is not modelled).
 Network network_of(const Cluster& cluster);
 
 /// The first `count` devices of the cluster, with all hosts, switches and links. Throws UsageError,

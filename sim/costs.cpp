@@ -20,6 +20,20 @@ StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int de
   return read;
 }
 
+BlockingTimes& BlockingTimes::operator+=(const BlockingTimes& other) {
+  forward += other.forward;
+  input_grad += other.input_grad;
+  weight_grad += other.weight_grad;
+  backward += other.backward;
+  recompute += other.recompute;
+  update += other.update;
+  return *this;
+}
+
+Time alone(const CollectiveCosts& collective) {
+  return collective.setup + transfer_time(collective.bytes, collective.route.bandwidth);
+}
+
 Time Costs::paced(Time time, int device) const {
   if (pace.empty() || nth(pace, device) == 1) return time;
   return Time{std::llround(static_cast<double>(time.count()) * nth(pace, device))};
@@ -38,6 +52,14 @@ Costs chunk_costs(Costs costs, int chunks) {
                              &stage.recompute}) {
       *time = Time{piece(time->count())};
     }
+    const auto divide = [&](BlockingTimes& blocking) {
+      for (Time* const time : {&blocking.forward, &blocking.input_grad, &blocking.weight_grad,
+                               &blocking.backward, &blocking.recompute}) {
+        *time = Time{piece(time->count())};
+      }
+    };
+    divide(stage.blocking);
+    for (BlockingTimes& blocking : stage.blocking_by) divide(blocking);
     for (Bytes* const bytes : {&stage.stash_input_grad, &stage.stash_weight_grad,
                                &stage.stash_gradient, &stage.boundary, &stage.workspace}) {
       *bytes = Bytes{piece(bytes->count)};

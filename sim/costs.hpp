@@ -1,10 +1,12 @@
 // The costs of all ops as plain tables, which print, diff, perturb and vectorize. See cost_models/.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "sim/cluster.hpp"
+#include "sim/model.hpp"
 #include "sim/placement.hpp"
 #include "sim/units.hpp"
 
@@ -30,6 +32,31 @@ struct OpSteps {
   HeldSteps backward;     // B, or a W that takes the output gradient
   friend bool operator==(const OpSteps&, const OpSteps&) = default;
 };
+
+/// The blocking collectives (tensor, context, expert parallel) that are part of the times of a
+/// stage's ops.
+struct BlockingTimes {
+  Time forward{};
+  Time input_grad{};
+  Time weight_grad{};
+  Time backward{};
+  Time recompute{};
+  Time update{};
+  BlockingTimes& operator+=(const BlockingTimes& other);
+  friend bool operator==(const BlockingTimes&, const BlockingTimes&) = default;
+};
+
+/// A collective that runs beside compute, in the send lane: one flow for all its ranks.
+struct CollectiveCosts {
+  Time setup{};       // latency of all its rounds, before the bytes move
+  Bytes bytes{};      // that progress: Route::load counts a byte of these
+  Route route;        // `bandwidth` alone; its latency is not used
+  Time head_start{};  // how long before the end of the last op that it needs it may start: buckets
+                      // fill while a backward runs
+  friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
+};
+/// Of a collective that is alone: setup and transfer. Throws as transfer_time.
+Time alone(const CollectiveCosts& collective);
 
 /// Costs of one stage for one micro-batch, on the device it is placed on.
 struct StageCosts {
@@ -58,6 +85,16 @@ struct StageCosts {
   /// While W runs after a separate I. Empty: as workspace.
   std::optional<Bytes> weight_grad_workspace;
   OpSteps steps;
+  BlockingTimes blocking;  // part of the times above
+  /// The same by the group that communicates, in the order of all_dimensions; they add up to
+  /// `blocking`. The reductions of tied weights are those of the pipeline.
+  std::array<BlockingTimes, all_dimensions.size()> blocking_by{};
+  /// REDUCE_GRAD among data-parallel ranks. Empty: a ring over the stage's replicas, if it has
+  /// several.
+  std::optional<CollectiveCosts> reduction;
+  /// While REDUCE_GRAD runs, or an op that has blocking collectives: the bucket in flight, gathered
+  /// weights.
+  Bytes communication_buffer{};
 
   Bytes stash() const { return stash_input_grad + stash_weight_grad; }
   /// The stash after I has ended: its remaining part and the gradients added.
@@ -100,6 +137,9 @@ struct Costs {
   std::vector<double> slowdown;
   /// false: all bytes are 0 because none were measured; messages then take only their latency.
   bool bytes_known = true;
+  Sharing sharing = Sharing::fifo;
+  /// By tier: compute takes 1 + γ times as long while its device communicates over it; see Cluster.
+  std::array<double, tiers> overlap_slowdown{};
 
   int stages() const { return static_cast<int>(stage.size()); }
   /// What an op of that time takes on a device.

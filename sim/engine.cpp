@@ -1,7 +1,7 @@
-// Two engines over one task graph. sweep: every task has a higher number than what it needs, so one
-// pass in number order finds all times. run: the same rule, but tasks whose path crosses a shared
-// link must be served in order of time, so lanes are walked as far as possible and pending requests
-// wait in a heap, one per lane.
+// Two engines over one task graph (the third is in sim/fair/). sweep: every task has a higher
+// number than what it needs, so one pass in number order finds all times. run: the same rule, but
+// tasks whose path crosses a shared link must be served in order of time, so lanes are walked as
+// far as possible and pending requests wait in a heap, one per lane.
 #include "sim/engine.hpp"
 
 #include <algorithm>
@@ -15,6 +15,7 @@ namespace {
 constexpr Time unknown{-1};
 constexpr std::uint32_t none = 0xffffffff;
 
+template <bool head_starts>
 class Runner {
  public:
   explicit Runner(const TaskGraph& graph)
@@ -71,7 +72,7 @@ class Runner {
           waiter_[needed] = lane;
           return;
         }
-        ready = std::max(ready, available);
+        ready = std::max(ready, head_starts ? ahead(task, needed) : available);
       }
       if (!graph_.paths[graph_.path_of[task]].resources.empty()) {
         requests_.push({ready, task});
@@ -79,6 +80,12 @@ class Runner {
       }
       finish(task, lane, ready);
     }
+  }
+
+  // When the task may start as far as this need goes.
+  Time ahead(std::uint32_t task, std::uint32_t needed) const {
+    return ready_ahead(times_.available[needed], start_of(graph_, times_, needed),
+                       graph_.paths[graph_.path_of[task]].head_start);
   }
 
   void finish(std::uint32_t task, std::uint32_t lane, Time start) {
@@ -120,9 +127,22 @@ class Runner {
 
 namespace {
 
-// With `duration(task)` and `lag` by path in place of the graph's.
-template <class Duration>
-TaskTimes sweep_with(const TaskGraph& graph, const std::vector<Time>& lag, Duration duration) {
+// By path, in place of the graph's.
+struct PathTimes {
+  std::vector<Time> lag;
+  std::vector<Time> head_start;  // empty: none
+};
+
+PathTimes path_times(const TaskGraph& graph) {
+  PathTimes times;
+  for (const Path& path : graph.paths) times.lag.push_back(path.lag);
+  if (!has_head_starts(graph)) return times;
+  for (const Path& path : graph.paths) times.head_start.push_back(path.head_start);
+  return times;
+}
+
+template <bool head_starts, class Duration>
+TaskTimes sweep_with(const TaskGraph& graph, const PathTimes& path, Duration duration) {
   TaskTimes times;
   reserve_pages(times.available, graph.tasks());
   times.available.resize(graph.tasks());
@@ -134,44 +154,64 @@ TaskTimes sweep_with(const TaskGraph& graph, const std::vector<Time>& lag, Durat
     Time& free = lane_free[graph.lane[task]];
     Time start = free;
     for (const std::uint32_t end = graph.need_begin[task + 1]; i != end; ++i) {
-      start = std::max(start, available[need[i]]);
+      const Time at = available[need[i]];
+      if constexpr (head_starts) {
+        const Time started = at - path.lag[graph.path_of[need[i]]] - duration(need[i]);
+        start = std::max(start, ready_ahead(at, started, path.head_start[graph.path_of[task]]));
+      } else {
+        start = std::max(start, at);
+      }
     }
     free = start + duration(task);
-    available[task] = free + lag[graph.path_of[task]];
+    available[task] = free + path.lag[graph.path_of[task]];
   }
   return times;
+}
+
+template <class Duration>
+TaskTimes sweep_with(const TaskGraph& graph, const PathTimes& path, Duration duration) {
+  const bool head_starts = std::any_of(path.head_start.begin(), path.head_start.end(),
+                                       [](Time head_start) { return head_start > Time{}; });
+  return head_starts ? sweep_with<true>(graph, path, duration)
+                     : sweep_with<false>(graph, path, duration);
 }
 
 }  // namespace
 
 TaskTimes sweep(const TaskGraph& graph) {
-  std::vector<Time> lag;
-  for (const Path& path : graph.paths) lag.push_back(path.lag);
-  return sweep_with(graph, lag, [&](std::uint32_t task) { return graph.duration[task]; });
+  return sweep_with(graph, path_times(graph),
+                    [&](std::uint32_t task) { return graph.duration[task]; });
 }
 
 TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
-                const std::vector<Time>& lag) {
-  return sweep_with(graph, lag, [&](std::uint32_t task) { return duration[task]; });
+                const std::vector<Time>& lag, const std::vector<Time>& head_start) {
+  return sweep_with(graph, {lag, head_start}, [&](std::uint32_t task) { return duration[task]; });
 }
 
 TaskTimes sweep_with_free_links(const TaskGraph& graph) {
   std::vector<bool> sends;
   for (const Lane& lane : graph.lanes) sends.push_back(is_communication(lane.kind));
   // A path is used by one lane only, so its lag is free if that lane's tasks are.
-  std::vector<Time> lag;
-  for (const Path& path : graph.paths) lag.push_back(path.lag);
+  PathTimes path = path_times(graph);
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-    if (sends[graph.lane[task]]) lag[graph.path_of[task]] = Time{};
+    if (!sends[graph.lane[task]]) continue;
+    path.lag[graph.path_of[task]] = Time{};
+    if (!path.head_start.empty()) path.head_start[graph.path_of[task]] = Time{};
   }
-  return sweep_with(graph, lag, [&](std::uint32_t task) {
+  return sweep_with(graph, path, [&](std::uint32_t task) {
     return sends[graph.lane[task]] ? Time{} : graph.duration[task];
   });
 }
 
-TaskTimes run(const TaskGraph& graph) { return Runner(graph).run(); }
+TaskTimes run(const TaskGraph& graph) {
+  return has_head_starts(graph) ? Runner<true>(graph).run() : Runner<false>(graph).run();
+}
 
 TaskTimes simulate(const TaskGraph& graph) {
+  if (is_fair(graph)) {
+    std::vector<Time> took;
+    return run_fair(graph, took);
+  }
   return shares_resources(graph) ? run(graph) : sweep(graph);
 }
 
@@ -180,17 +220,27 @@ std::vector<Time> slack(const TaskGraph& graph, const TaskTimes& times) {
   // readers come first.
   std::vector<Time> latest(graph.tasks(), makespan(times));
   std::vector<Time> lane_latest(graph.lanes.size(), Time::max());  // start of the lane's next task
+  // With head starts: the latest start that readers allow, which wait for the start, too.
+  const bool any_ahead = has_head_starts(graph);
+  std::vector<Time> latest_start(any_ahead ? graph.tasks() : 0, Time::max());
   for (std::uint32_t task = graph.tasks(); task-- > 0;) {
-    const Time lag = graph.paths[graph.path_of[task]].lag;
+    const Path& path = graph.paths[graph.path_of[task]];
     Time& next = lane_latest[graph.lane[task]];
-    if (next != Time::max()) latest[task] = std::min(latest[task], next + lag);
-    const Time start = latest[task] - lag - graph.duration[task];
+    if (next != Time::max()) latest[task] = std::min(latest[task], next + path.lag);
+    Time start = latest[task] - path.lag - graph.duration[task];
+    if (any_ahead) start = std::min(start, latest_start[task]);
     next = start;
     for (std::uint32_t i = graph.need_begin[task]; i != graph.need_begin[task + 1]; ++i) {
-      latest[graph.need[i]] = std::min(latest[graph.need[i]], start);
+      const std::uint32_t need = graph.need[i];
+      latest[need] = std::min(latest[need], start + path.head_start);
+      if (any_ahead) latest_start[need] = std::min(latest_start[need], start);
     }
   }
-  for (std::uint32_t task = 0; task < graph.tasks(); ++task) latest[task] -= times.available[task];
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    // A need that was slowed after its reader had started may end after its latest moment.
+    latest[task] = any_ahead ? std::max(Time{}, latest[task] - times.available[task])
+                             : latest[task] - times.available[task];
+  }
   return latest;
 }
 

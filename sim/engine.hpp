@@ -1,6 +1,15 @@
-// When each task runs: two functions over one TaskGraph.
+// When each task runs: three functions over one TaskGraph, and `simulate`, which chooses one.
+//
+//   sweep      no shared resources
+//   run        shared resources, first come, first served
+//   run_fair   shared resources at max-min fair rates, and compute slowed by communication
+//
+// A caller that wants to know when tasks start calls simulate_together() of sim/interference.hpp,
+// which leaves the durations of the run in the graph, whichever engine it is. One that reads ends
+// only, or whose costs are never shared fairly, may call simulate().
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "sim/task_graph.hpp"
@@ -21,12 +30,26 @@ inline Time start_of(const TaskGraph& graph, const TaskTimes& times, std::uint32
   return end_of(graph, times, task) - graph.duration[task];
 }
 
+/// Whether the graph's transfers share resources at fair rates (Costs::sharing).
+inline bool is_fair(const TaskGraph& graph) { return !graph.bytes.empty(); }
+
+/// When a task may start, as far as one of its needs goes, in all engines: Path::head_start before
+/// the need's result is there, but not before the need starts. (Nor before its own lane is free.)
+/// A head start is at most the duration of its task, so no task ends before what it needs.
+inline Time ready_ahead(Time available, Time started, Time head_start) {
+  return std::max(available - head_start, started);
+}
+inline bool has_head_starts(const TaskGraph& graph) {
+  return std::any_of(graph.paths.begin(), graph.paths.end(),
+                     [](const Path& path) { return path.head_start > Time{}; });
+}
+
 /// One topological pass; ignores shared resources. O(tasks + needs).
 TaskTimes sweep(const TaskGraph& graph);
 
-/// The same with other durations (by task) and other lags (by path), for what-ifs.
+/// The same with other durations (by task), lags and head starts (by path), for what-ifs.
 TaskTimes sweep(const TaskGraph& graph, const std::vector<Time>& duration,
-                const std::vector<Time>& lag);
+                const std::vector<Time>& lag, const std::vector<Time>& head_start);
 
 /// The same as if every message and reduction took no time: the cost of the order alone.
 TaskTimes sweep_with_free_links(const TaskGraph& graph);
@@ -37,7 +60,34 @@ TaskTimes sweep_with_free_links(const TaskGraph& graph);
 /// another's request.
 TaskTimes run(const TaskGraph& graph);
 
-/// `run` where resources are shared, else `sweep`.
+/// The same as sweep, with shared resources at max-min fair rates (sim/fair/max_min.hpp), for a
+/// graph with bytes and capacities. Sets graph.duration, which holds what tasks take alone, to what
+/// they took: end - start, exactly. By task:
+///
+///   * a flow has bytes, and a path with resources of limited capacity. It waits for no other: it
+///     spends Path::setup, then moves its bytes at its fair rate, at most Path::bandwidth, and ends
+///     in the first whole picosecond by which they have moved. At its own bandwidth from first to
+///     last byte it takes its duration, to the picosecond.
+///   * a transfer without bytes, or whose path has no such resources, takes its duration (which
+///     includes its setup), as in run().
+///   * compute on one of Path::devices runs at 1 / (1 + Σ overlap_slowdown) while flows move bytes
+///     there: one term for each tier that moves any, however many flows it has; not during their
+///     setup. What is never slowed takes its duration. Compute does not slow flows.
+///
+/// All that happens at one moment happens before new rates are found. A flow or op whose rate does
+/// not change keeps its end. A start ahead of needs (Path::head_start) follows from their ends as
+/// they are planned once all have started (during a flow's setup, as if it were alone), and again
+/// at each change of those plans; a need that is slowed after that start has given a longer head
+/// start. Without slowdowns, and with capacities that never bind, the times are those of sweep.
+/// O(log lanes) an event, and for each change of a flow the component of flows and resources that
+/// it reaches.
+TaskTimes run_fair(TaskGraph& graph);
+
+/// The same; `took`: what each task took, instead of graph.duration.
+TaskTimes run_fair(const TaskGraph& graph, std::vector<Time>& took);
+
+/// `run_fair` where the graph is fair, else `run` where resources are shared, else `sweep`. Of a
+/// fair graph only the ends are right: start_of() reads what a task takes alone.
 TaskTimes simulate(const TaskGraph& graph);
 
 /// By task, how much later it could end without delaying the makespan, by the dependencies alone.

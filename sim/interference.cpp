@@ -64,14 +64,33 @@ class Together {
   }
 
   TaskTimes simulated() {
-    TaskTimes times = simulate(graph_);
-    for (int pass = 0; pass < most_passes && lengthen(times); ++pass) times = simulate(graph_);
+    TaskTimes times = once();
+    for (int pass = 0; pass < most_passes && lengthen(times); ++pass) times = once();
     return times;
   }
 
  private:
   int machine_of(std::uint32_t task) const {
     return nth(interference_.machine, graph_.lanes[graph_.lane[task]].device);
+  }
+
+  // Under fair sharing the graph's durations are then those of the run, beside communication.
+  TaskTimes once() {
+    if (!is_fair(graph_)) return simulate(graph_);
+    beside_devices_ = graph_.duration;
+    return run_fair(graph_);
+  }
+
+  // The durations of the last simulation, as if no communication slowed compute.
+  const std::vector<Time>& beside_devices() const {
+    return is_fair(graph_) ? beside_devices_ : graph_.duration;
+  }
+
+  // The share of its full rate that communication left to a task.
+  double left_by_communication(std::uint32_t task) const {
+    if (!is_fair(graph_) || graph_.duration[task] == Time{}) return 1;
+    return static_cast<double>(beside_devices_[task].count()) /
+           static_cast<double>(graph_.duration[task].count());
   }
 
   // Sets the durations that follow from these times. Whether one has changed by more than
@@ -88,16 +107,16 @@ class Together {
     for (std::vector<Edge>& of_machine : edges) {
       lost.emplace_back(std::move(of_machine), interference_.slowdown);
     }
-    std::vector<Time> next = graph_.duration;
+    std::vector<Time> next = beside_devices();
     bool moved = false;
     for (const std::uint32_t task : compute_) {
       const LostTime& here = nth(lost, machine_of(task));
       const double more =
           here.until(end_of(graph_, times, task)) - here.until(start_of(graph_, times, task));
-      next[task] = alone_[task] + Time{std::llround(more)};
-      const auto change =
-          static_cast<double>(std::abs((next[task] - graph_.duration[task]).count()));
-      moved = moved || change > close_enough * static_cast<double>(graph_.duration[task].count());
+      const Time now = beside_devices()[task];
+      next[task] = alone_[task] + Time{std::llround(more * left_by_communication(task))};
+      const auto change = static_cast<double>(std::abs((next[task] - now).count()));
+      moved = moved || change > close_enough * static_cast<double>(now.count());
     }
     if (moved) graph_.duration = std::move(next);
     return moved;
@@ -106,6 +125,7 @@ class Together {
   TaskGraph& graph_;
   const Interference& interference_;
   std::vector<Time> alone_;
+  std::vector<Time> beside_devices_;    // under fair sharing
   std::vector<std::uint32_t> compute_;  // tasks
   int machines_ = 0;
 };
@@ -115,7 +135,8 @@ class Together {
 TaskTimes simulate_together(TaskGraph& graph, const Interference& interference) {
   const std::vector<double>& slowdown = interference.slowdown;
   const bool slows = std::any_of(slowdown.begin(), slowdown.end(), [](double s) { return s > 1; });
-  return slows ? Together(graph, interference).simulated() : simulate(graph);
+  if (slows) return Together(graph, interference).simulated();
+  return is_fair(graph) ? run_fair(graph) : simulate(graph);
 }
 
 }  // namespace stageline

@@ -22,6 +22,10 @@ struct Interference {
 /// duration D meets D = alone + ∫ (1 - 1 / slowdown(t)) dt over the task's own span. The fixed
 /// point is found by repeated simulation, until no duration changes by more than 0.01 %, at most 64
 /// times. O(passes · tasks · log tasks). Without a slowdown it is `simulate`.
+///
+/// Under fair sharing it is run_fair, and the durations of all tasks are set to what they took: the
+/// rate of compute is then 1 / (slowdown(t) · (1 + Σ overlap_slowdown)), where what communication
+/// takes of it is spread evenly over an op for the first factor.
 TaskTimes simulate_together(TaskGraph& graph, const Interference& interference);
 
 }  // namespace stageline

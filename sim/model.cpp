@@ -23,6 +23,38 @@ std::string_view name(Origin origin) {
   return "";
 }
 
+std::string_view name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all_reduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+  }
+  return "";
+}
+
+std::string_view name(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::tensor:
+      return "tp";
+    case Dimension::context:
+      return "cp";
+    case Dimension::expert:
+      return "ep";
+    case Dimension::data:
+      return "dp";
+    case Dimension::pipeline:
+      return "pp";
+  }
+  return "";
+}
+
 std::vector<LayerEdge> edges_of(const Model& model) {
   std::vector<LayerEdge> edges = model.edges;
   if (edges.empty()) {

@@ -2,6 +2,7 @@
 // and the edges between them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,38 @@
 #include "sim/units.hpp"
 
 namespace stageline {
+
+/// A collective among the ranks that share a layer, or replicate it.
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  broadcast,
+};
+inline constexpr std::array all_collective_kinds{
+    CollectiveKind::all_reduce, CollectiveKind::reduce_scatter, CollectiveKind::all_gather,
+    CollectiveKind::all_to_all, CollectiveKind::broadcast};
+/// "all_reduce", as in traces.
+std::string_view name(CollectiveKind kind);
+
+/// A kind of parallelism, with a group of ranks of its own.
+enum class Dimension : std::uint8_t { tensor, context, expert, data, pipeline };
+inline constexpr std::array all_dimensions{Dimension::tensor, Dimension::context, Dimension::expert,
+                                           Dimension::data, Dimension::pipeline};
+/// "tp", "cp", "ep", "dp", "pp".
+std::string_view name(Dimension dimension);
+
+/// A collective of a layer, for one micro-batch: blocking, part of F, I or W.
+struct LayerCollective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Dimension group = Dimension::tensor;
+  Bytes bytes{};        // of the full tensor a rank: what is reduced, gathered, scattered or sent
+  int forward = 0;      // how many of them in F (and in R)
+  int input_grad = 0;   // in I
+  int weight_grad = 0;  // in W
+  friend bool operator==(const LayerCollective&, const LayerCollective&) = default;
+};
 
 /// Times and bytes of one layer for one micro-batch of `Model::batch` samples; weights, gradients
 /// and optimizer state do not depend on the batch.
@@ -43,6 +76,15 @@ struct Layer {
   Bytes weight_grad_workspace{};  // needed only while its W runs behind a separate I
   Bytes workspace{};              // needed only while one of the layer's ops runs
   std::int64_t parameters = 0;    // number, as counted in the literature; 0: unknown
+  bool memory_bound = false;      // its time follows the memory's rate, not the arithmetic's
+  Time selective_forward{};       // the part of `forward` that selective recomputation repeats, and
+  Bytes selective_stash{};        // the part of the stash that it rebuilds: attention's scores
+  std::vector<LayerCollective> collectives{};  // not in the times above
+  std::int64_t forward_flops = 0;    // of F on this rank, as the literature counts them: products,
+  std::int64_t backward_flops = 0;   // attention's over all seq² pairs; of I and W together. 0:
+  std::int64_t selective_flops = 0;  // unknown. Of what selective recomputation repeats
+  std::int64_t expert_parameters = 0;  // of `parameters`: those of experts, which are divided among
+                                       // the expert-parallel ranks already
 
   friend bool operator==(const Layer&, const Layer&) = default;
 };
@@ -86,6 +128,16 @@ struct WholeRun {
   friend bool operator==(const WholeRun&, const WholeRun&) = default;
 };
 
+/// The degrees by which the layers of a model are already divided: its times and bytes are those of
+/// one rank.
+struct Sharding {
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  bool sequence = false;  // norms and dropouts divided by the tensor degree, too
+  friend bool operator==(const Sharding&, const Sharding&) = default;
+};
+
 /// Layers in topological order. `edges` empty means a chain.
 struct Model {
   std::string name;
@@ -97,6 +149,11 @@ struct Model {
   bool bytes_known = true;  // false: all bytes are 0 because none were measured
   WholeRun whole;
   Provenance provenance;
+  Sharding sharding{};
+  std::int64_t tokens = 0;      // of a sample, over all ranks that share it; 0: not of tokens
+  std::int64_t parameters = 0;  // of the whole, undivided model; 0: unknown
+  double peak_flops = 0;        // per second, of the device that it is priced for or was measured
+                                // on, in the number format of its products; 0: unknown
 
   friend bool operator==(const Model&, const Model&) = default;
 };

@@ -39,12 +39,24 @@ std::string_view name(Copies copies) {
   switch (copies) {
     case Copies::free:
       return "free";
+    case Copies::issued:
+      return "issued";
     case Copies::full:
       return "full";
     case Copies::half:
       return "half";
     case Copies::blocking:
       return "blocking";
+  }
+  return "";
+}
+
+std::string_view name(RecomputeStart start) {
+  switch (start) {
+    case RecomputeStart::early:
+      return "early";
+    case RecomputeStart::late:
+      return "late";
   }
   return "";
 }

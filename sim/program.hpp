@@ -37,17 +37,27 @@ enum class Clock : std::uint8_t { free, lockstep };
 inline constexpr std::array all_clocks{Clock::free, Clock::lockstep};
 std::string_view name(Clock clock);
 
-/// How OFFLOAD and PREFETCH of a device proceed. free: as soon as they can. The others have
-/// copy_buffers stash buffers on the device in each direction, and backwards in the order of their
-/// forwards. full: both directions at once; half: in turns, in list order; blocking: in turns with
-/// one buffer, so that compute waits for the copies.
-enum class Copies : std::uint8_t { free, full, half, blocking };
-inline constexpr std::array all_copies{Copies::free, Copies::full, Copies::half, Copies::blocking};
+/// How OFFLOAD and PREFETCH of a device proceed. free: as soon as they can. issued: a PREFETCH
+/// waits for the compute op before it in the list, which issues it. The others have copy_buffers
+/// stash buffers on the device in each direction, and backwards in the order of their forwards.
+/// full: both directions at once; half: in turns, in list order; blocking: in turns with one
+/// buffer, so that compute waits for the copies.
+enum class Copies : std::uint8_t { free, issued, full, half, blocking };
+inline constexpr std::array all_copies{Copies::free, Copies::issued, Copies::full, Copies::half,
+                                       Copies::blocking};
 std::string_view name(Copies copies);
 /// 0: no limit.
 constexpr int copy_buffers(Copies copies) {
-  return copies == Copies::free ? 0 : copies == Copies::blocking ? 1 : 2;
+  return copies == Copies::free || copies == Copies::issued ? 0
+         : copies == Copies::blocking                       ? 1
+                                                            : 2;
 }
+
+/// When R may start. early: at its turn, while the output gradient is still on its way. late: when
+/// the output gradient is there, too.
+enum class RecomputeStart : std::uint8_t { early, late };
+inline constexpr std::array all_recompute_starts{RecomputeStart::early, RecomputeStart::late};
+std::string_view name(RecomputeStart start);
 
 /// How SEND and RECV proceed. async: a SEND waits for its turn in the send lane, a RECV is posted
 /// ahead, and neither blocks. blocking: both occupy the compute lane; the device that reaches its
@@ -71,9 +81,14 @@ struct ProgramSettings {
   /// Pieces of a sequence, numbered like micro-batches: n is chunk n mod c of sequence n / c.
   /// Attention looks back: F(n) waits for F(n-1) of its sequence, and backward n for n+1's.
   int sequence_chunks = 1;
-  Clock clock = Clock::free;            // whether devices run in lockstep
-  Copies copies = Copies::free;         // how OFFLOAD and PREFETCH proceed
-  Messages messages = Messages::async;  // how SEND and RECV proceed
+  /// Ranks that reduce their gradients together with each device of the program: data-parallel
+  /// replicas that run the same program and are not in it. With several, every stage has
+  /// REDUCE_GRAD before its updates.
+  int data_ranks = 1;
+  Clock clock = Clock::free;                         // whether devices run in lockstep
+  Copies copies = Copies::free;                      // how OFFLOAD and PREFETCH proceed
+  RecomputeStart recompute = RecomputeStart::early;  // when R may start
+  Messages messages = Messages::async;               // how SEND and RECV proceed
   bool weights_transfer = true;  // false: weights reach all their readers at once, at no cost
   friend bool operator==(const ProgramSettings&, const ProgramSettings&) = default;
 };

@@ -11,16 +11,17 @@
 //                        ▼
 //                      U(s,k)                        waits for the w of all its micro-batches,
 //                                                    between replicas through REDUCE_GRAD(s,k)
-//      R(s,m), when there is one, comes between F(s,m) and its I, W or B; so does
-//      OFFLOAD(s,m) ► PREFETCH(s,m). (+) Where I, W or B are on another device than F, the stash
-//      comes by SEND_STASH, RECV_STASH or by way of the host, and U(s,k)'s weights go to the other
-//      devices that read them by SEND_WEIGHTS, RECV_WEIGHTS.
+//      R(s,m), when there is one, comes between F(s,m) and its I, W or B (under recompute: late it
+//      waits for their g, too); so does OFFLOAD(s,m) ► PREFETCH(s,m). (+) Where I, W or B are on
+//      another device than F, the stash comes by SEND_STASH, RECV_STASH or by way of the host, and
+//      U(s,k)'s weights go to the other devices that read them by SEND_WEIGHTS, RECV_WEIGHTS.
 //
 // What the program's settings add, flow control without which a free-running stage would run away:
 //      delay d     F(s,m) ◄── U(s,m-d-1);  with one copy of the weights also U(s,m) ◄── F(s,m+d)
 //      window w    F(s,m) ◄── backward of (s,m-w)
 //      copies      F(s,m) ◄── OFFLOAD(s,m-b), PREFETCH(s,m) ◄── backward of (s,m-b), b buffers,
-//                  counted among the micro-batches of one replica
+//                  counted among the micro-batches of one replica; where they are issued,
+//                  PREFETCH(s,m) ◄── the compute op before it in its list
 //      chunks c    F(s,n) ◄── F(s,n-1), and
 //                  backward of (s,n) ◄── backward of (s,n+1), where these belong to the same
 //                  sequence of c chunks (attention looks back)
@@ -127,12 +128,16 @@ class Needs {
         }
         return cycle_before();
       case OpKind::recompute:
+        need_(Product::activation, stage_, m_, 0);
+        if (program_.settings.recompute == RecomputeStart::late) output_gradient();
+        return;
       case OpKind::offload:
       case OpKind::send_forward:
       case OpKind::send_stash:
         return need_(Product::activation, stage_, m_, 0);
       case OpKind::prefetch:
         need_(Product::offloaded, stage_, m_, 0);
+        if (!graph_.issuer.empty()) issuer();
         if (buffer_before()) backward_of(*buffer_before());
         return;
       case OpKind::update:
@@ -235,6 +240,15 @@ class Needs {
       }
       if (!over_a_wire) gradient_of(to);
     }
+  }
+
+  // What the compute op before a PREFETCH makes.
+  void issuer() {
+    const auto& of_stage = graph_.issuer[op_.stage];
+    if (m_ >= of_stage.size() || !of_stage[m_]) return;
+    makes(graph_, *of_stage[m_], [&](Product product, int index, std::uint32_t number, int part) {
+      need_(product, index, number, part);
+    });
   }
 
   void all_weight_gradients() {

@@ -90,8 +90,10 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
     const auto copies =
         static_cast<Wide>(std::max<std::size_t>(homes(placement.stage[s]).size(), 1));
     weights += Wide{stage.weights.count} * copies;
-    // Including a moving average of the gradients.
-    state += (Wide{stage.gradients.count} * 2 + stage.optimizer_state.count) * copies;
+    // Including a moving average of the gradients, and the buffers of a reduction and of an op.
+    state += (Wide{stage.gradients.count} * 2 + stage.optimizer_state.count +
+              Wide{stage.communication_buffer.count} * 2) *
+             copies;
     stash += Wide{stage.stash_input_grad.count} + stage.stash_weight_grad.count +
              stage.boundary.count + stage.workspace.count +
              stage.backward_workspace.value_or(Bytes{}).count;

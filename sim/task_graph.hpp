@@ -1,6 +1,7 @@
 // The program lowered to flat arrays: tasks in a topological order, lanes, dependencies, durations.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -23,10 +24,17 @@ struct Lane {
 };
 
 /// The resources that a task holds besides its lane, for its duration (acquired together), and the
-/// lag from its end until other tasks can use its result (a link's latency).
+/// lag from its end until other tasks can use its result (a link's latency). Under fair sharing the
+/// task is a flow: `setup`, then its bytes, at a rate of `bandwidth` or less.
 struct Path {
   Time lag{};
   std::vector<std::uint32_t> resources;
+  Time head_start{};         // the task may start so long before what it needs is available
+  Time setup{};              // the part of the duration before its bytes move
+  std::vector<double> load;  // by entry of resources: bytes across it a byte of the flow; empty: 1
+  Bandwidth bandwidth = Bandwidth::unlimited();  // of the flow alone
+  Tier tier = Tier::other;
+  std::vector<std::uint16_t> devices;  // on which compute is slowed meanwhile
   friend bool operator==(const Path&, const Path&) = default;
 };
 
@@ -48,7 +56,10 @@ struct TaskGraph {
   std::vector<Lane> lanes;
   std::vector<Path> paths;
   std::vector<std::string> resources;  // names of the shared ones
-  std::vector<std::string> devices;    // names
+  std::vector<Bandwidth> capacity;     // by resource, under fair sharing; else empty
+  std::vector<Bytes> bytes;            // by task: of its flow, under fair sharing; else empty
+  std::array<double, tiers> overlap_slowdown{};  // as Costs::overlap_slowdown
+  std::vector<std::string> devices;              // names
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(op.size()); }
 };

@@ -71,6 +71,22 @@ void add_wires(StageGraph& graph, const Placement& placement) {
   }
 }
 
+// Ops out of range, of a program that has not been checked, are left out.
+void find_issuers(StageGraph& graph, const Program& program) {
+  graph.issuer.resize(program.placement.stage.size());
+  for (const std::vector<Op>& list : program.ops) {
+    std::optional<Op> before;
+    for (const Op op : list) {
+      if (lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update) before = plain(op);
+      if (op.kind != OpKind::prefetch || op.stage >= graph.issuer.size()) continue;
+      if (op.microbatch >= program.total_microbatches()) continue;
+      auto& of_stage = graph.issuer[op.stage];
+      of_stage.resize(program.total_microbatches());
+      of_stage[op.microbatch] = before;
+    }
+  }
+}
+
 }  // namespace
 
 StageGraph stage_graph(const Program& program) {
@@ -86,6 +102,7 @@ StageGraph stage_graph(const Program& program) {
   graph.updates_are_awaited = program.settings.clock == Clock::lockstep ||
                               !program.settings.delay.empty() ||
                               !nth(graph.wires, Cargo::weights).empty();
+  if (program.settings.copies == Copies::issued) find_issuers(graph, program);
   return graph;
 }
 

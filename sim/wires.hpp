@@ -35,6 +35,9 @@ struct StageGraph {
   std::array<std::vector<std::vector<int>>, cargoes> sends;     // by stage: wires that leave it
   std::array<std::vector<std::vector<int>>, cargoes> receives;  // by stage: wires that reach it
   bool updates_are_awaited = false;                             // by other ops than the next update
+  /// By stage and micro-batch, where copies are issued: the compute op before its PREFETCH in the
+  /// list, if there is one. Updates do not count. Otherwise empty.
+  std::vector<std::vector<std::optional<Op>>> issuer;
 };
 StageGraph stage_graph(const Program& program);
 

@@ -8,7 +8,8 @@
 namespace stageline::test {
 
 /// The rule of run() over a task graph, word for word: whatever shares nothing is done as soon as
-/// its lane's previous task and its needs are known; then the request with the smallest (time of
+/// its lane's previous task and its needs are known, a head start before these are there but not
+/// before they start; then the request with the smallest (time of
 /// asking, task number) is granted, from when all its resources are free; and again. Quadratic.
 inline TaskTimes brute_force(const TaskGraph& graph) {
   constexpr Time unknown{-1};
@@ -30,7 +31,9 @@ inline TaskTimes brute_force(const TaskGraph& graph) {
     }
     for (std::uint32_t i = graph.need_begin[task]; i < graph.need_begin[task + 1]; ++i) {
       if (times.available[graph.need[i]] == unknown) return unknown;
-      at = std::max(at, times.available[graph.need[i]]);
+      const Time started = start_of(graph, times, graph.need[i]);
+      const Time head_start = graph.paths[graph.path_of[task]].head_start;
+      at = std::max({at, times.available[graph.need[i]] - head_start, started});
     }
     return at;
   };

@@ -26,7 +26,9 @@ TaskTimes longest_paths(const TaskGraph& graph) {
     boost::add_edge(source, task, 0, dag);
     for (std::uint32_t i = graph.need_begin[task]; i < graph.need_begin[task + 1]; ++i) {
       const std::uint32_t need = graph.need[i];
-      boost::add_edge(need, task, -(graph.duration[need] + lag(need)).count(), dag);
+      const Time ahead = graph.paths[graph.path_of[task]].head_start;
+      const Time apart = std::max(Time{}, graph.duration[need] + lag(need) - ahead);
+      boost::add_edge(need, task, -apart.count(), dag);
     }
   }
   for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
@@ -77,8 +79,22 @@ Time makespan_with(TaskGraph graph, std::uint32_t task, Time delay) {
   return makespan(sweep(graph));
 }
 
-void check_engines(const Program& program, const Costs& costs) {
-  const TaskGraph graph = compile(program, costs);
+// Gives some of the paths a head start of up to the duration of their tasks. Returns how many.
+int give_head_starts(TaskGraph& graph, std::mt19937& random) {
+  int given = 0;
+  for (std::size_t path = 1; path < graph.paths.size(); ++path) {
+    Time least{12};
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      if (graph.path_of[task] == path) least = std::min(least, graph.duration[task]);
+    }
+    Time& head_start = graph.paths[path].head_start;
+    head_start = Time{std::uniform_int_distribution<std::int64_t>(0, least.count())(random)};
+    given += head_start > Time{} ? 1 : 0;
+  }
+  return given;
+}
+
+void check_engines(const TaskGraph& graph) {
   const TaskTimes swept = sweep(graph);
   const TaskTimes ran = run(graph);
   CHECK(longest_paths(graph).available == swept.available);
@@ -113,8 +129,8 @@ TEST_CASE("random programs: sweep, run, brute force and longest path agree") {
     test::RandomProgram made = random.make(i % 3 != 0);
     const Program program = complete(std::move(made.program), made.costs);
     CAPTURE(print(program));
-    check_engines(program, made.costs);
     const TaskGraph graph = compile(program, made.costs);
+    check_engines(graph);
     shared += shares_resources(graph) ? 1 : 0;
     waited += run(graph).available != sweep(graph).available ? 1 : 0;
   }
@@ -123,14 +139,33 @@ TEST_CASE("random programs: sweep, run, brute force and longest path agree") {
   CHECK(waited > 100);
 }
 
+TEST_CASE("random programs with head starts: sweep, run, brute force and longest path agree") {
+  test::RandomPrograms random(5);
+  std::mt19937 ahead(6);
+  int earlier = 0;
+  for (int i = 0; i < 300; ++i) {
+    test::RandomProgram made = random.make(i % 3 != 0);
+    const Program program = complete(std::move(made.program), made.costs);
+    CAPTURE(print(program));
+    TaskGraph graph = compile(program, made.costs);
+    const Time before = makespan(sweep(graph));
+    if (give_head_starts(graph, ahead) == 0) continue;
+    check_engines(graph);
+    earlier += makespan(sweep(graph)) < before ? 1 : 0;
+  }
+  CHECK(earlier > 50);
+}
+
 TEST_CASE("a task may be late by its slack, and not by a picosecond more") {
   test::RandomPrograms random(3);
+  std::mt19937 ahead(7);
   int with_slack = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 90; ++i) {
     test::RandomProgram made = random.make(false);
     const Program program = complete(std::move(made.program), made.costs);
     CAPTURE(print(program));
-    const TaskGraph graph = compile(program, made.costs);
+    TaskGraph graph = compile(program, made.costs);
+    if (i % 3 == 0) give_head_starts(graph, ahead);
     const TaskTimes times = sweep(graph);
     const std::vector<Time> spare = slack(graph, times);
     const Time end = makespan(times);
@@ -162,7 +197,7 @@ TEST_CASE("the schedulers' programs: every engine gives the same times") {
             spec.scheduler->schedule(test::problem_for(spec, devices, costs, microbatches, 2)),
             costs);
         CAPTURE(print(program));
-        check_engines(program, costs);
+        check_engines(compile(program, costs));
         REQUIRE(difference_to_reference(program, costs) == "");
       }
     }

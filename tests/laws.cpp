@@ -84,8 +84,8 @@ std::string every_byte_is_freed(const ScheduleSpec&, const Ran& ran) {
   const MemoryProfile profile = memory_of(ran.program, ran.costs, ran.timeline, Curves::all);
   for (std::size_t d = 0; d < profile.device.size(); ++d) {
     const DeviceMemory& device = profile.device[d];
-    for (const MemoryKind kind :
-         {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace, MemoryKind::versions}) {
+    for (const MemoryKind kind : {MemoryKind::stash, MemoryKind::buffers, MemoryKind::workspace,
+                                  MemoryKind::versions, MemoryKind::communication}) {
       const auto at = as_size(kind);
       if (device.at_end[at] != Bytes{}) return std::string(name(kind)) + " is left";
       for (const MemoryPoint& point : device.curve) {
@@ -95,6 +95,12 @@ std::string every_byte_is_freed(const ScheduleSpec&, const Ran& ran) {
     if (total(device.at_peak) != device.peak) return "the peak is not the sum of its kinds";
     for (const MemoryPoint& point : device.curve) {
       if (total(point.use) > device.peak) return "the peak is not the highest point";
+      Bytes stash{};
+      for (const Bytes part : point.stash) {
+        if (part < Bytes{}) return "a part of the stash falls below nothing";
+        stash += part;
+      }
+      if (stash != nth(point.use, MemoryKind::stash)) return "the parts are not the stash";
     }
   }
   return "";

@@ -163,6 +163,11 @@ class Table {
         add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
       case OpKind::recompute:
+        all.push_back(op(OpKind::forward, s, m));
+        if (program_.settings.recompute == RecomputeStart::late) {
+          add_output_gradient(s, m, device, all);
+        }
+        break;
       case OpKind::offload:
       case OpKind::send_forward:
       case OpKind::send_stash:
@@ -170,6 +175,7 @@ class Table {
         break;
       case OpKind::prefetch:
         all.push_back(op(OpKind::offload, s, m));
+        if (program_.settings.copies == Copies::issued) add_issuer(one, all);
         if (const std::int64_t before = m - buffers(s); buffers(s) > 0 && before >= 0) {
           add_backward(s, static_cast<std::uint32_t>(before), all);
         }
@@ -213,10 +219,24 @@ class Table {
   }
   std::int64_t buffers(int s) const {
     const auto replicas = nth(program_.placement.stage, s).replicas.size();
-    const int each = program_.settings.copies == Copies::free       ? 0
-                     : program_.settings.copies == Copies::blocking ? 1
-                                                                    : 2;
+    const Copies copies = program_.settings.copies;
+    const int each = copies == Copies::free || copies == Copies::issued ? 0
+                     : copies == Copies::blocking                       ? 1
+                                                                        : 2;
     return each * static_cast<std::int64_t>(replicas);
+  }
+
+  // The nearest op of the compute lane in front of a PREFETCH, other than an update.
+  void add_issuer(Op prefetch, std::vector<Op>& all) const {
+    for (const auto& list : program_.ops) {
+      const auto at = std::find(list.begin(), list.end(), prefetch);
+      if (at == list.end()) continue;
+      for (auto before = at; before != list.begin();) {
+        --before;
+        if (lane_of(before->kind) != LaneKind::compute || before->kind == OpKind::update) continue;
+        return all.push_back(plain(*before));
+      }
+    }
   }
 
   void add_stash(int s, std::uint32_t m, int device, std::vector<Op>& all) const {

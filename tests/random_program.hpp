@@ -40,6 +40,9 @@ class RandomPrograms {
     program.microbatches = 1 + below(4);
     program.steps = 1 + below(2);
     program.settings.weights = static_cast<WeightRule>(below(5));
+    // Not drawn, so that the rest stays as it was.
+    if (stages % 2 == 0) program.settings.recompute = RecomputeStart::late;
+    if (devices % 2 == 0) program.settings.copies = Copies::issued;
     for (int d = 0; d < devices; ++d) program.devices.push_back("gpu" + std::to_string(d));
     program.ops.resize(program.devices.size());
     for (int s = 0; s < stages; ++s) {

@@ -30,8 +30,17 @@ Model read_pipedream_profile(const std::string& text, const std::string& file, i
 /// W. Throws UsageError.
 Model uniform_model(const std::string& options);
 
-/// A cluster file. Throws TraceError with the JSON pointer.
-Cluster read_cluster(const std::string& json_text, const std::string& file);
+/// How the machines of a cluster file are used.
+struct ClusterUse {
+  int times = 1;  // as many of them, joined by the file's "network"; the name then is "h100x8*4"
+  bool groups = false;  // ranks of several devices run on them: the overlap of "network" applies,
+                        // and kinds have the memory of "driver", as for several machines
+  bool driver = false;  // kinds have the memory of "driver"
+};
+
+/// A cluster file, its machines one by one. Throws TraceError with the JSON pointer.
+Cluster read_cluster(const std::string& json_text, const std::string& file,
+                     const ClusterUse& use = {});
 
 /// The same as text; read_cluster restores an identical cluster. Throws UsageError for a cluster
 /// that the format cannot express, and TraceError for an invalid name.
@@ -44,5 +53,10 @@ struct Bundled {
 };
 const std::vector<Bundled>& bundled_clusters();
 const std::vector<Bundled>& bundled_traces();
+
+/// The device kinds of a bundled cluster, and of all of them, each once; with the memory that the
+/// driver reports, and its reserve, or with that of the data sheet. Throw TraceError.
+std::vector<DeviceKind> kinds_of(const Bundled& bundled, bool driver = false);
+std::vector<DeviceKind> bundled_kinds(bool driver = false);
 
 }  // namespace stageline

@@ -143,10 +143,11 @@ Primitive softmax(std::int64_t elements) {
 
 // Looks up one row of a table for the token and one for its place, and adds them; backward fills a
 // dense gradient of both tables.
-Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab) {
-  const std::int64_t table_rows = vocab + rows;
+Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab,
+                    std::int64_t places) {
+  const std::int64_t table_rows = vocab + places;
   Primitive op;
-  op.build = {.in = vocab, .out = width, .places = rows};
+  op.build = {.in = vocab, .out = width, .places = places};
   op.kind = PrimitiveKind::embedding;
   op.forward = {rows * width, 2 * rows * width, rows * width};
   op.weight_grad = {2 * rows * width, rows * width, 0, 0, table_rows * width};
@@ -157,6 +158,18 @@ Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab) {
 Primitive loss(std::int64_t elements) {
   return weightless(PrimitiveKind::loss, {softmax_forward_flops * elements, elements, elements},
                     {2 * elements, elements, elements});
+}
+
+// A mask is a byte an element, half an element of two bytes.
+Primitive with_dropout(Primitive op, std::int64_t elements, bool fused) {
+  const std::int64_t mask = (elements + 1) / 2;
+  op.forward.flops += elements;
+  op.forward.reads += fused ? 0 : elements;
+  op.forward.writes += fused ? mask : elements + mask;
+  op.input_grad.flops += elements;
+  op.input_grad.reads += elements + mask;
+  op.input_grad.writes += elements;
+  return op;
 }
 
 LayerShape layer(std::string name, std::string kind, std::vector<Primitive> ops,

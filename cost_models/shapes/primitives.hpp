@@ -39,9 +39,12 @@ Primitive add(std::int64_t elements, std::int64_t branching);
 Primitive max_pool(Image in, Image out, Window window);
 Primitive average_pool(Image in, Image out);
 Primitive softmax(std::int64_t elements);
-/// A table of `vocab` tokens and one of `rows` places.
-Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab);
+/// `rows` look-ups in a table of `vocab` tokens and one of `places`.
+Primitive embedding(std::int64_t rows, std::int64_t width, std::int64_t vocab, std::int64_t places);
 Primitive loss(std::int64_t elements);
+/// The op and a dropout of its output. `fused`: the op's own kernel drops, and adds a mask alone to
+/// the forward's traffic.
+Primitive with_dropout(Primitive op, std::int64_t elements, bool fused);
 
 /// The ops that follow a convolution.
 struct Behind {
@@ -102,6 +105,6 @@ ModelShape resnet56(const ShapeOptions& options);
 ModelShape resnet110(const ShapeOptions& options);
 ModelShape resnet224(const ShapeOptions& options);
 ModelShape resnet362(const ShapeOptions& options);
-ModelShape gpt(const ShapeOptions& options);
+ModelShape gpt(const ShapeOptions& options, const TrainingForm& form);
 
 }  // namespace stageline

@@ -16,8 +16,9 @@ enum class Sizes : std::uint8_t { fixed, width, transformer };  // what may be s
 struct Entry {
   std::string_view name;
   std::string_view summary;
-  ModelShape (*build)(const ShapeOptions& options);
+  ModelShape (*build)(const ShapeOptions& options);  // null: see build_form
   Sizes sizes = Sizes::fixed;
+  ModelShape (*build_form)(const ShapeOptions& options, const TrainingForm& form) = nullptr;
 };
 
 constexpr std::array<Entry, 14> catalogue = {{
@@ -37,7 +38,7 @@ constexpr std::array<Entry, 14> catalogue = {{
     {"resnet362", "ResNet-362, CIFAR-10, 5.8 million parameters", resnet362, Sizes::width},
     {"gpt",
      "GPT-2 small, 124.4 million parameters, or what its options make of it (heads: hidden/64)",
-     gpt, Sizes::transformer},
+     nullptr, Sizes::transformer, gpt},
 }};
 
 const Entry& entry(const std::string& name) {
@@ -46,6 +47,18 @@ const Entry& entry(const std::string& name) {
   }
   throw UsageError(fmt::format("no model is called '{}' (there are {}){}", name,
                                fmt::join(model_names(), ", "), did_you_mean(name, model_names())));
+}
+
+[[noreturn]] void refuse_form(const std::string& name, const TrainingForm& form) {
+  std::string with;
+  for (const Entry& e : catalogue) {
+    if (e.build_form != nullptr) with += fmt::format("{}{}", with.empty() ? "" : ", ", e.name);
+  }
+  const Sharding& s = form.sharding;
+  throw UsageError(fmt::format(
+      "model {} cannot be divided by tp {}, cp {}, ep {}{}: of the built-in models only {} says "
+      "what one rank does; take a trace that was measured on one rank, or leave the degrees at 1",
+      name, s.tensor, s.context, s.expert, form.dropout ? " or have dropout" : "", with));
 }
 
 }  // namespace
@@ -91,7 +104,8 @@ Work& Work::operator+=(const Work& other) {
   return *this;
 }
 
-ModelShape model_shape(const std::string& name, const ShapeOptions& options) {
+ModelShape model_shape(const std::string& name, const ShapeOptions& options,
+                       const TrainingForm& form) {
   const Entry& e = entry(name);
   const std::vector<std::string> known = model_options(name);
   for (const auto& [option, value] : options) {
@@ -104,8 +118,13 @@ ModelShape model_shape(const std::string& name, const ShapeOptions& options) {
           did_you_mean(option, known)));
     }
   }
+  if (e.build_form != nullptr) return e.build_form(options, form);
+  const Sharding undivided{.sequence = form.sharding.sequence};
+  if (form.sharding != undivided || form.dropout) refuse_form(name, form);
   return e.build(options);
 }
+
+bool has_forms(const std::string& name) { return entry(name).build_form != nullptr; }
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;

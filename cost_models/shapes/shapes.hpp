@@ -23,6 +23,9 @@
 //     layer this gives 32·s·b·h bytes for W, as in Zero Bubble (arXiv 2401.10241).
 //   * a layer without input gradient does nothing in I, so the gradient at its output waits for W.
 //   * batch norm's statistics, two numbers a channel and micro-batch, are not counted.
+//   * dropout, where a model has it, keeps its masks, a byte an element.
+// Where a model is divided (Sharding), all of this is of one rank; activations that all ranks of a
+// tensor-parallel group hold are counted on each.
 // The gradients of a norm's own weights are part of I. A layer without input gradient (images and
 // token ids need none) does all its backward work in W.
 #pragma once
@@ -91,6 +94,19 @@ struct Primitive {
   friend bool operator==(const Primitive&, const Primitive&) = default;
 };
 
+/// A collective of a layer, as LayerCollective but for one sample.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Dimension group = Dimension::tensor;
+  std::int64_t elements = 0;  // of the full tensor of a rank, in the number format of activations
+  std::int64_t bytes = 0;     // beyond these, in a format of their own
+  int forward = 0;
+  int input_grad = 0;
+  int weight_grad = 0;
+
+  friend bool operator==(const CollectiveShape&, const CollectiveShape&) = default;
+};
+
 struct LayerShape {
   std::string name;  // "layer2.0.conv1"
   std::string kind;  // "conv", "linear", "pool", "embedding", "attention", "mlp", "norm"
@@ -101,6 +117,12 @@ struct LayerShape {
   std::int64_t stash_input_grad = 0;   // elements per sample; see above
   std::int64_t stash_weight_grad = 0;  // elements per sample
   std::int64_t stash_gradient = 0;     // elements per sample
+  std::int64_t masks = 0;            // bytes per sample: dropout's masks, kept as long as I's stash
+  int selective_begin = 0;           // ops [selective_begin, selective_end) are those that
+  int selective_end = 0;             // selective recomputation repeats, which rebuilds
+  std::int64_t selective_stash = 0;  // so many elements per sample of the stash
+  std::int64_t selective_masks = 0;  // and so many bytes per sample of the masks
+  std::vector<CollectiveShape> collectives;
 
   friend bool operator==(const LayerShape&, const LayerShape&) = default;
 };
@@ -117,6 +139,7 @@ struct ModelShape {
   std::string usual_optimizer;     // "momentum", "adam"
   std::string source;              // the paper
   std::vector<std::string> notes;  // for the provenance of what is made from it
+  Sharding sharding{};             // the degrees that its layers are divided by
 
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
@@ -124,9 +147,18 @@ struct ModelShape {
 /// By name: "layers" → 24. All whole numbers from 1.
 using ShapeOptions = std::map<std::string, std::int64_t>;
 
-/// Throws UsageError on an unknown model or option, with the nearest name, and on numbers that do
-/// not fit together.
-ModelShape model_shape(const std::string& name, const ShapeOptions& options = {});
+/// How a transformer is trained, beside its size.
+struct TrainingForm {
+  Sharding sharding{};   // the layers are those of one rank
+  bool dropout = false;  // behind the attention's softmax, both halves of a block and the embedding
+  friend bool operator==(const TrainingForm&, const TrainingForm&) = default;
+};
+
+/// Throws UsageError on an unknown model or option, with the nearest name, on numbers that do
+/// not fit together, such as heads that the tensor-parallel ranks cannot share equally, and on a
+/// form that the model does not have.
+ModelShape model_shape(const std::string& name, const ShapeOptions& options = {},
+                       const TrainingForm& form = {});
 
 /// All models, small to large within a family, and one line about each.
 std::vector<std::string> model_names();
@@ -136,6 +168,9 @@ std::string_view model_summary(const std::string& name);
 /// seq and vocab. LeNet-5 and all CIFAR-10 forms have width: the channels of the first convolution;
 /// all other channels and features, but data and classes, in proportion, rounded up.
 std::vector<std::string> model_options(const std::string& name);
+
+/// Whether the model has forms: it says what its ranks compute, keep and exchange.
+bool has_forms(const std::string& name);
 
 /// The sum of one pass over a layer's ops: total(layer, &Primitive::forward).
 Work total(const LayerShape& layer, Work Primitive::*pass);

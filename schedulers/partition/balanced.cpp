@@ -1,8 +1,13 @@
 // The contiguous cut of the topological order whose slowest stage is fastest, and among all such
 // cuts the one that moves the fewest bytes. Every contiguous cut of a topological order has convex
-// stages, so nothing needs checking. A stage's time is its forward + backward over the rate of its
-// devices: replicas take turns, so it is the time between two of its micro-batches. Where a stage
-// has its backward on another device, its time is the larger of the two.
+// stages, so nothing needs checking. A stage's time is its forward + backward on its devices, at
+// their rates by class: replicas take turns, so it is the time between two of its micro-batches.
+// Where a stage has its backward on another device, its time is the larger of the two.
+//
+// Where the routes between neighbouring stages are not all of one bandwidth, they count, too: a
+// boundary takes as long as the bytes that cross it one way take on its route, no boundary may take
+// longer than the slowest stage, and instead of the fewest bytes the shortest transfers win. Equal
+// routes do not: then bytes say it all but the scale.
 //
 // Two exact steps over L layers and S stages; stage s = layers [i, j) takes time(s, i, j).
 //  1. The smallest limit under which S non-empty stages cover the layers, by bisection. For one
@@ -18,35 +23,41 @@
 #include <cstdint>
 #include <limits>
 
+#include "schedulers/partition/boundaries.hpp"
 #include "schedulers/partition/cuts.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
 namespace {
 
-// Layers with their summed times, and the stages' devices.
+// Layers with their summed times, the stages' devices, and what lies between them.
 struct Chain {
-  std::vector<std::int64_t> forward;   // ps of layers 0..i-1; L + 1 entries
-  std::vector<std::int64_t> backward;  // the same
-  std::vector<StageSpeed> speeds;      // all different
-  std::vector<std::size_t> speed_of;   // by stage, index into speeds
+  std::vector<ClassTimes> forward;    // of layers 0..i-1; L + 1 entries
+  std::vector<ClassTimes> backward;   // the same
+  std::vector<StageSpeed> speeds;     // all different
+  std::vector<std::size_t> speed_of;  // by stage, index into speeds
+  Boundaries boundaries;
 
   std::size_t layers() const { return forward.size() - 1; }
   std::size_t stages() const { return speed_of.size(); }
-  std::int64_t time(StageSpeed speed, std::size_t begin, std::size_t end) const {
-    return stage_time(Time{forward[end] - forward[begin]}, Time{backward[end] - backward[begin]},
-                      speed)
-        .count();
+  std::int64_t time(const StageSpeed& speed, std::size_t begin, std::size_t end) const {
+    return stage_time(between(forward, begin, end), between(backward, begin, end), speed).count();
+  }
+  static ClassTimes between(const std::vector<ClassTimes>& sum, std::size_t begin,
+                            std::size_t end) {
+    return {sum[end].all - sum[begin].all, sum[end].memory - sum[begin].memory};
   }
 };
 
 Chain chain_of(const PartitionRequest& request) {
   Chain chain;
-  chain.forward.push_back(0);
-  chain.backward.push_back(0);
+  chain.forward.emplace_back();
+  chain.backward.emplace_back();
   for (const Layer& layer : request.model.layers) {
-    chain.forward.push_back(chain.forward.back() + layer.forward.count());
-    chain.backward.push_back(chain.backward.back() + layer.backward.count());
+    ClassTimes forward = chain.forward.back();
+    ClassTimes backward = chain.backward.back();
+    chain.forward.push_back(forward += forward_times(layer));
+    chain.backward.push_back(backward += backward_times(layer));
   }
   for (int stage = 0; stage < request.stages; ++stage) {
     const StageSpeed speed = speed_of_stage(request, stage);
@@ -54,12 +65,14 @@ Chain chain_of(const PartitionRequest& request) {
     chain.speed_of.push_back(as_size(found - chain.speeds.begin()));
     if (found == chain.speeds.end()) chain.speeds.push_back(speed);
   }
+  chain.boundaries = boundaries_of(request);
   return chain;
 }
 
 // By first layer i, the farthest end j of a stage [i, j) that keeps the limit; i when not even one
 // layer does. Ascending.
-std::vector<std::size_t> farthest_ends(const Chain& chain, StageSpeed speed, std::int64_t limit) {
+std::vector<std::size_t> farthest_ends(const Chain& chain, const StageSpeed& speed,
+                                       std::int64_t limit) {
   std::vector<std::size_t> ends(chain.layers());
   std::size_t end = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -73,7 +86,7 @@ std::vector<std::size_t> farthest_ends(const Chain& chain, StageSpeed speed, std
 // The same for every speed.
 std::vector<std::vector<std::size_t>> all_ends(const Chain& chain, std::int64_t limit) {
   std::vector<std::vector<std::size_t>> ends;
-  for (const StageSpeed speed : chain.speeds) ends.push_back(farthest_ends(chain, speed, limit));
+  for (const StageSpeed& speed : chain.speeds) ends.push_back(farthest_ends(chain, speed, limit));
   return ends;
 }
 
@@ -92,6 +105,7 @@ bool feasible(const Chain& chain, std::int64_t limit) {
       for (std::size_t j = std::max(covered, i) + 1; j <= ends[i]; ++j) next[j] = 1;
       covered = std::max(covered, ends[i]);
     }
+    if (stage + 1 < chain.stages()) chain.boundaries.forbid(stage + 1, limit, next);
     reached.swap(next);
   }
   return reached[layers] != 0;
@@ -99,15 +113,23 @@ bool feasible(const Chain& chain, std::int64_t limit) {
 
 std::int64_t smallest_limit(const Chain& chain) {
   double rates = 0;
-  double slowest = std::numeric_limits<double>::max();
+  constexpr double largest = std::numeric_limits<double>::max();
+  StageSpeed slowest{{Rates{largest, largest}}, false};
   bool apart = false;
   for (const std::size_t index : chain.speed_of) {
-    rates += chain.speeds[index].rate;
-    slowest = std::min(slowest, chain.speeds[index].rate);
+    double most = 0;  // whatever the class
+    for (const Rates rate : chain.speeds[index].rates) {
+      most = std::max({most, rate.matrix, rate.memory});
+      slowest.rates[0].matrix = std::min(slowest.rates[0].matrix, rate.matrix);
+      slowest.rates[0].memory = std::min(slowest.rates[0].memory, rate.memory);
+    }
+    rates += most;
     apart = apart || chain.speeds[index].apart;
   }
-  const std::int64_t all = chain.forward.back() + chain.backward.back();
-  std::int64_t high = on_device(Time{all}, slowest).count();  // always feasible
+  const std::int64_t all = chain.forward.back().all.count() + chain.backward.back().all.count();
+  // Always feasible.
+  std::int64_t high = chain.time(slowest, 0, chain.layers());
+  high = std::max(high, chain.boundaries.longest());
   // No stage can be faster than the mean; the slack covers what rounding can take off it. Not so
   // where a stage's F and B go on side by side.
   const double mean = static_cast<double>(all) / rates * (apart ? 0.5 : 1);
@@ -163,7 +185,7 @@ void fill_received(const Reads& reads, std::size_t begin, std::size_t end,
 
 // Best way to end a stage at a layer, so far.
 struct Best {
-  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();  // nobody came here
+  std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // bytes, or ps; none came here
   std::int64_t unevenness = 0;
   std::size_t begin = 0;  // of the stage that ends here
 };
@@ -177,7 +199,7 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
   // best[s][j]: s stages cover the layers before j. All ways to j come from smaller begins, so one
   // pass over begins is enough, and what a stage receives is computed once a begin.
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
-  best[0][0].bytes = 0;
+  best[0][0].moves = 0;
   std::vector<std::int64_t> received(layers + 1);
   std::vector<std::vector<std::int64_t>> square(ends.size(), received);  // by speed
   for (std::size_t i = 0; i < layers; ++i) {
@@ -194,15 +216,16 @@ std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int6
     for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
       const std::size_t rate = chain.speed_of[s];
       const Best& here = best[s][i];
-      if (here.bytes == std::numeric_limits<std::int64_t>::max()) continue;
+      if (here.moves == std::numeric_limits<std::int64_t>::max()) continue;
+      if (s > 0 && chain.boundaries.time(s, i) > limit) continue;
       std::vector<Best>& next = best[s + 1];
       const std::size_t last = std::min(ends[rate][i], layers - (stages - s - 1));
       for (std::size_t j = i + 1; j <= last; ++j) {
-        const std::int64_t bytes = here.bytes + received[j];
-        if (bytes > next[j].bytes) continue;
+        const std::int64_t moves = here.moves + chain.boundaries.weight(s, received[j]);
+        if (moves > next[j].moves) continue;
         const std::int64_t unevenness = here.unevenness + square[rate][j];
-        if (bytes < next[j].bytes || unevenness <= next[j].unevenness) {
-          next[j] = {bytes, unevenness, i};
+        if (moves < next[j].moves || unevenness <= next[j].unevenness) {
+          next[j] = {moves, unevenness, i};
         }
       }
     }

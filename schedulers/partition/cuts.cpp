@@ -72,28 +72,59 @@ std::vector<int> last_layers_of(const Partition& partition) {
   return last_layers;
 }
 
-double rate_of_stage(const PartitionRequest& request, int stage) {
-  const std::vector<Device>& devices = request.cluster.devices;
-  if (devices.empty()) return 1;
-  const auto at = as_size(stage);
+std::vector<int> devices_of_stage(const PartitionRequest& request, int stage) {
+  const int devices = static_cast<int>(request.cluster.devices.size());
   if (request.replicas.empty()) {
-    const bool placed = at < request.placed.size() && !request.placed[at].empty();
-    return devices[(placed ? as_size(request.placed[at][0]) : at) % devices.size()].rate;
+    const auto at = as_size(stage);
+    if (at < request.placed.size() && !request.placed[at].empty()) return request.placed[at];
+    return {stage % std::max(devices, 1)};
   }
   const auto own = request.replicas.begin() + stage;
-  auto device = as_size(std::accumulate(request.replicas.begin(), own, 0));
-  double rate = 0;
-  for (int replica = 0; replica < *own; ++replica) rate += devices[device++].rate;
-  return rate;
+  std::vector<int> all(as_size(*own));
+  std::iota(all.begin(), all.end(), std::accumulate(request.replicas.begin(), own, 0));
+  return all;
 }
 
 StageSpeed speed_of_stage(const PartitionRequest& request, int stage) {
+  StageSpeed speed;
   const auto at = as_size(stage);
-  return {rate_of_stage(request, stage), at < request.apart.size() && request.apart[at]};
+  speed.apart = at < request.apart.size() && request.apart[at];
+  const std::vector<Device>& devices = request.cluster.devices;
+  if (devices.empty()) return speed;
+  const std::vector<int> own = devices_of_stage(request, stage);
+  const double turns = request.replicas.empty() ? 1 : static_cast<double>(own.size());
+  speed.rates.clear();
+  for (const int device : own) {
+    Rates rates = rates_of(devices[as_size(device) % devices.size()]);
+    rates.matrix *= turns;
+    rates.memory *= turns;
+    if (std::find(speed.rates.begin(), speed.rates.end(), rates) == speed.rates.end()) {
+      speed.rates.push_back(rates);
+    }
+  }
+  return speed;
 }
 
-Time stage_time(Time forward, Time backward, StageSpeed speed) {
-  return on_device(speed.apart ? std::max(forward, backward) : forward + backward, speed.rate);
+ClassTimes forward_times(const Layer& layer) {
+  return {layer.forward, layer.memory_bound ? layer.forward : Time{}};
+}
+
+ClassTimes backward_times(const Layer& layer) {
+  return {layer.backward, layer.memory_bound ? layer.backward : Time{}};
+}
+
+Time stage_time(ClassTimes forward, ClassTimes backward, const StageSpeed& speed) {
+  Time slowest{};
+  for (const Rates rates : speed.rates) {
+    if (speed.apart) {
+      slowest = std::max({slowest, at_rates(forward, rates), at_rates(backward, rates)});
+    } else {
+      ClassTimes both = forward;
+      both += backward;
+      slowest = std::max(slowest, at_rates(both, rates));
+    }
+  }
+  return slowest;
 }
 
 Time on_device(Time time, double rate) {
@@ -102,13 +133,13 @@ Time on_device(Time time, double rate) {
 }
 
 std::string balance_of(const PartitionRequest& request, const Partition& partition) {
-  std::vector<Time> forward(as_size(partition.stages));
-  std::vector<Time> backward(forward.size());
+  std::vector<ClassTimes> forward(as_size(partition.stages));
+  std::vector<ClassTimes> backward(forward.size());
   for (std::size_t layer = 0; layer < partition.stage_of.size(); ++layer) {
     const Layer& costs = request.model.layers[layer];
     const auto stage = as_size(partition.stage_of[layer]);
-    forward[stage] += costs.forward;
-    backward[stage] += costs.backward;
+    forward[stage] += forward_times(costs);
+    backward[stage] += backward_times(costs);
   }
   Time largest{};
   double sum = 0;

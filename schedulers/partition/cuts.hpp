@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedulers/partition/partitioner.hpp"
+#include "sim/rates.hpp"
 
 namespace stageline {
 
@@ -30,21 +31,28 @@ std::vector<int> last_layers_of(const Partition& partition);
 /// micro-batch"; where devices hold several stages, "busiest device 21.60 ms in 8 stages".
 std::string balance_of(const PartitionRequest& request, const Partition& partition);
 
-/// Relative rate of stage s: the sum over its devices, counted in order (stage 0 has devices
-/// 0..r0-1, and so on), where the request has replicas; else that of device s mod devices, as in a
-/// looped placement. request.replicas as check_replicas wants them.
-double rate_of_stage(const PartitionRequest& request, int stage);
+/// Devices of stage s: where the request has replicas, so many in order (stage 0 has devices
+/// 0..r0-1, and so on); else those where it is placed; else device s mod devices, as in a looped
+/// placement. request.replicas as check_replicas wants them.
+std::vector<int> devices_of_stage(const PartitionRequest& request, int stage);
 
 /// How fast a stage's devices are, and whether F and B have one each and go on side by side.
 struct StageSpeed {
-  double rate = 1;
+  /// Of its devices, each different pair once. Devices that the request counts as replicas take
+  /// turns, so that each has as many times as long for a micro-batch: times their number.
+  std::vector<Rates> rates{Rates{}};
   bool apart = false;
   friend bool operator==(const StageSpeed&, const StageSpeed&) = default;
 };
 StageSpeed speed_of_stage(const PartitionRequest& request, int stage);
 
-/// What a stage needs for each micro-batch: F + B, or where they are apart the larger of them.
-Time stage_time(Time forward, Time backward, StageSpeed speed);
+/// Of a layer's F, and of its B.
+ClassTimes forward_times(const Layer& layer);
+ClassTimes backward_times(const Layer& layer);
+
+/// The time that a stage needs for each micro-batch: F + B, or where they are apart the larger of
+/// them; of several devices that of the slowest.
+Time stage_time(ClassTimes forward, ClassTimes backward, const StageSpeed& speed);
 
 /// `time` on a device of that relative rate, rounded to whole picoseconds.
 Time on_device(Time time, double rate);

@@ -14,17 +14,19 @@ namespace {
 class Loads {
  public:
   Loads(const PartitionRequest& request, const std::vector<int>& last_layers) : request_(request) {
-    before_.push_back(0);
-    for (const Layer& layer : request.model.layers) {
-      before_.push_back(before_.back() +
-                        static_cast<double>((layer.forward + layer.backward).count()));
+    for (const Device& device : request.cluster.devices) {
+      const Rates rates = rates_of(device);
+      const auto known = std::find(kinds_.begin(), kinds_.end(), rates);
+      kind_of_.push_back(as_size(known - kinds_.begin()));
+      if (known == kinds_.end()) kinds_.push_back(rates);
     }
+    for (const Rates rates : kinds_) before_.push_back(times_before(request.model, rates));
     begin_.push_back(0);
     for (const int last : last_layers) begin_.push_back(as_size(last) + 1);
     begin_.push_back(request.model.layers.size());
     load_.resize(request.cluster.devices.size());
     for (std::size_t stage = 0; stage + 1 < begin_.size(); ++stage) {
-      add(stage, before_[begin_[stage + 1]] - before_[begin_[stage]]);
+      add(stage, begin_[stage], begin_[stage + 1], 1);
     }
   }
 
@@ -59,27 +61,39 @@ class Loads {
   }
 
  private:
+  static std::vector<double> times_before(const Model& model, Rates rates) {
+    std::vector<double> before{0};
+    for (const Layer& layer : model.layers) {
+      ClassTimes both = forward_times(layer);
+      both += backward_times(layer);
+      before.push_back(before.back() + picoseconds(both, rates));
+    }
+    return before;
+  }
+
   void shift(std::size_t first, std::size_t last, bool later) {
     for (std::size_t stage = first; stage <= last; ++stage) {
       const std::size_t at = begin_[stage];
-      const double time = later ? before_[at + 1] - before_[at] : before_[at] - before_[at - 1];
-      add(later ? stage : stage - 1, -time);
-      add(later ? stage - 1 : stage, time);
+      const std::size_t layer = later ? at : at - 1;
+      add(later ? stage : stage - 1, layer, layer + 1, -1);
+      add(later ? stage - 1 : stage, layer, layer + 1, 1);
       begin_[stage] = later ? at + 1 : at - 1;
     }
   }
 
-  void add(std::size_t stage, double time) {
+  // `sign` times the layers from begin to end.
+  void add(std::size_t stage, std::size_t begin, std::size_t end, double sign) {
     const std::vector<int>& devices = request_.placed[stage];
     for (const int device : devices) {
       const auto d = as_size(device);
-      load_[d] += time / static_cast<double>(devices.size()) / request_.cluster.devices[d].rate;
+      const std::vector<double>& before = before_[kind_of_[d]];
+      load_[d] += sign * (before[end] - before[begin]) / static_cast<double>(devices.size());
     }
   }
 
   // In units of the mean, so that nothing overflows.
   double power_sum() const {
-    const double mean = before_.back() / static_cast<double>(load_.size()) + 1;
+    const double mean = before_.front().back() / static_cast<double>(load_.size()) + 1;
     double sum = 0;
     for (const double load : load_) {
       const double square = load / mean * (load / mean);
@@ -89,9 +103,11 @@ class Loads {
   }
 
   const PartitionRequest& request_;
-  std::vector<double> before_;      // ps of layers 0..i-1
-  std::vector<std::size_t> begin_;  // of stages, and the end
-  std::vector<double> load_;        // by device, ps
+  std::vector<Rates> kinds_;                 // all different
+  std::vector<std::size_t> kind_of_;         // by device
+  std::vector<std::vector<double>> before_;  // by kind, ps of layers 0..i-1 on such a device
+  std::vector<std::size_t> begin_;           // of stages, and the end
+  std::vector<double> load_;                 // by device, ps
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "schedulers/partition/transformer_blocks.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -22,18 +23,16 @@ struct Unit {
 
 std::vector<Unit> units_of(const Model& model) {
   const auto& layers = model.layers;
-  std::vector<Unit> units;
   const int count = static_cast<int>(layers.size());
+  const std::vector<BlockLayers> blocks = blocks_of(model);
   const auto is = [&](int layer, std::string_view kind) { return nth(layers, layer).kind == kind; };
-  const auto begins = [&](int layer) { return is(layer, "attention") || is(layer, "block"); };
-  const auto ends = [&](int layer) {
-    return is(layer, "mlp") || is(layer, "moe") || is(layer, "block");
+  std::size_t block = 0;  // the next one
+  const auto begins = [&](int layer) {
+    return block < blocks.size() && blocks[block].first == layer;
   };
   int at = 0;
   while (at < count && !begins(at) && !is(at, pass_kind)) ++at;
-  if (std::none_of(layers.begin() + at, layers.end(), [](const Layer& layer) {
-        return layer.kind == "attention" || layer.kind == "block";
-      })) {
+  if (blocks.empty()) {
     throw UsageError(fmt::format(
         "a Megatron layout is of transformers, and {} has no blocks (layers of kind attention and "
         "mlp, or block)",
@@ -44,17 +43,12 @@ std::vector<Unit> units_of(const Model& model) {
         fmt::format("a Megatron layout begins with the embedding, and {} begins with a block ({})",
                     model.name, layers.front().name));
   }
-  units.push_back({'E', 0, at - 1});
+  std::vector<Unit> units{{'E', 0, at - 1}};
   while (at < count) {
     if (begins(at)) {
-      Unit unit{'t', at, at};
-      while (unit.last + 1 < count && !ends(unit.last)) ++unit.last;
-      if (!ends(unit.last)) {
-        throw UsageError(fmt::format("a block begins with layer {} of {}, but no mlp ends it",
-                                     nth(layers, at).name, model.name));
-      }
-      units.push_back(unit);
-      at = unit.last + 1;
+      units.push_back({'t', at, blocks[block].last});
+      at = blocks[block].last + 1;
+      ++block;
     } else if (is(at, "mtp") || is(at, pass_kind)) {
       units.push_back({is(at, "mtp") ? 'm' : pass_letter, at, at});
       ++at;

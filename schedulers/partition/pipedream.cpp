@@ -10,6 +10,7 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/numbers.hpp"
 
 namespace stageline {
@@ -91,32 +92,45 @@ Options parse_options(const std::string& text) {
   return options;
 }
 
-Bandwidth narrowest_route(const Cluster& cluster) {
-  const Network network = network_of(cluster);
+// The devices of a plan in its order, their rates, and the routes between them.
+struct PlanDevices {
+  std::vector<Rates> rates;
+  std::vector<Bandwidth> between;  // devices × devices
   Bandwidth narrowest = Bandwidth::unlimited();
-  for (const Route& route : network.routes) narrowest = std::min(narrowest, route.bandwidth);
-  return narrowest;
-}
+  bool rates_alike = true;
+  bool routes_alike = true;  // a device's way to itself aside
+};
 
-// The relative rate of all devices; PipeDream knows one kind only.
-double common_rate(const Cluster& cluster) {
-  if (cluster.devices.empty()) return 1;
-  const Device& first = cluster.devices.front();
-  for (const Device& device : cluster.devices) {
-    if (device.rate == first.rate) continue;
-    throw UsageError(fmt::format(
-        "pipedream: its plan takes all devices as equally fast, but {} has rate {} and {} has {}; "
-        "use balanced, which does not",
-        first.name, first.rate, device.name, device.rate));
+PlanDevices plan_devices_of(const PartitionRequest& request, int count, bool by_stage) {
+  PlanDevices devices;
+  const Network network = network_of(request.cluster);
+  for (const Route& route : network.routes) {
+    devices.narrowest = std::min(devices.narrowest, route.bandwidth);
   }
-  return first.rate;
+  std::vector<int> own;
+  for (int d = 0; d < count; ++d) {
+    own.push_back(by_stage ? devices_of_stage(request, d).front() : d);
+    devices.rates.push_back(rates_of(nth(request.cluster.devices, own.back())));
+    devices.rates_alike = devices.rates_alike && devices.rates.back() == devices.rates.front();
+  }
+  std::optional<Bandwidth> usual;
+  for (const int from : own) {
+    for (const int to : own) {
+      devices.between.push_back(
+          std::min(network.between(from, to).bandwidth, network.between(to, from).bandwidth));
+      if (from == to) continue;
+      devices.routes_alike = devices.routes_alike && (!usual || *usual == devices.between.back());
+      usual = devices.between.back();
+    }
+  }
+  return devices;
 }
 
 PipedreamQuestion question_of(const PartitionRequest& request, const Options& options) {
   PipedreamQuestion question;
-  const double rate = common_rate(request.cluster);
   for (const Layer& layer : request.model.layers) {
-    question.time.push_back(on_device(layer.forward + layer.backward, rate));
+    question.time.push_back(layer.forward + layer.backward);
+    question.memory_bound.push_back(layer.memory_bound);
     question.weights.push_back(layer.weights);
   }
   question.crossing = crossing_bytes(request.model);
@@ -138,10 +152,11 @@ PipedreamQuestion question_of(const PartitionRequest& request, const Options& op
   }
   const int devices = question.replicate || fixed ? static_cast<int>(request.cluster.devices.size())
                                                   : request.stages;
+  const PlanDevices known = plan_devices_of(request, devices, !question.replicate && !fixed);
   question.levels = options.levels;
+  const bool by_routes = question.levels.empty() && !options.bandwidth;
   if (question.levels.empty()) {
-    question.levels.push_back(
-        {devices, options.bandwidth ? *options.bandwidth : narrowest_route(request.cluster)});
+    question.levels.push_back({devices, options.bandwidth.value_or(known.narrowest)});
   }
   double held = 1;
   for (const PipedreamLevel& level : question.levels) held *= level.machines;
@@ -151,6 +166,22 @@ PipedreamQuestion question_of(const PartitionRequest& request, const Options& op
                     "product must be the same",
                     held, held == 1 ? "" : "s", devices));
   }
+  if (known.rates_alike && (known.routes_alike || !by_routes)) {
+    const Rates rates = known.rates.empty() ? Rates{} : known.rates.front();
+    for (std::size_t l = 0; l < question.time.size(); ++l) {
+      const Time time = question.time[l];
+      question.time[l] = at_rates({time, question.memory_bound[l] ? time : Time{}}, rates);
+    }
+    return question;
+  }
+  if (question.levels.size() > 1) {
+    throw UsageError(fmt::format(
+        "pipedream: levels= takes all devices as equally fast, but {} has rate {:g} and others "
+        "do not; leave levels= out, then the plan weighs each device's rates and routes",
+        request.cluster.devices.front().name, request.cluster.devices.front().rate));
+  }
+  question.rates = known.rates;
+  if (by_routes) question.between = known.between;
   return question;
 }
 
@@ -158,10 +189,7 @@ PipedreamQuestion question_of(const PartitionRequest& request, const Options& op
 std::string slowest_part(const PipedreamQuestion& question, const PipedreamPlan& plan) {
   if (question.levels.size() > 1) return "stage or transfer";
   for (const PipedreamStage& stage : plan.stages) {
-    const auto replicas = static_cast<int>(stage.devices.size());
-    if (pipedream_stage_time(question, stage.first, stage.last, replicas) == plan.bottleneck) {
-      return "stage";
-    }
+    if (pipedream_stage_time(question, stage) == plan.bottleneck) return "stage";
   }
   return "transfer";
 }

@@ -28,6 +28,8 @@
 // The code divides a replicated outer stage's all-reduce by the devices of a machine, in one of the
 // two places where it counts it; the paper, and this, does not.
 //
+// Unequal devices, which PipeDream does not have, are ours (pipedream_unequal.cpp).
+//
 // Times are whole picoseconds: T is rounded down once, a transfer to the nearest.
 #pragma once
 
@@ -35,6 +37,7 @@
 #include <vector>
 
 #include "sim/model.hpp"
+#include "sim/rates.hpp"
 #include "sim/units.hpp"
 
 namespace stageline {
@@ -59,6 +62,12 @@ struct PipedreamQuestion {
   /// The devices of each stage where they are given, at one level that holds them all; then only
   /// the cuts are chosen, and `replicate` means nothing. Empty: as many stages as pay.
   std::vector<int> replicas{};
+  /// Where devices or the routes between them differ, at one level: the devices in their order,
+  /// each with its rates, `time` being that at rate 1. Empty: all alike.
+  std::vector<Rates> rates{};
+  std::vector<bool> memory_bound{};  // by layer, whether the memory rates apply; with `rates`
+  /// devices × devices, of the routes between them; with `rates`. Empty: that of the level.
+  std::vector<Bandwidth> between{};
 };
 
 struct PipedreamStage {
@@ -84,12 +93,17 @@ std::vector<Bytes> crossing_bytes(const Model& model);
 /// split, fewer workers for the last stage, then the earlier split. Exact; O(L² n²) for one level
 /// of n machines, O(L³ n²) for inner ones, with bounds that skip most of it. With given replicas
 /// the smallest bottleneck that they allow, O(L² S) for S stages; of equal ones the earlier last
-/// split. Throws UsageError when a straight plan or the replicas have more stages than layers, when
-/// the replicas are not one level's devices, and when times or table would not fit.
+/// split. With unequal devices (`rates`) a stage takes as long as the slowest of its devices says,
+/// its all-reduce and the transfers go over the narrowest routes, and devices keep their order.
+/// Throws UsageError when a straight plan or the replicas have more stages than layers, when the
+/// replicas or the rates are not those of one level's devices, and when times or table would not
+/// fit.
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question);
 
 /// T as defined above, at the first level. `first`..`last` are layers.
 Time pipedream_stage_time(const PipedreamQuestion& question, int first, int last, int replicas);
+/// T of a stage of a plan for that question, unequal devices or not.
+Time pipedream_stage_time(const PipedreamQuestion& question, const PipedreamStage& stage);
 
 /// "7-1", or "straight, 4 stages" without replicas.
 std::string print(const PipedreamPlan& plan);

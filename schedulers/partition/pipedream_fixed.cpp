@@ -20,7 +20,9 @@ struct Entry {
   std::size_t split = 0;                  // last layer before the last stage
 };
 
-void check_question(const PipedreamQuestion& question) {
+}  // namespace
+
+void check_fixed_replicas(const PipedreamQuestion& question) {
   std::int64_t devices = 0;
   int fewest = question.replicas.front();
   for (const int count : question.replicas) {
@@ -43,10 +45,7 @@ void check_question(const PipedreamQuestion& question) {
                                question.time.size() == 1 ? "" : "s"));
 }
 
-}  // namespace
-
 PipedreamPlan pipedream_fixed_plan(const PipedreamQuestion& question) {
-  check_question(question);
   const LevelTimes level = level_times(question, 0);
   const std::size_t layers = question.time.size();
   const std::size_t stages = question.replicas.size();

@@ -37,7 +37,14 @@ int pipedream_devices(const PipedreamQuestion& question);
 /// tables hold.
 LevelTimes level_times(const PipedreamQuestion& question, std::size_t number);
 
-/// pipedream_plan where question.replicas is not empty.
+/// Throws UsageError unless question.replicas are the devices of its one level, and at most as many
+/// stages as layers.
+void check_fixed_replicas(const PipedreamQuestion& question);
+
+/// pipedream_plan where question.replicas is not empty, as check_fixed_replicas wants them.
 PipedreamPlan pipedream_fixed_plan(const PipedreamQuestion& question);
+
+/// pipedream_plan where question.rates is not empty.
+PipedreamPlan pipedream_unequal_plan(const PipedreamQuestion& question);
 
 }  // namespace stageline

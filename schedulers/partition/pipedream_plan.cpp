@@ -158,12 +158,15 @@ std::vector<Bytes> crossing_bytes(const Model& model) {
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question) {
   const std::size_t layers = question.time.size();
   if (layers == 0) throw UsageError("pipedream: there are no layers to plan for");
-  if (!question.replicas.empty()) return pipedream_fixed_plan(question);
-  if (!question.replicate && as_size(pipedream_devices(question)) > layers) {
+  if (!question.replicas.empty()) check_fixed_replicas(question);
+  if (!question.replicas.empty() && question.rates.empty()) return pipedream_fixed_plan(question);
+  if (question.replicas.empty() && !question.replicate &&
+      as_size(pipedream_devices(question)) > layers) {
     throw UsageError(fmt::format(
         "pipedream: a straight pipeline of {} stages needs at least {} layers, but there are {}",
         pipedream_devices(question), pipedream_devices(question), layers));
   }
+  if (!question.rates.empty()) return pipedream_unequal_plan(question);
   std::vector<std::int64_t> sum{0};
   for (const Time time : question.time) sum.push_back(sum.back() + time.count());
   std::vector<Table> tables;

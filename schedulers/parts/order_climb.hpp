@@ -13,15 +13,9 @@
 #include <random>
 
 #include "schedulers/parts/list_schedule.hpp"
-#include "schedulers/parts/stage_times.hpp"
+#include "schedulers/parts/order_times.hpp"
 
 namespace stageline {
-
-/// When a step is done: the longest device span, first start to last end, and the end of compute.
-struct StepTimes {
-  Time span{};
-  Time makespan{};
-};
 
 /// Most bytes of stashes, by device, beside a limit in stashes: each whole until its W has ended.
 /// Empty: any.
@@ -38,29 +32,21 @@ class OrderClimb {
   /// Of an order with I and W apart, by the list scheduler's rules of time; nothing where it takes
   /// more than the limit or never finishes. O(ops).
   std::optional<StepTimes> times(const StepLists& lists);
+  /// The same, with the longest span of a device that starts at once: messages that arrive later
+  /// make neither it nor the makespan shorter.
+  std::optional<StepTimes> times_from_begin(const StepLists& lists);
 
   /// The best order found from `lists`, which times() accepts, in `tries` tries of O(ops) each,
   /// fewer where none helps for long or `bound` is met.
   StepLists climb(const StepLists& lists, std::int64_t tries, Time bound);
 
  private:
-  using Node = std::uint32_t;  // (stage, micro-batch, kind) counted through
-  __extension__ using Wide = __int128;
+  using Node = OrderTimes::Node;
+  using Value = OrderTimes::Value;
 
-  struct Fixed {
-    Time duration{};
-    std::int64_t holds = 0;  // more behind it than before, of what is limited
-    std::int64_t bytes = 0;  // and of whole stashes
-    std::uint32_t device = 0;
-    std::uint32_t stage = 0;
-    OpKind kind = OpKind::forward;
-  };
-  struct Run {
-    Time ready{};
-    Time start{};
-    Node cause = 0;        // of `ready`; itself: nothing
-    std::uint32_t at = 0;  // position on its device
-    int missing = 0;       // inputs
+  struct Held {
+    std::int64_t limited = 0;  // more behind an op than before, of what is limited
+    std::int64_t bytes = 0;    // and of whole stashes
   };
   struct Step {  // of the critical path
     Node node = 0;
@@ -71,45 +57,24 @@ class OrderClimb {
     std::size_t from = 0;
     std::size_t to = 0;
   };
-  // What is to be short, and of orders that are alike in that, the sum over devices.
-  struct Value {
-    Time longest{};
-    Wide sum{};
-    friend bool operator==(const Value&, const Value&) = default;
-    friend bool operator<(const Value& a, const Value& b) {
-      return a.longest != b.longest ? a.longest < b.longest : a.sum < b.sum;
-    }
-  };
 
-  void read(const StepLists& lists);
-  StepLists written(const std::vector<std::vector<Node>>& order) const;
+  const OrderTimes::StageOp& op(Node node) const { return times_.op(node); }
+  const Held& held_by(Node node) const { return held_[times_.stage_op_of(node)]; }
   bool keeps_limit(std::size_t device) const;
-  bool run();
-  void pass_on(Node node, std::size_t device);
-  void arrive(Node node, Time at, Node from, std::size_t device);
-  Time end_of(Node node) const { return runs_[node].start + fixed_[node].duration; }
-  Value value() const;
+  bool run(const StepLists& lists);
   void trace();
   bool must_precede(Node before, Node after) const;
   std::optional<Move> draw();
   void apply(Move move);
   bool fit(std::size_t device);
 
-  std::size_t count_;  // micro-batches
   bool for_span_;
-  std::vector<StageTimes> stages_;
+  OrderTimes times_;
   std::vector<std::int64_t> most_;  // by device; no limit where negative
   StashRoom room_;
-  std::vector<Fixed> fixed_;  // by node
-  std::vector<Run> blank_;    // by node
-  std::vector<Run> runs_;     // by node
-  std::vector<std::vector<Node>> order_;
-  std::vector<std::size_t> next_;  // by device
-  std::vector<Time> free_;         // by device
-  std::vector<Time> link_;         // by device: its sends so far are over
-  std::vector<std::size_t> waiting_;
+  std::vector<Held> held_;            // by stage and kind
   std::vector<Step> path_;            // the latest first
-  std::vector<Node> saved_;           // a device's order
+  std::vector<Node> list_;            // a device's, with a move
   std::vector<std::uint32_t> marks_;  // by node: equal to mark_ where it has been passed
   std::uint32_t mark_ = 0;
   std::mt19937 random_;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "schedulers/parts/stash_bound.hpp"
-#include "sim/engine.hpp"
 #include "sim/index.hpp"
+#include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 
 namespace stageline {
@@ -20,6 +20,13 @@ constexpr std::int64_t simulation_cost = 80;
 
 constexpr std::int64_t most_climbed = 12'000'000;  // ops run in climb()
 constexpr std::size_t most_starts = 3;             // of climb()
+
+// I and W.
+bool are_apart(const StepLists& lists) {
+  return std::none_of(lists.begin(), lists.end(), [](const std::vector<Op>& list) {
+    return std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::backward; });
+  });
+}
 
 }  // namespace
 
@@ -111,10 +118,19 @@ bool OrderSearch::shares_links(const StepLists& lists) {
   return *shared_;
 }
 
+// Whether its simulation would take longer than `most`, of what is to be short: where messages
+// share links it takes no less time than where they do not. I and W are apart.
+bool OrderSearch::takes_longer(const StepLists& lists, Time most) {
+  const std::optional<StepTimes> least = climb_.times_from_begin(lists);
+  if (!least) return false;
+  const Time rounding{4 * forwards()};  // of two messages each, whose rates change
+  return (for_span_ ? least->span : least->makespan) - rounding > most;
+}
+
 OrderSearch::Key OrderSearch::simulated(const StepLists& lists) const {
   const Program program = add_transfers(freeze(blank_, lists));
-  const TaskGraph graph = compile(program, problem_.costs);
-  const TaskTimes times = simulate(graph);
+  TaskGraph graph = compile(program, problem_.costs);
+  const TaskTimes times = simulate_together(graph, {});
   Time span{};
   Time last{};
   for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
@@ -136,26 +152,33 @@ void OrderSearch::keep(const StepLists& lists, Key key) {
                                [&](const auto& start) { return key <= start.first; });
   if (at == starts_.end() && starts_.size() >= most_starts) return;
   if (at != starts_.end() && at->first == key) return;
-  const bool apart = std::none_of(lists.begin(), lists.end(), [](const std::vector<Op>& list) {
-    return std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::backward; });
-  });
-  if (!apart) return;
+  if (!are_apart(lists)) return;
   starts_.insert(at, {key, lists});
   if (starts_.size() > most_starts) starts_.pop_back();
 }
 
 void OrderSearch::try_order(const StepLists& lists) {
-  if (keeps_limit(lists) && has_room(lists)) keep(lists, simulated(lists));
+  if (!keeps_limit(lists) || !has_room(lists)) return;
+  if (starts_.size() == most_starts && are_apart(lists) &&
+      takes_longer(lists, starts_.back().first.first)) {
+    return;
+  }
+  keep(lists, simulated(lists));
 }
 
 bool OrderSearch::try_rules(const ListRules& rules) {
   if (over()) return false;
   const ListOutcome outcome = list_schedule(problem_, rules, limit_);
-  // Without shared links the list scheduler's times are the simulator's.
   const bool shared = shares_links(outcome.ops);
-  const Key key = shared ? simulated(outcome.ops) : keyed(outcome.span, outcome.makespan);
   left_ -= forwards() * (shared ? simulation_cost : list_cost);
   if (!has_room(outcome.ops)) return false;
+  // Nothing would come of it.
+  if (shared && rules.split && best_rules_ && starts_.size() == most_starts &&
+      takes_longer(outcome.ops, std::max(best_of_rules_.first, starts_.back().first.first))) {
+    return false;
+  }
+  // Without shared links the list scheduler's times are the simulator's.
+  const Key key = shared ? simulated(outcome.ops) : keyed(outcome.span, outcome.makespan);
   keep(outcome.ops, key);
   if (best_rules_ && key >= best_of_rules_) return false;
   best_rules_ = rules;

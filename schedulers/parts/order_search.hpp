@@ -51,6 +51,7 @@ class OrderSearch {
   bool keeps_limit(const StepLists& lists) const;
   bool has_room(const StepLists& lists) const;
   bool shares_links(const StepLists& lists);
+  bool takes_longer(const StepLists& lists, Time most);
   Key simulated(const StepLists& lists) const;
   Key keyed(Time span, Time makespan) const {
     return for_span_ ? Key{span, makespan} : Key{makespan, span};

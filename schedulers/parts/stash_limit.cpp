@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "sim/analysis/memory.hpp"
-#include "sim/engine.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/numbers.hpp"
 
@@ -63,9 +63,9 @@ Program by_memory(const Problem& problem, bool split,
     }
     Program program = make(limit);
     const Program whole = complete(program, problem.costs);
-    const TaskGraph graph = compile(whole, problem.costs);
-    const MemoryProfile memory =
-        memory_of(whole, problem.costs, timeline_of(whole, graph, simulate(graph)));
+    TaskGraph graph = compile(whole, problem.costs);
+    const TaskTimes times = simulate_together(graph, {});
+    const MemoryProfile memory = memory_of(whole, problem.costs, timeline_of(whole, graph, times));
     bool fits = true;
     for (std::size_t d = 0; d < limit.most.size(); ++d) {
       if (!known(d) || memory.device[d].peak <= *problem.memory[d]) continue;

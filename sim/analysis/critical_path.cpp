@@ -19,25 +19,24 @@ std::vector<PathPiece> critical_path(const TaskGraph& graph, const TaskTimes& ti
   for (std::uint32_t t = 1; t < graph.tasks(); ++t) {
     if (times.available[t] > times.available[task]) task = t;
   }
+  Time until = times.available[task];  // where the rest of the path begins
+  const auto add = [&](PathPiece::Kind kind, Op op, Time start, Time end) {
+    end = std::min(end, until);
+    if (end > start) path.push_back({kind, op, start, end});
+  };
   bool awaited = true;  // the next task needs its result, and not only its lane
   while (true) {
     const Time end = end_of(graph, times, task);
     const Time start = end - graph.duration[task];
+    const Time head_start = graph.paths[graph.path_of[task]].head_start;
     const Op op = graph.op[task];
-    if (awaited && times.available[task] > end) {
-      path.push_back({PathPiece::Kind::latency, op, end, times.available[task]});
-    }
-    // If messages block, the RECV is a task of its own: the latency.
-    const bool arrives = lane_of(op.kind) == LaneKind::receive;
-    if (end > start) {
-      path.push_back({arrives ? PathPiece::Kind::latency : PathPiece::Kind::task, op, start, end});
-    }
+    if (awaited) add(PathPiece::Kind::latency, op, end, times.available[task]);
     // The cause of its start: the last need to be met, else the predecessor in its lane.
     std::uint32_t cause = graph.tasks();
     Time ready{};
     for (std::uint32_t i = graph.need_begin[task]; i != graph.need_begin[task + 1]; ++i) {
       const std::uint32_t need = graph.need[i];
-      const Time at = times.available[need];
+      const Time at = ready_ahead(times.available[need], start_of(graph, times, need), head_start);
       if (cause == graph.tasks() || at > ready || (at == ready && need < cause)) {
         cause = need;
         ready = at;
@@ -52,8 +51,16 @@ std::vector<PathPiece> critical_path(const TaskGraph& graph, const TaskTimes& ti
         awaited = false;
       }
     }
-    if (start > ready) path.push_back({PathPiece::Kind::queue, op, ready, start});
+    // A task that starts ahead of its need is on the path from the end of that need.
+    const bool ahead = awaited && cause != graph.tasks() && head_start > Time{};
+    if (ahead) ready = times.available[cause];
+    const Time from = std::max(start, std::min(ready, end));
+    // If messages block, the RECV is a task of its own: the latency.
+    const bool arrives = lane_of(op.kind) == LaneKind::receive;
+    add(arrives ? PathPiece::Kind::latency : PathPiece::Kind::task, op, from, end);
+    add(PathPiece::Kind::queue, op, ready, start);
     if (cause == graph.tasks()) break;
+    until = from;
     task = cause;
   }
   std::reverse(path.begin(), path.end());

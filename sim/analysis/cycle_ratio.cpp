@@ -1,4 +1,6 @@
 // The maximum cycle ratio of an event graph, exactly.
+#include "sim/analysis/cycle_ratio.hpp"
+
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/howard_cycle_ratio.hpp>
@@ -209,7 +211,9 @@ class Doors {
   std::vector<std::size_t> outer_;    // edges into a later round
 };
 
-std::vector<std::size_t> best_cycle(const EventGraph& graph) {
+}  // namespace
+
+std::vector<std::size_t> critical_edges(const EventGraph& graph) {
   const Doors doors(graph);
   if (!doors.few()) return best_cycle(graph.op.size(), graph.edges);
   const Edges ways = doors.ways();
@@ -220,12 +224,10 @@ std::vector<std::size_t> best_cycle(const EventGraph& graph) {
   return cycle;
 }
 
-}  // namespace
-
 Period period_of(const EventGraph& graph) {
   Period period;
   if (graph.edges.empty()) return period;
-  const std::vector<std::size_t> cycle = best_cycle(graph);
+  const std::vector<std::size_t> cycle = critical_edges(graph);
   if (cycle.empty()) return period;
   const Ratio ratio = ratio_of(graph.edges, cycle);
   period.time = Time{ratio.time};

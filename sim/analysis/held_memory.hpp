@@ -23,6 +23,28 @@ class HeldMemory {
   }
   void drop(MemoryKind kind, Bytes bytes) { add(kind, Bytes{-bytes.count}); }
 
+  /// The stash changes by `bytes`, of which so many are of the part that I alone reads, and the
+  /// others of the part that W reads.
+  void add_stash(Bytes bytes, Bytes for_input_grad) {
+    add(MemoryKind::stash, bytes);
+    for_input_grad_ += for_input_grad;
+  }
+  void drop_stash(Bytes bytes, Bytes for_input_grad) {
+    add_stash(Bytes{-bytes.count}, Bytes{-for_input_grad.count});
+  }
+  /// The gradients that are kept for W.
+  void add_gradients(Bytes bytes) {
+    add(MemoryKind::stash, bytes);
+    gradients_ += bytes;
+  }
+  void drop_gradients(Bytes bytes) { add_gradients(Bytes{-bytes.count}); }
+  /// The inputs of recomputed micro-batches.
+  void add_boundary(Bytes bytes) {
+    add(MemoryKind::stash, bytes);
+    boundaries_ += bytes;
+  }
+  void drop_boundary(Bytes bytes) { add_boundary(Bytes{-bytes.count}); }
+
   /// Instead of what it was before: workspace, or where negative less of the stash.
   void hold_beyond(Bytes bytes) {
     const Bytes none{};
@@ -61,12 +83,32 @@ class HeldMemory {
 
  private:
   void settle() {
-    if (sum_ > result_.peak || result_.peak == Bytes{}) {
-      result_.peak = sum_;
-      result_.peak_at = now_;
-      result_.at_peak = use_;
+    if (sum_ > result_.peak || result_.peak == Bytes{}) note_peak();
+    if (curves_ == Curves::all) result_.curve.push_back({now_, use_, stash_use()});
+  }
+
+  // Not within settle(), which is in the loop over all events.
+  [[gnu::noinline]] void note_peak() {
+    result_.peak = sum_;
+    result_.peak_at = now_;
+    result_.at_peak = use_;
+    result_.stash_at_peak = stash_use();
+    result_.stashes_at_peak = stashes_;
+  }
+
+  // What W reads is the rest of the stash. While a part of it is not there, that is taken off one
+  // part after the other.
+  StashUse stash_use() const {
+    Bytes missing = std::max(Bytes{-beyond_.count}, Bytes{});
+    const Bytes others = for_input_grad_ + gradients_ + boundaries_;
+    StashUse parts{nth(use_, MemoryKind::stash) + missing - others, for_input_grad_, gradients_,
+                   boundaries_};
+    for (Bytes& part : parts) {
+      const Bytes less = std::min(part, missing);
+      part -= less;
+      missing -= less;
     }
-    if (curves_ == Curves::all) result_.curve.push_back({now_, use_});
+    return parts;
   }
 
   std::vector<StageMemory>& stages_;
@@ -80,6 +122,10 @@ class HeldMemory {
   std::vector<int> stashes_of_;  // by stage, on this device
   int stashes_ = 0;
   int stash_peak_ = 0;
+  // Of the stash; what W reads is the rest, so that most changes are one addition.
+  Bytes for_input_grad_{};
+  Bytes gradients_{};
+  Bytes boundaries_{};
 };
 
 }  // namespace stageline

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "sim/analysis/memory_account.hpp"
+#include "sim/analysis/memory_changes.hpp"
 #include "sim/analysis/memory_tables.hpp"
 #include "sim/analysis/unit_workspace.hpp"
-#include "sim/analysis/versions.hpp"
 #include "sim/index.hpp"
 #include "sim/sums.hpp"
 
@@ -30,6 +30,22 @@ std::string_view name(MemoryKind kind) {
       return "buffers";
     case MemoryKind::workspace:
       return "workspace";
+    case MemoryKind::communication:
+      return "communication";
+  }
+  return "";
+}
+
+std::string_view name(StashPart part) {
+  switch (part) {
+    case StashPart::weight_grad:
+      return "stash_weight_grad";
+    case StashPart::input_grad:
+      return "stash_input_grad";
+    case StashPart::gradients:
+      return "stash_gradients";
+    case StashPart::boundary:
+      return "stash_boundary";
   }
   return "";
 }
@@ -43,20 +59,6 @@ Bytes total(const MemoryUse& use) {
 namespace {
 
 constexpr Time never = Time::max();
-
-// A change of what one device or host holds.
-struct Change {
-  Time at;
-  Bytes bytes;  // signed
-  MemoryKind kind;
-};
-
-// At one moment frees come first.
-void sort(std::vector<Change>& changes) {
-  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
-  });
-}
 
 // The next event of each stream, in order of precedence at one moment.
 enum class Stream : std::uint8_t {
@@ -72,7 +74,7 @@ constexpr std::size_t streams = 6;
 // Messages, copies and other changes of one device, merged in order of time.
 class SideEvents {
  public:
-  SideEvents(const Timeline& timeline, int device, const std::vector<Change>& changes)
+  SideEvents(const Timeline& timeline, int device, const std::vector<MemoryChange>& changes)
       : sends_(&timeline.lane(device, LaneKind::send)),
         receives_(timeline.lane(device, LaneKind::receive)),
         copies_out_(timeline.lane(device, LaneKind::copy_out)),
@@ -178,7 +180,7 @@ class SideEvents {
   const Spans& receives_;
   const Spans& copies_out_;
   const Spans& copies_in_;
-  const std::vector<Change>& changes_;
+  const std::vector<MemoryChange>& changes_;
   Spans sends_by_end_;  // if they are not in this order already
   std::size_t send_ = 0;
   std::size_t receive_ = 0;
@@ -213,7 +215,7 @@ void replay_steps(const UnitWorkspace& unit, Time start, Time end, SideEvents& s
 
 // At one moment the ends of ops come first and their starts last.
 void replay(const Timeline& timeline, int device, const MemoryTables& tables,
-            const std::vector<Change>& changes, DeviceAccount& account) {
+            const std::vector<MemoryChange>& changes, DeviceAccount& account) {
   const Spans& compute = timeline.lane(device, LaneKind::compute);
   SideEvents side(timeline, device, changes);
   for (std::size_t first = 0; first < compute.size();) {
@@ -246,24 +248,11 @@ void replay(const Timeline& timeline, int device, const MemoryTables& tables,
   side.report_before(never, account);
 }
 
-// Where there are no messages, what an op makes for a stage on another device is there at once, and
-// is held there until it is read.
-void add_arrivals(const MemoryTables& tables, const Timeline& timeline,
-                  std::vector<std::vector<Change>>& changes) {
-  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
-    for (const Span& span : timeline.lane(static_cast<int>(d), LaneKind::compute)) {
-      tables.arrivals(span.op, static_cast<int>(d), [&](int to, Bytes bytes) {
-        nth(changes, to).push_back({span.end, bytes, MemoryKind::buffers});
-      });
-    }
-  }
-}
-
 // Hosts hold a stash from the start of its OFFLOAD to the end of its PREFETCH.
 void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
                 MemoryProfile& profile) {
   const Network& network = costs.network;
-  std::vector<std::vector<Change>> changes(std::max<std::size_t>(network.hosts.size(), 1));
+  std::vector<std::vector<MemoryChange>> changes(std::max<std::size_t>(network.hosts.size(), 1));
   const auto host_of = [&](std::size_t device) {
     return network.host.empty() ? std::size_t{0} : as_size(network.host[device]);
   };
@@ -271,9 +260,10 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
     for (const LaneKind kind : {LaneKind::copy_out, LaneKind::copy_in}) {
       for (const Span& span : timeline.lane(static_cast<int>(device), kind)) {
         const bool out = span.op.kind == OpKind::offload;
-        const Bytes stash = costs.stage[span.op.stage].stash();
-        changes[host_of(device)].push_back(
-            {out ? span.start : span.end, out ? stash : Bytes{-stash.count}, MemoryKind::stash});
+        const StageCosts& stage = costs.stage[span.op.stage];
+        const std::int64_t sign = out ? 1 : -1;
+        changes[host_of(device)].push_back({out ? span.start : span.end, stage.stash() * sign,
+                                            MemoryKind::stash, stage.stash_input_grad * sign});
       }
     }
   }
@@ -282,17 +272,21 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
     sort(changes[h]);
     DeviceMemory& host = profile.host[h];
     MemoryUse use{};
+    StashUse stash{};
     Bytes& held = nth(use, MemoryKind::stash);
     for (std::size_t i = 0; i < changes[h].size(); ++i) {
       held += changes[h][i].bytes;
+      nth(stash, StashPart::input_grad) += changes[h][i].for_input_grad;
+      nth(stash, StashPart::weight_grad) = held - nth(stash, StashPart::input_grad);
       const Time at = changes[h][i].at;
       if (i + 1 < changes[h].size() && changes[h][i + 1].at == at) continue;
       if (held > host.peak) {
         host.peak = held;
         host.peak_at = at;
         host.at_peak = use;
+        host.stash_at_peak = stash;
       }
-      if (curves == Curves::all) host.curve.push_back({at, use});
+      if (curves == Curves::all) host.curve.push_back({at, use, stash});
     }
     host.at_end = use;
   }
@@ -307,24 +301,14 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
   profile.device.resize(timeline.devices.size());
   profile.stage.resize(costs.stage.size());
   const MemoryTables tables(program, costs);
-
-  std::vector<std::vector<Change>> changes(timeline.devices.size());
-  if (keeps_versions(program.settings)) {
-    const std::vector<StageVersions> versions = versions_of(program, timeline);
-    for (std::size_t s = 0; s < versions.size(); ++s) {
-      for (const VersionEvent& event : versions[s].events) {
-        nth(changes, event.device)
-            .push_back({event.at, costs.stage[s].weights * event.change, MemoryKind::versions});
-      }
-    }
-  }
-  if (!tables.has_messages()) add_arrivals(tables, timeline, changes);
-  for (auto& list : changes) sort(list);
+  const std::vector<std::vector<MemoryChange>> changes = changes_of(tables, costs, timeline);
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
     const int device = static_cast<int>(d);
     DeviceAccount account(tables, device, curves, profile);
     replay(timeline, device, tables, changes[d], account);
     profile.device_stash_peak.push_back(account.finish());
+    DeviceMemory& memory = profile.device[d];
+    if (memory.peak > Bytes{}) memory.peak_op = peak_op_of(timeline, device, memory.peak_at);
   }
   read_hosts(costs, timeline, curves, profile);
   return profile;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "sim/costs.hpp"
@@ -12,23 +13,46 @@
 namespace stageline {
 
 enum class MemoryKind : std::uint8_t {
-  weights,    // the newest version
-  versions,   // older versions that ops have yet to read
-  gradients,  // of the weights
-  optimizer,  // optimizer state
-  stash,      // activations kept for backward
-  buffers,    // messages that have not been sent, or received and not yet read
-  workspace,  // while an op runs
+  weights,        // the newest version
+  versions,       // older versions that ops have yet to read
+  gradients,      // of the weights
+  optimizer,      // optimizer state
+  stash,          // activations kept for backward
+  buffers,        // messages that have not been sent, or received and not yet read
+  workspace,      // while an op runs
+  communication,  // buffers of collectives, while they run
 };
-inline constexpr int memory_kinds = 7;
+inline constexpr int memory_kinds = 8;
 std::string_view name(MemoryKind kind);
 
 using MemoryUse = std::array<Bytes, memory_kinds>;
 Bytes total(const MemoryUse& use);
 
+/// The parts of MemoryKind::stash, by what reads them.
+enum class StashPart : std::uint8_t {
+  weight_grad,  // W, and perhaps I as well
+  input_grad,   // I alone
+  gradients,    // kept from I to W
+  boundary,     // the stage's input, from which R rebuilds the rest
+};
+inline constexpr int stash_parts = 4;
+std::string_view name(StashPart part);
+
+using StashUse = std::array<Bytes, stash_parts>;
+
 struct MemoryPoint {
   Time at{};
   MemoryUse use{};
+  StashUse stash{};  // its sum is the stash of `use`
+};
+
+/// The op at which a device has its peak.
+struct PeakOp {
+  enum class Moment : std::uint8_t { runs, starts, has_ended };
+  Op op;
+  std::optional<Op> other;  // of an overlapped pair, the second
+  Moment moment = Moment::runs;
+  friend bool operator==(const PeakOp&, const PeakOp&) = default;
 };
 
 struct DeviceMemory {
@@ -37,6 +61,11 @@ struct DeviceMemory {
   MemoryUse at_peak{};
   MemoryUse at_end{};              // when the program has ended
   std::vector<MemoryPoint> curve;  // a step function, each value from `at` on; for Curves::all
+  StashUse stash_at_peak{};        // its sum is the stash of at_peak
+  int stashes_at_peak = 0;         // held, of all its stages together
+  std::optional<PeakOp> peak_op;   // empty: none (see peak_op_of)
+  Bytes reserve{};  // of the device's memory: context and communication library; beside the peak,
+                    // never in it. memory_of() leaves it 0
 };
 
 struct StageMemory {
@@ -64,11 +93,19 @@ enum class Curves : std::uint8_t { none, all };
 /// links that take no time, waits on the reader's device from the end of its producer. While an op
 /// runs, its workspace is the most of its steps; where something else changes meanwhile, that of
 /// the steps before and after, and while these say that part of the stash is not there, the stash
-/// is less. The ops of an overlapped pair take turns, the forward first. With split roles, each
-/// device holds what its own ops and messages have yet to read, and a copy of the weights (with
-/// room for the next one if the program transfers weights).
+/// is less: of its parts first what W reads, then what I reads. The ops of an overlapped pair take
+/// turns, the forward first. With split roles, each device holds what its own ops and messages have
+/// yet to read, and a copy of the weights (with room for the next one if the program transfers
+/// weights). A stage's communication buffer is held while its REDUCE_GRAD runs, and while an op
+/// runs that has blocking collectives. All sizes are those of one rank, as StageCosts says.
 /// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);
+
+/// The op that runs in the compute lane of `device` at that moment. Where none does: a RECV,
+/// PREFETCH or REDUCE_GRAD that starts just then, or else the op of the compute lane that has ended
+/// just then. Empty: none, as where another device makes a tensor that no message carries.
+/// O(log spans).
+std::optional<PeakOp> peak_op_of(const Timeline& timeline, int device, Time at);
 
 }  // namespace stageline

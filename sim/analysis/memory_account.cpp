@@ -51,7 +51,8 @@ void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
 }
 
 void DeviceAccount::drop_stash(Op op) {
-  held_.drop(MemoryKind::stash, tables_.stage(op).stash);
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  held_.drop_stash(stage.stash, stage.stash_input_grad);
   held_.hold(op.stage, -1);
 }
 
@@ -61,7 +62,8 @@ void DeviceAccount::started(Op op) {
     case OpClass::forward:
       return forward_started(op);
     case OpClass::recompute:
-      held_.add(MemoryKind::stash, stage.stash - stage.costs->boundary);
+      held_.drop_boundary(stage.costs->boundary);
+      held_.add_stash(stage.stash, stage.stash_input_grad);
       return held_.hold(op.stage, +1);
     case OpClass::backward:
       if (stage.split) return split_.backward_started(op);
@@ -79,9 +81,9 @@ void DeviceAccount::forward_started(Op op) {
   const MemoryTables::Stage& stage = tables_.stage(op);
   drop_messages(op, Cargo::activation, Side::receives);
   if (tables_.is_recomputed(op)) {
-    held_.add(MemoryKind::stash, stage.costs->boundary);
+    held_.add_boundary(stage.costs->boundary);
   } else {
-    held_.add(MemoryKind::stash, stage.stash);
+    held_.add_stash(stage.stash, stage.stash_input_grad);
     held_.hold(op.stage, +1);
   }
   if (stage.split) split_.forward_started(op);
@@ -108,11 +110,11 @@ void DeviceAccount::backward_ended(Op op) {
   if (stage.split) {
     split_.backward_ended(op);
   } else if (op.kind == OpKind::input_grad) {
-    held_.drop(MemoryKind::stash, stage.costs->stash_input_grad);
-    if (!other_half_ended(op)) held_.add(MemoryKind::stash, stage.costs->stash_gradient);
+    held_.drop_stash(stage.stash_input_grad, stage.stash_input_grad);
+    if (!other_half_ended(op)) held_.add_gradients(stage.costs->stash_gradient);
   } else if (op.kind == OpKind::weight_grad && tables_.has_input_grad(op)) {
-    held_.drop(MemoryKind::stash, stage.costs->stash_weight_grad);
-    if (other_half_ended(op)) held_.drop(MemoryKind::stash, stage.costs->stash_gradient);
+    held_.drop_stash(stage.costs->stash_weight_grad, Bytes{});
+    if (other_half_ended(op)) held_.drop_gradients(stage.costs->stash_gradient);
   } else {
     drop_stash(op);
   }
@@ -139,7 +141,8 @@ void DeviceAccount::received(Op op) {
   if (op.kind == OpKind::receive_weights) return;  // add_split_state() has made room for them
   if (op.kind != OpKind::receive_stash) return held_.add(MemoryKind::buffers, tables_.bytes(op));
   const MemoryTables::Stage& stage = tables_.stage(op);
-  held_.add(MemoryKind::stash, stash_read_on(*stage.place, *stage.costs, device_).both());
+  const StashRead read = stash_read_on(*stage.place, *stage.costs, device_);
+  held_.add_stash(read.both(), read.by_input_grad);
   held_.hold(op.stage, +1);
   split_.received(op);
 }
@@ -151,7 +154,7 @@ void DeviceAccount::copied_out(Op op) {
 
 void DeviceAccount::copied_in(Op op) {
   const MemoryTables::Stage& stage = tables_.stage(op);
-  held_.add(MemoryKind::stash, stage.stash);
+  held_.add_stash(stage.stash, stage.stash_input_grad);
   held_.hold(op.stage, +1);
   if (stage.split) split_.copied_in(op);
 }

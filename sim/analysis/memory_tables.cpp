@@ -27,6 +27,7 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
   stage.costs = &costs;
   stage.split = place.apart();
   stage.stash = costs.stash();
+  stage.stash_input_grad = costs.stash_input_grad;
   const Bytes backward = costs.backward_workspace.value_or(costs.workspace);
   stage.workspace_with_gradient = backward;
   stage.recomputed_workspace = costs.recomputed_workspace.value_or(costs.workspace);

@@ -26,6 +26,7 @@ class MemoryTables {
     bool whole = false;      // I and W are one op, B
     bool offloaded = false;  // its stash is copied to the host
     Bytes stash{};
+    Bytes stash_input_grad{};         // of the stash: what I alone reads
     Bytes workspace_with_gradient{};  // of an op that takes the output gradient
     Bytes recomputed_workspace{};     // of an F whose stash R rebuilds
     std::array<Bytes, op_kinds> workspace{};

@@ -31,12 +31,13 @@ void SplitStash::release(Op op) {
   const auto found = kept_.find({op.stage, op.microbatch});
   Kept& here = found->second;
   if (here.there && here.input_grad_readers == 0) {
-    held_.drop(MemoryKind::stash, here.for_input_grad);
+    held_.drop_stash(here.for_input_grad, here.for_input_grad);
     here.for_input_grad = Bytes{};
   }
   if (here.there && here.weight_grad_readers == 0) {
-    held_.drop(MemoryKind::stash, here.for_weight_grad);
-    here.for_weight_grad = Bytes{};
+    held_.drop_stash(here.for_weight_grad, Bytes{});
+    held_.drop_gradients(here.gradient);
+    here.for_weight_grad = here.gradient = Bytes{};
   }
   if (here.input_grad_readers != 0 || here.weight_grad_readers != 0) return;
   if (here.there) held_.hold(op.stage, -1);
@@ -65,10 +66,9 @@ void SplitStash::backward_ended(Op op) {
     --here.weight_grad_readers;
   } else if (here.there && here.weight_grad_readers > 0 && !here.gradient_kept) {
     // Made by the first part of I on this device. If W is elsewhere, it makes its own.
-    const Bytes gradient = tables_.stage(op).costs->stash_gradient;
+    here.gradient = tables_.stage(op).costs->stash_gradient;
     here.gradient_kept = true;
-    held_.add(MemoryKind::stash, gradient);
-    here.for_weight_grad += gradient;
+    held_.add_gradients(here.gradient);
   }
   release(op);
 }

@@ -32,10 +32,11 @@ class SplitStash {
   struct Kept {
     Bytes for_input_grad{};
     Bytes for_weight_grad{};
+    Bytes gradient{};             // that I has left for W
     int input_grad_readers = 0;   // ops here and messages that have yet to read for_input_grad
     int weight_grad_readers = 0;  // ops here and messages that have yet to read for_weight_grad
     bool gradient_read = false;   // the first reader has taken over the output gradient
-    bool gradient_kept = false;   // what I adds for W is in for_weight_grad
+    bool gradient_kept = false;   // I has left it
     bool there = false;
   };
 

@@ -115,7 +115,7 @@ class Waits {
         in_lane_[graph.lane_task[k]] = graph.lane_task[k - 1];
       }
     }
-    if (!shares_resources(graph)) return;
+    if (is_fair(graph) || !shares_resources(graph)) return;
     std::vector<std::vector<std::uint32_t>> users(graph.resources.size());
     for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
       for (const std::uint32_t r : graph.paths[graph.path_of[t]].resources) users[r].push_back(t);
@@ -131,9 +131,11 @@ class Waits {
 
   template <typename Visit>
   void of(std::uint32_t task, Visit visit) const {
+    const Time head_start = graph_.paths[graph_.path_of[task]].head_start;
     for (std::uint32_t k = graph_.need_begin[task]; k < graph_.need_begin[task + 1]; ++k) {
       const std::uint32_t need = graph_.need[k];
-      visit(need, graph_.duration[need] + graph_.paths[graph_.path_of[need]].lag, Wait::need);
+      const Time available = graph_.duration[need] + graph_.paths[graph_.path_of[need]].lag;
+      visit(need, ready_ahead(available, Time{}, head_start), Wait::need);
     }
     const std::uint32_t before = in_lane_[task];
     if (before != never) visit(before, graph_.duration[before], Wait::lane);
@@ -247,7 +249,11 @@ EventGraph with_free_links(EventGraph events) {
   const auto in_turn = [](const EventGraph::Edge& edge) { return edge.wait == Wait::resource; };
   edges.erase(std::remove_if(edges.begin(), edges.end(), in_turn), edges.end());
   for (EventGraph::Edge& edge : edges) {
-    if (sent(edge.from)) edge.time = Time{};
+    if (sent(edge.from)) {
+      edge.time = Time{};
+    } else if (sent(edge.to) && edge.wait == Wait::need) {
+      edge.time = events.duration[edge.from];  // without a head start
+    }
   }
   for (std::uint32_t n = 0; n < events.op.size(); ++n) {
     if (sent(n)) events.duration[n] = Time{};

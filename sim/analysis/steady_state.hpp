@@ -53,8 +53,8 @@ struct EventGraph {
 /// seven). Nothing if they differ, if there are fewer than three, or if the turns of a lane are not
 /// one cycle through a round (in the middle of a long flush F follows F and B follows B, and no F
 /// follows a B); so no period is shorter than a lane's work. Tasks that share a resource wait for
-/// one another in the order of `times`, which is taken as given. O(tasks), plus sorting if
-/// resources are shared.
+/// one another in the order of `times`, which is taken as given; under fair sharing none waits, and
+/// the durations are those of the run. O(tasks), plus sorting if resources are shared.
 std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& times,
                                       int microbatches, int round);
 

@@ -17,7 +17,10 @@ bool is_stage_work(Op op) {
 
 WhatIf::WhatIf(const Program& program, const TaskGraph& graph)
     : program_(program), graph_(graph), duration_(graph.duration) {
-  for (const Path& path : graph.paths) lag_.push_back(path.lag);
+  for (const Path& path : graph.paths) {
+    lag_.push_back(path.lag);
+    head_start_.push_back(path.head_start);
+  }
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const bool takes_time = duration_[task] > Time{} || lag_[graph.path_of[task]] > Time{};
     if (takes_time) nth(takes_time_, graph.op[task].kind) = true;
@@ -36,8 +39,8 @@ Time WhatIf::most_work() const {
   return most;
 }
 
-// A path is used by one lane only, and not by both messages and reductions, so its lag goes with
-// its tasks.
+// A path is used by one lane only, and not by both messages and reductions, so its lag and its head
+// start go with its tasks.
 bool WhatIf::make_free(bool (*which)(OpKind)) {
   bool any = false;
   std::array<bool, op_kinds> free{};
@@ -48,7 +51,8 @@ bool WhatIf::make_free(bool (*which)(OpKind)) {
   if (!any) return false;
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     if (!nth(free, graph_.op[task].kind)) continue;
-    duration_[task] = lag_[graph_.path_of[task]] = Time{};
+    const std::uint16_t path = graph_.path_of[task];
+    duration_[task] = lag_[path] = head_start_[path] = Time{};
   }
   return true;
 }

@@ -16,7 +16,7 @@ class WhatIf {
   WhatIf(const Program& program, const TaskGraph& graph);
 
   const std::vector<Time>& duration() const { return duration_; }
-  TaskTimes times() const { return sweep(graph_, duration_, lag_); }
+  TaskTimes times() const { return sweep(graph_, duration_, lag_, head_start_); }
   /// The work of the busiest device.
   Time most_work() const;
 
@@ -44,8 +44,9 @@ class WhatIf {
 
   const Program& program_;
   const TaskGraph& graph_;
-  std::vector<Time> duration_;  // by task
-  std::vector<Time> lag_;       // by path
+  std::vector<Time> duration_;    // by task
+  std::vector<Time> lag_;         // by path
+  std::vector<Time> head_start_;  // by path
   std::array<bool, op_kinds> takes_time_{};
   // By kind, or pair of kinds; and by stage.
   std::array<std::vector<Sum>, compute_kinds*(compute_kinds + 1)> sums_;

@@ -112,7 +112,8 @@ class Checker {
       }
     }
     const StagePlace& stage = program_.placement.stage[op.stage];
-    if (op.kind == OpKind::reduce_grad && stage.replicas.size() == 1) {
+    if (op.kind == OpKind::reduce_grad && stage.replicas.size() == 1 &&
+        program_.settings.data_ranks == 1) {
       report(LintRule::placement, place,
              "only a stage with replicas reduces gradients between them");
     }

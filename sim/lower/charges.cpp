@@ -90,12 +90,57 @@ void Charges::give_paths(TaskGraph& graph) {
     if (user[r] != several) continue;
     renumbered[r] = static_cast<std::uint32_t>(graph.resources.size());
     graph.resources.push_back(costs_.network.resources[r]);
+    if (costs_.sharing == Sharing::fair) graph.capacity.push_back(costs_.network.capacity[r]);
   }
   for (Path& path : paths_) {
-    std::erase_if(path.resources, [&](std::uint32_t r) { return user[r] != several; });
-    for (std::uint32_t& resource : path.resources) resource = renumbered[resource];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < path.resources.size(); ++i) {
+      const std::uint32_t resource = path.resources[i];
+      if (user[resource] != several) continue;
+      path.resources[kept] = renumbered[resource];
+      if (!path.load.empty()) path.load[kept] = path.load[i];
+      ++kept;
+    }
+    path.resources.resize(kept);
+    if (!path.load.empty()) path.load.resize(kept);
   }
   graph.paths = std::move(paths_);
+}
+
+void Charges::give_bytes(TaskGraph& graph) const {
+  if (costs_.sharing != Sharing::fair) return;
+  graph.overlap_slowdown = costs_.overlap_slowdown;
+  graph.bytes.resize(graph.tasks());
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    const Op op = graph.op[task];
+    if (lane_of(op.kind) == LaneKind::compute || graph.path_of[task] == 0) continue;
+    const StageCosts& stage = costs_.stage[op.stage];
+    switch (class_of(op.kind)) {
+      case OpClass::message:
+        // The task of a blocking RECV is the latency alone.
+        if (is_send(op.kind)) {
+          graph.bytes[task] = message_bytes(program_, costs_, stages_, op);
+        }
+        break;
+      case OpClass::reduction:
+        if (stage.reduction) {
+          graph.bytes[task] = stage.reduction->bytes;
+        } else {
+          const auto replicas =
+              static_cast<std::int64_t>(program_.placement.stage[op.stage].replicas.size());
+          graph.bytes[task] = Bytes{2 * (replicas - 1) * stage.gradients.count / replicas};
+        }
+        break;
+      case OpClass::copy:
+        graph.bytes[task] = stage.stash();
+        break;
+      case OpClass::forward:
+      case OpClass::backward:
+      case OpClass::recompute:
+      case OpClass::update:
+        break;
+    }
+  }
 }
 
 void Charges::set_pace(TaskGraph& graph) const {
@@ -118,6 +163,7 @@ double Charges::most_slowdown() const {
 Time Charges::on_the_wire(Op op) const {
   const StageCosts& stage = costs_.stage[op.stage];
   try {
+    if (op.kind == OpKind::reduce_grad && stage.reduction) return alone(*stage.reduction);
     if (op.kind == OpKind::reduce_grad) {
       const auto& replicas = program_.placement.stage[op.stage].replicas;
       return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
@@ -163,6 +209,9 @@ const Route& Charges::route_of(Op op) const {
 // Each pair of ends has one path, used by one lane only: that of the sender or its copy engine. It
 // has a second one for its part of a ring all-reduce, whose duration includes its latencies.
 std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
+  if (op.kind == OpKind::reduce_grad && costs_.stage[op.stage].reduction) {
+    return reduction_path(op, lane);
+  }
   const Ends ends = ends_of_task(op);
   const std::size_t devices = program_.devices.size();
   const std::size_t row = static_cast<std::size_t>(ends.from < 0 ? ends.to : ends.from);
@@ -175,19 +224,56 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
   if (known != 0) return known;
   const Route& route = route_of(op);
   if (route.is_free() && route.resources.empty()) return 0;
-  if (paths_.size() >= 65535) {
-    throw ProgramError("more than 65534 pairs of devices talk to each other");
-  }
-  known = static_cast<std::uint16_t>(paths_.size());
-  Path path;
+  Path path = path_on(route);
   // Where messages block, their latency is a task of its own.
   path.lag = ring || (blocks_ && cargo_of(op.kind)) ? Time{} : route.latency;
+  if (ring) {
+    const auto replicas =
+        static_cast<std::int64_t>(program_.placement.stage[op.stage].replicas.size());
+    path.setup = 2 * (replicas - 1) * route.latency;
+  }
+  for (const int end : {ends.from, ends.to}) {
+    if (end >= 0) path.devices.push_back(static_cast<std::uint16_t>(end));
+  }
+  known = add_path(std::move(path), lane);
+  return known;
+}
+
+// All replicas' tasks share one collective. Under fair sharing each has its part of the load. First
+// come, first served, the first one holds the links for all.
+std::uint16_t Charges::reduction_path(Op op, std::uint32_t lane) {
+  std::uint16_t& known = reduction_path_[{int{op.stage}, static_cast<int>(op.part)}];
+  if (known != 0) return known;
+  const CollectiveCosts& reduction = *costs_.stage[op.stage].reduction;
+  Path path = path_on(reduction.route);
+  if (op.part > 0 && costs_.sharing == Sharing::fifo) path.resources.clear();
+  path.setup = reduction.setup;
+  path.head_start = reduction.head_start;
+  path.devices = {static_cast<std::uint16_t>(device_of(program_.placement, op))};
+  known = add_path(std::move(path), lane);
+  return known;
+}
+
+Path Charges::path_on(const Route& route) const {
+  Path path;
   for (const int resource : route.resources) {
     path.resources.push_back(static_cast<std::uint32_t>(resource));
   }
-  paths_.push_back(path);
+  path.tier = route.tier;
+  if (costs_.sharing == Sharing::fair) {
+    path.load = route.load;
+    path.bandwidth = route.bandwidth;
+  }
+  return path;
+}
+
+std::uint16_t Charges::add_path(Path path, std::uint32_t lane) {
+  if (paths_.size() >= 65535) {
+    throw ProgramError("more than 65534 pairs of devices talk to each other");
+  }
+  paths_.push_back(std::move(path));
   path_lane_.push_back(lane);
-  return known;
+  return static_cast<std::uint16_t>(paths_.size() - 1);
 }
 
 void Charges::check_fit() const {

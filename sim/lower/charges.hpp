@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/costs.hpp"
@@ -47,6 +48,9 @@ class Charges {
   /// out.
   void give_paths(TaskGraph& graph);
 
+  /// Under fair sharing, the bytes of all flows. Behind give_paths.
+  void give_bytes(TaskGraph& graph) const;
+
   /// Sets the compute tasks' durations to what they take on their devices (Costs::pace).
   void set_pace(TaskGraph& graph) const;
 
@@ -58,6 +62,9 @@ class Charges {
   Ends ends_of_task(Op op) const;
   const Route& route_of(Op op) const;
   std::uint16_t path_of(Op op, std::uint32_t lane);
+  std::uint16_t reduction_path(Op op, std::uint32_t lane);
+  std::uint16_t add_path(Path path, std::uint32_t lane);
+  Path path_on(const Route& route) const;
   void check_fit() const;
 
   const Program& program_;
@@ -68,6 +75,7 @@ class Charges {
   std::vector<std::uint32_t> path_lane_{};     // by path: the lane that uses it
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
   std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};
+  std::map<std::pair<int, int>, std::uint16_t> reduction_path_{};  // by stage and replica
 };
 
 }  // namespace stageline

@@ -56,6 +56,7 @@ TaskGraph Lowering::lower() {
   finish_lanes();
   charges_.give_paths(out_.graph);
   charges_.set_pace(out_.graph);
+  charges_.give_bytes(out_.graph);
   check_length();
   out_.graph.devices = program_.devices;
   return std::move(out_.graph);

@@ -4,17 +4,33 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/costs.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {
 
+/// R before the op that first reads the stash of its micro-batch (before both ops of an overlapped
+/// pair), in the stages that are marked; a micro-batch that has an R keeps it. `stages`: by stage.
+/// Throws UsageError for a stage whose backward is on another device than its forward, and for one
+/// whose stash is offloaded.
+Program add_recompute(Program program, const std::vector<bool>& stages);
+
+/// OFFLOAD behind F, and PREFETCH as many compute ops as `ahead` (at least 0) before the op that
+/// first reads the stash, in the stages that are marked; an overlapped pair is one op. A stash that
+/// would be issued back before another op has run stays on the device, and a stage that has an
+/// OFFLOAD keeps its own. Copies that were free are issued from then on. `stages`: by stage. Throws
+/// UsageError for a stage whose backward is on another device than its forward, and for one that is
+/// recomputed.
+Program add_offload(Program program, const std::vector<bool>& stages, int ahead);
+
 /// A U after the last gradient of every update, unless the stage has one already; under flush after
 /// the step's last gradient of all stages on the device, the deepest first.
 Program add_updates(Program program);
 
-/// REDUCE_GRAD before every U of a replicated stage.
+/// REDUCE_GRAD before every U of a replicated stage; of all stages where the program has
+/// data_ranks.
 Program add_reductions(Program program);
 
 /// SEND after the producer and RECV before the reader of every edge that joins two devices. Where
@@ -41,6 +57,21 @@ Costs unit_costs(const Program& program);
 
 /// I directly followed by the W of the same stage and micro-batch becomes B.
 Program merge_backward(Program program);
+
+/// Data parallelism over `replicas` copies of a whole pipeline of p devices, as one program: device
+/// r·p + d runs what device d runs, on the micro-batches of replica r. Micro-batch m of the
+/// pipeline becomes micro-batch m·replicas + r, so that a step has `replicas` times as many and
+/// steps keep their numbers; home k of a stage becomes homes k·replicas + r of the stage's
+/// replicas, so that a stage of a directional pipeline (Chimera), or of one that replicates it
+/// already, keeps its own alternation. Updates keep their numbers and become the updates of all
+/// replicas: complete() gives them their REDUCE_GRAD. Windows become `replicas` times as long.
+/// Messages that are there stay within their replica.
+///
+/// `device_names`, by device; default "r1.gpu0" for replica 1 of gpu0. One replica is the program
+/// itself. Throws UsageError for a stage with split roles or over 127 devices, delays, lockstep,
+/// chunks of sequences, and more than most_forwards forwards. O(ops).
+Program replicated(const Program& one_pipeline, int replicas,
+                   std::vector<std::string> device_names = {});
 
 /// All that a compute-only program needs to run on these costs: updates, reductions, and transfers
 /// if any route in use costs time, messages block or the roles of a stage are split. `reordered`,

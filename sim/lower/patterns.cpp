@@ -71,6 +71,7 @@ std::uint32_t OpPatterns::regular_from(Op op) const {
       op.kind == OpKind::update || op.kind == OpKind::reduce_grad) {
     return OpPattern::never;
   }
+  if (op.kind == OpKind::prefetch && settings.copies == Copies::issued) return OpPattern::never;
   if (op.kind != OpKind::forward && op.kind != OpKind::prefetch) return 0;
   const auto of_stage = [&](const std::vector<int>& by_stage) {
     return by_stage.empty() ? 0 : std::max(by_stage[op.stage], 0);

@@ -62,12 +62,21 @@ class UsualOrder {
       receive_updates(op.stage, op.microbatch / group, out);
     }
     if (op.kind == OpKind::forward) messages(op, Cargo::activation, false, out);
-    if (class_of(op.kind) != OpClass::backward) return;
-    if (!program_.placement.stage[op.stage].apart()) {
-      if (input_grads_.takes_output_gradient(op)) messages(op, Cargo::gradient, false, out);
+    const std::pair<int, std::uint32_t> key{op.stage, op.microbatch};
+    if (op.kind == OpKind::recompute && program_.settings.recompute == RecomputeStart::late) {
+      if (gradients_.insert(key).second) messages(op, Cargo::gradient, false, out);
       return;
     }
-    const std::pair<int, std::uint32_t> key{op.stage, op.microbatch};
+    if (class_of(op.kind) != OpClass::backward) return;
+    if (!program_.placement.stage[op.stage].apart()) {
+      if (!input_grads_.takes_output_gradient(op)) return;
+      // A late R has received it already; one behind its backward must not receive it again.
+      if (program_.settings.recompute == RecomputeStart::late && !gradients_.insert(key).second) {
+        return;
+      }
+      messages(op, Cargo::gradient, false, out);
+      return;
+    }
     if (!offloads_[op.stage] && stashes_.insert(key).second) {
       messages(op, Cargo::stash, false, out);
     }

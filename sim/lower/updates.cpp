@@ -95,7 +95,9 @@ Program add_updates(Program program) {
 Program add_reductions(Program program) {
   std::vector<bool> wanted = stages_with(program, OpKind::reduce_grad);
   for (std::size_t s = 0; s < wanted.size(); ++s) {
-    wanted[s] = program.placement.stage[s].replicas.size() > 1 && !wanted[s];
+    const bool several =
+        program.placement.stage[s].replicas.size() > 1 || program.settings.data_ranks > 1;
+    wanted[s] = several && !wanted[s];
   }
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return program;
   for (auto& list : program.ops) {

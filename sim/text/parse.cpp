@@ -107,10 +107,14 @@ class Parser {
       windows_ = values;
     } else if (key.text == "sequence_chunks") {
       program_.settings.sequence_chunks = whole_number(one(), "sequence_chunks", 1, 1 << 20);
+    } else if (key.text == "data_ranks") {
+      program_.settings.data_ranks = whole_number(one(), "data_ranks", 1, 1 << 20);
     } else if (key.text == "clock") {
       program_.settings.clock = named(one(), all_clocks);
     } else if (key.text == "copies") {
       program_.settings.copies = named(one(), all_copies);
+    } else if (key.text == "recompute") {
+      program_.settings.recompute = named(one(), all_recompute_starts);
     } else if (key.text == "messages") {
       program_.settings.messages = named(one(), all_messages);
     } else if (key.text == "weights_transfer") {

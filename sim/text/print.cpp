@@ -72,8 +72,12 @@ std::string print(const Program& program) {
   if (settings.sequence_chunks != 1) {
     text += fmt::format("sequence_chunks: {}\n", settings.sequence_chunks);
   }
+  if (settings.data_ranks != 1) text += fmt::format("data_ranks: {}\n", settings.data_ranks);
   if (settings.clock != Clock::free) text += fmt::format("clock: {}\n", name(settings.clock));
   if (settings.copies != Copies::free) text += fmt::format("copies: {}\n", name(settings.copies));
+  if (settings.recompute != RecomputeStart::early) {
+    text += fmt::format("recompute: {}\n", name(settings.recompute));
+  }
   if (settings.messages != Messages::async) {
     text += fmt::format("messages: {}\n", name(settings.messages));
   }

@@ -106,6 +106,20 @@ TEST_CASE("traces, clusters and programs may be in the request") {
   CHECK(program["rows"][0]["schedule"] == "gpipe");
 }
 
+TEST_CASE("a training of so many tokens has its hours and its price") {
+  const std::string model = R"("trace": "model:llama3-8b@h100", "devices": 4, "microbatches": 8)";
+  const Json row = asked("{" + model + R"(, "tokens": "15T", "price": 2})")["rows"][0];
+  CHECK(row["device_hours"].get<double>() ==
+        doctest::Approx(15e12 / row["tokens_per_second"].get<double>() / 3600 * 4));
+  CHECK(row["dollars"].get<double>() == doctest::Approx(2 * row["device_hours"].get<double>()));
+  CHECK(asked("{" + model + R"(, "tokens": 15e12})")["rows"][0]["device_hours"] ==
+        row["device_hours"]);
+  CHECK_FALSE(asked("{" + model + "}")["rows"][0].contains("device_hours"));
+  CHECK(message("{" + model + R"(, "price": 2})").find("/price") != std::string::npos);
+  CHECK(message("{" + model + R"(, "tokens": "many"})").starts_with("\"tokens\" is a number"));
+  CHECK(message("{" + uniform + R"(, "tokens": 1e12})").starts_with("\"tokens\": the trace of "));
+}
+
 TEST_CASE("a bad request is an error in one sentence") {
   CHECK(message("{").find("the request at line 1") == 0);
   CHECK(message(R"({"devices": 4})").find("trace") != std::string::npos);

@@ -35,7 +35,7 @@ Evidence made_with(double rate, Time overhead) {
 TEST_CASE("rate and overhead are found again, whatever the cluster said before") {
   Evidence evidence = made_with(0.8, std::chrono::microseconds(50));
   for (Device& device : evidence.cluster.devices) device.rate = 3;
-  const Calibration found = calibrate(evidence);
+  const DeviceFit found = calibrate(evidence);
   CHECK(found.rate == doctest::Approx(0.8).epsilon(1e-6));
   CHECK(to_seconds(found.op_overhead) == doctest::Approx(50e-6).epsilon(1e-4));
   CHECK(found.observations >= 3);
@@ -56,7 +56,7 @@ TEST_CASE("what the lanes are to each other stays") {
 }
 
 TEST_CASE("an overhead is never below nothing") {
-  const Calibration found = calibrate(made_with(1.25, Time{}));
+  const DeviceFit found = calibrate(made_with(1.25, Time{}));
   CHECK(found.rate == doctest::Approx(1.25).epsilon(1e-6));
   CHECK(found.op_overhead >= Time{});
   CHECK(to_seconds(found.op_overhead) < 1e-9);

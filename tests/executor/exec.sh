@@ -75,8 +75,37 @@ PY
 imitated cpu:4
 refused 'cpu:N or process:N' uniform8 --devices cuda:2 --imitate
 
+# Replicas of the whole pipeline, with the optimizer's state whole or divided, train as one pipeline does that has
+# all their micro-batches.
+train() {  # file, arguments...
+  local file=$1
+  shift
+  "$exec_tool" "$trace" "${gpt[@]}" --schedule 1f1b --shared-cores --memory 8GB --dtype fp64 --runs 2 --quiet --json "$file" \
+    "$@" >said 2>err || fail "$*: $(cat err)"
+}
+alike() {  # files
+  python3 - "$@" <<'PY' || fail "runs differ: $*"
+import json, sys
+one, *others = (json.load(open(n))['measured']['losses'] for n in sys.argv[1:])
+assert len(one) == 2 and len(one[0]) == 4, one
+for other in others:
+    assert all(abs(a - b) < 1e-9 for x, y in zip(one, other) for a, b in zip(x, y)), (one, other)
+PY
+}
+train one.json --devices cpu:2 --microbatches 4
+train whole.json --devices cpu:4 --replicas 2 --microbatches 2
+grep -q '1f1b on cpu:4, 2 replicas: ' said || fail "replicas are not named: $(cat said)"
+train sharded.json --devices cpu:4 --replicas 2 --microbatches 2 --zero 1
+grep -q 'optimizer state' said || fail "no optimizer state is shown: $(cat said)"
+alike one.json whole.json sharded.json
+refused '3 devices cannot be divided among 2 replicas' "$trace" "${gpt[@]}" --devices cpu:3 --shared-cores --replicas 2
+refused 'divides its state among the replicas' "$trace" "${gpt[@]}" --devices cpu:2 --shared-cores --zero 1
+refused 'F, I and W on different devices' "$trace" "${gpt[@]}" --schedule pipefb --devices cpu:4 --memory 8GB --shared-cores --replicas 2
+
 [ -n "$several" ] || exit 0
 imitated process:4
+train processes.json --devices process:4 --replicas 2 --microbatches 2 --zero 1
+alike one.json processes.json
 # As many processes give the same losses as threads, to the last digits that a sum's order leaves.
 same=("$trace" "${gpt[@]}" --schedule pipedream --microbatches 4 --dtype fp64 --runs 2 --quiet)
 "$exec_tool" "${same[@]}" --devices cpu:"$stages" --json threads.json >/dev/null 2>&1

@@ -17,6 +17,7 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/executor/sequential.hpp"
+#include "tests/executor/trials.hpp"
 #include "tests/specs.hpp"
 #include "tools/executor/run/stash_payload.hpp"
 #include "tools/inputs/inputs.hpp"
@@ -31,74 +32,15 @@ using sequential::reads_of;
 using sequential::StageReads;
 using sequential::StaleTraining;
 using sequential::Trained;
-
-// Small, and with every kind of edge: a chain with skips inside a layer, and skips across layers.
-const std::string gpt = "gpt,layers=3,hidden=16,heads=2,seq=4,vocab=11";
-const std::string resnet = "resnet20";
-
-Training training_of(const std::string& shape) {
-  Training training;
-  training.shape = parse_shape(shape);
-  training.batch = 2;
-  training.optimizer = Optimizer::momentum;
-  training.dtype = at::kDouble;
-  training.recipe.rate = 0.02;
-  return training;
-}
-
-Case case_of(const std::string& shape, const ScheduleSpec& spec, int devices, int microbatches,
-             int steps, std::optional<LinkSpec> link) {
-  Case asked;
-  // "gpt,layers=3" is priced as "model:gpt@h100,layers=3".
-  const std::size_t comma = shape.find(',');
-  const std::string options = comma == std::string::npos ? "" : shape.substr(comma);
-  TraceRequest request;
-  request.text = "model:" + shape.substr(0, comma) + "@h100,batch=2" + options;
-  asked.model = open_trace(request);
-  asked.cluster = uniform_cluster(devices, link, std::nullopt, link);
-  asked.spec = spec;
-  asked.microbatches = microbatches;
-  asked.steps = steps;
-  return asked;
-}
-
-struct Trial {
-  Outcome outcome;
-  Job job;
-};
-
-Trial trial(const std::string& shape, const Case& asked) {
-  Outcome outcome = study(asked);
-  Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, training_of(shape),
-          false};
-  return {std::move(outcome), std::move(job)};
-}
-
-// So many on whatever cores there are.
-std::vector<Accelerator> anywhere(std::size_t count) { return std::vector<Accelerator>(count); }
-
-// The largest difference of any weight, against the largest weight of its tensor.
-double weights_apart(const Executor& executor, const Trained& trained) {
-  double worst = 0;
-  for (std::size_t l = 0; l < trained.weights.size(); ++l) {
-    for (std::size_t i = 0; i < trained.weights[l].size(); ++i) {
-      const at::Tensor& expected = trained.weights[l][i];
-      const at::Tensor got = executor.weights(l).values.at(i).detach();
-      const double scale = std::max(expected.abs().max().item<double>(), 1e-3);
-      worst = std::max(worst, (got - expected).abs().max().item<double>() / scale);
-    }
-  }
-  return worst;
-}
-
-double losses_apart(const Execution& run, const Trained& trained) {
-  REQUIRE(run.losses.size() == trained.losses.size());
-  double worst = 0;
-  for (std::size_t m = 0; m < run.losses.size(); ++m) {
-    worst = std::max(worst, std::abs(run.losses[m] - trained.losses[m]));
-  }
-  return worst;
-}
+using trials::anywhere;
+using trials::case_of;
+using trials::gpt;
+using trials::losses_apart;
+using trials::resnet;
+using trials::training_of;
+using trials::Trial;
+using trials::trial;
+using trials::weights_apart;
 
 void check_against_training(const std::string& shape, const Case& asked) {
   const Trial tried = trial(shape, asked);
@@ -152,6 +94,23 @@ TEST_CASE("chunks of sequences are simulated, and refused here") {
   const ScheduleSpec spec = parse_schedules("seq1f1b:sequence_chunks=2").at(0);
   CHECK_THROWS_WITH_AS(check_against_training(gpt, case_of(gpt, spec, 2, 4, 2, std::nullopt)),
                        doctest::Contains("can only be simulated"), UsageError);
+}
+
+TEST_CASE(
+    "what any schedule is asked to recompute or to offload leaves the gradients as they are") {
+  for (const std::string text : {"zb_h1", "interleaved_1f1b", "dualpipe"}) {
+    CAPTURE(text);
+    const int devices = text == "zb_h1" ? 3 : 2;
+    Case asked = case_of(gpt, parse_schedules(text).at(0), devices, 4, 2, quick);
+    asked.recomputation = parse_recomputation("full", "--recompute");
+    check_against_training(gpt, asked);
+    asked.recomputation.start = RecomputeStart::late;
+    check_against_training(gpt, asked);
+    asked.recomputation = {};
+    asked.offloading = parse_offloading("all", "--offload");
+    asked.offloading.ahead = 1;
+    check_against_training(gpt, asked);
+  }
 }
 
 TEST_CASE("skips across stages") {

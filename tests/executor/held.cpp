@@ -85,9 +85,27 @@ Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& 
   return result;
 }
 
+// The largest message of the device, as a share of its peak.
+double message_share(const Outcome& outcome, const Comparison& is, std::size_t d) {
+  Bytes largest{};
+  const auto& stages = outcome.program.placement.stage;
+  const auto here = [&](int stage) {
+    const auto& replicas = nth(stages, stage).replicas;
+    return std::find(replicas.begin(), replicas.end(), static_cast<int>(d)) != replicas.end();
+  };
+  for (const EdgeCosts& edge : outcome.costs.edges) {
+    if (here(edge.edge.from) == here(edge.edge.to)) continue;
+    largest = std::max({largest, edge.activation, edge.gradient});
+  }
+  const double peak = static_cast<double>(is.held[d].peak);
+  return peak == 0 ? 0 : static_cast<double>(largest.count) / peak;
+}
+
 // The bound of a peak's error, as a share of the peak. Messages are timed by the run, and what an
 // op holds by its layers' times in a profile: where that leaves more, one of a few runs has its
-// messages at other times.
+// messages at other times. On a busy machine that may be none: few programs (see most_late) may be
+// off by a message more or less at the peak.
+constexpr double most_late = 0.02;  // of the programs
 double bound_of(const Subject& subject, const Program& program) {
   // A stage has two or three layers, and a message that comes while one runs counts beside the most
   // that this layer holds.
@@ -154,6 +172,7 @@ std::string kinds_of(const MemoryUse& use) {
 struct Tally {
   std::set<std::string> names;
   int tried = 0;
+  int late = 0;  // programs with a peak beyond their bound
   double worst = 0;
 };
 
@@ -188,6 +207,7 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
         is = compare(subject, outcome, costs);
       }
       ++tally.tried;
+      if (!split && furthest(is) > bound) ++tally.late;
       tally.names.insert(std::string(spec.scheduler->name));
       for (std::size_t d = 0; d < 2; ++d) {
         CAPTURE(d);
@@ -196,7 +216,7 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
         if (!split) tally.worst = std::max(tally.worst, std::abs(off));
         if (show == nullptr) {
           if (whole_stash) CHECK(stash.count == is.held[d].stash);
-          if (!split) CHECK(std::abs(off) <= bound);
+          if (!split) CHECK(std::abs(off) <= std::max(bound, message_share(outcome, is, d)));
           if (split && runs_forwards_alone(outcome.program, d)) CHECK(off >= -bound);
         } else if (std::abs(off) >= std::atof(show) || stash.count != is.held[d].stash) {
           fmt::print("{} dev{} off {:+.2f} % held {} said {}{}, stash off by {}\n", name, d,
@@ -225,8 +245,9 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
   try_all({gpt, 2}, slow, 1, tally);
   try_all({"lenet5", 8}, slow, all, tally);
   try_all({"resnet20,width=4", 2}, slow, all, tally);
+  CHECK(tally.late <= most_late * tally.tried);
   MESSAGE(tally.tried << " programs of " << tally.names.size() << " schedules; peaks at most "
-                      << tally.worst * 100 << " % off");
+                      << tally.worst * 100 << " % off, " << tally.late << " beyond their bounds");
 }
 
 }  // namespace stageline::executor

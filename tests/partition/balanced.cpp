@@ -44,10 +44,12 @@ Quality quality_of(const Partition& partition, const Model& model, const Cluster
   Quality quality;
   std::size_t device = 0;  // the next one
   for (std::size_t s = 0; s < time.size(); ++s) {
-    double rate = 0;
-    for (int i = 0; i < (replicas.empty() ? 1 : replicas[s]); ++i) {
-      rate += cluster.devices[device++ % cluster.devices.size()].rate;
+    const int count = replicas.empty() ? 1 : replicas[s];
+    double slowest = 8;  // of the replicas, which take turns
+    for (int i = 0; i < count; ++i) {
+      slowest = std::min(slowest, cluster.devices[device++ % cluster.devices.size()].rate);
     }
+    const double rate = slowest * count;
     quality.slowest =
         std::max<std::int64_t>(quality.slowest, std::llround(static_cast<double>(time[s]) / rate));
   }

@@ -51,6 +51,8 @@ std::string wrong_number(const Json& value, const std::string& where) {
                                                     "speedup",
                                                     "step_exact",
                                                     "delay_updates",
+                                                    "peak_op",
+                                                    "given_step_time_ps",
                                                     "window"};
   static const std::vector<std::string> may_be_negative{"memory_increase_fraction", "difference",
                                                         "forward_difference", "backward_difference",

@@ -42,7 +42,7 @@ using test::wrong_number;
 // STAGELINE_QUESTIONS says another number.
 int questions() {
   if (const char* const asked = std::getenv("STAGELINE_QUESTIONS")) return std::atoi(asked);
-  return test::thorough ? 100'000 : 2'000;
+  return test::thorough ? 40'000 : 2'000;
 }
 
 Words with(Words words, const Words& more) {
@@ -128,7 +128,8 @@ void check_text(const std::string& text, bool differences) {
 Words simulate_words(const Words& problem) { return with({"simulate"}, problem); }
 
 void ask_simulate(Session& session, const Words& problem) {
-  Words words = simulate_words(problem);
+  Words words = simulate_words(
+      session.draw().once_in(4) ? session.draw().replicated_problem(problem) : problem);
   if (session.draw().once_in(4)) {
     words.insert(words.end(), {"--messages", session.draw().once_in(2) ? "blocking" : "batched"});
   }
@@ -141,8 +142,23 @@ void ask_simulate(Session& session, const Words& problem) {
   session.put_for_json(session.draw().once_in(4) ? with(words, {"--timeline"}) : words);
 }
 
+// An answer does not depend on how many rows are simulated at a time.
+void ask_compare_at_a_time(Session& session, const Words& problem) {
+  Words words = with({"compare"}, with(without(problem, "--schedule"), {"--schedule", "all"}));
+  if (session.draw().once_in(2)) words = with(words, {"--json", "-"});
+  INFO(test::typed(words));
+  const Answer one = ask(with(words, {"--jobs", "1"}));
+  const Answer four = ask(with(words, {"--jobs", "4"}));
+  CHECK(one.exit_code == four.exit_code);
+  CHECK(one.out == four.out);
+  CHECK(one.err == four.err);
+}
+
 // A row of compare is the answer of simulate.
-void ask_compare(Session& session, const Words& problem) {
+void ask_compare(Session& session, const Words& plain) {
+  const Words problem =
+      session.draw().once_in(4) ? session.draw().replicated_problem(plain) : plain;
+  if (session.draw().once_in(10)) return ask_compare_at_a_time(session, problem);
   const Words other = session.draw().problem();
   const auto at = std::find(other.begin(), other.end(), "--schedule");
   const Words words = with({"compare"}, with(problem, {"--schedule", *(at + 1)}));

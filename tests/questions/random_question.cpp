@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "schedulers/scheduler.hpp"
@@ -97,6 +98,7 @@ std::string Questions::trace() {
     layer.stash_input_grad = some_bytes();
     layer.stash_weight_grad = some_bytes();
     layer.workspace = some_bytes();
+    layer.memory_bound = once_in(3);
     model.layers.push_back(layer);
   }
   if (once_in(4)) {
@@ -112,12 +114,14 @@ std::string Questions::trace() {
   return path;
 }
 
-// Devices of unequal rates on switches; half-duplex and narrow links; a host for offloading.
+// Devices of unequal rates, by class, on switches; half-duplex and narrow links; a host for
+// offloading.
 std::string Questions::cluster_file(int devices) {
   Cluster cluster = uniform_cluster(devices, std::nullopt, std::nullopt);
   cluster.name = "random";
   for (Device& device : cluster.devices) {
     if (once_in(2)) device.rate = 0.25 * (1 + number(8));
+    if (once_in(3)) device.memory_rate = 0.25 * (1 + number(8));
     if (once_in(2)) device.memory = Bytes{std::int64_t{1 + number(900)} * 1'000'000};
     if (once_in(4)) device.op_overhead = std::chrono::microseconds(number(90));
   }
@@ -182,6 +186,8 @@ std::vector<std::string> Questions::problem(std::optional<Synchrony> only) {
     if (once_in(4)) add("--host-link", link());
     if (once_in(6)) add("--host-memory", bytes());
   }
+  if (once_in(8)) add("--slow", fmt::format("gpu{}:{}", number(devices), 0.5 * (1 + number(6))));
+  if (devices < 5 && once_in(30)) add("--device-order", "search");
   if (once_in(8)) add("--pair-overlap", fmt::format("0.{}", number(10)));
   if (once_in(4)) add("--steps", fmt::format("{}", 1 + number(5)));
   if (once_in(6)) add("--microbatch-size", fmt::format("{}", 1 + number(16)));
@@ -190,10 +196,35 @@ std::vector<std::string> Questions::problem(std::optional<Synchrony> only) {
         one_of(std::vector<std::string>{"uniform", "pipedream", "by_device", "balanced"}));
   }
   if (once_in(8)) {
+    add("--recompute", one_of(std::vector<std::string>{"full", "every:1", "every:2", "full@0-",
+                                                       "selective", "every:1,full@0", "none"}));
+    if (once_in(3)) add("--recompute-start", once_in(2) ? "late" : "early");
+  } else if (once_in(8)) {
+    add("--offload", once_in(2) ? "all" : "@0");
+    if (once_in(3)) add("--prefetch", fmt::format("{}", 1 + number(4)));
+  }
+  if (once_in(8)) {
     add("--weights", one_of(std::vector<std::string>{"flush", "stash", "vertical_sync",
                                                      "double_buffer", "latest"}));
   }
   return words;
+}
+
+std::vector<std::string> Questions::replicated_problem(std::vector<std::string> problem) {
+  const int replicas = 1 + number(3);
+  const auto devices = std::find(problem.begin(), problem.end(), "--devices") + 1;
+  *devices = fmt::format("{}", replicas * std::stoi(*devices));
+  const auto add = [&](const char* flag, std::string value) {
+    problem.emplace_back(flag);
+    problem.push_back(std::move(value));
+  };
+  add("--dp", fmt::format("{}", replicas));
+  if (once_in(2)) add("--order", once_in(2) ? "tp-cp-pp-ep-dp" : "dp-tp-cp-pp");
+  if (once_in(2)) add("--zero", fmt::format("{}", number(4)));
+  if (once_in(3)) add("--sharing", once_in(2) ? "fair" : "fifo");
+  if (once_in(3)) add("--buckets", one_of(std::vector<std::string>{"ddp", "megatron", "none"}));
+  if (once_in(3)) problem.emplace_back("--all-pipelines");
+  return problem;
 }
 
 }  // namespace stageline::test

@@ -22,6 +22,9 @@ class Questions {
   /// `only`: of such schedules.
   std::vector<std::string> problem(std::optional<Synchrony> only = std::nullopt);
 
+  /// The same problem on several times as many devices, with data parallelism beside the pipeline.
+  std::vector<std::string> replicated_problem(std::vector<std::string> problem);
+
   /// A whole number from 0 to `below` - 1.
   int number(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
   /// True once in `times`.

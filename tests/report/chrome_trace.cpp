@@ -243,11 +243,57 @@ TEST_CASE("memory counters follow the curve to its last point, in bytes") {
     CHECK(highest == nth(drawing.memory.device, device).peak.count);
     CHECK(points.back().at("ts").get<double>() * 1e6 ==
           doctest::Approx(static_cast<double>(curve.back().at.count())));
-    for (int kind = 0; kind < memory_kinds; ++kind) {
+    CHECK(!points.back().at("args").contains("communication"));  // this run has none
+    for (int kind = 0; kind < static_cast<int>(MemoryKind::communication); ++kind) {
       CHECK(points.back().at("args").at(std::string(name(static_cast<MemoryKind>(kind)))) ==
             nth(curve.back().use, kind).count);
     }
   }
+}
+
+TEST_CASE("the reserve and communication buffers are in the stack where there are any") {
+  Drawing drawing = drawing_of(one_f_one_b(2, 4), millisecond);
+  drawing.memory.device[0].reserve = Bytes{50};
+  for (MemoryPoint& point : drawing.memory.device[0].curve) {
+    nth(point.use, MemoryKind::communication) = Bytes{3};
+  }
+  int found = 0;
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    if (event.at("name") != "memory") continue;
+    const bool first = event.at("pid") == 0;
+    CHECK(event.at("args").contains("reserve") == first);
+    CHECK(event.at("args").contains("communication") == first);
+    if (!first) continue;
+    ++found;
+    CHECK(event.at("args").at("reserve") == 50);
+    CHECK(event.at("args").at("communication") == 3);
+  }
+  CHECK(found == static_cast<int>(drawing.memory.device[0].curve.size()));
+}
+
+TEST_CASE("the stash has a counter of its parts, a point where these change") {
+  const Drawing drawing = drawing_of(
+      "stageline-program 1\nschedule: x\nmicrobatches: 2\nsteps: 1\nweights: flush\n"
+      "stage 0: gpu0\nstage 1: gpu1\n"
+      "gpu0: 0F0 0R0 0B0 0F1 0B1\ngpu1: 1F0 1I0 1W0 1F1 1B1\n",
+      millisecond);
+  std::map<int, std::size_t> next;  // by device: the point of its curve that comes
+  for (const json& event : events_of(chrome_trace(drawing), "C")) {
+    if (event.at("name") != "stash") continue;
+    const int device = event.at("pid");
+    const auto& curve = nth(drawing.memory.device, device).curve;
+    std::size_t& at = next[device];
+    while (at > 0 && at < curve.size() && curve[at].stash == curve[at - 1].stash) ++at;
+    REQUIRE(at < curve.size());
+    CHECK(event.at("ts").get<double>() * 1e6 ==
+          doctest::Approx(static_cast<double>(curve[at].at.count())));
+    for (int part = 0; part < stash_parts; ++part) {
+      CHECK(event.at("args").at(std::string(name(static_cast<StashPart>(part)))) ==
+            nth(curve[at].stash, part).count);
+    }
+    ++at;
+  }
+  CHECK(next.size() == 2);
 }
 
 TEST_CASE("weight versions are counted from one and end at one") {

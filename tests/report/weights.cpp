@@ -32,7 +32,7 @@ std::string held(const Drawing& drawing) {
 }
 
 // Stage 0 on two devices, a micro-batch behind each other.
-const std::string replicated =
+const std::string two_replicas =
     "stageline-program 1\nschedule: x\nmicrobatches: 6\nsteps: 1\nweights: stash\n"
     "stage 0: gpu0+gpu1\nstage 1: gpu2\n"
     "gpu0: 0F0 0F2 0B0 0F4 0B2 0B4\ngpu1: 0F1 0B1 0F3 0B3 0F5 0B5\n"
@@ -56,7 +56,7 @@ TEST_CASE("a version dropped when the next one comes leaves the number as it is"
 }
 
 TEST_CASE("every replica of a stage has its own curve") {
-  const Drawing drawing = drawing_of(replicated, unit);
+  const Drawing drawing = drawing_of(two_replicas, unit);
   const std::vector<HeldCurve> curves = versions_held(drawing.program, drawing.versions);
   REQUIRE(curves.size() == 3);
   CHECK(curves[0].peak() == 2);

@@ -31,6 +31,8 @@ TERMINAL = re.compile(r"^\s*#\s*include\s*[<\"](CLI/|tools/commands/)|\bargv\b|\
                       r"\bstd::exit\b", re.M)
 # Below the roots of the library: what an inner room may see of its neighbours.
 INNER = {
+    "sim/fair": [],
+    "sim/batch": [],
     "sim/text": [],
     "sim/lower": ["sim/text"],
     "sim/check": ["sim/lower", "sim/text"],
@@ -39,6 +41,7 @@ INNER = {
     "schedulers/partition": [],
     "traces/json": [],
     "traces/native": ["traces/json"],
+    "traces/nccl": ["traces/json"],
     "traces/chrome": ["traces/json"],
     "traces/kineto": ["traces/json", "traces/chrome"],
     "traces/pipedream": ["traces/json"],

@@ -98,6 +98,14 @@ TEST_CASE("each device holds what its own ops and messages read, and its copy of
   };
   CHECK(stash(0) == "0:3 1:6 4:3 7:0");       // until its message has gone
   CHECK(stash(1) == "0:0 1:3 4:6 9:3 15:0");  // from its arrival until B ends
+  for (const DeviceMemory& device : memory.device) {
+    for (const MemoryPoint& point : device.curve) {
+      const Bytes all = nth(point.use, MemoryKind::stash);
+      const std::int64_t stashes = all.count / costs.stage[0].stash().count;
+      CHECK(nth(point.stash, StashPart::input_grad) == costs.stage[0].stash_input_grad * stashes);
+      CHECK(nth(point.stash, StashPart::weight_grad) == costs.stage[0].stash_weight_grad * stashes);
+    }
+  }
   const auto held = [&](int device, MemoryKind kind) {
     return nth(nth(memory.device, device).at_end, kind);
   };
@@ -153,7 +161,7 @@ TEST_CASE("lines of the program say delays, windows, clock and copies, and read 
         "line 3, column 9: there are 2 stages, but 1 numbers (a dash for none)");
   CHECK(broken("clock: fast") == "line 3, column 8: \"fast\" is not one of free, lockstep");
   CHECK(broken("copies: some") ==
-        "line 3, column 9: \"some\" is not one of free, full, half, blocking");
+        "line 3, column 9: \"some\" is not one of free, issued, full, half, blocking");
   CHECK(broken("weights_transfer: no") ==
         "line 3, column 19: weights_transfer is on or off (not \"no\")");
 }

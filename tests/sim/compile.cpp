@@ -93,8 +93,10 @@ TEST_CASE("an overlapped pair is one task as long as both") {
 TEST_CASE("copies run in lanes of their own, and their stash comes back before it is read") {
   const std::string text = straight_text(1, 2, "gpu0: 0F0 0OFFLOAD0 0F1 0PREFETCH0 0B0 0B1\n");
   Costs of = costs(1);
-  of.network.to_host[0] = {Bandwidth{1'000'000'000'000}, Time{1}, {}};  // 2 bytes: 2 ps
-  of.network.from_host[0] = {Bandwidth{500'000'000'000}, Time{2}, {}};  // 4 ps
+  of.network.to_host[0].bandwidth = Bandwidth{1'000'000'000'000};  // 2 bytes: 2 ps
+  of.network.to_host[0].latency = Time{1};
+  of.network.from_host[0].bandwidth = Bandwidth{500'000'000'000};  // 4 ps
+  of.network.from_host[0].latency = Time{2};
   CHECK(test::lanes(test::simulated(parse_program(text), of).timeline) ==
         "gpu0 compute: 0F0 0-1, 0F1 1-2, 0B0 10-12, 0B1 12-14\n"
         "gpu0 copy-out: 0OFFLOAD0 1-3\n"

@@ -246,7 +246,7 @@ TEST_CASE("every kind of memory has a name") {
   for (int kind = 0; kind < memory_kinds; ++kind) {
     names += std::string(name(static_cast<MemoryKind>(kind))) + " ";
   }
-  CHECK(names == "weights versions gradients optimizer stash buffers workspace ");
+  CHECK(names == "weights versions gradients optimizer stash buffers workspace communication ");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Held {
   Bytes bytes;
   Time from{};
   Time to{};
+  StashPart part = StashPart::weight_grad;  // of the stash
 };
 
 // All that the header of memory.hpp says is held, one by one.
@@ -54,16 +55,20 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       Time from = made;
       if (has(OpKind::recompute, s, m)) {
         from = of(OpKind::recompute, s, m).start;
-        all.push_back({here, MemoryKind::stash, stage.boundary, made, from});
+        all.push_back({here, MemoryKind::stash, stage.boundary, made, from, StashPart::boundary});
       }
       if (has(OpKind::offload, s, m)) {
         const Time gone = of(OpKind::offload, s, m).end;
         from = of(OpKind::prefetch, s, m).start;
-        all.push_back({here, MemoryKind::stash, stage.stash(), made, gone});
+        all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, made, gone});
+        all.push_back(
+            {here, MemoryKind::stash, stage.stash_input_grad, made, gone, StashPart::input_grad});
       }
-      all.push_back({here, MemoryKind::stash, stage.stash_input_grad, from, i_end});
+      all.push_back(
+          {here, MemoryKind::stash, stage.stash_input_grad, from, i_end, StashPart::input_grad});
       all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, from, w_end});
-      all.push_back({here, MemoryKind::stash, stage.stash_gradient, i_end, w_end});
+      all.push_back(
+          {here, MemoryKind::stash, stage.stash_gradient, i_end, w_end, StashPart::gradients});
     }
   }
   const std::vector<test::EdgeWire> wires = test::wires_of(program);
@@ -175,8 +180,10 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
       bool right = true;
       for (const Time at : moments) {
         MemoryUse expected{};
+        StashUse stash{};
         for (const Held& one : held) {
           if (one.device != static_cast<int>(device) || at < one.from || at >= one.to) continue;
+          if (one.kind == MemoryKind::stash) nth(stash, one.part) += one.bytes;
           Bytes& use = nth(expected, one.kind);
           // The ops of a pair, the only ones that compute at once, take turns.
           use = one.kind == MemoryKind::workspace ? std::max(use, one.bytes) : use + one.bytes;
@@ -190,6 +197,7 @@ TEST_CASE("random programs: the curve is the sum of all that is held, at every m
           const auto k = as_size(kind);
           right = right && expected[k] == point->use[k];
         }
+        right = right && stash == point->stash;
       }
       REQUIRE(right);
       Bytes peak{};

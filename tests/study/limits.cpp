@@ -311,6 +311,8 @@ TEST_CASE("unknown bytes are unknown in the fit and null in JSON, for every sche
     for (const auto& device : json["per_device"]) {
       CHECK(device["peak_bytes"].is_null());
       CHECK(device["at_peak_bytes"].is_null());
+      CHECK(device["peak_op"].is_null());
+      CHECK(device["peak_by_category"].is_null());
     }
     for (const auto& stage : json["per_stage"]) CHECK(stage["weights_bytes"].is_null());
     CHECK(json["notes"].dump().find("does not say bytes") != std::string::npos);

@@ -33,6 +33,9 @@ Model affine(int batch, int layers = 3) {
     layer.output = Bytes{line(0, 4096)};
     layer.stash_input_grad = Bytes{line(64, 4096)};
     layer.stash_weight_grad = Bytes{line(0, 1)};
+    layer.forward_flops = line(0, 3);
+    layer.backward_flops = line(0, 6);
+    layer.selective_flops = line(0, 1);
     layer.stash_gradient = Bytes{line(5, 3)};
     layer.workspace = Bytes{line(1'000'000, 0)};
     model.layers.push_back(layer);

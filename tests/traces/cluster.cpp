@@ -86,7 +86,7 @@ TEST_CASE("a star stands for every node whose name begins so, and a pair is join
 }
 
 TEST_CASE("every bundled cluster has routes between all its devices") {
-  CHECK(bundled_clusters().size() == 6);
+  CHECK(bundled_clusters().size() == 10);
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
     const Cluster& cluster = bundled(std::string(file.name));
@@ -120,6 +120,10 @@ TEST_CASE("the bundled clusters carry bytes where their hardware does") {
        std::vector<Expected>{{"h100x8", 8, 450'000'000'000, 63'000'000'000, 80'000'000'000},
                              {"h200x8", 8, 450'000'000'000, 63'000'000'000, 141'000'000'000},
                              {"a100x8", 8, 300'000'000'000, 31'500'000'000, 80'000'000'000},
+                             {"b200x8", 8, 900'000'000'000, 63'000'000'000, 183359LL << 20U},
+                             {"gb200x72", 72, 900'000'000'000, 225'000'000'000, 186'000'000'000},
+                             {"p4d", 8, 300'000'000'000, 31'500'000'000, 40960LL << 20U},
+                             {"rtx4090x8", 8, 31'500'000'000, 31'500'000'000, 24564LL << 20U},
                              {"v100x4-pcie", 4, 15'750'000'000, 15'750'000'000, 16'000'000'000},
                              {"gtx1060x2", 2, 15'750'000'000, 15'750'000'000, 6'000'000'000},
                              {"cpu2", 2, 5'000'000'000, 0, 0}}) {
@@ -154,6 +158,8 @@ TEST_CASE("what the writer writes, the reader gives back") {
   slow.devices[1].op_overhead = Time{12345};
   slow.pair_overlap = 0.375;
   slow.interference = {1.0625, 1.5};
+  slow.collectives = {
+      {CollectiveKind::all_gather, 16, 2, Time{40'000'123}, Bandwidth{45'000'000'001}, "a log"}};
   CHECK(same(slow));
   for (const Bundled& file : bundled_clusters()) {
     CAPTURE(file.name);
@@ -177,6 +183,8 @@ TEST_CASE("the cluster of the README is sound") {
   const Cluster cluster = read_cluster(page.substr(begin, page.find("```", begin) - begin), "r");
   CHECK(cluster.devices.size() == 3);
   CHECK(cluster.links.size() == 5);
+  REQUIRE(cluster.collectives.size() == 1);
+  CHECK(cluster.collectives[0].alpha == parse_time("21us"));
   CHECK(network_of(cluster).between(0, 2).bandwidth == Bandwidth{12'500'000'000});
 }
 
@@ -196,7 +204,8 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
            {"\"16GB\"", "\"16\"", "/kinds/0/memory", "has no unit"},
            {"\"16GB\"", "-5", "/kinds/0/memory", "must not be negative"},
            {"\"16GB\"", "true", "/kinds/0/memory", "must be a text"},
-           {"\"900GB/s\"", "900", "/kinds/0/memory_bandwidth", "must be a text, not a number"},
+           {"\"900GB/s\"", "900", "/kinds/0/memory_bandwidth",
+            "900 has no unit; this must be a text, such as \"12GB/s\""},
            {"\"900GB/s\"", "\"0GB/s\"", "/kinds/0/memory_bandwidth", "is zero"},
            {"\"fp32\"", "\"fp33\"", "/kinds/0/peak/fp33", "did you mean \"fp"},
            {"14e12", "-14e12", "/kinds/0/peak/fp32", "must be a positive number (it is -14e12)"},

@@ -46,6 +46,21 @@ std::vector<Model> random_models(std::mt19937_64& random) {
   if (below(2) == 0) common.provenance.source = word();
   if (below(2) == 0) common.provenance.date = "2024-01-01";
   for (std::uint64_t n = below(3); n > 0; --n) common.provenance.notes.push_back(word());
+  if (below(2) == 0) {
+    common.sharding.tensor = 1 + static_cast<int>(below(8));
+    common.sharding.context = 1 + static_cast<int>(below(3));
+    common.sharding.expert = 1 + static_cast<int>(below(3));
+    common.sharding.sequence = common.sharding.tensor > 1 && below(2) == 0;
+  }
+  const auto exchange = [&] {
+    LayerCollective collective;
+    collective.kind = all_collective_kinds[below(all_collective_kinds.size())];
+    collective.group = all_dimensions[below(3)];
+    collective.forward = static_cast<int>(below(3));
+    collective.input_grad = static_cast<int>(below(3));
+    collective.weight_grad = collective.forward + collective.input_grad == 0 ? 1 : 0;
+    return collective;
+  };
   const int layers = 1 + static_cast<int>(below(7));
   for (int to = 1; to < layers; ++to) {
     for (int from = 0; from < to; ++from) {
@@ -61,7 +76,17 @@ std::vector<Model> random_models(std::mt19937_64& random) {
     layer.gradients = below(2) == 0 ? layer.weights : bytes();
     layer.optimizer_state = bytes();
     layer.parameters = bytes().count;
+    layer.memory_bound = below(3) == 0;
+    for (std::uint64_t n = below(4); n > 1; --n) layer.collectives.push_back(exchange());
+    if (below(2) == 0) {
+      layer.expert_parameters = layer.parameters - layer.parameters / 3;
+    }
     common.layers.push_back(layer);
+  }
+  if (below(2) == 0) {
+    common.tokens = 1 + static_cast<std::int64_t>(below(1'000'000));
+    common.parameters = 1 + bytes().count;
+    common.peak_flops = static_cast<double>(1 + below(1'000'000)) * 1e9 / 7;
   }
   int batch = 0;
   const bool whole = below(2) == 0;
@@ -89,6 +114,12 @@ std::vector<Model> random_models(std::mt19937_64& random) {
       layer.stash_weight_grad = bytes();
       layer.stash_gradient = bytes();
       layer.workspace = bytes();
+      layer.selective_forward = time();
+      layer.selective_stash = bytes();
+      layer.forward_flops = bytes().count;
+      layer.backward_flops = bytes().count;
+      layer.selective_flops = bytes().count;
+      for (LayerCollective& collective : layer.collectives) collective.bytes = bytes();
     }
   }
   return models;
@@ -231,6 +262,82 @@ TEST_CASE("what recomputation adds is read and written, and left out where it is
   CHECK(read_trace(text, "t") == models);
 }
 
+TEST_CASE("the layers of one rank state their degrees and collectives") {
+  Model model = uniform_model("layers=2,batch=4");
+  CHECK(!contains(write_trace({model}), "sharding"));
+  CHECK(!contains(write_trace({model}), "collectives"));
+  model.sharding = {8, 2, 1, true};
+  model.layers[0].memory_bound = true;
+  model.layers[1].selective_forward = us(2.5);
+  model.layers[1].selective_stash = Bytes{7};
+  model.layers[1].collectives = {
+      {CollectiveKind::all_gather, Dimension::tensor, Bytes{16}, 1, 1, 1},
+      {CollectiveKind::reduce_scatter, Dimension::context, Bytes{32}, 0, 2, 0}};
+  const std::string text = write_trace({model});
+  CAPTURE(text);
+  CHECK(contains(text, "  \"sharding\": {\"tensor\": 8, \"context\": 2, \"sequence\": true},\n"));
+  CHECK(contains(text, "\"memory_bound\": true}"));
+  CHECK(contains(text, "\"selective_forward_us\": 2.5"));
+  CHECK(contains(text, "\"selective_stash_bytes\": 7"));
+  CHECK(contains(text,
+                 ",\n     \"collectives\": [\n"
+                 "       {\"kind\": \"all_gather\", \"group\": \"tp\", \"bytes\": 16, "
+                 "\"forward\": 1, \"input_grad\": 1, \"weight_grad\": 1},\n"
+                 "       {\"kind\": \"reduce_scatter\", \"group\": \"cp\", \"bytes\": 32, "
+                 "\"input_grad\": 2}]}"));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+}
+
+TEST_CASE("a language model counts tokens, parameters and FLOPs") {
+  Model model = uniform_model("layers=2,batch=4");
+  for (const char* const key : {"tokens", "peak_flops", "expert_parameters", "forward_flops"}) {
+    CHECK(!contains(write_trace({model}), key));
+  }
+  model.sample = "sequence";
+  model.tokens = 8192;
+  model.parameters = 70'553'706'496;
+  model.peak_flops = 989e12;
+  Layer& layer = model.layers[1];
+  layer.parameters = 300;
+  layer.expert_parameters = 200;
+  layer.forward_flops = 1'000'000'007;
+  layer.backward_flops = 2'000'000'014;
+  layer.selective_flops = 5;
+  const std::string text = write_trace({model});
+  CAPTURE(text);
+  CHECK(contains(text,
+                 "  \"sample\": \"sequence\",\n  \"tokens\": 8192,\n  \"parameters\": "
+                 "70553706496,\n  \"peak_flops\": 989000000000000,\n  \"batch\": 4,\n"));
+  CHECK(contains(
+      text,
+      "\"parameters\": 300, \"expert_parameters\": 200,\n     \"forward_flops\": 1000000007, "
+      "\"backward_flops\": 2000000014, \"selective_flops\": 5}"));
+  CHECK(read_trace(text, "t") == std::vector<Model>{model});
+  Model larger = model;
+  larger.batch = 8;
+  larger.layers[1].forward_flops *= 2;
+  CHECK(contains(write_trace({model, larger}), "\"forward_flops\": [1000000007, 2000000014]"));
+  CHECK(read_trace(write_trace({model, larger}), "t") == std::vector<Model>{model, larger});
+  larger.tokens = 4096;
+  CHECK(contains(usage_error_of([&] {
+                   write_trace({model, larger});
+                 }),
+                 "at batch 8 differs from batch 4"));
+}
+
+TEST_CASE("every example of a trace in the README reads, and is written as it is") {
+  const std::string page = source_text("traces/README.md");
+  int examples = 0;
+  for (std::size_t at = page.find("\"format\": \"stageline-trace"); at != std::string::npos;
+       at = page.find("\"format\": \"stageline-trace", at + 1)) {
+    const std::size_t begin = page.rfind("```json\n", at) + 8;
+    const std::string example = page.substr(begin, page.find("```", at) - begin);
+    CHECK(write_trace(read_trace(example, "README.md")) == example);
+    ++examples;
+  }
+  CHECK(examples == 2);
+}
+
 TEST_CASE("a whole run without samples is not written") {
   Model small = uniform_model("layers=2,batch=1");
   Model large = uniform_model("layers=2,batch=2");
@@ -252,9 +359,19 @@ TEST_CASE("models that differ in what stands once are not written as one trace")
                  }),
                  "must ascend (1 follows 2)"));
   CHECK(contains(usage_error_of([&] { write_trace({}); }), "at least one model"));
+  const auto differ = [&] {
+    return contains(usage_error_of([&] {
+                      write_trace({small, large});
+                    }),
+                    "at batch 2 differs from batch 1");
+  };
+  large.sharding.tensor = 2;
+  CHECK(differ());
+  small.sharding = large.sharding;
+  large.layers[0].collectives = {{CollectiveKind::all_reduce, Dimension::tensor, Bytes{8}, 1, 1}};
+  CHECK(differ());
+  small.layers[0].collectives = {{CollectiveKind::all_reduce, Dimension::tensor, Bytes{4}, 1, 1}};
+  CHECK(!differ());
   large.layers[1].weights += Bytes{1};
-  CHECK(contains(usage_error_of([&] {
-                   write_trace({small, large});
-                 }),
-                 "at batch 2 differs from batch 1"));
+  CHECK(differ());
 }

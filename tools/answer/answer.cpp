@@ -8,6 +8,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/json.hpp"
 #include "tools/compare/advice.hpp"
+#include "tools/inputs/training_budget.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/contradictions.hpp"
 
@@ -42,6 +43,7 @@ std::vector<std::string> advice_on(const SettingRequest& request, const Result& 
 Result answer(const Request& request) {
   Result result;
   result.setting = read_setting(request.setting);
+  check_budget(request.budget, result.setting.model, "\"tokens\"");
   std::vector<ScheduleSpec> schedules = request.schedules;
   if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
   result.rows = compare(request.setting, result.setting, schedules);
@@ -57,7 +59,8 @@ std::string print_result(const Request& request, const Result& result) {
   std::string rows;
   for (const Row& row : result.rows) {
     rows += rows.empty() ? "\n" : ",\n";
-    rows += row.outcome ? outcome_json(result.setting, row.asked, *row.outcome, request.timeline)
+    rows += row.outcome ? outcome_json(result.setting, row.asked, *row.outcome, request.timeline,
+                                       nullptr, request.budget)
                         : unanswered_json(row.asked, row.why_not);
   }
   Json rankings = Json::array();

@@ -7,6 +7,7 @@
 
 #include "tools/compare/comparison.hpp"
 #include "tools/inputs/setting.hpp"
+#include "tools/study/training_rates.hpp"
 
 namespace stageline {
 
@@ -16,6 +17,7 @@ struct Request {
   std::vector<ScheduleSpec> schedules;  // empty: 1F1B; ignored where `setting` has a program
   bool timeline = false;                // with every span of the run
   double within = default_within;       // as rank() takes it
+  TrainingBudget budget{};              // the training whose GPU-hours and price are asked
   std::vector<std::string> notes;       // how names of schedules were read
 };
 

@@ -3,10 +3,14 @@
 
 #include <limits>
 
+#include "cost_models/state_bytes.hpp"
 #include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
+#include "sim/names.hpp"
 #include "tools/answer/answer.hpp"
 #include "tools/base/json.hpp"
+#include "tools/inputs/degrees.hpp"
+#include "tools/inputs/training_budget.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -49,10 +53,48 @@ class RequestReader {
   RequestReader(const JsonValue& root, const JsonNode& node) : root_(root), node_(node) {}
 
   Request read() const {
-    node_.check_keys({"trace"}, {"schedule", "schedules", "program", "devices", "cluster", "link",
-                                 "memory", "host_link", "host_memory", "pair_overlap",
-                                 "microbatches", "microbatch_size", "profile_batch", "steps",
-                                 "partition", "weights", "messages", "within", "timeline"});
+    node_.check_keys({"trace"}, {"schedule",
+                                 "schedules",
+                                 "program",
+                                 "devices",
+                                 "cluster",
+                                 "link",
+                                 "memory",
+                                 "reserve",
+                                 "host_link",
+                                 "host_memory",
+                                 "pair_overlap",
+                                 "microbatches",
+                                 "microbatch_size",
+                                 "profile_batch",
+                                 "steps",
+                                 "partition",
+                                 "weights",
+                                 "messages",
+                                 "within",
+                                 "timeline",
+                                 "tp",
+                                 "cp",
+                                 "ep",
+                                 "dp",
+                                 "pp",
+                                 "order",
+                                 "zero",
+                                 "precision",
+                                 "sharing",
+                                 "collectives",
+                                 "buckets",
+                                 "sequence_parallel",
+                                 "all_pipelines",
+                                 "calibration",
+                                 "slow",
+                                 "device_order",
+                                 "recompute",
+                                 "recompute_start",
+                                 "offload",
+                                 "prefetch",
+                                 "tokens",
+                                 "price"});
     Request request;
     SettingRequest& setting = request.setting;
     setting.trace = name_or_object("trace");
@@ -70,6 +112,24 @@ class RequestReader {
     if (const auto messages = node_.find("messages")) {
       setting.messages = parse_messages(messages->text(), "\"messages\"");
     }
+    setting.degrees = degrees();
+    if (const auto sharing = node_.find("sharing")) {
+      setting.sharing = parse_sharing(sharing->text(), "\"sharing\"");
+    }
+    if (const auto algorithm = node_.find("collectives")) setting.collectives = algorithm->text();
+    if (const auto rule = node_.find("buckets")) setting.buckets = rule->text();
+    if (const auto divided = node_.find("sequence_parallel")) {
+      setting.sequence_parallel = divided->boolean();
+    }
+    if (const auto all = node_.find("all_pipelines")) setting.all_pipelines = all->boolean();
+    if (const auto file = node_.find("calibration")) setting.calibration = file->text();
+    if (const auto slow = node_.find("slow")) {
+      setting.slow = parse_slow(slow->text(), "\"slow\"");
+    }
+    if (const auto order = node_.find("device_order")) {
+      setting.device_order = one_of(all_device_orderings, order->text(), "\"device_order\"");
+    }
+    read_stashes(setting);
     if (const auto program = node_.find("program")) {
       setting.program = parse_program(program->text());
     }
@@ -81,6 +141,7 @@ class RequestReader {
     if (setting.program && !request.schedules.empty()) {
       node_.refuse("a program runs instead of a schedule; leave one of them out");
     }
+    request.budget = budget();
     if (const auto timeline = node_.find("timeline")) request.timeline = timeline->boolean();
     return request;
   }
@@ -103,6 +164,26 @@ class RequestReader {
     return found ? static_cast<int>(found->whole(1, most)) : 0;
   }
 
+  Degrees degrees() const {
+    Degrees degrees;
+    const auto degree = [&](std::string_view key, int& value) {
+      if (const int given = whole(key, most_devices)) value = given;
+    };
+    degree("tp", degrees.tensor);
+    degree("cp", degrees.context);
+    degree("ep", degrees.expert);
+    degree("dp", degrees.data);
+    degree("pp", degrees.pipeline);
+    if (const auto order = node_.find("order")) degrees.order = parse_order(order->text());
+    if (const auto precision = node_.find("precision")) {
+      degrees.precision = find_precision(precision->text());
+    }
+    if (const auto zero = node_.find("zero")) {
+      degrees.zero = parse_zero(zero->text(), "\"zero\"");
+    }
+    return degrees;
+  }
+
   void read_links(ClusterRequest& cluster) const {
     const auto bytes = [](const JsonNode& node) {
       try {
@@ -118,8 +199,38 @@ class RequestReader {
       cluster.host_link = parse_link(link->text(), "\"host_link\"");
     }
     if (const auto memory = node_.find("memory")) cluster.memory = bytes(*memory);
+    if (const auto reserve = node_.find("reserve")) cluster.reserve = bytes(*reserve);
     if (const auto memory = node_.find("host_memory")) cluster.host_memory = bytes(*memory);
     if (const auto share = node_.find("pair_overlap")) cluster.pair_overlap = share->number();
+  }
+
+  void read_stashes(SettingRequest& setting) const {
+    if (const auto text = node_.find("recompute")) {
+      setting.recomputation = parse_recomputation(text->text(), "\"recompute\"");
+    }
+    if (const auto start = node_.find("recompute_start")) {
+      setting.recomputation.start = parse_recompute_start(start->text(), "\"recompute_start\"");
+    }
+    if (const auto text = node_.find("offload")) {
+      setting.offloading = parse_offloading(text->text(), "\"offload\"");
+    }
+    if (const int ahead = whole("prefetch", most_microbatches); ahead > 0) {
+      setting.offloading.ahead = ahead;
+    }
+  }
+
+  TrainingBudget budget() const {
+    TrainingBudget budget;
+    if (const auto tokens = node_.find("tokens")) {
+      budget.tokens = parse_tokens(
+          tokens->kind() == JsonKind::text ? tokens->text() : fmt::format("{}", tokens->number()),
+          "\"tokens\"");
+    }
+    if (const auto price = node_.find("price")) {
+      if (!(budget.tokens > 0)) price->refuse("a price needs \"tokens\", those to train on");
+      budget.price_per_hour = checked_price(price->number(), "\"price\"");
+    }
+    return budget;
   }
 
   std::vector<int> devices() const {

@@ -5,8 +5,12 @@
 
 #include <stdexcept>
 
+#include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
+#include "sim/names.hpp"
+#include "tools/inputs/degrees.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/inputs/training_budget.hpp"
 
 namespace stageline {
 namespace {
@@ -27,6 +31,19 @@ std::optional<Bytes> memory_of_flag(const char* flag, const std::string& text) {
   }
 }
 
+Degrees degrees_of(const CommonFlags& flags) {
+  Degrees degrees;
+  degrees.tensor = flags.tensor;
+  degrees.context = flags.context;
+  degrees.expert = flags.expert;
+  degrees.data = flags.data;
+  degrees.pipeline = flags.pipeline;
+  if (!flags.order.empty()) degrees.order = parse_order(flags.order);
+  if (!flags.precision.empty()) degrees.precision = find_precision(flags.precision);
+  if (!flags.zero.empty()) degrees.zero = parse_zero(flags.zero, "--zero");
+  return degrees;
+}
+
 // A program without a schedule name gets the name of its file.
 Program program_of_flag(const CommonFlags& flags) {
   Program program = read_program(flags.program, flags.quiet);
@@ -39,7 +56,8 @@ Program program_of_flag(const CommonFlags& flags) {
 void add_trace_flags(Flags command, CommonFlags& flags) {
   command
       .option("TRACE", flags.trace,
-              "a trace file, model:NAME@DEVICE[,batch=N…], uniform:…, or a bundled trace")
+              "a trace file, model:NAME@DEVICE[,batch=N…] (a shape, a language model such as "
+              "llama3-8b, or a config.json), uniform:…, or a bundled trace")
       .required();
   add_profile_batch_flag(command, flags);
 }
@@ -59,6 +77,13 @@ void add_batch_size_flag(Flags command, CommonFlags& flags) {
       .range(1, most_microbatches);
 }
 
+void add_calibration_flag(Flags command, CommonFlags& flags) {
+  command.option(
+      "--calibration", flags.calibration,
+      "a file of rates that `stageline calibrate` fitted to measured steps, for language "
+      "models and the links; default: the built-in rates of the chip");
+}
+
 void add_output_flags(Flags command, CommonFlags& flags) {
   command.option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
   command.flag("--quiet", flags.quiet, "no heading and no notes");
@@ -66,10 +91,14 @@ void add_output_flags(Flags command, CommonFlags& flags) {
 
 void add_cluster_flags(Flags command, CommonFlags& flags) {
   command.option("--cluster", flags.cluster,
-                 "a cluster file or a bundled cluster; default: that of model:NAME@DEVICE");
+                 "a cluster file or a bundled cluster, h100x8*4 for four such machines; default: "
+                 "that of model:NAME@DEVICE");
   command.option("--link", flags.link, "equal devices with one full-duplex port each: 12GB/s,5us");
   command.option("--memory", flags.memory,
-                 "memory of each of the equal devices, with its unit: 16GB");
+                 "memory of each device, with its unit: 16GB; default: as the cluster says");
+  command.option("--reserve", flags.reserve,
+                 "memory of each device that training cannot use, for its context and "
+                 "communication buffers: 2GB; default: as the cluster says");
   command.option("--host-link", flags.host_link,
                  "a full-duplex link of each equal device to one host, for offloading: "
                  "16GB/s,5us");
@@ -78,6 +107,74 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
       .option("--pair-overlap", flags.pair_overlap,
               "hidden share of the shorter op of an overlapped pair: 0 (default) to 1")
       .range(0.0, 1.0);
+}
+
+void add_degree_flags(Flags command, CommonFlags& flags) {
+  constexpr int most = 1 << 16;
+  command.option("--tp", flags.tensor, "tensor-parallel ranks that share each layer")
+      .range(1, most);
+  command.option("--cp", flags.context, "context-parallel ranks that share each sequence")
+      .range(1, most);
+  command
+      .option("--ep", flags.expert,
+              "expert-parallel ranks, among the context- and data-parallel ones")
+      .range(1, most);
+  command.option("--dp", flags.data, "data-parallel replicas of the pipeline").range(1, most);
+  command
+      .option("--pp", flags.pipeline,
+              "pipeline ranks; default: the number of devices over the other degrees")
+      .range(1, most);
+  command.option("--order", flags.order,
+                 "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp");
+  command.option("--zero", flags.zero,
+                 "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, "
+                 "3 weights, too (FSDP); default: 0");
+  command.option("--precision", flags.precision,
+                 "bytes of weights, gradients and optimizer state for each parameter; default: as "
+                 "the trace says");
+  command.option("--collectives", flags.collectives,
+                 "algorithm of all collectives; default: best, the one with the least time");
+  command.option("--sharing", flags.sharing,
+                 "how transfers share a link: fifo, one after another, or fair, at once at max-min "
+                 "fair rates; default: fair with degrees, else fifo");
+  command.option("--buckets", flags.buckets,
+                 "gradients that are reduced together while the last backward runs: ddp, megatron, "
+                 "or none, all of a stage behind it; default: megatron");
+  command.flag("--sequence-parallel", flags.sequence_parallel,
+               "tensor-parallel ranks share the norms' and dropouts' activations, too");
+  command.flag("--all-pipelines", flags.all_pipelines,
+               "simulate every data-parallel replica, also where they are alike");
+}
+
+void add_budget_flags(Flags command, CommonFlags& flags) {
+  const Flag tokens = command.option(
+      "--tokens", flags.tokens,
+      "of a language model: GPU-hours, days and cost of training on so many tokens: 15T, 300B, 1e12");
+  command
+      .option("--price", flags.price,
+              "US dollars for an hour of one device; default: as the cluster says")
+      .needs(tokens);
+}
+
+void add_stash_flags(Flags command, CommonFlags& flags) {
+  command.option(
+      "--recompute", flags.recompute,
+      "what each backward has computed again, by any schedule: none, selective (attention's "
+      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some: "
+      "every:2@0,2-3,full@1; default: as the schedule does");
+  command.option("--recompute-start", flags.recompute_start,
+                 "early: recompute while the output gradient is on its way; late: when it is there "
+                 "(default: early, or as the program text says)");
+  const Flag offload = command.option(
+      "--offload", flags.offload,
+      "copy stashes to the host until their backward, by any schedule: none, all, or stages such "
+      "as @0,2-3; default: as the schedule does");
+  command
+      .option("--prefetch", flags.prefetch,
+              "how many compute ops before its backward an offloaded stash is copied back; "
+              "default: 2")
+      .range(1, most_microbatches)
+      .needs(offload);
 }
 
 void add_messages_flag(Flags command, CommonFlags& flags) {
@@ -103,23 +200,33 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
           : "number of devices, or a sweep such as 2..16; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
   command
-      .option(
-          "--microbatches", flags.microbatches,
-          "micro-batches per step (mini-batches where updates are asynchronous); default: 4 per "
-          "device")
+      .option("--microbatches", flags.microbatches,
+              "micro-batches per step and pipeline (mini-batches where updates are asynchronous); "
+              "default: 4 per device")
       .range(1, most_microbatches);
   add_batch_size_flag(command, flags);
+  add_calibration_flag(command, flags);
   command
       .option("--steps", flags.steps,
               "steps to simulate; default: 1, or enough to reach a steady pace where updates are "
               "asynchronous")
       .range(1, 1 << 20);
   command.option("--partition", flags.partition,
-                 "balanced, uniform, pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12-, last "
-                 "layers' names, or a Megatron layout or a file of one; default: balanced");
+                 "balanced, uniform, blocks[:…], pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12-, "
+                 "last layers' names, or a Megatron layout or a file of one; default: balanced");
   command.option("--weights", flags.weights,
                  "weight rule, instead of the schedule's: flush, stash, vertical_sync, "
                  "double_buffer, latest");
+  command.option("--slow", flags.slow,
+                 "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
+                 "host3:1.1 (compute there takes as many times as long), or gpu*:1.05");
+  command.option(
+      "--device-order", flags.device_order,
+      fmt::format("given: stages on the devices in the order of the cluster; search: in the order "
+                  "of unequal devices with the fastest step, by simulating up to {} orders a "
+                  "schedule; default: given",
+                  most_orders));
+  add_stash_flags(command, flags);
   if (one) {
     command
         .option("--program", flags.program,
@@ -142,16 +249,44 @@ SettingRequest request_of(const CommonFlags& flags) {
   request.cluster.link = link_of_flag("--link", flags.link);
   request.cluster.host_link = link_of_flag("--host-link", flags.host_link);
   request.cluster.memory = memory_of_flag("--memory", flags.memory);
+  request.cluster.reserve = memory_of_flag("--reserve", flags.reserve);
   request.cluster.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.cluster.pair_overlap = flags.pair_overlap;
   if (!flags.devices.empty()) request.devices = parse_devices(flags.devices);
   if (!flags.weights.empty()) request.weights = parse_weight_rule(flags.weights, "--weights");
   if (!flags.messages.empty()) request.messages = parse_messages(flags.messages, "--messages");
+  if (!flags.slow.empty()) request.slow = parse_slow(flags.slow, "--slow");
+  if (!flags.device_order.empty()) {
+    request.device_order = one_of(all_device_orderings, flags.device_order, "--device-order");
+  }
+  if (!flags.recompute.empty()) {
+    request.recomputation = parse_recomputation(flags.recompute, "--recompute");
+  }
+  if (!flags.recompute_start.empty()) {
+    request.recomputation.start = parse_recompute_start(flags.recompute_start, "--recompute-start");
+  }
+  if (!flags.offload.empty()) request.offloading = parse_offloading(flags.offload, "--offload");
+  if (flags.prefetch > 0) request.offloading.ahead = flags.prefetch;
   request.partition = flags.partition;
+  request.degrees = degrees_of(flags);
+  if (!flags.sharing.empty()) request.sharing = parse_sharing(flags.sharing, "--sharing");
+  if (!flags.collectives.empty()) request.collectives = flags.collectives;
+  request.all_pipelines = flags.all_pipelines;
+  if (!flags.buckets.empty()) request.buckets = flags.buckets;
+  request.sequence_parallel = flags.sequence_parallel;
+  request.calibration = flags.calibration;
   request.microbatches = flags.microbatches;
   request.steps = flags.steps;
   if (!flags.program.empty()) request.program = program_of_flag(flags);
   return request;
+}
+
+TrainingBudget budget_of(const CommonFlags& flags, const Model& model) {
+  TrainingBudget budget;
+  if (!flags.tokens.empty()) budget.tokens = parse_tokens(flags.tokens, "--tokens");
+  if (flags.price) budget.price_per_hour = checked_price(*flags.price, "--price");
+  check_budget(budget, model, "--tokens");
+  return budget;
 }
 
 std::vector<ScheduleSpec> all_schedules(const CommonFlags& flags) {

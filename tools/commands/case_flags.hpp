@@ -8,6 +8,7 @@
 
 #include "tools/commands/flags.hpp"
 #include "tools/inputs/setting.hpp"
+#include "tools/study/training_rates.hpp"
 
 namespace stageline {
 
@@ -19,6 +20,7 @@ struct CommonFlags {
   std::string cluster;
   std::string link;
   std::string memory;
+  std::string reserve;
   std::string host_link;
   std::string host_memory;
   std::optional<double> pair_overlap;
@@ -29,7 +31,29 @@ struct CommonFlags {
   std::string partition = "balanced";
   std::string weights;
   std::string messages;
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  int data = 1;
+  int pipeline = 0;
+  std::string order;
+  std::string zero;
+  std::string precision;
+  std::string sharing;
+  std::string collectives;
+  std::string buckets;
+  bool sequence_parallel = false;
+  bool all_pipelines = false;
+  std::string recompute;
+  std::string recompute_start;
+  std::string offload;
+  int prefetch = 0;
   std::string program;
+  std::string slow;
+  std::string device_order;
+  std::string calibration;
+  std::string tokens;
+  std::optional<double> price;
   std::string json;
   bool quiet = false;
 };
@@ -40,10 +64,19 @@ void add_trace_flags(Flags command, CommonFlags& flags);
 void add_profile_batch_flag(Flags command, CommonFlags& flags);
 /// --microbatch-size.
 void add_batch_size_flag(Flags command, CommonFlags& flags);
+/// --calibration.
+void add_calibration_flag(Flags command, CommonFlags& flags);
 /// --json and --quiet.
 void add_output_flags(Flags command, CommonFlags& flags);
-/// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
+/// --cluster, --link, --memory, --reserve, --host-link, --host-memory, --pair-overlap.
 void add_cluster_flags(Flags command, CommonFlags& flags);
+/// --tp, --cp, --ep, --dp, --pp, --order, --zero, --precision, --collectives, --buckets,
+/// --sharing, --sequence-parallel, --all-pipelines.
+void add_degree_flags(Flags command, CommonFlags& flags);
+/// --tokens, --price.
+void add_budget_flags(Flags command, CommonFlags& flags);
+/// --recompute, --recompute-start, --offload, --prefetch.
+void add_stash_flags(Flags command, CommonFlags& flags);
 /// --messages.
 void add_messages_flag(Flags command, CommonFlags& flags);
 
@@ -57,6 +90,9 @@ void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no);
 
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);
+
+/// What is asked of a whole training. Throws UsageError also where the model has no tokens.
+TrainingBudget budget_of(const CommonFlags& flags, const Model& model);
 
 /// The schedule of a command that takes one; "1f1b" by default. Throws UsageError for several.
 ScheduleSpec one_schedule(const CommonFlags& flags);

@@ -28,6 +28,7 @@ namespace {
 
 constexpr int chart_columns = 80;  // of the chart as text, at most
 constexpr int chart_rows = 16;
+constexpr int language_width = 100;  // columns of tables of language models, if not on a terminal
 constexpr std::size_t coloured = 6;  // curves of the picture; the rest is grey
 
 struct CompareFlags {
@@ -37,12 +38,13 @@ struct CompareFlags {
   bool full = false;
   std::string columns;  // as typed
   std::string within = "1%";
+  int jobs = 0;
 };
 
 // Reasons why rows have no outcome, each once, with the rows that share it.
 struct Impossible {
   Synchrony synchrony;  // of the first row
-  std::size_t devices;
+  int devices;
   std::string why_not;
   std::string schedules;
 };
@@ -51,7 +53,7 @@ std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
   std::vector<Impossible> reasons;
   for (const Row& row : rows) {
     if (row.outcome) continue;
-    const std::size_t devices = row.asked.cluster.devices.size();
+    const int devices = row.asked.device_count();
     const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const Impossible& known) {
       return known.devices == devices && known.why_not == row.why_not;
     });
@@ -107,7 +109,7 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
       chart.series.push_back({row.schedule, SeriesStyle::line, {}});
       series = chart.series.end() - 1;
     }
-    ChartPoint point{static_cast<double>(row.asked.cluster.devices.size()), std::nullopt, false};
+    ChartPoint point{static_cast<double>(row.asked.device_count()), std::nullopt, false};
     if (row.outcome) {
       point.y = row.outcome->speedup;
       point.open = row.outcome->fit == Fit::no;
@@ -161,7 +163,14 @@ void write_svg(const CompareFlags& flags, const Setting& setting, const std::vec
   write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
 }
 
-void print_notes(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
+bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return row.outcome && training_rates(row.asked, *row.outcome, budget).dollars;
+  });
+}
+
+void print_notes(const CompareFlags& flags, const ComparisonView& view, const Setting& setting,
+                 const std::vector<Row>& rows) {
   std::vector<std::string> said = read_as_notes(flags.common.schedules);
   for (const std::string& note : notes(setting)) said.push_back(note);
   const auto say = [&](const std::string& note) {
@@ -181,17 +190,23 @@ void print_notes(const CompareFlags& flags, const Setting& setting, const std::v
       say(row.outcome->schedule + ": F≠B: backwards read other weights than their forwards");
     }
   }
+  if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows, view.budget)) {
+    say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
+  }
   for (std::size_t i = 0; i < said.size(); ++i) {
     print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
   }
 }
 
-ComparisonView view_of(const CompareFlags& flags) {
+ComparisonView view_of(const CompareFlags& flags, const Model& model) {
   ComparisonView view;
-  view.width = text_width();
+  view.width = model.tokens > 0 ? text_width_or(language_width) : text_width();
+  view.budget = budget_of(flags.common, model);
   view.top = flags.full ? 0 : as_size(flags.top);
-  if (flags.full) view.columns = parse_comparison_columns("all");
+  const std::vector<std::string> all = parse_comparison_columns("all");
+  if (flags.full) view.columns = all;
   if (!flags.columns.empty()) view.columns = parse_comparison_columns(flags.columns);
+  view.known_only = view.columns == all;
   return view;
 }
 
@@ -201,7 +216,7 @@ int run_compare(const CompareFlags& flags) {
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   const bool sweep = setting.device_counts.size() > 1;
-  ComparisonView view = view_of(flags);
+  ComparisonView view = view_of(flags, setting.model);
   view.sweep = sweep;
   check_pictures(flags.svg);
   if (any_picture(flags.svg) && !sweep) {
@@ -211,11 +226,11 @@ int run_compare(const CompareFlags& flags) {
         setting.device_counts.front()));
   }
   const bool silent = to_stdout(common.json, flags.svg);
-  const std::vector<Row> rows = compare(request, setting, all_schedules(common));
+  const std::vector<Row> rows = compare(request, setting, all_schedules(common), flags.jobs);
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
   const int answer = fits ? 0 : 1;
-  if (!common.json.empty()) write_file(common.json, rows_json(setting, rows));
+  if (!common.json.empty()) write_file(common.json, rows_json(setting, rows, view.budget));
   if (any_picture(flags.svg)) write_svg(flags, setting, rows);
   if (silent) return answer;
 
@@ -230,7 +245,7 @@ int run_compare(const CompareFlags& flags) {
     const RankedRows order = ranked(rows, synchrony, within);
     if (has_content(rows, order)) print_wrapped("\n" + block(rows, order, view));
   }
-  const std::vector<std::string> changes = ways_to_fit(request, setting, rows);
+  const std::vector<std::string> changes = ways_to_fit(request, setting, rows, flags.jobs);
   for (std::size_t i = 0; i < changes.size(); ++i) {
     print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
   }
@@ -243,7 +258,7 @@ int run_compare(const CompareFlags& flags) {
     fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
   if (common.quiet) return answer;
-  print_notes(flags, setting, rows);
+  print_notes(flags, view, setting, rows);
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
   }
@@ -253,10 +268,17 @@ int run_compare(const CompareFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
   add_case_flags(command, flags->common, Many::yes);
+  add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
+  add_budget_flags(command, flags->common);
   command.option("--within", flags->within,
                  "recommend the least memory among schedules at most this much slower than the "
                  "fastest; default: 1%");
+  command
+      .option("--jobs", flags->jobs,
+              "rows that are simulated at a time; default: one a processor core. The answer is the "
+              "same with any number")
+      .range(1, 1024);
   add_svg_flag(
       command, flags->svg,
       "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");

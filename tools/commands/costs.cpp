@@ -36,7 +36,9 @@ std::vector<int> sizes_of(const std::vector<Model>& models) {
 // The largest batch size unless one is requested, as in every command.
 Opened open_first(const CommonFlags& flags) {
   const int batch = flags.microbatch_size;
-  const std::vector<Model> models = open_trace_sizes({flags.trace, batch, flags.profile_batch, {}});
+  TraceRequest request{flags.trace, batch, flags.profile_batch, {}};
+  request.calibration = open_calibration(flags.calibration);
+  const std::vector<Model> models = open_trace_sizes(request);
   return {batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
 }
 
@@ -87,6 +89,7 @@ void add(Flags command) {
   const auto flags = std::make_shared<CostsFlags>();
   add_trace_flags(command, flags->common);
   add_batch_size_flag(command, flags->common);
+  add_calibration_flag(command, flags->common);
   const Flag against =
       command.option("--against", flags->against,
                      "TRACE2, any trace: print the ratios TRACE / TRACE2 layer by layer");

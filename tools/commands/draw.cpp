@@ -48,18 +48,21 @@ Time time_of_flag(const char* flag, const std::string& text) {
   }
 }
 
-// By default one schedule has all panels, and several have their timelines.
+// By default one schedule has all panels (with degrees beside the pipeline its memory by category),
+// and several have their timelines.
 DrawingView view_of(const DrawFlags& flags, const Drawn& drawn) {
   DrawingView view;
   const auto wanted = [&](const char* name) {
     return std::find(flags.panels.begin(), flags.panels.end(), name) != flags.panels.end();
   };
   if (!flags.panels.empty()) {
-    view.panels = {wanted("timeline"), wanted("memory"), wanted("weights")};
+    view.panels = {wanted("timeline"), wanted("memory"), wanted("weights"), wanted("categories")};
   } else if (drawn.outcomes.size() > 1) {
-    view.panels = {true, false, false};
+    view.panels = {true, false, false, false};
+  } else if (drawn.asked.front().ranked) {
+    view.panels = {true, false, true, true};
   }
-  if (wanted("memory") && !drawn.outcomes.front().bytes_known()) {
+  if ((wanted("memory") || wanted("categories")) && !drawn.outcomes.front().bytes_known()) {
     throw UsageError(
         fmt::format("--panels: {} has no sizes in bytes, so there is no memory to draw",
                     drawn.setting.model.name));
@@ -178,6 +181,7 @@ void draw(const DrawFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<DrawFlags>();
   add_case_flags(command, flags->common);
+  add_degree_flags(command, flags->common);
   command.find("--schedule")
       .describe(
           "NAME[:knob=value,…], a comma list of them, or all; repeatable: several are drawn one "
@@ -187,11 +191,12 @@ void add(Flags command) {
   add_svg_style_flags(command, flags->svg);
   command
       .option("--panels", flags->panels,
-              "panels of the picture, a comma list of timeline, memory and weights; default: all, "
-              "and of several schedules the timelines")
+              "panels of the picture, a comma list of timeline, memory, categories (memory by "
+              "category, with the reserve and the op at the peak) and weights; default: timeline, "
+              "memory and weights, and of several schedules the timelines")
       .repeatable()
       .comma_list()
-      .one_of({"timeline", "memory", "weights"});
+      .one_of({"timeline", "memory", "categories", "weights"});
   command.option("--from", flags->from,
                  "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
                  "are those of the part that is drawn");

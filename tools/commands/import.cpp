@@ -19,8 +19,10 @@ struct ImportFlags {
 };
 
 void import_trace(const ImportFlags& flags) {
-  if (flags.common.trace.empty()) throw UsageError("import needs a TRACE, or kineto and profiles");
+  if (flags.common.trace.empty())
+    throw UsageError("import needs a TRACE, kineto and profiles, or nccl-tests and logs");
   TraceRequest request{flags.common.trace, 0, flags.common.profile_batch, {}};
+  request.calibration = open_calibration(flags.common.calibration);
   const std::vector<Model> models = open_trace_sizes(request);
   const std::string text = write_trace(models);
   write_file(flags.out.empty() ? "-" : flags.out, text);
@@ -35,6 +37,7 @@ void import_trace(const ImportFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
   add_trace_flags(command, flags->common);
+  add_calibration_flag(command, flags->common);
   command.option("--out,-o", flags->out, "file to write; default: stdout");
   command.flag("--quiet", flags->common.quiet, "print no report");
   command.footer(

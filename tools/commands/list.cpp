@@ -5,7 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/network/algorithm.hpp"
 #include "cost_models/shapes/shapes.hpp"
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/hugging_face.hpp"
 #include "schedulers/aliases.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
@@ -69,6 +72,20 @@ std::string list_models() {
   return text;
 }
 
+std::string list_families() {
+  std::string text =
+      "\nLanguage models (model:NAME@DEVICE,seq=N,tp=N,…; NAME also a path/config.json, or "
+      "transformer with its sizes)\n";
+  for (const FamilyMember& member : families()) {
+    text += fmt::format("  {:<17} {}\n", member.config.name, member.summary);
+  }
+  text += "  sizes:";
+  for (const std::string& option : transformer_options()) text += " " + option + "=";
+  text += "\n  model_type of a config.json:";
+  for (const std::string& type : hugging_face_types()) text += " " + type;
+  return text + "\n";
+}
+
 // "8 × NVIDIA H100 SXM5 80 GB, 80.00 GB each", once for each pair of kind and memory.
 std::string devices_of(const Cluster& cluster) {
   std::vector<Device> groups;
@@ -96,10 +113,18 @@ std::string devices_of(const Cluster& cluster) {
 }
 
 std::string list_clusters() {
-  std::string text = "\nClusters (--cluster NAME, or a file)\n";
+  std::string text = "\nClusters (--cluster NAME, or a file; NAME*4 for four such machines)\n";
   for (const Bundled& bundled : bundled_clusters()) {
     const Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
     text += fmt::format("  {:<13} {}\n", bundled.name, devices_of(cluster));
+  }
+  return text;
+}
+
+std::string list_collectives() {
+  std::string text = "\nAlgorithms of collectives (best: the fastest of them, as NCCL chooses)\n";
+  for (const Algorithm* const one : algorithms()) {
+    text += fmt::format("  {:<13} {}\n{:16}{}\n", one->name, one->summary, "", one->source);
   }
   return text;
 }
@@ -124,8 +149,8 @@ std::string list_data() {
 void add(Flags command) {
   command.footer("Example:\n  stageline list");
   command.runs([] {
-    print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_clusters() +
-                  list_traces() + list_data());
+    print_wrapped(list_schedulers() + list_partitioners() + list_models() + list_families() +
+                  list_clusters() + list_collectives() + list_traces() + list_data());
     return 0;
   });
 }
@@ -134,6 +159,7 @@ void add(Flags command) {
 
 extern const Command list_command;
 const Command list_command = {
-    "list", "List schedules, partitioners, models, clusters, traces and data sets", add, ""};
+    "list", "List schedules, partitioners, models, clusters, collectives, traces and data sets",
+    add, ""};
 
 }  // namespace stageline

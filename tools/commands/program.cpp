@@ -139,6 +139,7 @@ void print_program(const ProgramFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(command, flags->common);
+  add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   const Flag trace = command.find("TRACE");
   trace.required(false).describe(trace.help() + "; or a program file, to be converted");

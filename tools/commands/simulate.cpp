@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <optional>
 
 #include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
@@ -14,12 +15,17 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/memory_peak.hpp"
 #include "tools/report/text/outcome_tables.hpp"
 #include "tools/report/text/space_time.hpp"
 #include "tools/report/text/staleness.hpp"
+#include "tools/report/text/training.hpp"
+#include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
+#include "tools/study/blocking.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
+#include "tools/study/waterfall.hpp"
 
 namespace stageline {
 namespace {
@@ -39,14 +45,19 @@ std::string peak_text(const Outcome& outcome) {
                                               : fmt::format(" of {}: fits", print(*limit)));
 }
 
-std::string summary(const Outcome& outcome) {
+std::string summary(const Case& asked, const Outcome& outcome) {
   std::string text = fmt::format("{}: step {}", outcome.schedule, print(outcome.step_time));
   if (outcome.step_time > Time{}) {
-    text += fmt::format(" · {:.5g} {} · {:.2f}× one device · bubble {}", outcome.throughput,
-                        outcome.throughput_unit, outcome.speedup, percent(outcome.bubble_fraction));
+    text +=
+        fmt::format(" · {:.5g} {} · {:.2f}× one {} · bubble {}", outcome.throughput,
+                    outcome.throughput_unit, outcome.speedup,
+                    asked.ranked ? "pipeline rank" : "device", percent(outcome.bubble_fraction));
   }
   if (const double share = recompute_fraction(outcome); share > 0) {
     text += fmt::format(" · recompute {}", percent(share));
+  }
+  if (const double share = blocking_fraction(outcome); share > 0) {
+    text += fmt::format(" · blocking collectives {}", percent(share));
   }
   text += "\n";
   // The cycle of a flushed step is its critical path.
@@ -72,6 +83,7 @@ struct SimulateFlags {
   CommonFlags common;
   bool timeline = false;
   bool full = false;
+  bool why = false;
 };
 
 int run_simulate(const SimulateFlags& flags) {
@@ -81,16 +93,24 @@ int run_simulate(const SimulateFlags& flags) {
   if (setting.device_counts.size() > 1) {
     throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
   }
+  const TrainingBudget budget = budget_of(common, setting.model);
   const ScheduleSpec spec = one_schedule(common);
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const Outcome outcome = study(asked);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
-  if (!common.json.empty())
-    write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline));
+  const std::optional<Waterfall> waterfall =
+      flags.why ? std::optional(waterfall_of(asked, outcome)) : std::nullopt;
+  if (!common.json.empty()) {
+    write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
+                                         waterfall ? &*waterfall : nullptr));
+  }
   if (common.json == "-") return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
-  const TableView view{text_width(), flags.full};
-  print_wrapped(summary(outcome) + path_line(outcome) + stream_report(outcome));
+  const TableView view{text_width(), flags.full, setting.model.tokens > 0};
+  print_wrapped(summary(asked, outcome) +
+                training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
+                peak_lines(outcome, flags.full) + path_line(outcome) + stream_report(outcome));
+  if (waterfall) fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
   fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
   const FigureOptions options{Time{}, figure_columns(), colour_wanted()};
   fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
@@ -110,12 +130,17 @@ int run_simulate(const SimulateFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<SimulateFlags>();
   add_case_flags(command, flags->common);
+  add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
+  add_budget_flags(command, flags->common);
   command.flag("--timeline", flags->timeline, "with --json: include every span")
       .needs(command.find("--json"));
   command.flag("--full", flags->full,
-               "all devices and stages; default: of more than 24, the ends and the extremes, and "
-               "equal neighbours as one");
+               "all devices and stages, and the peak of memory of each device; default: of more "
+               "than 24, the ends and the extremes, and equal neighbours as one");
+  command.flag("--why", flags->why,
+               "from all work spread evenly to the real step, cause by cause: imbalance, fill and "
+               "drain, dependency, messages, collectives, optimizer, copies");
   command.footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"

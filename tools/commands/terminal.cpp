@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "tools/base/text.hpp"
@@ -20,23 +21,31 @@ constexpr int least_width = 40;
 constexpr int usual_width = 80;    // of a terminal that does not report its size
 constexpr int usual_figure = 100;  // columns
 
+// As COLUMNS says, 0 for any width; empty where it is not set to a number.
+std::optional<int> asked_width() {
+  const char* const variable = std::getenv("COLUMNS");
+  if (variable == nullptr) return std::nullopt;
+  const std::string_view text = variable;
+  int width = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
+  if (error != std::errc() || end != text.data() + text.size() || width < 0) return std::nullopt;
+  return width == 0 ? 0 : std::max(width, least_width);
+}
+
 }  // namespace
 
 bool colour_wanted() { return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr; }
 
 int text_width() {
-  if (const char* const variable = std::getenv("COLUMNS")) {
-    const std::string_view text = variable;
-    int width = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
-    if (error == std::errc() && end == text.data() + text.size() && width >= 0) {
-      return width == 0 ? 0 : std::max(width, least_width);
-    }
-  }
+  if (const std::optional<int> asked = asked_width()) return *asked;
   if (::isatty(STDOUT_FILENO) != 1) return 0;
   winsize size{};
   const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? std::max(static_cast<int>(size.ws_col), least_width) : usual_width;
+}
+
+int text_width_or(int usual) {
+  return asked_width() || ::isatty(STDOUT_FILENO) == 1 ? text_width() : usual;
 }
 
 int text_width_up_to(int usual) {

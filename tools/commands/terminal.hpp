@@ -13,6 +13,9 @@ bool colour_wanted();
 /// standard output is no terminal. Less than 40 columns count as 40.
 int text_width();
 
+/// As text_width(), but `usual` where standard output is no terminal and COLUMNS is not set.
+int text_width_or(int usual);
+
 /// text_width(), at most `usual`, which is also returned for any width.
 int text_width_up_to(int usual);
 

@@ -68,8 +68,9 @@ void check_flags(const AccuracyFlags& flags) {
   if (flags.switch_svg.empty()) check_pictures(flags.svg);
   const CommonFlags& common = flags.common;
   const bool devices = !common.cluster.empty() || !common.link.empty() || !common.memory.empty() ||
-                       !common.host_link.empty() || !common.host_memory.empty() ||
-                       common.pair_overlap || !common.messages.empty();
+                       !common.reserve.empty() || !common.host_link.empty() ||
+                       !common.host_memory.empty() || common.pair_overlap ||
+                       !common.messages.empty();
   if (devices && common.trace.empty()) {
     throw UsageError(
         "--cluster, --link and the like say on which devices the trainings are to be simulated "

@@ -16,10 +16,10 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
 
 /// Where no row fits: the changes after which one does, one sentence each with its flags, step and
 /// memory; where none was found, the change that lacks least memory. Tried, by simulation, are
-/// recomputing where a schedule of the comparison can, smaller micro-batches of the same step, more
-/// devices and then both, for the rows that lack least. Empty where a row fits, and of given
-/// programs.
+/// recomputing by the schedules that have a knob for it, and for the rows that lack least
+/// recomputing by any schedule, smaller micro-batches of the same step, more devices and then both.
+/// Empty where a row fits, and of given programs. `workers` as in compare().
 std::vector<std::string> ways_to_fit(const SettingRequest& request, const Setting& setting,
-                                     const std::vector<Row>& rows);
+                                     const std::vector<Row>& rows, int workers = 0);
 
 }  // namespace stageline

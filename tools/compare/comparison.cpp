@@ -3,8 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
+#include "tools/base/parallel.hpp"
+#include "tools/compare/trial.hpp"
 
 namespace stageline {
 
@@ -12,31 +17,44 @@ Synchrony block_of(const Row& row) {
   return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
 }
 
-std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
-                         const std::vector<ScheduleSpec>& schedules) {
-  std::vector<Row> rows;
-  std::string first_error;
-  bool any = false;
-  for (const int devices : setting.device_counts) {
-    for (const ScheduleSpec& spec : schedules) {
-      Row row{make_case(request, setting, spec, devices), spelled(spec), std::nullopt, ""};
-      try {
-        row.outcome = study(row.asked);
-        row.outcome->graph = {};
-        row.outcome->times = {};
-        any = true;
-      } catch (const UsageError& error) {
-        row.why_not = error.what();
-      } catch (const ProgramError& error) {
-        row.why_not = fmt::format("{}: {}", row.schedule, error.what());
-      } catch (const Deadlock& error) {
-        row.why_not = error.what();
-      }
-      if (first_error.empty()) first_error = row.why_not;
-      rows.push_back(std::move(row));
-    }
+namespace {
+
+Row row_of(Case asked, const ScheduleSpec& spec) {
+  Row row{std::move(asked), spelled(spec), std::nullopt, ""};
+  try {
+    row.outcome = study(row.asked);
+    row.outcome->graph = {};
+    row.outcome->times = {};
+  } catch (const UsageError& error) {
+    row.why_not = error.what();
+  } catch (const ProgramError& error) {
+    row.why_not = fmt::format("{}: {}", row.schedule, error.what());
+  } catch (const Deadlock& error) {
+    row.why_not = error.what();
   }
-  if (!any) throw UsageError(first_error);
+  return row;
+}
+
+}  // namespace
+
+std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
+                         const std::vector<ScheduleSpec>& schedules, int workers) {
+  std::vector<Row> rows(setting.device_counts.size() * schedules.size());
+  double largest = 1;
+  for (const int devices : setting.device_counts) {
+    largest = std::max(largest, case_size(request, setting, devices));
+  }
+  const int at_a_time = cases_at_a_time(largest, workers);
+  in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
+    const int devices = setting.device_counts[i / schedules.size()];
+    const ScheduleSpec& spec = schedules[i % schedules.size()];
+    rows[i] = row_of(make_case(request, setting, spec, devices), spec);
+  });
+  const bool any =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.outcome.has_value(); });
+  const auto refused =
+      std::find_if(rows.begin(), rows.end(), [](const Row& row) { return !row.why_not.empty(); });
+  if (!any) throw UsageError(refused == rows.end() ? "" : refused->why_not);
   return rows;
 }
 

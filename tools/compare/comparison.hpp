@@ -25,9 +25,10 @@ Synchrony block_of(const Row& row);
 
 /// A row for each number of devices and, within it, each schedule. A case that cannot be run is a
 /// row; an error that every row shares is bad input, and thrown as UsageError. Outcomes are without
-/// task graphs, since a sweep has many rows.
+/// task graphs, since a sweep has many rows. Up to `workers` rows are simulated at a time (0: one a
+/// processor core), fewer where they are large; the rows are the same with any number.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
-                         const std::vector<ScheduleSpec>& schedules);
+                         const std::vector<ScheduleSpec>& schedules, int workers = 0);
 
 /// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {

@@ -29,7 +29,7 @@ bool is_slower_than_one(const Row& row) { return row.outcome->speedup < 1 - same
 
 std::string one_device_advice(const SettingRequest& request, const Setting& setting,
                               const std::vector<Row>& rows) {
-  if (setting.program) return "";
+  if (setting.program || !request.degrees.plain()) return "";
   const Row* best = fastest_of(rows, Synchrony::synchronous);
   const Row* const other = fastest_of(rows, Synchrony::asynchronous);
   std::string these = "all of these";

@@ -3,10 +3,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -23,7 +25,24 @@ Trial trial_of(const Outcome& outcome, std::string flags) {
   return trial;
 }
 
+// The sizes of all cases under way. A case takes up to 3 kB for each micro-batch on a device.
+constexpr double most_at_a_time = 1 << 20;
+
 }  // namespace
+
+double case_size(const SettingRequest& request, const Setting& setting, int devices) {
+  const auto ranked = setting.ranked.find(devices);
+  const double simulated = ranked == setting.ranked.end()
+                               ? devices
+                               : static_cast<double>(ranked->second->ranks().devices.size());
+  const double microbatches = request.microbatches > 0 ? request.microbatches : 4 * simulated;
+  return simulated * microbatches * std::max(request.steps, 1);
+}
+
+int cases_at_a_time(double size, int workers) {
+  if (workers == 0) workers = available_cores();
+  return static_cast<int>(std::clamp<double>(most_at_a_time / size, 1, workers));
+}
 
 std::string Trial::figures() const {
   return fmt::format("{} a step{}{}", print(step),
@@ -35,8 +54,10 @@ std::string Trial::figures() const {
 
 std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
                            const ScheduleSpec& spec, int devices, std::string flags) {
+  SettingRequest asked = request;
+  asked.device_order = DeviceOrdering::given;  // a search would simulate hundreds of trials
   try {
-    return trial_of(study(make_case(request, setting, spec, devices)), std::move(flags));
+    return trial_of(study(make_case(asked, setting, spec, devices)), std::move(flags));
   } catch (const UsageError&) {
     return std::nullopt;
   } catch (const ProgramError&) {

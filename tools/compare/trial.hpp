@@ -23,7 +23,16 @@ struct Trial {
   std::string figures() const;
 };
 
-/// Simulates that schedule on so many devices of the setting. Empty where it cannot run.
+/// What a case on so many devices of the setting asks of memory, to scale: its micro-batches times
+/// the devices that are simulated, and times the steps where they are given.
+double case_size(const SettingRequest& request, const Setting& setting, int devices);
+
+/// How many cases of that size are simulated at a time: up to `workers` (0: one a processor core),
+/// and as many as take 3 GB of memory together.
+int cases_at_a_time(double size, int workers);
+
+/// Simulates that schedule on so many devices of the setting, in the order of the cluster. Empty
+/// where it cannot run.
 std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
                            const ScheduleSpec& spec, int devices, std::string flags);
 

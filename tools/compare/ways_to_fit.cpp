@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/trial.hpp"
 
@@ -26,12 +29,13 @@ void keep_best(std::optional<Trial>& best, std::optional<Trial> other) {
   if (other && (!best || better(*other, *best))) best = std::move(other);
 }
 
-int devices_of(const Row& row) { return static_cast<int>(row.asked.cluster.devices.size()); }
+int devices_of(const Row& row) { return row.asked.device_count(); }
 
 class FitSearch {
  public:
-  FitSearch(const SettingRequest& request, const Setting& setting, const std::vector<Row>& rows)
-      : request_(request), setting_(setting), rows_(rows) {
+  FitSearch(const SettingRequest& request, const Setting& setting, const std::vector<Row>& rows,
+            int workers)
+      : request_(request), setting_(setting), rows_(rows), workers_(workers) {
     for (const Row& row : rows) {
       if (row.outcome && tightest(*row.outcome)) nearest_.push_back(&row);
     }
@@ -71,7 +75,34 @@ class FitSearch {
   const SettingRequest& request_;
   const Setting& setting_;
   const std::vector<Row>& rows_;
+  int workers_;
   std::vector<const Row*> nearest_;  // to fitting
+
+  // Cases of one size, tried at the same time.
+  class Tries {
+   public:
+    void add(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
+             int devices, std::string flags, bool derived = false) {
+      size_ = std::max(size_, case_size(request, setting, devices));
+      tries_.emplace_back([&request, &setting, spec, devices, flags = std::move(flags), derived] {
+        std::optional<Trial> trial = tried(request, setting, spec, devices, flags);
+        if (trial) trial->derived = derived;
+        return trial;
+      });
+    }
+
+    // Of the earlier best and these.
+    void find_best(std::optional<Trial>& best, int workers) const {
+      std::vector<std::optional<Trial>> found(tries_.size());
+      in_parallel(found.size(), cases_at_a_time(size_, workers),
+                  [&](std::size_t i) { found[i] = tries_[i](); });
+      for (std::optional<Trial>& one : found) keep_best(best, std::move(one));
+    }
+
+   private:
+    std::vector<std::function<std::optional<Trial>()>> tries_;
+    double size_ = 1;  // of the largest, as in cases_at_a_time()
+  };
 
   static Bytes missing(const Row& row) { return tightest(*row.outcome)->missing(); }
 
@@ -81,9 +112,12 @@ class FitSearch {
                        same ? "" : fmt::format(" --devices {}", devices));
   }
 
-  // On as many devices as the nearest row, by every schedule that has the knob and left it out.
+  // On as many devices as the nearest row, by every schedule that has the knob and left it out; by
+  // the others among the nearest rows with the flag.
   std::optional<Trial> recomputing() const {
     std::optional<Trial> best;
+    if (!request_.recomputation.parts.empty()) return best;
+    Tries tries;
     const int devices = devices_of(*nearest_.front());
     for (const Row& row : rows_) {
       const auto knob = row.asked.spec.knobs.find("recompute");
@@ -91,8 +125,17 @@ class FitSearch {
       if (knob->second != "never") continue;
       ScheduleSpec spec = row.asked.spec;
       spec.knobs["recompute"] = "always";
-      keep_best(best, tried(request_, setting_, spec, devices, flags_of(spec, devices)));
+      tries.add(request_, setting_, spec, devices, flags_of(spec, devices));
     }
+    SettingRequest request = request_;
+    request.recomputation.parts = {{{Rebuild::full, 1}, {}}};
+    for (const Row* const row : nearest_) {
+      const ScheduleSpec& spec = row->asked.spec;
+      if (spec.knobs.count("recompute") > 0) continue;
+      tries.add(request, setting_, spec, devices_of(*row),
+                flags_of(spec, devices_of(*row)) + " --recompute full");
+    }
+    tries.find_best(best, workers_);
     return best;
   }
 
@@ -106,19 +149,23 @@ class FitSearch {
       request.microbatch_size = size;
       const std::optional<Setting> setting = reopened(request);
       if (!setting) break;
+      std::vector<SettingRequest> requests;  // by row of those nearest to fitting
       for (const Row* const row : nearest_) {
         const std::int64_t count = std::int64_t{row->asked.microbatches} * (batch / size);
-        if (count > most_microbatches_tried) continue;
-        request.microbatches = static_cast<int>(count);
-        const ScheduleSpec& spec = row->asked.spec;
-        const int devices = devices_of(*row);
-        std::optional<Trial> trial =
-            tried(request, *setting, spec, devices,
-                  fmt::format("{} --microbatch-size {} --microbatches {}", flags_of(spec, devices),
-                              size, request.microbatches));
-        if (trial) trial->derived = has_new_note(*setting);
-        keep_best(best, std::move(trial));
+        request.microbatches = static_cast<int>(std::min(count, most_microbatches_tried + 1));
+        requests.push_back(request);
       }
+      Tries tries;
+      for (std::size_t i = 0; i < nearest_.size(); ++i) {
+        if (requests[i].microbatches > most_microbatches_tried) continue;
+        const ScheduleSpec& spec = nearest_[i]->asked.spec;
+        const int devices = devices_of(*nearest_[i]);
+        tries.add(requests[i], *setting, spec, devices,
+                  fmt::format("{} --microbatch-size {} --microbatches {}", flags_of(spec, devices),
+                              size, requests[i].microbatches),
+                  has_new_note(*setting));
+      }
+      tries.find_best(best, workers_);
       if (best && best->fits) break;
     }
     return best;
@@ -143,15 +190,18 @@ class FitSearch {
     }
   }
 
-  // Twice as many devices, and twice of that, as far as layers and the cluster go. `factor`: times
+  // Twice as many devices, and twice of that, as far as layers and the cluster go, in more pipeline
+  // ranks where there are other degrees. `factor`: times
   // the micro-batches of the question, which `suffix` says.
   std::optional<Trial> more_devices(const SettingRequest& request, const Setting& setting,
                                     int factor, const std::string& suffix) const {
     std::optional<Trial> best;
+    if (request.degrees.pipeline > 0) return best;
+    const int width = request.degrees.width();
     const std::vector<int>& counts = setting_.device_counts;
-    int most = std::min(static_cast<int>(setting_.model.layers.size()), most_devices_tried);
+    int most = width * std::min(static_cast<int>(setting_.model.layers.size()), most_devices_tried);
     if (const auto& fixed = setting_.cluster.fixed) {
-      most = std::min(most, static_cast<int>(fixed->devices.size()));
+      most = std::min(most, static_cast<int>(fixed->devices.size()) / width * width);
     }
     for (int count = *std::max_element(counts.begin(), counts.end()); count < most;) {
       count = std::min(2 * count, most);
@@ -164,10 +214,12 @@ class FitSearch {
         changed.microbatches = static_cast<int>(asked * factor);
         flags += fmt::format(" --microbatches {}", changed.microbatches);
       }
+      Tries tries;
       for (const Row* const row : nearest_) {
         const ScheduleSpec& spec = row->asked.spec;
-        keep_best(best, tried(changed, setting, spec, count, flags_of(spec, count) + flags));
+        tries.add(changed, setting, spec, count, flags_of(spec, count) + flags);
       }
+      tries.find_best(best, workers_);
       if (best && best->fits) break;
     }
     return best;
@@ -193,12 +245,12 @@ class FitSearch {
 }  // namespace
 
 std::vector<std::string> ways_to_fit(const SettingRequest& request, const Setting& setting,
-                                     const std::vector<Row>& rows) {
+                                     const std::vector<Row>& rows, int workers) {
   if (setting.program) return {};
   for (const Row& row : rows) {
     if (row.outcome && row.outcome->fit != Fit::no) return {};
   }
-  return FitSearch(request, setting, rows).sentences();
+  return FitSearch(request, setting, rows, workers).sentences();
 }
 
 }  // namespace stageline

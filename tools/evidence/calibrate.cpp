@@ -55,7 +55,7 @@ double mean_error(const std::vector<Observation>& all, double slope, double over
 
 }  // namespace
 
-Calibration calibrate(const Evidence& evidence) {
+DeviceFit calibrate(const Evidence& evidence) {
   const std::vector<Observation> all = observations_of(evidence);
   if (all.size() < 3) {
     throw UsageError(
@@ -75,7 +75,7 @@ Calibration calibrate(const Evidence& evidence) {
     fit(0) = cost.dot(ones) / cost.squaredNorm();
     fit(1) = 0;
   }
-  Calibration found;
+  DeviceFit found;
   found.rate = 1 / fit(0);
   found.op_overhead = from_seconds(fit(1));
   found.observations = static_cast<int>(all.size());
@@ -84,10 +84,11 @@ Calibration calibrate(const Evidence& evidence) {
   return found;
 }
 
-Cluster calibrated(Cluster cluster, const Calibration& found) {
+Cluster calibrated(Cluster cluster, const DeviceFit& found) {
   const double mean = mean_rate(cluster);
   for (Device& device : cluster.devices) {
     device.rate = found.rate * (device.rate / mean);
+    device.memory_rate *= found.rate / mean;
     device.op_overhead = found.op_overhead;
   }
   return cluster;

@@ -6,7 +6,7 @@
 namespace stageline {
 
 /// The fitted parameters, and the data they rest on.
-struct Calibration {
+struct DeviceFit {
   double rate = 1;       // of every device
   Time op_overhead{};    // of every device; never below 0
   int observations = 0;  // number of busy times: devices of the cases fitted
@@ -18,9 +18,9 @@ struct Calibration {
 /// busy = cost / rate + ops × overhead, each divided by the measured time: relative errors count.
 /// The two parameters absorb contention between lanes, first touches and start-up costs; the
 /// layers' costs were measured alone. Throws UsageError for fewer than three busy times.
-Calibration calibrate(const Evidence& evidence);
+DeviceFit calibrate(const Evidence& evidence);
 
 /// The evidence's cluster with the fitted parameters.
-Cluster calibrated(Cluster cluster, const Calibration& found);
+Cluster calibrated(Cluster cluster, const DeviceFit& found);
 
 }  // namespace stageline

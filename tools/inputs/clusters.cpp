@@ -7,70 +7,131 @@
 #include <stdexcept>
 
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 
 namespace stageline {
+namespace {
 
-std::vector<DeviceKind> known_kinds() {
-  std::vector<DeviceKind> kinds;
-  for (const Bundled& bundled : bundled_clusters()) {
-    for (const DeviceKind& kind :
-         read_cluster(std::string(bundled.text), std::string(bundled.name)).kinds) {
-      const bool known = std::any_of(kinds.begin(), kinds.end(),
-                                     [&](const DeviceKind& k) { return k.name == kind.name; });
-      if (!known) kinds.push_back(kind);
+constexpr int most_times = 4096;
+
+// "h100x8*16" is h100x8, 16 times; a file may have a '*' in its name.
+struct NamedCluster {
+  std::string name;
+  int times = 1;
+};
+
+NamedCluster parse_named(const std::string& text) {
+  const std::size_t star = text.rfind('*');
+  if (star == std::string::npos || is_input_file(text)) return {text, 1};
+  const std::string times = text.substr(star + 1);
+  const int count = parse_number<int>(times).value_or(0);
+  if (count < 1 || count > most_times) {
+    throw UsageError(
+        fmt::format("--cluster {}: behind the * is how many times its machines are taken, a whole "
+                    "number from 1 to {} (it is \"{}\")",
+                    text, most_times, times));
+  }
+  return {text.substr(0, star), count};
+}
+
+// The text of a bundled cluster or of a file.
+Cluster open_cluster(const std::string& name, const ClusterUse& use) {
+  if (!is_input_file(name)) {
+    const Bundled* const bundled = find_bundled(bundled_clusters(), name);
+    if (bundled) return read_cluster(std::string(bundled->text), name, use);
+    const std::vector<std::string> known = bundled_names(bundled_clusters());
+    throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
+                                 name, did_you_mean(name, known), fmt::join(known, ", ")));
+  }
+  return read_cluster(read_text(name), name, use);
+}
+
+// The memory and the reserve that flags give instead of a device's own.
+void set_memory(Cluster& cluster, std::optional<Bytes> memory, std::optional<Bytes> reserve) {
+  for (Device& device : cluster.devices) {
+    if (memory) device.memory = memory;
+    if (reserve) device.reserve = *reserve;
+    if (device.memory && device.reserve > *device.memory) {
+      throw UsageError(
+          fmt::format("{}: a reserve of {} is more than the memory of {}; give a smaller --reserve "
+                      "or a larger --memory",
+                      device.name, print(device.reserve), print(*device.memory)));
     }
   }
-  return kinds;
 }
+
+ClusterUse use_of(const ClusterRequest& request, int times = 1) {
+  return {times, request.groups, request.reserve.has_value()};
+}
+
+// The bundled cluster that has such a device; empty: there is none.
+std::optional<NamedCluster> cluster_with(const std::string& kind) {
+  for (const Bundled& bundled : bundled_clusters()) {
+    for (const DeviceKind& known : kinds_of(bundled)) {
+      if (known.name == kind) return NamedCluster{std::string(bundled.name), 1};
+    }
+  }
+  return {};
+}
+
+// The least multiple of the machines that has so many devices, as "h100x8*8"; empty: none has.
+std::string multiple_with(const ClusterChoice& choice, int devices) {
+  if (choice.machine.empty() || choice.machine == "-") return {};
+  try {
+    const std::size_t each = open_cluster(choice.machine, {}).devices.size();
+    const int times = static_cast<int>((as_size(devices) + each - 1) / each);
+    open_cluster(choice.machine, {times});
+    return fmt::format("{}*{}", choice.machine, times);
+  } catch (const TraceError&) {
+    return {};  // it has no network, or there would be too many
+  }
+}
+
+}  // namespace
+
+std::vector<DeviceKind> known_kinds() { return bundled_kinds(); }
 
 ClusterChoice choose_cluster(const ClusterRequest& request) {
   ClusterChoice choice;
   choice.pair_overlap = request.pair_overlap;
+  const bool equal = request.link || request.host_link || request.host_memory;
   if (!request.cluster.empty()) {
-    if (request.link || request.memory || request.host_link || request.host_memory) {
+    if (equal) {
       throw UsageError(
-          "--cluster already says its links and memories; leave out --link, --memory, --host-link "
-          "and --host-memory, or --cluster");
+          "--cluster already says its links and the memory of its hosts; leave out --link, "
+          "--host-link and --host-memory, or --cluster");
     }
     if (request.cluster.starts_with('{')) {
-      choice.fixed = read_cluster(request.cluster, "the cluster");
-      return choice;
+      choice.fixed = read_cluster(request.cluster, "the cluster", use_of(request));
+    } else {
+      const NamedCluster named = parse_named(request.cluster);
+      choice.fixed = open_cluster(named.name, use_of(request, named.times));
+      choice.machine = named.name;
     }
-    const Bundled* const bundled = find_bundled(bundled_clusters(), request.cluster);
-    if (bundled && !is_input_file(request.cluster)) {
-      choice.fixed = read_cluster(std::string(bundled->text), request.cluster);
-      return choice;
-    }
-    if (!is_input_file(request.cluster)) {
-      const std::vector<std::string> known = bundled_names(bundled_clusters());
-      throw UsageError(fmt::format("there is no cluster \"{}\"{}; a cluster is a file or one of {}",
-                                   request.cluster, did_you_mean(request.cluster, known),
-                                   fmt::join(known, ", ")));
-    }
-    choice.fixed = read_cluster(read_text(request.cluster), request.cluster);
+    set_memory(*choice.fixed, request.memory, request.reserve);
     return choice;
   }
   choice.link = request.link;
   choice.memory = request.memory;
+  choice.reserve = request.reserve;
   choice.host_link = request.host_link;
   choice.host_memory = request.host_memory;
-  const bool equal = request.link || request.memory || request.host_link || request.host_memory;
-  if (!equal && !request.priced_for.empty()) {
-    for (const Bundled& bundled : bundled_clusters()) {
-      Cluster cluster = read_cluster(std::string(bundled.text), std::string(bundled.name));
-      const bool has =
-          std::any_of(cluster.kinds.begin(), cluster.kinds.end(),
-                      [&](const DeviceKind& kind) { return kind.name == request.priced_for; });
-      if (!has) continue;
-      choice.fixed = std::move(cluster);
+  if (!equal && !request.memory && !request.priced_for.empty()) {
+    if (const std::optional<NamedCluster> priced = cluster_with(request.priced_for)) {
+      choice.fixed = open_cluster(priced->name, use_of(request));
+      choice.machine = priced->name;
+      set_memory(*choice.fixed, {}, request.reserve);
       return choice;
     }
   }
   if (!request.memory) {
-    for (const DeviceKind& kind : known_kinds()) {
-      if (kind.name == request.priced_for) choice.memory = kind.memory;
+    for (const DeviceKind& kind : bundled_kinds(request.groups || request.reserve)) {
+      if (kind.name != request.priced_for) continue;
+      choice.memory = kind.memory;
+      if (!choice.reserve && kind.reserve > Bytes{}) choice.reserve = kind.reserve;
     }
   }
   if (!choice.link) {
@@ -80,9 +141,22 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
 }
 
 Cluster cluster_of(const ClusterChoice& choice, int devices) {
-  Cluster cluster = choice.fixed ? first_devices(*choice.fixed, devices)
-                                 : uniform_cluster(devices, choice.link, choice.memory,
-                                                   choice.host_link, choice.host_memory);
+  Cluster cluster;
+  if (!choice.fixed) {
+    cluster =
+        uniform_cluster(devices, choice.link, choice.memory, choice.host_link, choice.host_memory);
+    set_memory(cluster, {}, choice.reserve);
+  } else if (as_size(std::max(devices, 0)) <= choice.fixed->devices.size()) {
+    cluster = first_devices(*choice.fixed, devices);
+  } else {
+    const std::string multiple = multiple_with(choice, devices);
+    if (multiple.empty()) return first_devices(*choice.fixed, devices);  // throws
+    const std::size_t have = choice.fixed->devices.size();
+    throw UsageError(fmt::format(
+        "cluster \"{}\" has {} device{}, and {} were asked for; give --devices {} or fewer, "
+        "--cluster \"{}\" for more machines, or equal devices by --link",
+        choice.fixed->name, have, have == 1 ? "" : "s", devices, have, multiple));
+  }
   if (choice.pair_overlap) cluster.pair_overlap = *choice.pair_overlap;
   return cluster;
 }

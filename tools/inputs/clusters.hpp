@@ -9,15 +9,18 @@
 
 namespace stageline {
 
-/// --cluster, --link, --memory, --host-link, --host-memory, --pair-overlap.
+/// --cluster, --link, --memory, --reserve, --host-link, --host-memory, --pair-overlap.
 struct ClusterRequest {
-  std::string cluster;                   // file, name of a bundled one or JSON; empty: see below
-  std::optional<LinkSpec> link;          // with a link or a memory: equal devices
-  std::optional<Bytes> memory;           // of each of them
+  std::string cluster;                   // file, name of a bundled one, either with "*4" for four
+                                         // times its machines, or JSON; empty: see below
+  std::optional<LinkSpec> link;          // with a link or a memory and no cluster: equal devices
+  std::optional<Bytes> memory;           // of each device, instead of its own
   std::string priced_for;                // device kind of the trace; empty: none
   std::optional<LinkSpec> host_link{};   // of each of the equal devices
   std::optional<Bytes> host_memory{};    // of the host that they share
   std::optional<double> pair_overlap{};  // of any cluster, instead of its own
+  std::optional<Bytes> reserve{};        // of the memory of each device, instead of its own
+  bool groups = false;                   // ranks of several devices, see ClusterUse
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the
@@ -26,15 +29,20 @@ struct ClusterRequest {
 struct ClusterChoice {
   std::optional<Cluster> fixed;  // take the first devices of this one
   std::optional<LinkSpec> link;  // or make equal ones
-  std::optional<Bytes> memory;
+  std::optional<Bytes> memory;   // of each of these
   std::optional<LinkSpec> host_link;
   std::optional<Bytes> host_memory;
   std::optional<double> pair_overlap;
   std::string note;
+  std::optional<Bytes> reserve{};  // of the equal devices
+  std::string machine;             // name of the fixed one without "*4", where it has a name
 };
 
 /// Throws UsageError or TraceError.
 ClusterChoice choose_cluster(const ClusterRequest& request);
+
+/// The first `devices` of the fixed cluster, or that many equal ones. Throws UsageError where it
+/// has fewer, and names the multiple of its machines that would have as many.
 Cluster cluster_of(const ClusterChoice& choice, int devices);
 
 /// "12GB/s,5us" or "12GB/s". Throws UsageError, which begins with `what`.

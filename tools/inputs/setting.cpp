@@ -3,10 +3,17 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "cost_models/sharding.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/errors.hpp"
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
+#include "tools/inputs/degrees.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/inputs/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -43,6 +50,70 @@ std::vector<int> devices_of_program(const SettingRequest& request) {
   return have;
 }
 
+// The rates that follow from the kinds of devices, and what if some were slower.
+void set_rates(const SettingRequest& request, Setting& setting) {
+  if (setting.cluster.fixed) {
+    KindRates rates = with_rates_of_kinds(*std::move(setting.cluster.fixed), request.trace);
+    setting.cluster.fixed = std::move(rates.cluster);
+    for (std::string& note : rates.notes) setting.notes.push_back(std::move(note));
+  }
+  if (request.slow.empty()) return;
+  const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
+  check_slow(cluster_of(setting.cluster, *most), request.slow);
+  for (const Slowdown& item : request.slow) {
+    setting.notes.push_back(
+        fmt::format("what if: compute takes {:g} times as long on {}", item.factor, item.name));
+  }
+}
+
+// The links with the calibrated rates.
+void calibrate_links(const Calibration& calibration, const std::string& file, Setting& setting) {
+  const KernelRates& rates = calibration.rates;
+  if (!setting.cluster.fixed || (rates.nvlink == 1 && rates.network == 1)) return;
+  setting.cluster.fixed = calibrated(*std::move(setting.cluster.fixed), rates);
+  setting.notes.push_back(
+      fmt::format("links reach {:g} (NVLink) and {:g} (network) of their usual rates, as {} says",
+                  rates.nvlink, rates.network, file.starts_with('{') ? "the calibration" : file));
+}
+
+// The ranks of a run on that many devices.
+std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Setting& setting,
+                                        int devices) {
+  return std::make_shared<RankedCluster>(slowed(cluster_of(setting.cluster, devices), request.slow),
+                                         completed(request.degrees, devices), request.collectives,
+                                         request.buckets, request.all_pipelines);
+}
+
+// With degrees and no --devices, --pp says how many there are; else all devices of the cluster are
+// taken.
+void count_by_degrees(const SettingRequest& request, Setting& setting) {
+  if (request.degrees.plain()) return;
+  if (request.device_order == DeviceOrdering::search) {
+    throw UsageError(
+        "--device-order search permutes the devices of a pipeline, and with --tp, --cp, --dp, "
+        "--zero or --precision a rank is several devices; give the cluster's devices in the order "
+        "you want");
+  }
+  const Degrees& degrees = request.degrees;
+  if (setting.program) {
+    const int pipeline = static_cast<int>(setting.program->devices.size());
+    if (degrees.pipeline > 0 && degrees.pipeline != pipeline) {
+      throw UsageError(fmt::format("the program is for {} devices, and --pp is {}; leave out --pp",
+                                   pipeline, degrees.pipeline));
+    }
+    setting.device_counts = {degrees.width() * pipeline};
+  } else if (request.devices.empty() && degrees.pipeline > 0) {
+    setting.device_counts = {degrees.width() * degrees.pipeline};
+  }
+}
+
+void add_ranks(const SettingRequest& request, Setting& setting) {
+  if (request.degrees.plain()) return;
+  for (const int devices : setting.device_counts) {
+    setting.ranked.emplace(devices, ranks_of(request, setting, devices));
+  }
+}
+
 }  // namespace
 
 Setting read_setting(const SettingRequest& request) {
@@ -50,10 +121,19 @@ Setting read_setting(const SettingRequest& request) {
   Setting setting;
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);
+  cluster.groups = !request.degrees.plain();
   setting.cluster = choose_cluster(cluster);
-  TraceRequest trace{request.trace, request.microbatch_size, request.profile_batch, {}};
+  TraceRequest trace;
+  trace.text = request.trace;
+  trace.batch = request.microbatch_size;
+  trace.profile_batch = request.profile_batch;
   if (setting.cluster.fixed) trace.more_kinds = setting.cluster.fixed->kinds;
+  trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
+                    request.sequence_parallel};
+  trace.calibration = open_calibration(request.calibration);
+  if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
   setting.model = cut_by_layout(open_trace(trace), request.partition);
+  check_sharding(setting.model, request.degrees);
   setting.program = request.program;
   if (request.program) {
     setting.device_counts = devices_of_program(request);
@@ -64,6 +144,9 @@ Setting read_setting(const SettingRequest& request) {
   } else {
     setting.device_counts = {4};
   }
+  count_by_degrees(request, setting);
+  set_rates(request, setting);
+  add_ranks(request, setting);
   return setting;
 }
 
@@ -71,20 +154,46 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
                int devices) {
   Case asked;
   asked.model = setting.model;
-  asked.cluster = cluster_of(setting.cluster, devices);
+  if (request.degrees.plain()) {
+    asked.cluster = slowed(cluster_of(setting.cluster, devices), request.slow);
+  } else {
+    const auto known = setting.ranked.find(devices);
+    asked.ranked =
+        known != setting.ranked.end() ? known->second : ranks_of(request, setting, devices);
+    asked.cluster = asked.ranked->ranks();
+    devices = static_cast<int>(asked.cluster.devices.size()) / asked.ranked->replicas();
+  }
+  asked.sharing = request.sharing.value_or(request.degrees.plain() ? Sharing::fifo : Sharing::fair);
   asked.spec = spec;
   asked.program = setting.program;
   asked.partition = partition_text(request.partition);
   asked.weights = request.weights;
   asked.messages = request.messages;
+  asked.recomputation = request.recomputation;
+  asked.offloading = request.offloading;
   asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
   asked.steps = request.steps;
+  if (request.device_order == DeviceOrdering::search) return with_searched_order(std::move(asked));
   return asked;
 }
 
 std::vector<std::string> notes(const Setting& setting) {
   std::vector<std::string> all = setting.model.provenance.notes;
   if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
+  for (const auto& [devices, ranked] : setting.ranked) {
+    const Degrees& degrees = ranked->grid().degrees();
+    if (degrees.data == 1) continue;
+    all.push_back(
+        ranked->replicas() == 1
+            ? fmt::format("the {} data-parallel replicas are alike: one pipeline of {} is "
+                          "simulated, and its links carry the load of all",
+                          degrees.data, degrees.pipeline)
+            : fmt::format("the {} data-parallel replicas differ in a device or a route: all are "
+                          "simulated",
+                          degrees.data));
+    break;
+  }
+  all.insert(all.end(), setting.notes.begin(), setting.notes.end());
   if (!setting.model.bytes_known) {
     all.emplace_back(
         "the trace does not say bytes: what memory it takes is unknown, and so is whether it fits; "

@@ -2,15 +2,22 @@
 // asks about.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cost_models/network/ranked_cluster.hpp"
+#include "cost_models/recomputation.hpp"
 #include "sim/cluster.hpp"
+#include "sim/degrees.hpp"
 #include "sim/model.hpp"
 #include "sim/program.hpp"
+#include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/case.hpp"
+#include "tools/study/device_order.hpp"
 
 namespace stageline {
 
@@ -25,22 +32,38 @@ struct SettingRequest {
   std::string partition = "balanced";  // as partition_text() takes it
   std::optional<WeightRule> weights;   // default: the rule of the schedule
   std::optional<Messages> messages;    // default: async, or as the program says
+  Recomputation recomputation;         // default: as the schedule does
+  Offloading offloading;               // default: as the schedule does
   int microbatches = 0;                // per step; 0: four for each device
   int steps = 0;                       // 0: one, or enough to run steadily
+  Degrees degrees{};                   // beside the pipeline; none by default
+  std::optional<Sharing> sharing;      // empty: fair with degrees, else fifo
+  std::string collectives = "best";    // algorithm of all collectives
+  std::string buckets = "megatron";    // rule by which gradients are reduced
+  bool sequence_parallel = false;      // with tensor parallelism
+  bool all_pipelines = false;          // simulate data-parallel replicas that are alike, too
+  std::vector<Slowdown> slow{};        // devices or machines that are slower than the cluster says
+  DeviceOrdering device_order = DeviceOrdering::given;
+  std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
+                              // built-in ones
 };
 
 /// The trace, and the cluster it runs on.
 struct Setting {
   Model model;
   ClusterChoice cluster;
-  std::vector<int> device_counts;  // one, or a sweep
+  std::vector<int> device_counts;  // one, or a sweep; of all devices, with degrees
   std::optional<Program> program;
+  /// With degrees, the ranks of each of the device counts.
+  std::map<int, std::shared_ptr<RankedCluster>> ranked;
+  std::vector<std::string> notes{};  // on rates of devices, and on what if
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.
 Setting read_setting(const SettingRequest& request);
 
-/// One case of the setting.
+/// One case of the setting, on that many devices; where the request asks for it, with the order of
+/// its devices searched (tools/study/device_order.hpp).
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                int devices);
 

@@ -9,6 +9,7 @@
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/recordings.hpp"
@@ -35,7 +36,13 @@ std::string with_batch(const std::string& spec, int batch) {
 std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
   std::vector<DeviceKind> kinds = request.more_kinds;
   for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
-  return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds)};
+  LanguageInputs language;
+  if (const std::string file = config_file_of(text); !file.empty()) {
+    language.config = read_text(file);
+  }
+  if (request.calibration) language.calibration = &*request.calibration;
+  return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds,
+                       request.sharding, language)};
 }
 
 constexpr std::string_view uniform_prefix = "uniform:";
@@ -69,8 +76,9 @@ std::vector<Model> read_native(const std::string& content, const std::string& fi
 }
 
 constexpr TraceSource sources[] = {
-    {"model", "model:NAME@DEVICE[,batch=N…]", "a shape priced by a roofline", true, false,
-     is_priced, price},
+    {"model", "model:NAME@DEVICE[,batch=N…]",
+     "a shape priced by a roofline, or a language model by its kernels", true, false, is_priced,
+     price},
     {"uniform", "uniform:…", "equal layers in a chain", false, false, is_uniform, make_uniform},
     {"pipedream", "", "a PipeDream profile, graph.txt", false, true, is_profile, read_profile},
     {"native", "", "a trace of our own, JSON", false, false, is_any, read_native},
@@ -167,11 +175,17 @@ Model open_trace(const TraceRequest& request) {
   return std::move(sizes.back());
 }
 
+std::optional<Calibration> open_calibration(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  if (file.starts_with('{')) return read_calibration(file, "the calibration");
+  return read_calibration(read_text(file), file);
+}
+
 std::string priced_device(const std::string& trace) {
   if (!is_priced(trace)) return "";
-  const std::size_t at = trace.find('@');
-  if (at == std::string::npos) return "";
-  return trace.substr(at + 1, trace.find(',', at) - at - 1);
+  const std::string head = trace.substr(0, trace.find(','));
+  const std::size_t at = head.rfind('@');
+  return at == std::string::npos ? "" : head.substr(at + 1);
 }
 
 }  // namespace stageline

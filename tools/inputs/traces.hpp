@@ -1,11 +1,13 @@
 // The TRACE that the user names, turned into a model: layers and their times.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
 
@@ -17,8 +19,10 @@ namespace stageline {
 struct TraceRequest {
   std::string text;
   int batch = 0;
-  int profile_batch = 0;               // of a PipeDream profile, which does not state it
-  std::vector<DeviceKind> more_kinds;  // beside those of the bundled clusters
+  int profile_batch = 0;                     // of a PipeDream profile, which does not state it
+  std::vector<DeviceKind> more_kinds;        // beside those of the bundled clusters
+  Sharding sharding{};                       // degrees that divide the layers of a spelled model
+  std::optional<Calibration> calibration{};  // instead of the built-in rates of a chip
 };
 
 /// A cost model that is spelled, or a file format. A new one is a line of the table in
@@ -43,6 +47,10 @@ Model open_trace(const TraceRequest& request);
 
 /// All batch sizes that a file holds. A spelled cost model has one.
 std::vector<Model> open_trace_sizes(const TraceRequest& request);
+
+/// The rates in a calibration file, or in the text of one from its brace on; none for an empty
+/// name. Throws UsageError and TraceError.
+std::optional<Calibration> open_calibration(const std::string& file);
 
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);

@@ -8,14 +8,19 @@
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/training.hpp"
 #include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
 
 std::string problem_words(const Outcome& outcome) {
-  return fmt::format("{}{} · {} micro-batches{}", outcome.devices,
-                     outcome.devices == 1 ? " device" : " devices", outcome.microbatches,
+  // Outcomes that were not studied (measured runs) have devices alone.
+  const bool ranks = outcome.all_devices > outcome.devices;
+  const int devices = ranks ? outcome.all_devices : outcome.devices;
+  const std::string in_ranks = ranks ? fmt::format(" in {} pipeline ranks", outcome.devices) : "";
+  return fmt::format("{}{}{} · {} micro-batches{}", devices, devices == 1 ? " device" : " devices",
+                     in_ranks, outcome.microbatches,
                      of_samples(outcome.microbatch_size, outcome.sample));
 }
 
@@ -50,6 +55,7 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   Drawing drawing;
   drawing.title = fmt::format("{} · {}", outcome.schedule, setting.model.name);
   drawing.subtitle = problem_words(outcome) + " · " + run_words(outcome);
+  drawing.rates = rates_words(training_rates(asked, outcome));
   drawing.footnotes.push_back(fmt::format(
       "Costs {}.{}", described(setting.model.provenance),
       asked.cluster.name.empty() ? "" : fmt::format(" Cluster: {}.", asked.cluster.name)));

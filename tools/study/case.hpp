@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cost_models/network/ranked_cluster.hpp"
+#include "cost_models/recomputation.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
@@ -12,17 +16,45 @@
 
 namespace stageline {
 
+/// What a search for the order of the devices along the pipeline has found.
+struct DeviceOrder {
+  std::vector<int> order;     // by position, the device's index in the given cluster
+  std::optional<Time> given;  // step in the given order; empty: it cannot run so
+  bool given_fits = true;     // into memory, as far as that is known
+  Time found{};               // step in this order
+  double orders = 1;          // distinct ones: those of equal devices count once
+  int simulated = 1;          // of them
+
+  bool all() const { return simulated >= orders; }
+};
+
 /// One schedule of one model on one cluster, after all names are resolved.
 struct Case {
   Model model;                         // one micro-batch
-  Cluster cluster;                     // exactly the devices to use
+  Cluster cluster;                     // exactly the devices to use; with degrees, the ranks
   ScheduleSpec spec;                   // ignored with a given program
   std::optional<Program> program;      // --program
   std::string partition = "balanced";  // --partition
   std::optional<WeightRule> weights;   // --weights
   std::optional<Messages> messages;    // --messages
-  int microbatches = 0;                // per step
-  int steps = 0;  // 0: one, or for asynchronous schedules enough to run steadily
+  Recomputation recomputation;         // --recompute, --recompute-start
+  Offloading offloading;               // --offload, --prefetch
+  Sharing sharing = Sharing::fifo;     // --sharing
+  /// The devices behind the ranks, with --tp, --cp, --ep, --dp, --zero or --precision; else null.
+  /// Cases of one setting share it.
+  std::shared_ptr<RankedCluster> ranked;
+  int microbatches = 0;  // per step and pipeline
+  int steps = 0;         // 0: one, or for asynchronous schedules enough to run steadily
+  std::optional<DeviceOrder> device_order{};  // --device-order search: how `cluster` came about
+
+  /// Whole pipelines that are simulated side by side: data-parallel replicas that differ.
+  int pipelines() const { return ranked ? ranked->replicas() : 1; }
+  /// Replicas that each simulated pipeline represents.
+  int copies() const { return ranked ? ranked->copies() : 1; }
+  /// All devices of the run.
+  int device_count() const {
+    return static_cast<int>((ranked ? ranked->devices() : cluster).devices.size());
+  }
 };
 
 }  // namespace stageline

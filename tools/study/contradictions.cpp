@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "sim/index.hpp"
+#include "sim/rates.hpp"
 #include "tools/study/recompute.hpp"
 
 namespace stageline {
@@ -101,7 +105,8 @@ void check_pace(const Outcome& outcome, Findings& findings) {
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
   const double samples =
-      outcome.microbatches * static_cast<double>(std::max(outcome.microbatch_size, 1));
+      outcome.copies *
+      (outcome.microbatches * static_cast<double>(std::max(outcome.microbatch_size, 1)));
   findings.require(std::abs(outcome.throughput * step / samples - 1) < rounding,
                    "{} samples in {} are not {:.9g} a second", samples, outcome.step_time,
                    outcome.throughput);
@@ -115,22 +120,46 @@ void check_pace(const Outcome& outcome, Findings& findings) {
                    "exposed communication is {:.6g} of the step", outcome.exposed_communication);
 }
 
+// In a step of time T, a device d does at most T · max(m_d / m, a_d / a) of what takes one device
+// of memory rate m and arithmetic rate a so long: the larger factor of the two classes. So no
+// speed-up over that one device is above the sum of these factors, nor one over the fastest, which
+// takes no longer. The least such sum over the kinds of devices.
+double most_speedup(const Cluster& cluster) {
+  std::vector<std::pair<Rates, double>> kinds;  // and how many there are
+  for (const Device& device : cluster.devices) {
+    const Rates rates = rates_of(device);
+    const auto known = std::find_if(kinds.begin(), kinds.end(),
+                                    [&](const auto& kind) { return kind.first == rates; });
+    if (known == kinds.end()) {
+      kinds.emplace_back(rates, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& one : kinds) {
+    double sum = 0;
+    for (const auto& [rates, count] : kinds) {
+      const double factor =
+          std::max(rates.matrix / one.first.matrix, rates.memory / one.first.memory);
+      sum += count * factor;
+    }
+    least = std::min(least, sum);
+  }
+  return least;
+}
+
 void check_speedup(const Case& asked, const Outcome& outcome, Findings& findings) {
   findings.require(outcome.speedup >= 0 && std::isfinite(outcome.speedup), "the speed-up is {:g}",
                    outcome.speedup);
   if (asked.cluster.pair_overlap > 0 || outcome.step_time == Time{}) return;  // pairs take less
-  double fastest = 0;
-  double all = 0;
-  for (const Device& device : asked.cluster.devices) {
-    fastest = std::max(fastest, device.rate);
-    all += device.rate;
-  }
+  const double most = most_speedup(asked.cluster) * outcome.copies;
   // Each task's time is rounded to a picosecond, once for its layers and once for its rate.
   const double tasks = 2.0 * static_cast<double>(outcome.graph.tasks());
   const double slack = 1e-12 * tasks / to_seconds(outcome.step_time);
-  findings.require(outcome.speedup <= all / fastest * (1 + rounding) + slack,
+  findings.require(outcome.speedup <= most * (1 + rounding) + slack,
                    "the speed-up is {:.6g} on devices as fast as {:.6g} of the fastest one",
-                   outcome.speedup, all / fastest);
+                   outcome.speedup, most);
 }
 
 void check_memory(const Outcome& outcome, Findings& findings) {
@@ -153,6 +182,14 @@ void check_memory(const Outcome& outcome, Findings& findings) {
     findings.require(total(device.at_peak) == device.peak,
                      "the peak of {} is {}, but its kinds add up to {}", name, device.peak,
                      total(device.at_peak));
+    Bytes stash{};
+    for (const Bytes part : device.stash_at_peak) {
+      findings.require(part >= Bytes{}, "{} holds {} B of a part of its stash", name, part.count);
+      stash += part;
+    }
+    findings.require(stash == nth(device.at_peak, MemoryKind::stash),
+                     "the stash of {} is {} at its peak, but its parts add up to {}", name,
+                     nth(device.at_peak, MemoryKind::stash), stash);
     findings.require(device.peak >= weights[d] && device.peak >= total(device.at_end),
                      "{} peaks at {}, below its weights of {}", name, device.peak, weights[d]);
     findings.require(device.peak_at >= Time{} && device.peak_at <= outcome.metrics.makespan,

@@ -6,9 +6,12 @@
 #include <numeric>
 
 #include "cost_models/stage_costs.hpp"
+#include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/lower/passes.hpp"
 #include "sim/problem.hpp"
+#include "sim/rates.hpp"
 #include "sim/sums.hpp"
 #include "tools/study/overflow_guard.hpp"
 #include "tools/study/steps.hpp"
@@ -45,6 +48,20 @@ Partition joined(const Placement& placement, const std::vector<EdgeCosts>& edges
   return partition;
 }
 
+// The one rate of a device that a scheduler is given: that at which it does the whole model's work.
+double whole_model_rate(const Model& model, const Device& device) {
+  const Rates rates = rates_of(device);
+  if (rates.matrix == rates.memory) return device.rate;
+  ClassTimes work;
+  for (const Layer& layer : model.layers) {
+    const Time time = layer.forward + layer.input_grad + layer.weight_grad;
+    work += {time, layer.memory_bound ? time : Time{}};
+    work += {layer.update, layer.update};
+  }
+  const double slowed = picoseconds(work, rates);
+  return slowed > 0 ? static_cast<double>(work.all.count()) / slowed : device.rate;
+}
+
 // A scheduler that assigns devices itself: every layer a unit, then those that are alike joined.
 Layout assigned(const Case& asked) {
   const Scheduler& scheduler = *asked.spec.scheduler;
@@ -60,8 +77,9 @@ Layout assigned(const Case& asked) {
   Cluster alike = asked.cluster;
   std::vector<double> rates;
   for (Device& device : alike.devices) {
-    rates.push_back(device.rate);
+    rates.push_back(whole_model_rate(asked.model, device));
     device.rate = 1;
+    device.memory_rate = 0;
   }
   const Costs units = stage_costs(asked.model, partition_from_cuts(each, layers), on_one, alike);
   check_sums(units, on_one, 1, 1);
@@ -82,10 +100,21 @@ Layout assigned(const Case& asked) {
   return layout;
 }
 
-// What the scheduler is given.
+// The network between the devices of the first pipeline.
+Network first_of(const Network& network, int devices) {
+  Network first = network;
+  first.devices = devices;
+  first.routes.clear();
+  for (int from = 0; from < devices; ++from) {
+    for (int to = 0; to < devices; ++to) first.routes.push_back(network.between(from, to));
+  }
+  return first;
+}
+
+// What the scheduler is given: one pipeline.
 Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   Problem problem;
-  problem.placement = layout.placement;
+  problem.placement = layout.pipeline;
   problem.costs = costs;
   problem.microbatches = asked.microbatches;
   problem.steps = steps;
@@ -95,16 +124,41 @@ Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, 
     return asked.model.bytes_known ? memory : std::nullopt;
   };
   for (const Device& device : asked.cluster.devices) {
-    problem.memory.push_back(limit(device.memory));
+    problem.memory.push_back(limit(usable_memory(device)));
   }
   for (const Host& host : asked.cluster.hosts) problem.host_memory.push_back(limit(host.memory));
+  if (asked.pipelines() > 1) {
+    const std::size_t devices = problem.devices.size() / as_size(asked.pipelines());
+    problem.devices.resize(devices);
+    problem.memory.resize(devices);
+    problem.costs.network = first_of(costs.network, static_cast<int>(devices));
+    if (!problem.costs.pace.empty()) problem.costs.pace.resize(devices);
+  }
   problem.one_layer = layout.one_layer;
   problem.knobs = layout.knobs;
   return problem;
 }
 
+// With what is asked to happen to stashes, beside what the program says itself.
+Program with_stashes(const Case& asked, const Layout& layout, Program program) {
+  const std::vector<StageRecomputation> rebuilt =
+      by_stage(asked.recomputation, asked.model, layout.plan.partition);
+  if (!rebuilt.empty()) {
+    std::vector<bool> recomputed;
+    for (const StageRecomputation& stage : rebuilt) {
+      recomputed.push_back(stage.rebuild != Rebuild::none);
+    }
+    program = add_recompute(std::move(program), recomputed);
+  }
+  if (asked.recomputation.start) program.settings.recompute = *asked.recomputation.start;
+  const std::vector<bool> copied = by_stage(asked.offloading, layout.plan.partition.stages);
+  if (copied.empty()) return program;
+  return add_offload(std::move(program), copied, asked.offloading.ahead);
+}
+
 void check_step_sums(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
-  const std::int64_t chunks = std::int64_t{asked.microbatches} * layout.sequence_chunks;
+  const std::int64_t chunks =
+      std::int64_t{asked.microbatches} * layout.sequence_chunks * asked.pipelines();
   check_sums(costs, layout.placement, chunks * steps, steps);
 }
 
@@ -115,7 +169,24 @@ bool repeats(const Case& asked) {
          asked.program->settings.weights == WeightRule::flush;
 }
 
-Layout lay_out(const Case& asked) {
+namespace {
+
+// The devices of the first pipeline, each as slow as the slowest of its rank in all pipelines.
+Cluster slowest_pipeline(const Case& asked) {
+  Cluster cluster = asked.cluster;
+  const std::size_t devices = cluster.devices.size() / as_size(asked.pipelines());
+  for (std::size_t d = devices; d < cluster.devices.size(); ++d) {
+    Device& slowest = cluster.devices[d % devices];
+    const Rates here = rates_of(slowest);
+    const Rates other = rates_of(cluster.devices[d]);
+    slowest.rate = std::min(here.matrix, other.matrix);
+    slowest.memory_rate = std::min(here.memory, other.memory);
+  }
+  return first_devices(std::move(cluster), static_cast<int>(devices));
+}
+
+// Of one pipeline.
+Layout lay_out_one(const Case& asked) {
   Layout layout;
   const int devices = static_cast<int>(asked.cluster.devices.size());
   if (asked.program) {
@@ -182,6 +253,37 @@ Layout lay_out(const Case& asked) {
   return layout;
 }
 
+// Stage s of pipeline r is on devices r × devices further.
+Placement side_by_side(const Placement& pipeline, int devices, int pipelines) {
+  Placement all = pipeline;
+  for (StagePlace& place : all.stage) {
+    const std::vector<int> one = place.replicas;
+    place.replicas.clear();
+    for (const int device : one) {
+      for (int r = 0; r < pipelines; ++r) place.replicas.push_back(r * devices + device);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Layout lay_out(const Case& asked) {
+  if (asked.pipelines() == 1) {
+    Layout layout = lay_out_one(asked);
+    layout.pipeline = layout.placement;
+    return layout;
+  }
+  Case one = asked;
+  one.cluster = slowest_pipeline(asked);
+  one.ranked = nullptr;
+  Layout layout = lay_out_one(one);
+  layout.pipeline = layout.placement;
+  layout.placement = side_by_side(layout.pipeline, static_cast<int>(one.cluster.devices.size()),
+                                  asked.pipelines());
+  return layout;
+}
+
 Layout checked_layout(const Case& asked) {
   check_magnitudes(asked);
   Layout layout = lay_out(asked);
@@ -194,10 +296,28 @@ Layout checked_layout(const Case& asked) {
   return layout;
 }
 
+int microbatches_of(const Case& asked, const Layout& layout) {
+  const int in_one =
+      asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
+  return in_one * asked.pipelines();
+}
+
 Costs costs_of(const Case& asked, const Layout& layout) {
-  return chunk_costs(
-      stage_costs(asked.model, layout.plan.partition, layout.placement, asked.cluster),
-      layout.sequence_chunks);
+  const Partition& cut = layout.plan.partition;
+  Costs costs;
+  if (asked.ranked) {
+    const Degrees& degrees = asked.ranked->grid().degrees();
+    Degrees undivided = degrees;
+    undivided.zero = Zero::none;
+    costs = asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut,
+                                             layout.placement, asked.cluster, asked.recomputation),
+                                 with_state(asked.model, undivided), cut, layout.placement,
+                                 asked.recomputation);
+  } else {
+    costs = stage_costs(asked.model, cut, layout.placement, asked.cluster, asked.recomputation);
+  }
+  costs.sharing = asked.sharing;
+  return chunk_costs(std::move(costs), layout.sequence_chunks);
 }
 
 void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
@@ -207,18 +327,34 @@ void check_length(const Case& asked, const Layout& layout, const Costs& costs, i
   blank_program(problem, "", WeightRule::flush);
 }
 
-Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+namespace {
+
+Program one_program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   if (asked.program) {
     Program program = repeats(asked) ? repeated(*asked.program, steps) : *asked.program;
     check_sums(costs, program.placement, program.total_microbatches(), program.steps);
     if (asked.messages) program.settings.messages = *asked.messages;
-    return program;
+    return with_stashes(asked, layout, std::move(program));
   }
   check_step_sums(asked, layout, costs, steps);  // before the scheduler adds anything up
   Program program = asked.spec.scheduler->schedule(problem_of(asked, layout, costs, steps));
   if (asked.weights) program.settings.weights = *asked.weights;
   if (asked.messages) program.settings.messages = *asked.messages;
-  return program;
+  return with_stashes(asked, layout, std::move(program));
+}
+
+}  // namespace
+
+Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
+  Program program = one_program_of(asked, layout, costs, steps);
+  if (!asked.ranked) return program;
+  const Degrees& degrees = asked.ranked->grid().degrees();
+  // Divided weights have their gradients reduced in every backward.
+  if (degrees.zero != Zero::weights) {
+    program.settings.data_ranks = asked.ranked->copies() * degrees.context;
+  }
+  if (asked.pipelines() == 1) return program;
+  return replicated(program, asked.pipelines(), device_names(asked.cluster));
 }
 
 }  // namespace stageline

@@ -10,7 +10,8 @@ namespace stageline {
 /// Placement and cut of a schedule: the partitioner may choose the replicas of a schedule that has
 /// them.
 struct Layout {
-  Placement placement;
+  Placement placement;  // of all pipelines that are simulated
+  Placement pipeline;   // of one of them
   PartitionPlan plan;
   Knobs knobs;
   std::vector<bool> one_layer;  // by stage; empty where the schedule does not ask
@@ -27,6 +28,9 @@ Layout lay_out(const Case& asked);
 /// model does not allow.
 Layout checked_layout(const Case& asked);
 
+/// In a step of the program: chunks, where sequences are cut, of all pipelines that are simulated.
+int microbatches_of(const Case& asked, const Layout& layout);
+
 /// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 
@@ -37,9 +41,10 @@ bool repeats(const Case& asked);
 /// time, or its times or bytes may leave 64 bits (sim/sums.hpp).
 void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
-/// As the scheduler writes it, before any pass; the given program where there is one, `steps` times
-/// where it repeats. Throws UsageError where its times or bytes may leave 64 bits, and what the
-/// scheduler throws.
+/// As the scheduler writes it, with the recomputation and the copies to the host that are asked
+/// for, before any other pass; the given program where there is one, `steps` times where it
+/// repeats. Throws UsageError where its times or bytes may leave 64 bits, and what the scheduler
+/// throws.
 Program program_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
 }  // namespace stageline

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 
@@ -28,6 +30,34 @@ std::string unsettled_note(const Case& asked, const Outcome& outcome) {
       outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
 }
 
+std::string order_note(const Case& asked, const Outcome& outcome) {
+  if (!asked.device_order) return "";
+  const DeviceOrder& found = *asked.device_order;
+  const bool is_given = std::is_sorted(found.order.begin(), found.order.end());
+  const std::string tried =
+      found.orders == 1 ? "the devices are alike: there is no other"
+      : found.all()
+          ? fmt::format("simulated: all {:.0f} that differ", found.orders)
+          : fmt::format("simulated: {} of {:.3g} that differ", found.simulated, found.orders);
+  if (is_given) {
+    return fmt::format("{}: no better order of the devices than the given one was found ({})",
+                       outcome.schedule, tried);
+  }
+  std::string gain = "the given order cannot run";
+  if (found.given && !found.given_fits) {
+    gain =
+        fmt::format("the given order does not fit into memory, and takes {}", print(*found.given));
+  } else if (found.given) {
+    const double less = 1 - to_seconds(found.found) / to_seconds(*found.given);
+    gain = fmt::format("{:.1f} % less than the {} in the given order", 100 * less,
+                       print(*found.given));
+  }
+  std::vector<std::string> names;
+  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
+  return fmt::format("{}: devices in the order {}: {} a step, {} ({})", outcome.schedule,
+                     fmt::join(names, ", "), print(found.found), gain, tried);
+}
+
 }  // namespace
 
 std::string rebuilt_note(const Case& asked) {
@@ -47,6 +77,7 @@ std::string rebuilt_note(const Case& asked) {
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
+  if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   bool offloads = false;
   bool free = true;
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {

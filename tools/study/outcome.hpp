@@ -25,7 +25,9 @@ struct Outcome {
   std::string schedule;  // "gpipe:recompute=always", or the file of a given program
   Synchrony synchrony = Synchrony::synchronous;
   int devices = 0;
-  int microbatches = 0;
+  int microbatches = 0;     // of all pipelines that are simulated
+  int copies = 1;           // data-parallel replicas that each of them represents
+  int all_devices = 0;      // of the run; as `devices`, which are ranks, without degrees
   int microbatch_size = 0;  // samples; 0: unknown
   std::string sample;       // "image"; empty: "sample"
   PartitionPlan plan;

@@ -42,7 +42,9 @@ void check_magnitudes(const Case& asked) {
       std::max({4 * per_step, per_step * std::max(asked.steps, 1), 16 * devices + 48});
   double slowest = 1;
   for (const Device& device : asked.cluster.devices) {
-    if (device.rate > 0) slowest = std::min(slowest, device.rate);
+    for (const double rate : {device.rate, device.memory_rate}) {
+      if (rate > 0) slowest = std::min(slowest, rate);
+    }
   }
   double time = 0;
   double weights = 0;

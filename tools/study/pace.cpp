@@ -39,6 +39,8 @@ bool outruns_a_link(const Derived& derived) {
 }
 
 std::optional<Derived> derive(const Run& run, int round, int emptying) {
+  // Flows that share a link at once have no order in which they take turns.
+  if (!run.graph.bytes.empty() && shares_resources(run.graph)) return std::nullopt;
   std::optional<EventGraph> events =
       event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
   if (!events) return std::nullopt;
@@ -59,18 +61,48 @@ std::optional<Derived> derive_stream(const Run& run, const Rhythm& rhythm) {
   return std::nullopt;
 }
 
+// How long each resource of a path is occupied by so many tasks on it, `carried` alike, at its full
+// capacity where several flows share it at once: then that is bytes, else a duration.
+struct PathUse {
+  std::int64_t carried = 0;
+  std::int64_t tasks = 0;
+};
+
+void occupy(std::vector<Time>& resource, const TaskGraph& graph, const Path& path, PathUse use) {
+  for (std::size_t i = 0; i < path.resources.size(); ++i) {
+    Time time{use.carried};
+    if (!graph.bytes.empty()) {
+      const double load = path.load.empty() ? 1 : path.load[i];
+      const auto capacity = static_cast<double>(graph.capacity[path.resources[i]].bytes_per_second);
+      const double picoseconds = static_cast<double>(use.carried) * load / capacity * 1e12;
+      time = Time{static_cast<std::int64_t>(picoseconds * (1 - 1e-9))};
+    }
+    resource[path.resources[i]] += time * use.tasks;
+  }
+}
+
 // What the busiest lane does in a step of the run, or the busiest link: nothing is faster for long.
 Time least_step(const Run& run, bool links, int microbatches) {
-  std::vector<Time> lane(run.graph.lanes.size());
-  std::vector<Time> resource(run.graph.resources.size());
-  for (std::uint32_t t = 0; t < run.graph.tasks(); ++t) {
-    const std::uint16_t l = run.graph.lane[t];
-    if (!links && is_communication(run.graph.lanes[l].kind)) continue;
-    lane[l] += run.graph.duration[t];
+  const TaskGraph& graph = run.graph;
+  std::vector<Time> lane(graph.lanes.size());
+  std::vector<Time> resource(graph.resources.size());
+  std::vector<PathUse> uses(graph.paths.size());  // tasks that resource does not hold yet
+  for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
+    const std::uint16_t l = graph.lane[t];
+    if (!links && is_communication(graph.lanes[l].kind)) continue;
+    lane[l] += graph.duration[t];
     if (!links) continue;
-    for (const std::uint32_t r : run.graph.paths[run.graph.path_of[t]].resources) {
-      resource[r] += run.graph.duration[t];
+    const std::int64_t carried =
+        graph.bytes.empty() ? graph.duration[t].count() : graph.bytes[t].count;
+    PathUse& use = uses[graph.path_of[t]];
+    if (use.carried != carried) {
+      occupy(resource, graph, graph.paths[graph.path_of[t]], use);
+      use = {carried, 0};
     }
+    ++use.tasks;
+  }
+  for (std::size_t p = 0; p < uses.size(); ++p) {
+    occupy(resource, graph, graph.paths[p], uses[p]);
   }
   Time most{};
   for (const Time busy : lane) most = std::max(most, busy);
@@ -118,6 +150,25 @@ Pace mean_after_first(const Run& run) {
   return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), {}};
 }
 
+// Of a flushed run of flows whose last two steps last equally long; their rates are rounded to a
+// picosecond at every change.
+std::optional<Pace> repeated_step(const Run& run) {
+  constexpr Time rounding{1000};
+  const auto last_step = [&](const TaskTimes& times) -> std::optional<Time> {
+    const std::vector<Time> ends = step_ends(run.program, run.graph, times);
+    const std::size_t n = ends.size();
+    if (n < 3) return std::nullopt;
+    const Time last = ends[n - 1] - ends[n - 2];
+    const Time before = ends[n - 2] - ends[n - 3];
+    if (std::max(last, before) - std::min(last, before) > rounding) return std::nullopt;
+    return last;
+  };
+  const std::optional<Time> shown = last_step(run.times);
+  const std::optional<Time> with_free_links = last_step(sweep_with_free_links(run.graph));
+  if (!shown || !with_free_links) return std::nullopt;
+  return Pace{{*shown, true}, std::min(*shown, *with_free_links), std::nullopt};
+}
+
 Pace of_derived(Derived derived, int microbatches) {
   Pace pace;
   pace.step = {step_of(derived.period, derived.round, microbatches), true};
@@ -130,11 +181,6 @@ Pace of_derived(Derived derived, int microbatches) {
   }
   pace.derived = std::move(derived);
   return pace;
-}
-
-// In a step of the program.
-int microbatches_of(const Case& asked, const Layout& layout) {
-  return asked.program ? asked.program->microbatches : asked.microbatches * layout.sequence_chunks;
 }
 
 Rhythm rhythm_of(const Case& asked, const Layout& layout, bool synchronous) {
@@ -166,6 +212,9 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
   if (synchronous) {
     const Run& run = runs.of(flushed_steps);
     if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    if (!run.graph.bytes.empty()) {
+      if (const auto found = repeated_step(run)) return *found;
+    }
     return measured(steps > flushed_steps ? runs.of(steps) : run, rhythm, m);
   }
   const Run& run = runs.of(steps);

@@ -67,11 +67,15 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
                                                          : outcome.sample + "s/s";
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
-  outcome.throughput = outcome.microbatches * samples / step;
-  const int updates = updates_by_step(outcome.program.settings.weights) ? 1 : outcome.microbatches;
+  outcome.throughput = outcome.microbatches * samples * outcome.copies / step;
+  // Data-parallel pipelines update together.
+  const int updates = updates_by_step(outcome.program.settings.weights)
+                          ? 1
+                          : outcome.microbatches / asked.pipelines();
   // One device omits and splits the same passes as the schedule.
-  const Time alone = time_on_one_device(asked.model, asked.cluster, outcome.program,
-                                        outcome.plan.partition, outcome.microbatches, updates);
+  const Time alone =
+      time_on_one_device(asked.model, asked.cluster, outcome.program, outcome.plan.partition,
+                         std::int64_t{outcome.microbatches} * outcome.copies, updates);
   outcome.speedup = to_seconds(alone) / step;
   // Integer differences: no idle time is 0 and not 1e-16. A step that was rounded down does not
   // make them negative.
@@ -133,6 +137,8 @@ Outcome study(const Case& asked, Curves curves) {
   const Run& shown = runs.validated(steps);
   outcome.microbatches = shown.program.microbatches / shown.program.settings.sequence_chunks;
   outcome.microbatch_size = asked.model.batch;
+  outcome.copies = asked.copies();
+  outcome.all_devices = asked.device_count();
   outcome.sample = asked.model.sample;
 
   outcome.timeline = timeline_of(shown.program, shown.graph, shown.times);
@@ -140,7 +146,12 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.memory = memory_of(shown.program, outcome.costs, outcome.timeline, curves);
   outcome.versions = versions_of(shown.program, outcome.timeline);
   outcome.critical_path = critical_path(shown.graph, shown.times);
-  for (const Device& device : asked.cluster.devices) outcome.memory_limit.push_back(device.memory);
+  for (const Device& device : asked.cluster.devices) {
+    outcome.memory_limit.push_back(usable_memory(device));
+  }
+  for (std::size_t d = 0; d < outcome.memory.device.size(); ++d) {
+    outcome.memory.device[d].reserve = asked.cluster.devices[d].reserve;
+  }
   for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
   check_staleness(outcome.schedule, shown.program.settings.weights, outcome.versions);

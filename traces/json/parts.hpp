@@ -9,13 +9,14 @@
 #include "sim/cluster.hpp"
 #include "sim/model.hpp"
 #include "traces/json/tree.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline {
 
 /// Like read_trace and read_cluster of traces.hpp; JSON pointers in errors are relative to the
 /// whole document.
 std::vector<Model> read_trace(const JsonNode& root);
-Cluster read_cluster(const JsonNode& root);
+Cluster read_cluster(const JsonNode& root, const ClusterUse& use = {});
 
 /// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const std::string& text);

@@ -2,12 +2,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <stdexcept>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "traces/json/parts.hpp"
+#include "traces/native/cluster_parts.hpp"
+#include "traces/native/measured_collectives.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -17,115 +18,42 @@ constexpr std::string_view format_name = "stageline-cluster 1";
 constexpr int most_devices = 4096;
 constexpr std::size_t most_links = 1'000'000;
 
-// Parses a text with a unit by one of the parse_* functions of sim/units.hpp.
-template <class Parse>
-auto with_unit(const JsonNode& node, Parse parse) {
-  const std::string text = node.text();
-  try {
-    return parse(text);
-  } catch (const std::invalid_argument& error) {
-    node.refuse(error.what());
-  }
-}
-
-// "80GB", or a number of bytes.
-Bytes read_size(const JsonNode& node) {
-  return node.kind() == JsonKind::number ? node.bytes() : with_unit(node, parse_bytes);
-}
-
-std::optional<Bytes> read_memory(const JsonNode& node) {
-  const std::optional<JsonNode> found = node.find("memory");
-  if (!found) return {};
-  return read_size(*found);
-}
-
-double positive_or(const JsonNode& node, std::string_view key, double fallback) {
-  const std::optional<JsonNode> found = node.find(key);
-  return found ? found->positive() : fallback;
-}
-
-std::vector<JsonNode> list_or_nothing(const JsonNode& root, std::string_view key) {
-  const std::optional<JsonNode> found = root.find(key);
-  return found ? found->items() : std::vector<JsonNode>{};
-}
-
-// Names of nodes and kinds are used in programs and options too, so they are plain words.
-std::string read_name(const JsonNode& node) {
-  std::string name = node.text();
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), plain)) {
-    node.refuse(fmt::format("a name is made of letters, digits, '_', '-' and '.' (it is {})",
-                            in_quotes(name)));
-  }
-  return name;
-}
-
-DeviceKind read_kind(const JsonNode& node) {
-  node.check_keys({"name"}, {"title", "memory", "memory_bandwidth", "peak", "power_watts",
-                             "price_per_hour", "source"});
-  DeviceKind kind;
-  kind.name = read_name(node.at("name"));
-  kind.title = node.text_or_empty("title");
-  kind.memory = read_memory(node);
-  if (const auto found = node.find("memory_bandwidth")) {
-    kind.memory_bandwidth = with_unit(*found, parse_bandwidth);
-  }
-  if (const auto peak = node.find("peak")) {
-    peak->check_keys({}, {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8"});
-    for (const JsonNode& rate : peak->members()) {
-      kind.peak.push_back({rate.key(), rate.positive()});
+// The kind of a device: one of the file, or a bundled one, which the cluster gets.
+int read_kind_of(const JsonNode& node, bool driver, NameTable& kinds, Cluster& cluster) {
+  const std::string name = node.text();
+  if (const auto known = kinds.find(name)) return *known;
+  std::vector<std::string> names = kinds.names();
+  for (DeviceKind& kind : bundled_kinds(driver)) {
+    if (kind.name == name) {
+      cluster.kinds.push_back(std::move(kind));
+      return kinds.add(node, name);
     }
+    names.push_back(kind.name);
   }
-  kind.power_watts = positive_or(node, "power_watts", 0);
-  kind.price_per_hour = positive_or(node, "price_per_hour", 0);
-  kind.source = node.text_or_empty("source");
-  return kind;
+  node.refuse(fmt::format("there is no kind {}{}", in_quotes(name), suggestion(name, names)));
 }
-
-// Maps names to indices and remembers where each was defined.
-class NameTable {
- public:
-  // `node` is the value that defines the name.
-  int add(const JsonNode& node, const std::string& name) {
-    const auto [found, is_new] = index_.emplace(name, static_cast<int>(names_.size()));
-    if (!is_new) node.refuse(fmt::format("the name {} appears twice", in_quotes(name)));
-    names_.push_back(name);
-    return found->second;
-  }
-  int at(const JsonNode& node, std::string_view what) const {
-    const std::string name = node.text();
-    const auto found = index_.find(name);
-    if (found == index_.end()) {
-      node.refuse(fmt::format("there is no {} {}{}", what, in_quotes(name), hint(name)));
-    }
-    return found->second;
-  }
-  std::string hint(const std::string& name) const { return suggestion(name, names_); }
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::unordered_map<std::string, int> index_;
-  std::vector<std::string> names_;
-};
 
 // Reads one entry of "devices": one device, or `count` of them.
-void read_devices(const JsonNode& node, const NameTable& kinds, const NameTable& hosts,
+void read_devices(const JsonNode& node, bool driver, NameTable& kinds, const NameTable& hosts,
                   NameTable& nodes, Cluster& cluster) {
-  node.check_keys({"name"}, {"count", "kind", "rate", "memory", "host", "op_overhead"});
+  node.check_keys({"name"}, {"count", "kind", "rate", "memory_rate", "memory", "reserve", "host",
+                             "op_overhead"});
   Device device;
-  if (const auto found = node.find("kind")) device.kind = kinds.at(*found, "kind");
+  if (const auto found = node.find("kind")) {
+    device.kind = read_kind_of(*found, driver, kinds, cluster);
+    device.reserve = nth(cluster.kinds, device.kind).reserve;
+  }
   if (const auto found = node.find("host")) device.host = hosts.at(*found, "host");
   device.rate = positive_or(node, "rate", 1);
-  if (const auto found = node.find("op_overhead")) {
-    device.op_overhead = with_unit(*found, parse_time);
-  }
+  device.memory_rate = positive_or(node, "memory_rate", 0);
+  if (const auto found = node.find("op_overhead")) device.op_overhead = read_latency(*found);
   device.memory = read_memory(node);
   if (!device.memory && device.kind >= 0) {
     device.memory = nth(cluster.kinds, device.kind).memory;
   }
+  const std::optional<JsonNode> reserve = node.find("reserve");
+  if (reserve) device.reserve = read_reserve(*reserve);
+  check_reserve(reserve.value_or(node), device.memory, device.reserve);
   const std::string name = read_name(node.at("name"));
   const std::optional<JsonNode> count = node.find("count");
   const int devices = count ? static_cast<int>(count->whole(1, most_devices)) : 1;
@@ -139,32 +67,25 @@ void read_devices(const JsonNode& node, const NameTable& kinds, const NameTable&
   }
 }
 
-// The nodes that a pattern such as "gpu0" or "gpu*" names.
-std::vector<int> read_ends(const JsonNode& node, const NameTable& nodes) {
-  const std::string text = node.text();
-  if (text.empty() || text.back() != '*') return {nodes.at(node, "device, host or switch")};
-  const std::string_view prefix = std::string_view(text).substr(0, text.size() - 1);
-  std::vector<int> ends;
-  for (std::size_t i = 0; i < nodes.names().size(); ++i) {
-    if (nodes.names()[i].compare(0, prefix.size(), prefix) == 0)
-      ends.push_back(static_cast<int>(i));
+Tier read_tier(const JsonNode& node) {
+  std::vector<std::string> names;
+  for (const Tier tier : all_tiers) {
+    if (name(tier) == node.text()) return tier;
+    names.emplace_back(name(tier));
   }
-  if (ends.empty()) {
-    node.refuse(
-        fmt::format("no device, host or switch has a name that begins with {}", in_quotes(prefix)));
-  }
-  return ends;
+  node.refuse(fmt::format("there is no tier {}{}; a link is one of {}", in_quotes(node.text()),
+                          suggestion(node.text(), names), fmt::join(names, ", ")));
 }
 
 // Reads one entry of "links": one link, or with a '*' one per pair of ends (each pair once).
 void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) {
-  node.check_keys({"from", "to", "bandwidth"}, {"latency", "latency_back", "duplex", "name"});
+  node.check_keys({"from", "to", "bandwidth"},
+                  {"latency", "latency_back", "duplex", "tier", "name"});
   Link link;
-  link.bandwidth = with_unit(node.at("bandwidth"), parse_bandwidth);
-  if (const auto found = node.find("latency")) link.latency = with_unit(*found, parse_time);
-  if (const auto found = node.find("latency_back")) {
-    link.latency_back = with_unit(*found, parse_time);
-  }
+  link.bandwidth = read_bandwidth(node.at("bandwidth"));
+  if (const auto found = node.find("latency")) link.latency = read_latency(*found);
+  if (const auto found = node.find("latency_back")) link.latency_back = read_latency(*found);
+  if (const auto found = node.find("tier")) link.tier = read_tier(*found);
   if (const auto found = node.find("duplex")) {
     const std::string duplex = found->text();
     if (duplex != "full" && duplex != "half") {
@@ -197,48 +118,79 @@ void read_links(const JsonNode& node, const NameTable& nodes, Cluster& cluster) 
   if (!any) node.refuse("a link must join two different nodes; this one leads back to where it is");
 }
 
-}  // namespace
-
-Cluster read_cluster(const std::string& json_text, const std::string& file) {
-  const JsonValue tree = parse_json(json_text, file);
-  return read_cluster(JsonNode(tree, "", file));
+// "domain": how many machines have which switches in common.
+void read_domain(const JsonNode& node, const Cluster& machine, int in_file, Machines& machines) {
+  node.check_keys({"machines", "switches"}, {});
+  const JsonNode size = node.at("machines");
+  machines.domain = static_cast<int>(size.whole(2, most_devices));
+  if (in_file % machines.domain != 0) {
+    size.refuse(fmt::format("{} machine{} cannot be divided into domains of {}", in_file,
+                            in_file == 1 ? "" : "s", machines.domain));
+  }
+  const std::vector<JsonNode> names = node.at("switches").items();
+  if (names.empty()) {
+    node.at("switches").refuse("a domain has at least one switch that its machines share");
+  }
+  for (const JsonNode& name : names) {
+    const auto found = std::find(machine.switches.begin(), machine.switches.end(), name.text());
+    if (found == machine.switches.end()) {
+      name.refuse(fmt::format("there is no switch {}{}", in_quotes(name.text()),
+                              suggestion(name.text(), machine.switches)));
+    }
+    nth(machines.shared, found - machine.switches.begin()) = true;
+  }
 }
 
-Cluster read_cluster(const JsonNode& root) {
-  if (root.kind() != JsonKind::object) root.refuse("a cluster is one JSON object");
-  if (const std::string format = root.at("format").text(); format != format_name) {
-    root.at("format").refuse(
-        fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
+// How often the machine is repeated. Refuses machines that nothing joins.
+Machines read_machines(const JsonNode& root, const Cluster& machine, const NameTable& nodes,
+                       int in_file, int times) {
+  Machines machines;
+  machines.count = in_file * times;
+  machines.shared.resize(machine.switches.size());
+  if (const auto found = root.find("domain")) read_domain(*found, machine, in_file, machines);
+  if (const auto found = root.find("network")) {
+    machines.fabric = read_fabric(*found, machine, nodes);
   }
-  root.check_keys({"format", "name", "devices"}, {"source", "kinds", "hosts", "switches", "links",
-                                                  "pair_overlap", "interference"});
-  Cluster cluster;
-  cluster.name = root.at("name").text();
-  cluster.source = root.text_or_empty("source");
+  if (machines.domains() > 1 && !machines.fabric) {
+    root.refuse(fmt::format(
+        "{} machines need a \"network\" that joins them, and \"{}\" has none; describe its NICs, "
+        "or take {}",
+        machines.count, root.at("name").text(),
+        machines.domain > 1 ? fmt::format("{} machines, a domain", machines.domain)
+                            : std::string("one machine")));
+  }
+  const auto repeats = as_size(machines.count);
+  if (repeats * machine.devices.size() > most_devices) {
+    root.refuse(fmt::format("{} machines of {} device{} are {}, and a cluster has at most {}",
+                            machines.count, machine.devices.size(),
+                            machine.devices.size() == 1 ? "" : "s",
+                            repeats * machine.devices.size(), most_devices));
+  }
+  if (repeats * machine.links.size() > most_links) {
+    root.refuse(fmt::format("{} machines of {} links are {}, and a cluster has at most {}",
+                            machines.count, machine.links.size(), repeats * machine.links.size(),
+                            most_links));
+  }
+  return machines;
+}
 
-  NameTable kinds;
-  for (const JsonNode& node : list_or_nothing(root, "kinds")) {
-    cluster.kinds.push_back(read_kind(node));
-    kinds.add(node.at("name"), cluster.kinds.back().name);
-  }
-  NameTable hosts;
-  const std::vector<JsonNode> host_nodes = list_or_nothing(root, "hosts");
-  for (const JsonNode& node : host_nodes) {
-    node.check_keys({"name"}, {"memory"});
-    cluster.hosts.push_back({read_name(node.at("name")), read_memory(node)});
-    hosts.add(node.at("name"), cluster.hosts.back().name);
-  }
-  // Numbered as in Link: devices, hosts, switches.
-  NameTable nodes;
-  const std::vector<JsonNode> devices = root.at("devices").items();
-  if (devices.empty()) root.at("devices").refuse("a cluster has at least one device");
-  for (const JsonNode& node : devices) read_devices(node, kinds, hosts, nodes, cluster);
-  for (const JsonNode& node : host_nodes) nodes.add(node.at("name"), node.at("name").text());
-  for (const JsonNode& node : list_or_nothing(root, "switches")) {
-    cluster.switches.push_back(read_name(node));
-    nodes.add(node, cluster.switches.back());
-  }
-  for (const JsonNode& node : list_or_nothing(root, "links")) read_links(node, nodes, cluster);
+// Names are unique in a machine, and its own are not those of what joins it.
+void check_names(const JsonNode& root, const Cluster& cluster) {
+  std::unordered_set<std::string_view> seen;
+  const auto check = [&](const std::string& name) {
+    if (!seen.insert(name).second) {
+      root.refuse(
+          fmt::format("the name {} appears twice among the machines, their NICs and the "
+                      "switches that join them",
+                      in_quotes(name)));
+    }
+  };
+  for (const Device& device : cluster.devices) check(device.name);
+  for (const Host& host : cluster.hosts) check(host.name);
+  for (const std::string& name : cluster.switches) check(name);
+}
+
+void read_interference(const JsonNode& root, Cluster& cluster) {
   if (const auto found = root.find("pair_overlap")) {
     cluster.pair_overlap = found->positive();
     if (cluster.pair_overlap > 1) {
@@ -253,6 +205,69 @@ Cluster read_cluster(const JsonNode& root) {
     }
     cluster.interference.push_back(slowdown);
   }
+}
+
+}  // namespace
+
+Cluster read_cluster(const std::string& json_text, const std::string& file, const ClusterUse& use) {
+  const JsonValue tree = parse_json(json_text, file);
+  return read_cluster(JsonNode(tree, "", file), use);
+}
+
+Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
+  if (root.kind() != JsonKind::object) root.refuse("a cluster is one JSON object");
+  if (const std::string format = root.at("format").text(); format != format_name) {
+    root.at("format").refuse(
+        fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
+  }
+  root.check_keys({"format", "name", "devices"},
+                  {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network",
+                   "overlap", "pair_overlap", "interference", "collectives"});
+  Cluster cluster;
+  cluster.name = root.at("name").text();
+  cluster.source = root.text_or_empty("source");
+  const auto in_file =
+      root.find("machines") ? static_cast<int>(root.at("machines").whole(1, most_devices)) : 1;
+  const bool several = in_file * use.times > 1 || use.groups;
+  const bool driver = several || use.driver;
+
+  NameTable kinds;
+  for (const JsonNode& node : list_or_nothing(root, "kinds")) {
+    cluster.kinds.push_back(read_kind(node, driver));
+    kinds.add(node.at("name"), cluster.kinds.back().name);
+  }
+  NameTable hosts;
+  const std::vector<JsonNode> host_nodes = list_or_nothing(root, "hosts");
+  for (const JsonNode& node : host_nodes) {
+    node.check_keys({"name"}, {"memory"});
+    cluster.hosts.push_back({read_name(node.at("name")), read_memory(node)});
+    hosts.add(node.at("name"), cluster.hosts.back().name);
+  }
+  // Numbered as in Link: devices, hosts, switches.
+  NameTable nodes;
+  const std::vector<JsonNode> devices = root.at("devices").items();
+  if (devices.empty()) root.at("devices").refuse("a cluster has at least one device");
+  for (const JsonNode& node : devices) read_devices(node, driver, kinds, hosts, nodes, cluster);
+  for (const JsonNode& node : host_nodes) nodes.add(node.at("name"), node.at("name").text());
+  for (const JsonNode& node : list_or_nothing(root, "switches")) {
+    cluster.switches.push_back(read_name(node));
+    nodes.add(node, cluster.switches.back());
+  }
+  for (const JsonNode& node : list_or_nothing(root, "links")) read_links(node, nodes, cluster);
+  if (const auto found = root.find("overlap")) cluster.overlap_slowdown = read_overlap(*found);
+  read_interference(root, cluster);
+  for (const JsonNode& node : list_or_nothing(root, "collectives")) {
+    cluster.collectives.push_back(read_measured_collective(node));
+  }
+
+  const Machines machines = read_machines(root, cluster, nodes, in_file, use.times);
+  if (several && machines.fabric && !root.find("overlap")) {
+    cluster.overlap_slowdown = machines.fabric->overlap;
+  }
+  if (use.times > 1) cluster.name += fmt::format("*{}", use.times);
+  if (machines.count == 1) return cluster;
+  cluster = repeated(cluster, machines);
+  check_names(root, cluster);
   return cluster;
 }
 

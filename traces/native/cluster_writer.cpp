@@ -1,10 +1,11 @@
-// Writes cluster files, which traces/README.md describes: every device and link separately, numbers
-// exactly, defaults left out.
+// Writes cluster files, which traces/README.md describes: every device and link separately, also
+// those of several machines, numbers exactly, defaults left out.
 #include <fmt/format.h>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "traces/json/parts.hpp"
+#include "traces/native/measured_collectives.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -18,6 +19,9 @@ class Members {
   }
   void size(std::string_view key, std::optional<Bytes> value) {
     if (value) add(key, fmt::format("{}", value->count));
+  }
+  void reserve(Bytes value, Bytes left_out) {
+    if (value != left_out) add("reserve", fmt::format("\"{}B\"", value.count));
   }
   void bandwidth(std::string_view key, Bandwidth value) {
     add(key,
@@ -40,6 +44,7 @@ std::string kind_text(const DeviceKind& kind) {
   members.text("name", kind.name);
   members.text("title", kind.title);
   members.size("memory", kind.memory);
+  members.reserve(kind.reserve, Bytes{});
   if (!kind.memory_bandwidth.is_unlimited()) {
     members.bandwidth("memory_bandwidth", kind.memory_bandwidth);
   }
@@ -58,13 +63,17 @@ std::string device_text(const Device& device, const Cluster& cluster) {
   Members members;
   members.text("name", device.name);
   std::optional<Bytes> usual;
+  Bytes usual_reserve{};
   if (device.kind >= 0) {
     const DeviceKind& kind = nth(cluster.kinds, device.kind);
     members.text("kind", kind.name);
     usual = kind.memory;
+    usual_reserve = kind.reserve;
   }
   members.number("rate", device.rate, 1);
+  members.number("memory_rate", device.memory_rate, 0);
   if (device.memory != usual) members.size("memory", device.memory);
+  members.reserve(device.reserve, usual_reserve);
   if (device.host >= 0) {
     members.text("host", nth(cluster.hosts, device.host).name);
   }
@@ -103,6 +112,7 @@ std::string link_text(const Link& link, const Cluster& cluster) {
     members.add("latency_back", fmt::format("\"{}ps\"", link.latency_back->count()));
   }
   if (link.duplex == Duplex::half) members.add("duplex", "\"half\"");
+  if (link.tier != Tier::other) members.text("tier", std::string(name(link.tier)));
   if (link.name != from + "-" + to) members.text("name", link.name);
   return members.object();
 }
@@ -129,12 +139,20 @@ std::string write_cluster(const Cluster& cluster) {
   text += list_text("switches", cluster.switches, json_text);
   text +=
       list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
+  if (cluster.overlap_slowdown != std::array<double, tiers>{}) {
+    Members overlap;
+    for (const Tier tier : all_tiers) {
+      overlap.number(name(tier), cluster.overlap_slowdown[as_size(tier)], 0);
+    }
+    text += fmt::format(",\n  \"overlap\": {}", overlap.object());
+  }
   if (cluster.pair_overlap != 0) {
     text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
   }
   if (!cluster.interference.empty()) {
     text += fmt::format(",\n  \"interference\": [{}]", fmt::join(cluster.interference, ", "));
   }
+  text += list_text("collectives", cluster.collectives, measured_collective_json);
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {
     throw UsageError(fmt::format(

@@ -21,13 +21,14 @@ struct TimeField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<TimeField, 11> time_fields{
+inline constexpr std::array<TimeField, 12> time_fields{
     {{"forward_us", &Layer::forward, true, PerBatch::must},
      {"input_grad_us", &Layer::input_grad, true, PerBatch::must},
      {"weight_grad_us", &Layer::weight_grad, true, PerBatch::must},
      {"backward_us", &Layer::backward, false, PerBatch::must},
      {"update_us", &Layer::update, false, PerBatch::may},
      {"recompute_us", &Layer::recompute, false, PerBatch::must},
+     {"selective_forward_us", &Layer::selective_forward, false, PerBatch::must},
      {"forward_spread_us", &Layer::forward_spread, false, PerBatch::must},
      {"input_grad_spread_us", &Layer::input_grad_spread, false, PerBatch::must},
      {"weight_grad_spread_us", &Layer::weight_grad_spread, false, PerBatch::must},
@@ -40,7 +41,7 @@ struct ByteField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<ByteField, 14> byte_fields{
+inline constexpr std::array<ByteField, 15> byte_fields{
     {{"weights_bytes", &Layer::weights, true, PerBatch::never},
      {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
      {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
@@ -50,11 +51,22 @@ inline constexpr std::array<ByteField, 14> byte_fields{
      {"stash_gradient_bytes", &Layer::stash_gradient, false, PerBatch::may},
      {"input_kept_bytes", &Layer::input_kept, false, PerBatch::may},
      {"output_kept_bytes", &Layer::output_kept, false, PerBatch::may},
+     {"selective_stash_bytes", &Layer::selective_stash, false, PerBatch::may},
      {"workspace_bytes", &Layer::workspace, false, PerBatch::may},
      {"forward_workspace_bytes", &Layer::forward_workspace, false, PerBatch::may},
      {"backward_workspace_bytes", &Layer::backward_workspace, false, PerBatch::may},
      {"input_grad_workspace_bytes", &Layer::input_grad_workspace, false, PerBatch::may},
      {"weight_grad_workspace_bytes", &Layer::weight_grad_workspace, false, PerBatch::may}}};
+
+/// Floating-point operations; 0 by default.
+struct FlopsField {
+  const char* key;
+  std::int64_t Layer::*member;
+};
+inline constexpr std::array<FlopsField, 3> flops_fields{
+    {{"forward_flops", &Layer::forward_flops},
+     {"backward_flops", &Layer::backward_flops},
+     {"selective_flops", &Layer::selective_flops}}};
 
 /// The fields of "whole" that follow "samples". All are required, as lists where `batch` is one.
 struct WholeField {

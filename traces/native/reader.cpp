@@ -9,6 +9,8 @@
 #include "sim/index.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/fields.hpp"
+#include "traces/native/groups.hpp"
+#include "traces/native/sizes.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -16,19 +18,15 @@ namespace {
 
 constexpr std::size_t most_batches = 64;
 constexpr std::int64_t largest_batch = std::numeric_limits<int>::max();
+constexpr std::int64_t most_tokens = std::int64_t{1} << 40U;
+constexpr std::int64_t most_flops = std::int64_t{1} << 62U;
 constexpr std::int64_t most_samples = std::numeric_limits<int>::max();
 
-// The batch sizes, and whether they were written as a list.
-struct Batches {
-  std::vector<int> sizes;
-  bool list = false;
-};
-
-Batches read_batches(const JsonNode& root) {
+TraceSizes read_batches(const JsonNode& root) {
   const std::optional<JsonNode> node = root.find("batch");
   if (!node) return {{0}, false};
   if (!node->is_list()) return {{static_cast<int>(node->whole(1, largest_batch))}, false};
-  Batches batches{{}, true};
+  TraceSizes batches{{}, true};
   const std::vector<JsonNode> items = node->items();
   if (items.empty() || items.size() > most_batches) {
     node->refuse(fmt::format("a list of batch sizes has 1 to {} of them (this one has {})",
@@ -45,36 +43,12 @@ Batches read_batches(const JsonNode& root) {
   return batches;
 }
 
-// One value per batch size, from one number that holds for all of them or from a list.
-template <class Read>
-auto by_batch(const JsonNode& node, const Batches& batches, PerBatch per_batch, Read read) {
-  const std::size_t count = batches.sizes.size();
-  std::vector<decltype(read(node))> values;
-  if (!node.is_list()) {
-    if (batches.list && per_batch == PerBatch::must) {
-      node.refuse(fmt::format("\"batch\" is a list, so this must be a list of {} number{} too",
-                              count, count == 1 ? "" : "s"));
-    }
-    values.assign(count, read(node));
-    return values;
-  }
-  if (per_batch == PerBatch::never) {
-    node.refuse("this does not depend on the batch size, so it must be a number, not a list");
-  }
-  if (!batches.list) node.refuse("\"batch\" is not a list, so this must be a number, not a list");
-  const std::vector<JsonNode> items = node.items();
-  if (items.size() != count) {
-    node.refuse(fmt::format("this list must be as long as \"batch\" ({} number{}, not {})", count,
-                            count == 1 ? "" : "s", items.size()));
-  }
-  for (const JsonNode& item : items) values.push_back(read(item));
-  return values;
-}
-
 // The layer at every batch size.
-std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches, bool bytes_known) {
+std::vector<Layer> read_layer(const JsonNode& node, const TraceSizes& batches, bool bytes_known) {
   std::vector<std::string> required{"name", "kind"};
-  std::vector<std::string> optional{"parameters"};
+  std::vector<std::string> optional{"parameters", "expert_parameters", "memory_bound",
+                                    "collectives"};
+  for (const auto& field : flops_fields) optional.emplace_back(field.key);
   for (const auto& field : time_fields) (field.required ? required : optional).push_back(field.key);
   for (const auto& field : byte_fields) {
     if (!bytes_known && node.kind() == JsonKind::object && node.find(field.key)) {
@@ -91,7 +65,15 @@ std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches, bool
   if (common.name.empty()) node.at("name").refuse("a layer's name must not be empty");
   common.kind = node.at("kind").text();
   if (const auto found = node.find("parameters")) common.parameters = found->whole(0, most_bytes);
+  if (const auto found = node.find("expert_parameters")) {
+    common.expert_parameters = found->whole(0, common.parameters);
+  }
+  if (const auto found = node.find("memory_bound")) common.memory_bound = found->boolean();
   std::vector<Layer> layers(batches.sizes.size(), common);
+  if (const auto found = node.find("collectives")) {
+    const auto collectives = read_collectives(*found, batches);
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].collectives = collectives[i];
+  }
 
   const auto fill = [&](const auto& field, auto read) {
     const std::optional<JsonNode> found = node.find(field.key);
@@ -107,6 +89,13 @@ std::vector<Layer> read_layer(const JsonNode& node, const Batches& batches, bool
   }
   for (const ByteField& field : byte_fields) {
     fill(field, [](const JsonNode& value) { return value.bytes(); });
+  }
+  for (const FlopsField& field : flops_fields) {
+    const std::optional<JsonNode> found = node.find(field.key);
+    if (!found) continue;
+    const auto values = by_batch(*found, batches, PerBatch::may,
+                                 [](const JsonNode& value) { return value.whole(0, most_flops); });
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].*field.member = values[i];
   }
   return layers;
 }
@@ -141,7 +130,7 @@ Provenance read_provenance(const JsonNode& node) {
 }
 
 // The whole run at every batch size.
-std::vector<WholeRun> read_whole(const JsonNode& node, const Batches& batches) {
+std::vector<WholeRun> read_whole(const JsonNode& node, const TraceSizes& batches) {
   std::vector<std::string> keys{"samples"};
   for (const WholeField& field : whole_fields) keys.emplace_back(field.key);
   node.check_keys(keys, {});
@@ -226,14 +215,19 @@ std::vector<Model> read_trace(const std::string& json_text, const std::string& f
 std::vector<Model> read_trace(const JsonNode& root) {
   check_format(root);
   root.check_keys({"format", "name", "provenance", "layers"},
-                  {"sample", "batch", "whole", "edges", "input_bytes"});
-  const Batches batches = read_batches(root);
+                  {"sample", "tokens", "parameters", "peak_flops", "batch", "whole", "edges",
+                   "input_bytes", "sharding"});
+  const TraceSizes batches = read_batches(root);
   Model common;
   common.name = root.at("name").text();
   common.sample = root.text_or_empty("sample");
+  if (const auto node = root.find("tokens")) common.tokens = node->whole(1, most_tokens);
+  if (const auto node = root.find("parameters")) common.parameters = node->whole(1, most_bytes);
+  if (const auto node = root.find("peak_flops")) common.peak_flops = node->positive();
   common.provenance = read_provenance(root.at("provenance"));
   const std::optional<JsonNode> input = root.find("input_bytes");
   common.bytes_known = input.has_value();
+  if (const auto node = root.find("sharding")) common.sharding = read_sharding(*node);
   std::vector<Model> models(batches.sizes.size(), common);
 
   for (std::size_t i = 0; i < models.size(); ++i) models[i].batch = batches.sizes[i];

@@ -9,6 +9,7 @@
 #include "sim/index.hpp"
 #include "traces/json/parts.hpp"
 #include "traces/native/fields.hpp"
+#include "traces/native/groups.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -22,6 +23,7 @@ std::string number(Time time) {
   return text;
 }
 std::string number(Bytes bytes) { return fmt::format("{}", bytes.count); }
+std::string number(std::int64_t value) { return fmt::format("{}", value); }
 std::string number(int value) { return fmt::format("{}", value); }
 
 // `get` of every model, as one number or as a list.
@@ -68,12 +70,27 @@ std::string layer_text(const std::vector<Model>& models, std::size_t index) {
     std::string written = field_text(models, index, field);
     if (!written.empty()) bytes.push_back(std::move(written));
   }
-  if (layer.parameters != 0) {
-    bytes.push_back(member("parameters", fmt::format("{}", layer.parameters)));
+  if (layer.parameters != 0) bytes.push_back(member("parameters", number(layer.parameters)));
+  if (layer.expert_parameters != 0) {
+    bytes.push_back(member("expert_parameters", number(layer.expert_parameters)));
   }
-  return fmt::format("{{{}, {}{}{}}}", member("name", json_text(layer.name)),
-                     member("kind", json_text(layer.kind)), json_lines(times, indent),
-                     bytes.empty() ? std::string() : json_lines(bytes, indent));
+  for (const FlopsField& field : flops_fields) {
+    const auto flops = [&](const Model& model) { return model.layers[index].*field.member; };
+    if (std::any_of(models.begin(), models.end(), [&](const Model& m) { return flops(m) != 0; })) {
+      bytes.push_back(member(field.key, values(models, false, flops)));
+    }
+  }
+  if (layer.memory_bound) bytes.push_back(member("memory_bound", "true"));
+  std::string text = fmt::format("{{{}, {}{}{}", member("name", json_text(layer.name)),
+                                 member("kind", json_text(layer.kind)), json_lines(times, indent),
+                                 bytes.empty() ? std::string() : json_lines(bytes, indent));
+  if (!layer.collectives.empty()) {
+    std::vector<const std::vector<LayerCollective>*> by_size;
+    for (const Model& model : models) by_size.push_back(&model.layers[index].collectives);
+    text +=
+        fmt::format(",\n{}{}", indent, member("collectives", collectives_text(by_size, "       ")));
+  }
+  return text + "}";
 }
 
 std::string provenance_text(const Provenance& provenance) {
@@ -112,7 +129,7 @@ std::string whole_text(const std::vector<Model>& models) {
 // The parts of a layer that the file holds once.
 auto constant_part(const Layer& layer) {
   return std::tie(layer.name, layer.kind, layer.weights, layer.gradients, layer.optimizer_state,
-                  layer.parameters);
+                  layer.parameters, layer.expert_parameters, layer.memory_bound);
 }
 
 void check_whole(const std::vector<Model>& models) {
@@ -141,10 +158,13 @@ void check_writable(const std::vector<Model>& models) {
     }
     bool same = model.name == first.name && model.sample == first.sample &&
                 model.provenance == first.provenance && model.edges == first.edges &&
+                model.sharding == first.sharding && model.tokens == first.tokens &&
+                model.parameters == first.parameters && model.peak_flops == first.peak_flops &&
                 model.layers.size() == first.layers.size() &&
                 model.bytes_known == first.bytes_known;
     for (std::size_t l = 0; same && l < model.layers.size(); ++l) {
-      same = constant_part(model.layers[l]) == constant_part(first.layers[l]);
+      same = constant_part(model.layers[l]) == constant_part(first.layers[l]) &&
+             same_exchange(model.layers[l].collectives, first.layers[l].collectives);
     }
     if (!same) {
       throw UsageError(fmt::format(
@@ -164,6 +184,11 @@ std::string write_trace(const std::vector<Model>& models) {
   std::vector<std::string> lines{member("format", json_text(std::string(trace_format))),
                                  member("name", json_text(model.name))};
   if (!model.sample.empty()) lines.push_back(member("sample", json_text(model.sample)));
+  if (model.tokens != 0) lines.push_back(member("tokens", number(model.tokens)));
+  if (model.parameters != 0) lines.push_back(member("parameters", number(model.parameters)));
+  if (model.peak_flops != 0) {
+    lines.push_back(member("peak_flops", fmt::format("{}", model.peak_flops)));
+  }
   if (model.batch != 0) {
     lines.push_back(member("batch", values(models, true, [](const Model& m) { return m.batch; })));
   }
@@ -171,6 +196,9 @@ std::string write_trace(const std::vector<Model>& models) {
   if (model.bytes_known) {
     lines.push_back(
         member("input_bytes", values(models, false, [](const Model& m) { return m.input; })));
+  }
+  if (model.sharding != Sharding{}) {
+    lines.push_back(member("sharding", sharding_text(model.sharding)));
   }
   if (model.whole.samples > 0) lines.push_back(member("whole", whole_text(models)));
   std::string list;

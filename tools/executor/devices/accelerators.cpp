@@ -125,13 +125,13 @@ std::vector<Accelerator> accelerators_called(const std::string& name) {
   return asked.gpu ? gpus_called(asked) : cores_called(name, asked.count);
 }
 
-std::vector<Accelerator> imitated_accelerators(const std::string& name) {
+std::vector<Accelerator> unpinned_accelerators(const std::string& name, const std::string& flag) {
   const std::size_t colon = name.find(':');
   const std::string kind = name.substr(0, colon);
   const int count = colon == std::string::npos ? 0 : number_in(name.substr(colon + 1));
   if ((kind != "cpu" && kind != "process") || count == 0) {
     throw UsageError(
-        fmt::format("--imitate goes with --devices cpu:N or process:N, not '{}'", name));
+        fmt::format("{} goes with --devices cpu:N or process:N, not '{}'", flag, name));
   }
   return std::vector<Accelerator>(as_size(count));
 }

@@ -38,9 +38,10 @@ struct Accelerator {
 /// cores, no GPU, or a GPU that cannot be cut so.
 std::vector<Accelerator> accelerators_called(const std::string& name);
 
-/// For imitated computing: those of cpu:N or process:N, as many as are asked for, on whatever cores
-/// there are. Throws UsageError for another name.
-std::vector<Accelerator> imitated_accelerators(const std::string& name);
+/// Those of cpu:N or process:N, as many as are asked for, on whatever cores there are: for imitated
+/// computing, and for runs whose times do not matter. Throws UsageError for another name, which
+/// does not go with `flag`.
+std::vector<Accelerator> unpinned_accelerators(const std::string& name, const std::string& flag);
 
 /// "NVIDIA H200, 2 parts of 64 SMs", "2 × NVIDIA H200"; of cores, empty.
 std::string title_of(const std::vector<Accelerator>& accelerators);

@@ -12,8 +12,8 @@ constexpr std::uint32_t start_signal = 0xffffffff;
 
 }  // namespace
 
-Remote::Remote(Peers& peers, const Job& job, const TaskGraph& graph, Exchange& exchange,
-               CompletionBoard& board, std::vector<Time>& start)
+Remote::Remote(Peers& peers, const Job& job, const TaskGraph& graph, const GatherNeeds& gathers,
+               Exchange& exchange, CompletionBoard& board, std::vector<Time>& start)
     : peers_(peers),
       job_(job),
       graph_(graph),
@@ -24,12 +24,13 @@ Remote::Remote(Peers& peers, const Job& job, const TaskGraph& graph, Exchange& e
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const int reader = graph.lanes[graph.lane[task]].device;
     for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
-      const std::uint32_t needed = graph.need[n];
-      std::vector<int>& ranks = waiting_[needed];
-      const bool elsewhere = graph.lanes[graph.lane[needed]].device != reader;
-      if (elsewhere && std::find(ranks.begin(), ranks.end(), reader) == ranks.end()) {
-        ranks.push_back(reader);
-      }
+      add_reader(reader, graph.need[n]);
+    }
+    for (const std::uint32_t update : gathers.of_task[task]) add_reader(reader, update);
+  }
+  for (std::size_t device = 0; device < gathers.at_end.size(); ++device) {
+    for (const std::uint32_t update : gathers.at_end[device]) {
+      add_reader(static_cast<int>(device), update);
     }
   }
   for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
@@ -38,6 +39,14 @@ Remote::Remote(Peers& peers, const Job& job, const TaskGraph& graph, Exchange& e
   }
   restart();
   peers_.listen([this](int from, Delivery delivery) { take(from, std::move(delivery)); });
+}
+
+void Remote::add_reader(int reader, std::uint32_t needed) {
+  std::vector<int>& ranks = waiting_[needed];
+  const bool elsewhere = graph_.lanes[graph_.lane[needed]].device != reader;
+  if (elsewhere && std::find(ranks.begin(), ranks.end(), reader) == ranks.end()) {
+    ranks.push_back(reader);
+  }
 }
 
 Remote::~Remote() { peers_.listen({}); }
@@ -82,12 +91,25 @@ Tensors Remote::payload_of(std::uint32_t task) {
     return payload;
   }
   if (op.kind == OpKind::offload) return exchange_.host[op.stage][op.microbatch];
+  if (op.kind == OpKind::update && is_sharded(job_, op.stage)) {
+    return std::exchange(exchange_.shards[op.stage][op.microbatch]->of_replica[op.part], {});
+  }
   const bool sums = op.kind == OpKind::backward || op.kind == OpKind::weight_grad;
   if (!sums || exchange_.reductions[op.stage].empty()) return {};
   const auto& replicas = job_.program.placement.stage[op.stage].replicas;
   const auto size = static_cast<std::uint32_t>(microbatches_per_update(job_.program, op.stage));
   return exchange_.reductions[op.stage][op.microbatch / size]
       ->of_replica[op.microbatch % replicas.size()];
+}
+
+// Of gradients to be summed by a sharded optimizer, a replica gets those of its shard.
+Tensors Remote::part_for(int rank, Op op, const Tensors& payload) const {
+  const bool sums = op.kind == OpKind::backward || op.kind == OpKind::weight_grad;
+  if (!sums || payload.empty() || !is_sharded(job_, op.stage)) return payload;
+  const std::vector<int>& replicas = job_.program.placement.stage[op.stage].replicas;
+  const auto its = std::find(replicas.begin(), replicas.end(), rank);
+  if (its == replicas.end()) return {};
+  return shard_of(payload, static_cast<std::size_t>(its - replicas.begin()), replicas.size());
 }
 
 void Remote::unpack(std::uint32_t task, const Tensors& tensors) {
@@ -105,6 +127,10 @@ void Remote::unpack(std::uint32_t task, const Tensors& tensors) {
   }
   if (op.kind == OpKind::offload) {
     exchange_.host[op.stage][op.microbatch] = tensors;
+    return;
+  }
+  if (op.kind == OpKind::update) {
+    exchange_.shards[op.stage][op.microbatch]->of_replica[op.part] = tensors;
     return;
   }
   const auto& replicas = job_.program.placement.stage[op.stage].replicas;
@@ -141,7 +167,9 @@ void Remote::done(std::uint32_t task, Time at) {
   const std::int64_t on_clock =
       origin_ + std::chrono::duration_cast<std::chrono::nanoseconds>(at).count();
   const Tensors payload = payload_of(task);
-  for (const int rank : waiting_[task]) peers_.send(rank, {task, on_clock, payload});
+  for (const int rank : waiting_[task]) {
+    peers_.send(rank, {task, on_clock, part_for(rank, graph_.op[task], payload)});
+  }
 }
 
 bool Remote::idle() {

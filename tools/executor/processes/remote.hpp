@@ -20,14 +20,15 @@
 #include "tools/executor/run/completion_board.hpp"
 #include "tools/executor/run/exchange.hpp"
 #include "tools/executor/run/job.hpp"
+#include "tools/executor/run/optimizer_shards.hpp"
 
 namespace stageline::executor {
 
 class Remote {
  public:
   /// Device d is that of rank d. All of these outlive it.
-  Remote(Peers& peers, const Job& job, const TaskGraph& graph, Exchange& exchange,
-         CompletionBoard& board, std::vector<Time>& start);
+  Remote(Peers& peers, const Job& job, const TaskGraph& graph, const GatherNeeds& gathers,
+         Exchange& exchange, CompletionBoard& board, std::vector<Time>& start);
   ~Remote();
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
@@ -50,7 +51,9 @@ class Remote {
 
  private:
   void take(int from, Delivery delivery);
+  void add_reader(int reader, std::uint32_t needed);
   Tensors payload_of(std::uint32_t task);
+  Tensors part_for(int rank, Op op, const Tensors& payload) const;
   void unpack(std::uint32_t task, const Tensors& tensors);
 
   Peers& peers_;

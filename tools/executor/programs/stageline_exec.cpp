@@ -26,6 +26,7 @@
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/programs/prediction.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/run/execute.hpp"
 #include "tools/executor/run/measured_outcome.hpp"
@@ -49,7 +50,10 @@ struct ExecFlags {
   double rate = 0.01;
   std::uint64_t seed = 1;
   int runs = 5;
+  int replicas = 1;
+  int zero = 0;
   bool imitate = false;
+  bool shared_cores = false;
   std::string svg;
   std::string chrome;
 };
@@ -70,10 +74,23 @@ void add_flags(Flags line, ExecFlags& flags) {
   line.option("--runs", flags.runs, "of the whole program, behind one that warms up")
       .default_shown()
       .range(1, 100000);
+  line.option("--replicas", flags.replicas,
+              "of the whole pipeline (data parallelism), each on its share of the accelerators; "
+              "--microbatches are each replica's")
+      .default_shown()
+      .range(1, max_parts);
+  line.option("--zero", flags.zero,
+              "1: each replica of a stage keeps the optimizer's state of its share of the weights "
+              "(ZeRO stage 1)")
+      .default_shown()
+      .range(0, 1);
   line.flag(
       "--imitate", flags.imitate,
       "ops wait for their predicted times instead of computing, so that devices may outnumber "
       "the cores: a test of order, messages and runtime, not of arithmetic");
+  line.flag("--shared-cores", flags.shared_cores,
+            "accelerators may outnumber the cores: results are those of cores of their own, times "
+            "are not");
   line.option("--svg", flags.svg, "draw the run of median length to an SVG file");
   line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
   line.footer(
@@ -116,7 +133,7 @@ std::string stage_table(const Outcome& predicted, const Execution& run) {
 }
 
 std::string device_table(const Outcome& predicted, const Outcome& measured,
-                         const std::vector<HeldBytes>& held) {
+                         const std::vector<HeldBytes>& held, bool sharded) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t d = 0; d < measured.metrics.device.size(); ++d) {
     const DeviceMetrics& was = measured.metrics.device[d];
@@ -127,16 +144,14 @@ std::string device_table(const Outcome& predicted, const Outcome& measured,
     rows.push_back({measured.program.devices[d], print(was.busy), print(expected.busy),
                     print(was.idle), print(expected.idle), bytes(held[d].peak),
                     print(predicted.memory.device[d].peak), bytes(held[d].stash)});
+    if (sharded) rows.back().push_back(print(Bytes{held[d].optimizer}));
   }
-  return table({{"device", true},
-                {"busy"},
-                {"predicted"},
-                {"idle"},
-                {"predicted"},
-                {"peak memory"},
-                {"predicted"},
-                {"stash"}},
-               rows);
+  std::vector<Column> columns{
+      {"device", true}, {"busy"},        {"predicted"}, {"idle"},
+      {"predicted"},    {"peak memory"}, {"predicted"}, {"stash"},
+  };
+  if (sharded) columns.push_back({"optimizer state"});
+  return table(columns, rows);
 }
 
 struct Ran {
@@ -192,6 +207,13 @@ std::vector<Accelerator> accelerators_of(const Place& place) {
   return all;
 }
 
+std::vector<Accelerator> accelerators_for(const ExecFlags& flags,
+                                          const std::optional<Place>& place) {
+  if (flags.imitate) return unpinned_accelerators(flags.common.devices, "--imitate");
+  if (flags.shared_cores) return unpinned_accelerators(flags.common.devices, "--shared-cores");
+  return place ? accelerators_of(*place) : accelerators_called(flags.common.devices);
+}
+
 bool is_processes(const std::string& devices) { return devices.rfind("process:", 0) == 0; }
 
 Training training_of(const ExecFlags& flags, const Setting& setting) {
@@ -211,10 +233,7 @@ Training training_of(const ExecFlags& flags, const Setting& setting) {
 
 int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
             const std::optional<Place>& place, const std::atomic<bool>& interrupted) {
-  const std::vector<Accelerator> accelerators = flags.imitate
-                                                    ? imitated_accelerators(flags.common.devices)
-                                                : place ? accelerators_of(*place)
-                                                        : accelerators_called(flags.common.devices);
+  const std::vector<Accelerator> accelerators = accelerators_for(flags, place);
   const std::string title = title_of(accelerators);
   std::unique_ptr<Peers> peers;
   if (place) peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
@@ -222,14 +241,17 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   CommonFlags common = flags.common;
   common.devices.clear();  // these are accelerators, not a number
   SettingRequest question = request_of(common);
-  question.devices = {static_cast<int>(accelerators.size())};
+  const auto devices = static_cast<int>(accelerators.size());
+  question.devices = {std::max(devices / flags.replicas, 1)};
   const Setting setting = read_setting(question);
-  Case asked = make_case(question, setting, one_schedule(common), setting.device_counts.front());
-  if (flags.imitate) asked.cluster.interference.clear();  // lanes that wait do not slow each other
-  Outcome predicted = study(asked);
+  Prediction prediction =
+      predict(question, setting, one_schedule(common), devices, flags.replicas, flags.imitate);
+  const Case& asked = prediction.asked;
+  Outcome& predicted = prediction.outcome;
   if (peers) predicted.program = add_transfers(std::move(predicted.program));
   Job job{predicted.program, stage_graph(predicted.program), predicted.plan.partition, {}, false};
   job.imitated = flags.imitate;
+  job.sharded_optimizer = flags.zero > 0;
   if (!flags.imitate) job.training = training_of(flags, setting);
   const std::string model = job.training.shape.name;
 
@@ -262,8 +284,10 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   std::vector<Time> spans;
   for (const Execution& run : ran.runs) spans.push_back(makespan(run.times));
   const Time typical_span = median(spans);
-  fmt::print("{} on {}{}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
-             flags.common.devices, flags.imitate ? ", imitated" : "", print(typical_span),
+  const std::string replicas =
+      flags.replicas > 1 ? fmt::format(", {} replicas", flags.replicas) : "";
+  fmt::print("{} on {}{}{}: {} measured (± {}, {} runs), {} predicted ({})\n", measured.schedule,
+             flags.common.devices, replicas, flags.imitate ? ", imitated" : "", print(typical_span),
              print(half_interquartile(spans)), flags.runs, print(predicted.metrics.makespan),
              signed_share(share_of(predicted.metrics.makespan, typical_span)));
   fmt::print("step {} · {:.5g} {}", print(measured.step_time), measured.throughput,
@@ -273,13 +297,16 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
                ran.runs.back().losses.back());
   }
   fmt::print("\n\n");
-  fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held),
+  fmt::print("{}\n{}\n", device_table(predicted, measured, ran.held, flags.zero > 0),
              stage_table(predicted, middle));
   fmt::print("{}", space_time(measured.timeline, {Time{}, figure_columns(), colour_wanted()}));
   if (!common.quiet) {
     fmt::print("{}\nnote: in brackets, what the trace predicts against what was measured\n",
                space_time_legend({&measured.timeline}));
     fmt::print("note: cut \"{}\"\n", print(measured.plan.partition));
+    if (flags.shared_cores && !flags.imitate) {
+      fmt::print("note: accelerators shared cores: the measured times say little\n");
+    }
     if (flags.imitate) {
       fmt::print(
           "note: compute was imitated by timed waits: this tests order, messages and the "

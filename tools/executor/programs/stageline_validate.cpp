@@ -161,7 +161,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   std::unique_ptr<Peers> peers;
   std::optional<Place> place;
   if (plan.devices.rfind("process:", 0) == 0) {
-    const auto count = static_cast<int>(imitated_accelerators(plan.devices).size());
+    const auto count = static_cast<int>(unpinned_accelerators(plan.devices, "--imitate").size());
     place = place_from_environment();
     if (!place) return launch(count, argv);
     peers = std::make_unique<Peers>(*place, std::chrono::seconds(60));
@@ -223,7 +223,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
     trace.provenance.date = evidence.date;
   }
   if (plan.calibrate) {
-    const Calibration fit = calibrate(evidence);
+    const DeviceFit fit = calibrate(evidence);
     evidence.notes.push_back(fmt::format(
         "calibrated on {} busy times: rate {:.4f}, overhead of an op {}; their mean error was "
         "{:.2f} % before and is {:.2f} % with it",

@@ -68,7 +68,8 @@ struct Running {
 };
 
 std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
-  return plan.imitate ? imitated_accelerators(plan.devices) : accelerators_called(plan.devices);
+  return plan.imitate ? unpinned_accelerators(plan.devices, "--imitate")
+                      : accelerators_called(plan.devices);
 }
 
 class Validation {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/executor/run/optimizer_shards.hpp"
+
 namespace stageline::executor {
 namespace {
 
@@ -36,6 +38,9 @@ DeviceModel::DeviceModel(const Job& job_of_run, int device_here, at::Device devi
   for (int stage = 0; stage < job.program.stages(); ++stage) {
     if (!place(stage).apart() || place(stage).device(Role::weight_grad) == device) continue;
     for (const std::size_t layer : layers_of(stage)) model.weights[layer].state.clear();
+  }
+  for (int stage = 0; stage < job.program.stages(); ++stage) {
+    if (holds[as_size(stage)] && is_sharded(job, stage)) keep_own_shard(*this, stage);
   }
 }
 

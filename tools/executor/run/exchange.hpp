@@ -66,6 +66,14 @@ struct Reduction {
   std::vector<Tensors> of_replica;  // all its layers' one after the other
 };
 
+/// The shards of one update of one stage with a sharded optimizer, by replica: copies of its
+/// weights, until all other replicas have read them.
+struct ShownShards {
+  std::mutex mutex;
+  std::vector<Tensors> of_replica;
+  std::vector<std::size_t> times_read;  // by replica
+};
+
 /// Versions of a stage's weights, for devices that read them without a message. Never empty.
 struct SharedWeights {
   std::mutex mutex;
@@ -82,6 +90,7 @@ struct Exchange {
     entered.assign(program.total_microbatches(), 0);
     losses.resize(program.total_microbatches());
     reductions.resize(stages);
+    shards.resize(stages);
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
       returned.push_back(std::make_unique<Returned>());
     }
@@ -93,6 +102,9 @@ struct Exchange {
       for (int k = 0; k < count; ++k) {
         reductions[s].push_back(std::make_unique<Reduction>());
         reductions[s].back()->of_replica.resize(replicas);
+        shards[s].push_back(std::make_unique<ShownShards>());
+        shards[s].back()->of_replica.resize(replicas);
+        shards[s].back()->times_read.resize(replicas);
       }
     }
   }
@@ -113,6 +125,7 @@ struct Exchange {
   std::vector<std::uint32_t> entered;  // by micro-batch: the version its first forward read
   Tensors losses;                      // by micro-batch
   std::vector<std::vector<std::unique_ptr<Reduction>>> reductions;  // stages × updates
+  std::vector<std::vector<std::unique_ptr<ShownShards>>> shards;    // stages × updates
   std::vector<std::unique_ptr<Returned>> returned;                  // by device
   bool in_one_process = true;                                       // of_replica is shared
   StatesToShow* states = nullptr;                                   // of a training

@@ -20,6 +20,7 @@
 #include "tools/executor/processes/remote.hpp"
 #include "tools/executor/run/held_record.hpp"
 #include "tools/executor/run/imitation.hpp"
+#include "tools/executor/run/optimizer_shards.hpp"
 #include "tools/executor/run/runnable.hpp"
 #include "tools/executor/run/stage_passes.hpp"
 #include "tools/executor/run/wires.hpp"
@@ -44,10 +45,12 @@ struct Executor::Run {
         holds(job, graph, record.board, accelerators),
         wires(graph, record.board) {
     check_runnable(job, devices, peers);
+    gathers = gather_needs(job, graph);
     devices.resize(job.program.devices.size());
     if (peers != nullptr) {
       exchange.in_one_process = false;
-      remote = std::make_unique<Remote>(*peers, job, graph, exchange, record.board, record.start);
+      remote = std::make_unique<Remote>(*peers, job, graph, gathers, exchange, record.board,
+                                        record.start);
     }
     if (job.plan) {
       states = std::make_unique<StatesToShow>(job.plan->versions, job.plan->stops, job.plan->show);
@@ -144,22 +147,30 @@ struct Executor::Run {
         remote->poll(end);
       }
     }
+    if (graph.lanes[lane].kind != LaneKind::compute) return;
+    for (const std::uint32_t update : gathers.at_end[d]) await(update);
+    if (passes[d]) passes[d]->gather_shards();
   }
 
   void wait_for(std::uint32_t task) {
-    SpinWait spin;
     for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
-      while (!record.board.is_there(graph.need[n], now())) {
-        stop_if_asked();
-        if (remote) {
-          remote->check();
-          remote->poll(now());
-        } else {
-          wires.poll(now());
-        }
-        // Imitated lanes may outnumber the cores, and must leave these to each other.
-        imitation ? std::this_thread::sleep_for(std::chrono::microseconds(10)) : spin.wait();
+      await(graph.need[n]);
+    }
+    for (const std::uint32_t update : gathers.of_task[task]) await(update);
+  }
+
+  void await(std::uint32_t needed) {
+    SpinWait spin;
+    while (!record.board.is_there(needed, now())) {
+      stop_if_asked();
+      if (remote) {
+        remote->check();
+        remote->poll(now());
+      } else {
+        wires.poll(now());
       }
+      // Imitated lanes may outnumber the cores, and must leave these to each other.
+      imitation ? std::this_thread::sleep_for(std::chrono::microseconds(10)) : spin.wait();
     }
   }
 
@@ -227,6 +238,7 @@ struct Executor::Run {
       if (!passes[d]) continue;
       record.held[d] = holds.held(d);
       record.held[d].peak += passes[d]->standing_bytes();
+      record.held[d].optimizer = passes[d]->optimizer_bytes();
     }
     if (!remote) return;
     for (const std::string& text : remote->gather(record.text_of(remote->rank()))) {
@@ -248,12 +260,17 @@ struct Executor::Run {
         reduction->is_summed = false;
         reduction->of_replica.assign(job.program.placement.stage[s].replicas.size(), {});
       }
+      for (const auto& shards : exchange.shards[s]) {
+        shards->of_replica.assign(shards->of_replica.size(), {});
+        shards->times_read.assign(shards->times_read.size(), 0);
+      }
     }
   }
 
   Job job;
   std::vector<Accelerator> devices;
   TaskGraph graph;
+  GatherNeeds gathers;  // of a sharded optimizer
   Exchange exchange;
   RunRecord record;
   std::unique_ptr<StatesToShow> states;  // of a training
@@ -296,10 +313,10 @@ std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
   return run_->record.held;
 }
 
-const LayerWeights& Executor::weights(std::size_t layer) const {
+const LayerWeights& Executor::weights(std::size_t layer, int replica) const {
   const int stage = run_->job.partition.stage_of[layer];
   const StagePlace& place = nth(run_->job.program.placement.stage, stage);
-  return nth(run_->passes, place.device(Role::weight_grad))->model().weights[layer];
+  return nth(run_->passes, place.device(Role::weight_grad, replica))->model().weights[layer];
 }
 
 }  // namespace stageline::executor

@@ -45,9 +45,10 @@ class Executor {
   Execution last_run() const;
 
   const TaskGraph& graph() const;
-  /// Not of an imitated job. The weights of a layer, of the stage's first replica, and the sums of
-  /// its gradients, which are 0 after an update.
-  const LayerWeights& weights(std::size_t layer) const;
+  /// Not of an imitated job. The weights of a layer on one of the stage's replicas, and the sums of
+  /// its gradients, which are 0 after an update. With `peers`, of the replica on this process's
+  /// device.
+  const LayerWeights& weights(std::size_t layer, int replica = 0) const;
 
  private:
   struct Run;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/executor/devices/device.hpp"
+#include "tools/executor/run/optimizer_shards.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -81,10 +82,15 @@ std::vector<Tensors> GradientSums::reduced(Op update) {
   }
   Reduction& reduction = *exchange_.reductions[s][update.microbatch];
   const auto me = as_size(here_.replica_of(update.stage));
+  const bool sharded = is_sharded(here_.job, update.stage);
   Tensors sum;
-  {
+  if (sharded && !exchange_.in_one_process) {
+    sum = sum_of_own_shard(update.stage, reduction, me);
+  } else {
     const std::lock_guard lock(reduction.mutex);
-    if (!std::exchange(reduction.is_summed, true)) sum_up(reduction, me);
+    if (!std::exchange(reduction.is_summed, true)) {
+      sharded ? scatter_sums(reduction) : sum_up(reduction, me);
+    }
     for (const Tensor& gradient : std::exchange(reduction.of_replica[me], {})) {
       sum.push_back(messages_.for_use_here(gradient));
     }
@@ -103,10 +109,10 @@ std::vector<Tensors> GradientSums::reduced(Op update) {
 // have copies of these tensors, which may still be on their way there.
 void GradientSums::sum_up(Reduction& reduction, std::size_t me) const {
   const Tensors* first = nullptr;
-  double count = 0;
+  std::size_t count = 0;
   for (const Tensors& of_replica : reduction.of_replica) {
     if (of_replica.empty()) continue;  // no micro-batch of this update was its own
-    count += 1;
+    ++count;
     if (first == nullptr) first = &of_replica;
   }
   const bool shared = exchange_.in_one_process;
@@ -118,8 +124,7 @@ void GradientSums::sum_up(Reduction& reduction, std::size_t me) const {
       if (of_replica.empty() || &of_replica == first) continue;
       total.add_(messages_.for_use_here(of_replica[i]));
     }
-    // Each micro-batch is a mini-batch of its own: the update takes their mean.
-    if (!updates_by_step(here_.job.program.settings.weights) && count > 1) total.div_(count);
+    if (divisor(count) > 1) total.div_(divisor(count));
   }
   if (shared) {
     for (Tensors& its : reduction.of_replica) {
@@ -136,6 +141,70 @@ void GradientSums::sum_up(Reduction& reduction, std::size_t me) const {
   } else {
     reduction.of_replica[me] = std::move(sum);
   }
+}
+
+// Where each micro-batch is a mini-batch of its own, the update takes their mean.
+double GradientSums::divisor(std::size_t summed) const {
+  const bool sums = updates_by_step(here_.job.program.settings.weights);
+  return sums ? 1 : static_cast<double>(summed);
+}
+
+// The shard of each replica, into its own tensors: what its part of a reduce-scatter would do. In
+// place, and in the order of the replicas, as in sum_up().
+void GradientSums::scatter_sums(Reduction& reduction) const {
+  std::vector<const Tensors*> given;
+  for (const Tensors& of_replica : reduction.of_replica) {
+    if (!of_replica.empty()) given.push_back(&of_replica);
+  }
+  const Tensors& first = *given[0];
+  const double divided_by = divisor(given.size());
+  const std::size_t replicas = reduction.of_replica.size();
+  for (std::size_t r = 0; r < replicas; ++r) {
+    Tensors& its = reduction.of_replica[r];
+    if (its.empty()) {
+      for (const Tensor& like : first) its.push_back(at::zeros_like(like));
+    }
+    for (const Piece& piece : pieces_of(first, r, replicas)) {
+      Tensor total = view_of(messages_.for_use_here(first[piece.weight]), piece);
+      for (std::size_t i = 1; i < given.size(); ++i) {
+        total.add_(view_of(messages_.for_use_here((*given[i])[piece.weight]), piece));
+      }
+      if (divided_by > 1) total.div_(divided_by);
+      Tensor own = view_of(its[piece.weight], piece);
+      if (!own.is_alias_of(total)) own.copy_(total);
+    }
+  }
+  synchronize(here_.where);
+}
+
+// Between processes: the others have sent the pieces of this device's shard alone.
+Tensors GradientSums::sum_of_own_shard(int stage, const Reduction& reduction,
+                                       std::size_t me) const {
+  const std::size_t replicas = reduction.of_replica.size();
+  std::size_t count = 0;
+  Tensors sums;
+  for (std::size_t r = 0; r < replicas; ++r) {
+    const Tensors& given = reduction.of_replica[r];
+    if (given.empty()) continue;  // no micro-batch of this update was its own
+    ++count;
+    const Tensors parts = r == me ? shard_of(given, me, replicas) : given;
+    sums.resize(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (sums[i].defined()) {
+        sums[i].add_(parts[i]);
+      } else {
+        sums[i] = parts[i].clone();
+      }
+    }
+  }
+  // What this device has summed into may still be on its way to the others.
+  Tensors whole = flattened(zeros_of(here_, stage));
+  const Tensors shard = shard_of(whole, me, replicas);
+  for (std::size_t i = 0; i < shard.size(); ++i) {
+    shard[i].copy_(messages_.for_use_here(sums.at(i)));
+    if (divisor(count) > 1) shard[i].div_(divisor(count));
+  }
+  return whole;
 }
 
 void GradientSums::give_back(Op update, std::vector<Tensors> zeros) {

@@ -27,7 +27,8 @@ class GradientSums {
   void note_weight_grad(Op op);
 
   /// For U: the sum over the replicas, the same on all of them, in the tensors that this device has
-  /// summed into; without replicas what is in these.
+  /// summed into; without replicas what is in these. With a sharded optimizer only the elements of
+  /// this device's shard are sums (a reduce-scatter).
   std::vector<Tensors> reduced(Op update);
   /// After U: sums that are zero again.
   void give_back(Op update, std::vector<Tensors> zeros);
@@ -39,6 +40,9 @@ class GradientSums {
  private:
   std::vector<Tensors>& of(int stage, std::uint32_t update);
   void sum_up(Reduction& reduction, std::size_t me) const;
+  void scatter_sums(Reduction& reduction) const;
+  Tensors sum_of_own_shard(int stage, const Reduction& reduction, std::size_t me) const;
+  double divisor(std::size_t summed) const;
 
   DeviceModel& here_;
   Exchange& exchange_;

@@ -43,6 +43,9 @@ struct Job {
   std::shared_ptr<const TrainingPlan> plan = nullptr;
   /// Ops wait for the times of the costs instead of computing (run/imitation.hpp).
   bool imitated = false;
+  /// Each replica of a stage keeps the optimizer's state of its share of the parameters
+  /// (run/optimizer_shards.hpp). For runs without a plan and without corrections.
+  bool sharded_optimizer = false;
 };
 
 }  // namespace stageline::executor

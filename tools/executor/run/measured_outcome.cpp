@@ -16,8 +16,12 @@ Outcome measured_outcome(const Outcome& predicted, const Execution& run,
   outcome.period.reset();
   outcome.settled = false;
   for (std::size_t d = 0; d < held.size(); ++d) {
-    outcome.memory.device[d].peak = Bytes{held[d].peak};
-    outcome.memory.device[d].at_peak = {};
+    DeviceMemory& memory = outcome.memory.device[d];
+    memory.peak = Bytes{held[d].peak};
+    memory.at_peak = {};
+    memory.stash_at_peak = {};
+    memory.stashes_at_peak = 0;
+    memory.peak_op.reset();
   }
   // The mean of the steps behind the first, where there are several.
   const std::vector<Time> ends = step_ends(outcome.program, run.graph, run.times);

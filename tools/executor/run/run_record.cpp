@@ -41,7 +41,7 @@ std::string RunRecord::text_of(int device) const {
     if (losses[m].defined()) text += fmt::format("{} {:.17g}\n", m, losses[m].item<double>());
   }
   const HeldBytes& mine = nth(held, device);
-  return text + fmt::format("held\n{} {} {}\n", device, mine.peak, mine.stash);
+  return text + fmt::format("held\n{} {} {} {}\n", device, mine.peak, mine.stash, mine.optimizer);
 }
 
 void RunRecord::read(const std::string& text) {
@@ -62,7 +62,7 @@ void RunRecord::read(const std::string& text) {
   }
   std::size_t device = 0;
   lines >> device;
-  lines >> held[device].peak >> held[device].stash;
+  lines >> held[device].peak >> held[device].stash >> held[device].optimizer;
 }
 
 Execution RunRecord::execution(bool between_processes) const {

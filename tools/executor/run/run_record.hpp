@@ -28,8 +28,9 @@ struct Execution {
 
 /// Bytes that a device held in a run, as its allocator reports them.
 struct HeldBytes {
-  std::int64_t peak = 0;   // all tensors, weights and optimizer state included
-  std::int64_t stash = 0;  // of the stashes alone
+  std::int64_t peak = 0;       // all tensors, weights and optimizer state included
+  std::int64_t stash = 0;      // of the stashes alone
+  std::int64_t optimizer = 0;  // of the optimizer's state alone
 };
 
 /// Filled by the workers, each its own tasks.

@@ -25,6 +25,30 @@ TaskGraph with_free_links(TaskGraph graph) {
   return graph;
 }
 
+void check_sharded(const Job& job) {
+  const auto& stages = job.program.placement.stage;
+  const bool any = std::any_of(stages.begin(), stages.end(),
+                               [](const StagePlace& place) { return place.replicas.size() > 1; });
+  if (!any) {
+    throw UsageError(
+        "a sharded optimizer (ZeRO) divides its state among the replicas of a stage, and no stage "
+        "of the program has any; replicate the pipeline (--replicas)");
+  }
+  if (job.imitated) {
+    throw UsageError(
+        "a sharded optimizer (ZeRO) is for runs that compute; leave --imitate out, or --zero");
+  }
+  if (job.plan) {
+    throw UsageError("a sharded optimizer (ZeRO) is for runs of a program, not for trainings");
+  }
+  if (job.program.settings.correction != "none") {
+    throw UsageError(fmt::format(
+        "a sharded optimizer (ZeRO) runs without corrections of old weights (correction: {}), which "
+        "read whole steps",
+        job.program.settings.correction));
+  }
+}
+
 }  // namespace
 
 TaskGraph lowered(const Job& job, const Costs& costs) {
@@ -44,6 +68,7 @@ void check_runnable(const Job& job, const std::vector<Accelerator>& devices, con
         "sequence_chunks: the models that are run here do not cut sequences (attention would have "
         "to look back over chunks); such a program can only be simulated");
   }
+  if (job.sharded_optimizer) check_sharded(job);
   const std::size_t wanted = job.program.devices.size();
   if (peers != nullptr) {
     if (peers->size() != static_cast<int>(wanted)) {

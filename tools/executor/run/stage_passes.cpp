@@ -59,6 +59,14 @@ void StagePasses::restart() {
   weights_.restart();
 }
 
+std::int64_t StagePasses::optimizer_bytes() const {
+  Tensors all;
+  for (const LayerWeights& weights : here_.model.weights) {
+    all.insert(all.end(), weights.state.begin(), weights.state.end());
+  }
+  return storage_bytes(all);
+}
+
 std::int64_t StagePasses::standing_bytes() const {
   Tensors all;
   const auto add = [&](const Tensors& some) { all.insert(all.end(), some.begin(), some.end()); };
@@ -86,6 +94,7 @@ std::int64_t StagePasses::standing_bytes() const {
 std::uint32_t StagePasses::compute(Op op) {
   const c10::NoGradGuard plain;
   stash_change_ = {};
+  weights_.gather(op.stage);
   if (op.kind == OpKind::update) return update(op);
   const std::int64_t before = job_.separate ? in_flight_.stash_bytes(op) : 0;
   weights_.receive(op.stage);

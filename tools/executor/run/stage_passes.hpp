@@ -2,7 +2,8 @@
 // that all that an op needs is there.
 //
 //     stage_passes ──► stage_weights ──► gradient_sums ──► stage_messages ──► exchange, in_flight
-//          └─────────► state_reporter ─► planned_versions                └──► device_model, job
+//          │                └───────────► optimizer_shards ──┘           └──► device_model, job
+//          └─────────► state_reporter ─► planned_versions
 //
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
@@ -55,6 +56,10 @@ class StagePasses {
   std::int64_t stash_bytes(Op op) const { return in_flight_.stash_bytes(op); }
   /// Bytes of weights, room for those that come by message, optimizer state and gradient sums.
   std::int64_t standing_bytes() const;
+  /// Of these, those of the optimizer's state.
+  std::int64_t optimizer_bytes() const;
+  /// At the end of a run: all replicas of a stage with a sharded optimizer have all its weights.
+  void gather_shards() { weights_.gather_all(); }
   /// See StageMessages.
   void drop_returned(bool counted) { messages_.drop_returned(counted); }
 

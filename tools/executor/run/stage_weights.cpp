@@ -22,6 +22,7 @@ StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages&
       exchange_(exchange),
       messages_(messages),
       planned_(planned),
+      shards_(here, exchange, messages),
       corrections_(parse_corrections(here.job.program.settings.correction)) {
   const auto stages = as_size(job_.program.stages());
   newest_.resize(stages);
@@ -69,6 +70,7 @@ void StageWeights::begin_at(std::size_t stage, const StageState& start) {
 }
 
 void StageWeights::restart() {
+  shards_.restart();
   for (std::size_t s = 0; s < newest_.size(); ++s) {
     const auto stage = static_cast<int>(s);
     newest_[s] = planned_.at_start(s);
@@ -344,26 +346,39 @@ OptimizerStep StageWeights::optimizer_step(int stage) const {
   return corrections_.optimizer_step(job_.training.recipe, step, delay);
 }
 
+// By the gradients in the model, which are zero afterwards. The caller holds the values once.
+void StageWeights::step(Op op) {
+  // A reader of this version keeps its tensors; the next version is then made beside them.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
+  std::vector<bool> beside;
+  for (const std::size_t layer : layers) {
+    const Tensors& values = here_.model.weights[layer].values;
+    beside.push_back(job_.plan || corrections_.remembers() ||
+                     std::any_of(values.begin(), values.end(),
+                                 [](const Tensor& v) { return v.use_count() > 2; }));
+  }
+  const OptimizerStep numbers = optimizer_step(op.stage);
+  if (is_sharded(job_, op.stage)) {
+    shards_.update(op, numbers, beside);
+    for (const std::size_t layer : layers) zero_gradients(here_.model.weights[layer]);
+    return;
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    executor::update(here_.model, layers[i], numbers,
+                     beside[i] ? NewWeights::beside : NewWeights::in_place);
+    zero_gradients(here_.model.weights[layers[i]]);
+  }
+}
+
 std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
   const auto s = as_size(op.stage);
   std::vector<Tensors> sum = sums.reduced(op);
   const std::vector<Tensors> before = here_.values_of(op.stage);
   if (reads_past(op.stage)) past_[s][newest_[s]] = {before, memory_[s]};
-  // A reader of this version keeps its tensors; the next version is then made beside them.
-  std::atomic_thread_fence(std::memory_order_acquire);
   {
     const SumsInUse in_use(here_, op.stage, sum);
-    const OptimizerStep step = optimizer_step(op.stage);
-    for (const std::size_t layer : here_.layers_of(op.stage)) {
-      const Tensors& values = here_.model.weights[layer].values;
-      const bool is_read = job_.plan || corrections_.remembers() ||
-                           std::any_of(values.begin(), values.end(), [](const Tensor& v) {
-                             return v.use_count() > 2;  // `before` has one
-                           });
-      executor::update(here_.model, layer, step,
-                       is_read ? NewWeights::beside : NewWeights::in_place);
-      zero_gradients(here_.model.weights[layer]);
-    }
+    step(op);
   }
   memory_[s] = remembered(op.stage, before, here_.values_of(op.stage));
   sums.give_back(op, std::move(sum));

@@ -12,6 +12,7 @@
 #include "tools/executor/run/device_model.hpp"
 #include "tools/executor/run/gradient_sums.hpp"
 #include "tools/executor/run/in_flight.hpp"
+#include "tools/executor/run/optimizer_shards.hpp"
 #include "tools/executor/run/planned_versions.hpp"
 #include "tools/executor/run/stage_messages.hpp"
 
@@ -42,8 +43,12 @@ class StageWeights {
   /// The same. Where the forward was on another device, its version has come here before.
   std::vector<Tensors> weights_for_backward(Op op, const InFlight& flight);
 
-  /// The optimizer's step; returns the number of the version that it makes.
+  /// The optimizer's step; returns the number of the version that it makes. With a sharded
+  /// optimizer that is whole once gather() has brought the other replicas' shards.
   std::uint32_t update(Op op, GradientSums& sums);
+  /// Before the next op of the stage.
+  void gather(int stage) { shards_.gather(stage); }
+  void gather_all() { shards_.gather_all(); }
   /// Whether there is room for the next version of the stage, which comes by message, all the time.
   bool has_room_for_next(int stage) const {
     return job_.program.settings.weights_transfer && is_updated_elsewhere(stage);
@@ -70,12 +75,14 @@ class StageWeights {
                                   const std::vector<Tensors>& after) const;
   void drop_before(int stage, std::uint32_t number);
   OptimizerStep optimizer_step(int stage) const;
+  void step(Op op);
 
   DeviceModel& here_;
   const Job& job_;
   Exchange& exchange_;
   StageMessages& messages_;
   const PlannedVersions& planned_;
+  OptimizerShards shards_;
   Corrections corrections_;
   std::vector<bool> owns_;             // by stage: with Job::separate, weights that could be shared
   std::vector<std::uint32_t> newest_;  // by stage

@@ -257,8 +257,11 @@ void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
 }
 
 void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, NewWeights put) {
+  update(model.weights[layer], model.optimizer, step, put);
+}
+
+void update(LayerWeights& weights, Optimizer optimizer, const OptimizerStep& step, NewWeights put) {
   const c10::NoGradGuard plain;
-  LayerWeights& weights = model.weights[layer];
   ++weights.updates;
   // weight + factor × way
   const auto go = [&](Tensor& weight, const Tensor& way, double factor) {
@@ -272,7 +275,7 @@ void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, Ne
     Tensor& weight = weights.values[i];
     Tensor gradient = weights.gradients[i];
     if (step.weight_decay != 0) gradient = gradient.add(weight, step.weight_decay);
-    switch (model.optimizer) {
+    switch (optimizer) {
       case Optimizer::sgd:
         go(weight, gradient, -step.rate);
         break;

@@ -89,6 +89,9 @@ struct OptimizerStep {
 /// The optimizer's step on one layer, in PyTorch's formulas. Leaves the gradients as they are.
 void update(TensorModel& model, std::size_t layer, const OptimizerStep& step,
             NewWeights put = NewWeights::in_place);
+/// The same on these weights, their gradients and their state.
+void update(LayerWeights& weights, Optimizer optimizer, const OptimizerStep& step,
+            NewWeights put = NewWeights::in_place);
 
 /// Sets gradients to zero, or makes them.
 void zero_gradients(LayerWeights& weights);

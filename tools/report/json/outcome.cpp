@@ -3,13 +3,16 @@
 
 #include <algorithm>
 
+#include "sim/analysis/memory_categories.hpp"
 #include "sim/index.hpp"
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
+#include "tools/study/blocking.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "traces/json/timeline.hpp"
 
+#include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
 
 namespace stageline {
@@ -28,6 +31,41 @@ std::string_view name(Fit fit) {
 }
 
 Json bytes_or_null(Bytes bytes, bool known) { return known ? Json(bytes.count) : Json(nullptr); }
+
+std::string_view name(PeakOp::Moment moment) {
+  switch (moment) {
+    case PeakOp::Moment::runs:
+      return "runs";
+    case PeakOp::Moment::starts:
+      return "starts";
+    case PeakOp::Moment::has_ended:
+      return "has_ended";
+  }
+  return "";
+}
+
+Json peak_op_json(const DeviceMemory& memory) {
+  if (!memory.peak_op) return nullptr;
+  const Op op = memory.peak_op->op;
+  Json result;
+  result["op"] = print(op);
+  result["stage"] = op.stage;
+  result[counts_microbatches(op.kind) ? "microbatch" : "update"] = op.microbatch;
+  if (memory.peak_op->other) result["with"] = print(*memory.peak_op->other);
+  result["moment"] = name(memory.peak_op->moment);
+  return result;
+}
+
+// Null of a measured peak, whose composition is not known.
+Json peak_by_category_json(const DeviceMemory& memory) {
+  if (total(memory.at_peak) != memory.peak) return nullptr;
+  const CategoryUse use = peak_by_category(memory);
+  Json result;
+  for (int category = 0; category < memory_categories; ++category) {
+    result[stageline::name(static_cast<MemoryCategory>(category))] = nth(use, category).count;
+  }
+  return result;
+}
 
 Json device_json(const Outcome& outcome, std::size_t d) {
   const DeviceMetrics& metrics = outcome.metrics.device[d];
@@ -54,6 +92,8 @@ Json device_json(const Outcome& outcome, std::size_t d) {
         nth(memory.at_peak, kind).count;
   }
   device["at_peak_bytes"] = known ? std::move(at_peak) : Json(nullptr);
+  device["peak_op"] = known ? peak_op_json(memory) : Json(nullptr);
+  device["peak_by_category"] = known ? peak_by_category_json(memory) : Json(nullptr);
   const auto& limit = outcome.memory_limit[d];
   device["memory_bytes"] = limit ? Json(limit->count) : Json(nullptr);
   int versions = 0;
@@ -125,6 +165,24 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
   put_time(stage, "weight_grad", outcome.costs.stage[s].weight_grad);
   put_time(stage, "backward", outcome.costs.stage[s].backward);
   put_time(stage, "update", outcome.costs.stage[s].update);
+  if (const BlockingTimes& blocking = outcome.costs.stage[s].blocking;
+      blocking != BlockingTimes{}) {
+    Json times;
+    put_time(times, "forward", blocking.forward);
+    put_time(times, "input_grad", blocking.input_grad);
+    put_time(times, "weight_grad", blocking.weight_grad);
+    put_time(times, "backward", blocking.backward);
+    put_time(times, "recompute", blocking.recompute);
+    put_time(times, "update", blocking.update);
+    stage["blocking_collectives"] = times;
+  }
+  if (const auto& reduction = outcome.costs.stage[s].reduction) {
+    Json collective;
+    put_time(collective, "alone", alone(*reduction));
+    put_time(collective, "head_start", reduction->head_start);
+    collective["bytes"] = reduction->bytes.count;
+    stage["gradient_reduction"] = collective;
+  }
   stage["weights_bytes"] = bytes_or_null(outcome.costs.stage[s].weights, outcome.bytes_known());
   stage["stash_bytes"] = bytes_or_null(outcome.costs.stage[s].stash(), outcome.bytes_known());
   stage["stash_peak"] = outcome.memory.stage[s].stash_peak;
@@ -157,11 +215,60 @@ Json stream_json(const Outcome& outcome) {
   return stream;
 }
 
-Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
-  return {{"schedule", schedule}, {"devices", asked.cluster.devices.size()}, {"error", reason}};
+Json order_json(const Case& asked) {
+  const DeviceOrder& found = *asked.device_order;
+  Json names = Json::array();
+  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
+  return {{"devices", std::move(names)},
+          {"given_step_time_ps", found.given ? Json(found.given->count()) : Json(nullptr)},
+          {"given_fits", found.given_fits},
+          {"orders", found.orders},
+          {"simulated", found.simulated}};
 }
 
-Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline) {
+Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
+  return {{"schedule", schedule}, {"devices", asked.device_count()}, {"error", reason}};
+}
+
+Json degrees_json(const RankedCluster& ranked) {
+  const Degrees& degrees = ranked.grid().degrees();
+  return {{"tp", degrees.tensor},
+          {"cp", degrees.context},
+          {"ep", degrees.expert},
+          {"dp", degrees.data},
+          {"pp", degrees.pipeline},
+          {"order", print_order(degrees.order)},
+          {"zero", std::string(stageline::name(degrees.zero))},
+          {"pipelines_simulated", ranked.replicas()}};
+}
+
+// The keys of language models. None of a trace that counts neither tokens nor FLOPs.
+void put_rates(Json& result, const TrainingRates& rates) {
+  if (!rates.tokens_per_second && !rates.model_flops) return;
+  const auto put = [&](const char* key, const std::optional<double>& value) {
+    if (value) result[key] = *value;
+  };
+  put("tokens_per_second", rates.tokens_per_second);
+  put("tokens_per_second_per_device", rates.tokens_per_device_second);
+  put("model_flops", rates.model_flops);
+  put("hardware_flops", rates.hardware_flops);
+  put("flops_per_second_per_device", rates.flops_per_device_second);
+  put("mfu", rates.mfu);
+  put("hfu", rates.hfu);
+  Json blocking;
+  for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
+    blocking[stageline::name(all_dimensions[g])] = rates.blocking[g];
+  }
+  result["blocking_fraction_by_group"] = std::move(blocking);
+  result["idle_for_messages_fraction"] = rates.idle_for_messages;
+  result["idle_for_reductions_fraction"] = rates.idle_for_reductions;
+  put("device_hours", rates.device_hours);
+  put("days", rates.days);
+  put("dollars", rates.dollars);
+}
+
+Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, bool timeline,
+             const TrainingBudget& budget) {
   Json result;
   result["schedule"] = outcome.schedule;
   result["synchronous"] = outcome.synchrony == Synchrony::synchronous;
@@ -169,7 +276,9 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["costs"] = stageline::name(setting.model.provenance.origin);
   result["cluster"] = asked.cluster.name;
   result["partition"] = print(outcome.plan.partition);
-  result["devices"] = outcome.devices;
+  result["devices"] = asked.device_count();
+  if (asked.ranked) result["degrees"] = degrees_json(*asked.ranked);
+  if (asked.device_order) result["device_order"] = order_json(asked);
   result["microbatches"] = outcome.microbatches;
   result["microbatch_size"] =
       outcome.microbatch_size > 0 ? Json(outcome.microbatch_size) : Json(nullptr);
@@ -194,7 +303,9 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["speedup"] = of_time(outcome.speedup);
   result["bubble_fraction"] = outcome.bubble_fraction;
   result["recompute_fraction"] = recompute_fraction(outcome);
+  if (asked.ranked) result["blocking_collectives_fraction"] = blocking_fraction(outcome);
   result["exposed_communication_fraction"] = outcome.exposed_communication;
+  put_rates(result, training_rates(asked, outcome, budget));
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time
   for (const PathShare& share : shares(outcome.critical_path))
@@ -249,9 +360,11 @@ Json measured_json(const MeasuredRuns& runs) {
 }  // namespace
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
-                         bool timeline, const MeasuredRuns* measured) {
-  Json result = json_of(setting, asked, outcome, timeline);
+                         bool timeline, const MeasuredRuns* measured, const TrainingBudget& budget,
+                         const Waterfall* waterfall) {
+  Json result = json_of(setting, asked, outcome, timeline, budget);
   if (measured != nullptr) result["measured"] = measured_json(*measured);
+  if (waterfall != nullptr) result["waterfall"] = waterfall_json(*waterfall);
   return result.text();
 }
 
@@ -259,11 +372,12 @@ std::string unanswered_json(const Case& asked, const std::string& reason) {
   return unanswered(asked, spelled(asked.spec), reason).text();
 }
 
-std::string rows_json(const Setting& setting, const std::vector<Row>& rows) {
+std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
+                      const TrainingBudget& budget) {
   Json all = Json::array();
   for (const Row& row : rows) {
     if (row.outcome) {
-      all.push_back(json_of(setting, row.asked, *row.outcome, false));
+      all.push_back(json_of(setting, row.asked, *row.outcome, false, budget));
     } else {
       all.push_back(unanswered(row.asked, row.schedule, row.why_not));
     }

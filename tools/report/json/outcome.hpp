@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
+#include "tools/compare/uncertainty.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
+#include "tools/study/training_rates.hpp"
+#include "tools/study/waterfall.hpp"
 
 namespace stageline {
 
@@ -25,13 +28,23 @@ struct MeasuredRuns {
 
 /// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
 /// (`…_ps`); `timeline`: with every span. `measured`: the outcome is that of one of these runs.
+/// `budget`: the training whose GPU-hours and price are asked. `waterfall`: of the outcome, with
+/// --why.
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
-                         bool timeline, const MeasuredRuns* measured = nullptr);
+                         bool timeline, const MeasuredRuns* measured = nullptr,
+                         const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr);
 
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);
 
 /// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".
-std::string rows_json(const Setting& setting, const std::vector<Row>& rows);
+std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
+                      const TrainingBudget& budget = {});
+
+/// {"scenarios": …, "partial": …, "rows": […], "notes": […]}; keys in
+/// tools/report/json/README.md.
+std::string uncertainty_json(const Setting& setting, const std::vector<UncertainRow>& rows,
+                             const std::vector<std::size_t>& order,
+                             const std::vector<std::string>& said);
 
 }  // namespace stageline

@@ -11,13 +11,23 @@
 #include "sim/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
+#include "tools/report/text/training.hpp"
 #include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
 
-std::string fit_text(const Outcome& outcome) {
-  switch (outcome.fit) {
+// What the cells of a row show.
+struct Facts {
+  const Outcome* outcome;
+  TrainingRates rates;
+  bool tokens;  // whether the trace counts tokens
+
+  bool is_language() const { return tokens || rates.model_flops; }
+};
+
+std::string fit_text(const Facts& row) {
+  switch (row.outcome->fit) {
     case Fit::yes:
       return "yes";
     case Fit::no:
@@ -30,54 +40,135 @@ std::string fit_text(const Outcome& outcome) {
 
 bool takes_time(const Outcome& outcome) { return outcome.step_time > Time{}; }
 
-std::string throughput_text(const Outcome& outcome) {
+std::string throughput_text(const Facts& row) {
+  const Outcome& outcome = *row.outcome;
   return takes_time(outcome) ? fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit)
                              : "–";
 }
 
-std::string peak_text(const Outcome& outcome) {
+std::string peak_text(const Facts& row) {
+  const Outcome& outcome = *row.outcome;
   return bytes_text(nth(outcome.memory.device, outcome.peak_device()).peak, outcome.bytes_known());
 }
 
-std::string staleness_text(const Outcome& outcome) {
+std::string staleness_text(const Facts& row) {
+  const Outcome& outcome = *row.outcome;
   return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
 }
+
+// At the peak of the device that peaks highest.
+std::string activations_text(const Facts& row) {
+  const Outcome& outcome = *row.outcome;
+  const DeviceMemory& memory = nth(outcome.memory.device, outcome.peak_device());
+  return bytes_text(nth(memory.at_peak, MemoryKind::stash), outcome.bytes_known());
+}
+
+constexpr const char* unknown = "–";
+
+template <class Text>
+std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
+  return value ? text(*value) : unknown;
+}
+
+bool without_tokens(const Facts& row) { return !row.tokens; }
+bool with_tokens(const Facts& row) { return row.tokens; }
 
 // The columns. `drop` decides which are left out where a line is short: what follows from others or
 // seldom differs goes first.
 struct ComparisonColumn {
   Column column;
-  std::string (*cell)(const Outcome&);
-  bool (*matters)(const Outcome&) = nullptr;  // shown unasked where any row does; null: always
+  std::string (*cell)(const Facts&);
+  bool (*matters)(const Facts&) = nullptr;  // shown unasked where any row does; null: always
+  bool language = false;                    // known of language models alone
 };
 
-const std::vector<ComparisonColumn>& all_columns() {
+// In the units of those who train language models.
+const std::vector<ComparisonColumn>& language_columns() {
   static const std::vector<ComparisonColumn> columns{
-      {{"schedule", true, 0, true}, [](const Outcome& one) { return one.schedule; }},
+      {{"tokens/s", false, 55},
+       [](const Facts& row) { return text_or_unknown(row.rates.tokens_per_second, count_text); },
+       with_tokens,
+       true},
+      {{"tokens/s/GPU", false, 25},
+       [](const Facts& row) {
+         return text_or_unknown(row.rates.tokens_per_device_second, count_text);
+       },
+       with_tokens,
+       true},
+      {{"TFLOP/s/GPU", false, 75},
+       [](const Facts& row) {
+         return text_or_unknown(row.rates.flops_per_device_second, [](double flops) {
+           return fmt::format("{:.{}f}", flops / 1e12, flops < 1e13 ? 3 : 1);
+         });
+       },
+       [](const Facts& row) { return row.rates.flops_per_device_second.has_value(); },
+       true},
+      {{"MFU", false, 5},
+       [](const Facts& row) { return text_or_unknown(row.rates.mfu, percent); },
+       [](const Facts& row) { return row.rates.mfu.has_value(); },
+       true},
+      {{"HFU", false, 65},
+       [](const Facts& row) { return text_or_unknown(row.rates.hfu, percent); },
+       [](const Facts& row) { return row.rates.hfu > row.rates.mfu; },
+       true},
+      {{"GPU-hours", false, 35},
+       [](const Facts& row) { return text_or_unknown(row.rates.device_hours, count_text); },
+       [](const Facts& row) { return row.rates.device_hours.has_value(); },
+       true},
+      {{"cost", false, 15},
+       [](const Facts& row) { return text_or_unknown(row.rates.dollars, dollars_text); },
+       [](const Facts& row) { return row.rates.dollars.has_value(); },
+       true},
+  };
+  return columns;
+}
+
+std::vector<ComparisonColumn> joined_columns() {
+  std::vector<ComparisonColumn> columns{
+      {{"schedule", true, 0, true}, [](const Facts& row) { return row.outcome->schedule; }},
       {{"devices", false, 0, true},
-       [](const Outcome& one) { return fmt::format("{}", one.devices); }},
-      {{"step"}, [](const Outcome& one) { return print(one.step_time); }},
-      {{"throughput", false, 7}, throughput_text},
-      {{"speed-up", false, 2},
-       [](const Outcome& one) {
-         return takes_time(one) ? fmt::format("{:.2f}×", one.speedup) : std::string("–");
+       [](const Facts& row) { return fmt::format("{}", row.outcome->devices); }},
+      {{"step"}, [](const Facts& row) { return print(row.outcome->step_time); }},
+      {{"throughput", false, 70}, throughput_text, without_tokens},
+      {{"speed-up", false, 20},
+       [](const Facts& row) {
+         return takes_time(*row.outcome) ? fmt::format("{:.2f}×", row.outcome->speedup)
+                                         : std::string(unknown);
+       },
+       without_tokens},
+      {{"bubble", false, 50},
+       [](const Facts& row) { return percent(row.outcome->bubble_fraction); }},
+      {{"recompute", false, 40},
+       [](const Facts& row) { return percent(recompute_fraction(*row.outcome)); },
+       [](const Facts& row) { return recompute_fraction(*row.outcome) > 0; }},
+      {{"exposed comm", false, 80},
+       [](const Facts& row) { return percent(row.outcome->exposed_communication); }},
+      {{"peak memory", false, 10}, peak_text},
+      {{"on", true, 90},
+       [](const Facts& row) {
+         const Outcome& one = *row.outcome;
+         return one.bytes_known() ? nth(one.program.devices, one.peak_device()) : unknown;
        }},
-      {{"bubble", false, 5}, [](const Outcome& one) { return percent(one.bubble_fraction); }},
-      {{"recompute", false, 4},
-       [](const Outcome& one) { return percent(recompute_fraction(one)); },
-       [](const Outcome& one) { return recompute_fraction(one) > 0; }},
-      {{"exposed comm", false, 8},
-       [](const Outcome& one) { return percent(one.exposed_communication); }},
-      {{"peak memory", false, 1}, peak_text},
-      {{"on", true, 9},
-       [](const Outcome& one) {
-         return one.bytes_known() ? nth(one.program.devices, one.peak_device()) : std::string("–");
+      {{"activations", false, 85}, activations_text, with_tokens, true},
+      {{"versions", false, 60},
+       [](const Facts& row) { return fmt::format("{}", row.outcome->versions_peak()); },
+       [](const Facts& row) { return !row.tokens || row.outcome->versions_peak() > 1; }},
+      {{"staleness", false, 30},
+       staleness_text,
+       [](const Facts& row) {
+         return !row.tokens || row.outcome->staleness_max() > 0 || !row.outcome->consistent();
        }},
-      {{"versions", false, 6},
-       [](const Outcome& one) { return fmt::format("{}", one.versions_peak()); }},
-      {{"staleness", false, 3}, staleness_text},
       {{"fits", true}, fit_text},
   };
+  const auto step = std::find_if(columns.begin(), columns.end(), [](const ComparisonColumn& one) {
+    return one.column.title == "step";
+  });
+  columns.insert(std::next(step), language_columns().begin(), language_columns().end());
+  return columns;
+}
+
+const std::vector<ComparisonColumn>& all_columns() {
+  static const std::vector<ComparisonColumn> columns = joined_columns();
   return columns;
 }
 
@@ -102,20 +193,24 @@ std::string known_title(const std::string& name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Row>& rows,
-                      const RankedRows& order, const ComparisonView& view) {
+bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Facts>& rows,
+                      const ComparisonView& view) {
   if (column.column.title == "devices") return view.sweep;
-  return column.matters == nullptr ||
-         std::any_of(order.rows.begin(), order.rows.end(),
-                     [&](std::size_t i) { return column.matters(*rows[i].outcome); });
+  return column.matters == nullptr || std::any_of(rows.begin(), rows.end(), column.matters);
 }
 
-std::vector<ComparisonColumn> shown_columns(const std::vector<Row>& rows, const RankedRows& order,
+bool is_known(const ComparisonColumn& column, const std::vector<Facts>& rows) {
+  return !column.language || std::any_of(rows.begin(), rows.end(), [&](const Facts& row) {
+    return row.is_language() && column.cell(row) != unknown;
+  });
+}
+
+std::vector<ComparisonColumn> shown_columns(const std::vector<Facts>& rows,
                                             const ComparisonView& view) {
   std::vector<ComparisonColumn> shown;
   if (view.columns.empty()) {
     for (const ComparisonColumn& one : all_columns()) {
-      if (is_shown_unasked(one, rows, order, view)) shown.push_back(one);
+      if (is_shown_unasked(one, rows, view)) shown.push_back(one);
     }
     return shown;
   }
@@ -126,7 +221,8 @@ std::vector<ComparisonColumn> shown_columns(const std::vector<Row>& rows, const 
     const bool there = std::any_of(shown.begin(), shown.end(), [&](const ComparisonColumn& one) {
       return one.column.title == title;
     });
-    if (at != all_columns().end() && !there) shown.push_back(*at);
+    if (at == all_columns().end() || there) return;
+    if (!view.known_only || is_known(*at, rows)) shown.push_back(*at);
   };
   add("schedule");
   if (view.sweep) add("devices");
@@ -193,16 +289,20 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view) {
   if (order.rows.empty()) return "";
-  const std::vector<ComparisonColumn> shown = shown_columns(rows, order, view);
+  std::vector<Facts> facts;
+  for (const std::size_t i : order.rows) {
+    const Row& row = rows[i];
+    facts.push_back({&*row.outcome, training_rates(row.asked, *row.outcome, view.budget),
+                     row.asked.model.tokens > 0});
+  }
+  const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
   std::vector<Column> columns;
   for (const ComparisonColumn& one : shown) columns.push_back(one.column);
   const std::size_t top = view.top == 0 ? order.rows.size() : std::min(view.top, order.rows.size());
   std::vector<std::vector<std::string>> cells;
   for (std::size_t k = 0; k < top; ++k) {
     cells.emplace_back();
-    for (const ComparisonColumn& one : shown) {
-      cells.back().push_back(one.cell(*rows[order.rows[k]].outcome));
-    }
+    for (const ComparisonColumn& one : shown) cells.back().push_back(one.cell(facts[k]));
   }
   const std::string more = rows_left_out(rows, order, top);
   if (!view.columns.empty()) return table(columns, cells, view.width) + more;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
+#include "tools/study/training_rates.hpp"
 
 namespace stageline {
 
@@ -13,6 +14,8 @@ struct ComparisonView {
   std::size_t top = 0;                 // the best rows that are shown; 0: all
   bool sweep = false;                  // of numbers of devices, which are a column then
   std::vector<std::string> columns{};  // titles, beside those that name a row; empty: all that fit
+  bool known_only = false;  // of `columns`, without those of language models that no row can fill
+  TrainingBudget budget{};  // what GPU-hours and cost are of
 };
 
 /// The titles of all columns, in their order.
@@ -27,7 +30,9 @@ std::vector<std::string> comparison_columns_left_out();
 /// nearest.
 std::vector<std::string> parse_comparison_columns(const std::string& list);
 
-/// The table of `order`, and a line each on rows and columns that were left out. Columns that were
+/// The table of `order`. Of language models, tokens/s and what follows from it are in the place of
+/// throughput and speed-up, and versions and staleness are shown where rows differ from plain
+/// training. With the table, a line each on rows and columns that were left out. Columns that were
 /// asked for are never left out; where they are wider than a line, the table is broken into bands.
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view);

@@ -7,6 +7,8 @@
 
 #include "schedulers/partition/megatron.hpp"
 #include "tools/base/provenance.hpp"
+#include "tools/inputs/degrees.hpp"
+#include "tools/report/text/training.hpp"
 
 namespace stageline {
 
@@ -20,8 +22,14 @@ std::string model_line(const Setting& setting) {
   const Model& model = setting.model;
   const auto layers = std::count_if(model.layers.begin(), model.layers.end(),
                                     [](const Layer& layer) { return layer.kind != pass_kind; });
-  return fmt::format("{} · {} layers · {} a micro-batch on one device ({})\n", model.name, layers,
-                     print(forward_backward(model)), origin_of(model.provenance));
+  const bool divided = model.sharding != Sharding{};
+  const std::string parameters =
+      model.parameters > 0
+          ? fmt::format(" · {} parameters", count_text(static_cast<double>(model.parameters)))
+          : "";
+  return fmt::format("{}{} · {} layers · {} a micro-batch on one {} ({})\n", model.name, parameters,
+                     layers, print(forward_backward(model)), divided ? "rank" : "device",
+                     origin_of(model.provenance));
 }
 
 std::string of_cluster(const Setting& setting, const Case& asked) {
@@ -29,31 +37,51 @@ std::string of_cluster(const Setting& setting, const Case& asked) {
   return named ? fmt::format(" of {}", asked.cluster.name) : "";
 }
 
+namespace {
+
+// "64 devices of h100x8*8: tp 8 × dp 4 × pp 2".
+std::string devices_of(const Setting& setting, const Case& asked) {
+  const int devices = asked.device_count();
+  std::string text =
+      fmt::format("{} device{}{}", devices, devices == 1 ? "" : "s", of_cluster(setting, asked));
+  if (asked.ranked) text += ": " + print(asked.ranked->grid().degrees());
+  return text;
+}
+
+// " of 2 sequences of 8192 tokens".
+std::string samples_of(const Model& model) {
+  const std::string samples = of_samples(model.batch, model.sample);
+  return model.tokens > 0 && !samples.empty()
+             ? fmt::format("{} of {} tokens", samples, model.tokens)
+             : samples;
+}
+
+}  // namespace
+
 std::string heading(const Setting& setting, const Case& asked) {
-  const std::string samples = of_samples(setting.model.batch, setting.model.sample);
-  const std::size_t devices = asked.cluster.devices.size();
+  const std::string samples = samples_of(setting.model);
   const int microbatches =
       asked.program ? asked.program->microbatches / asked.program->settings.sequence_chunks
                     : asked.microbatches;
   const bool assigns = !asked.program && asked.spec.scheduler->assign != nullptr;
-  return model_line(setting) + fmt::format("{} device{}{} · {} micro-batches{} a step · cut: {}\n",
-                                           devices, devices == 1 ? "" : "s",
-                                           of_cluster(setting, asked), microbatches, samples,
+  return model_line(setting) + fmt::format("{} · {} micro-batches{} a step{} · cut: {}\n",
+                                           devices_of(setting, asked), microbatches, samples,
+                                           asked.ranked ? " and pipeline" : "",
                                            assigns ? "the schedule's own" : asked.partition);
 }
 
 std::string sweep_heading(const Setting& setting, const Case& first, const Case& last) {
-  const std::string samples = of_samples(setting.model.batch, setting.model.sample);
+  const std::string samples = samples_of(setting.model);
   const int least = first.microbatches;
   const int most = last.microbatches;
   const std::string microbatches =
       least == most
           ? fmt::format("{} micro-batches{} a step", most, samples)
-          : fmt::format("{} micro-batches{} for each device: {} to {} a step",
-                        most / static_cast<int>(last.cluster.devices.size()), samples, least, most);
-  return model_line(setting) + fmt::format("{}–{} devices{} · {} · cut: {}\n",
-                                           first.cluster.devices.size(),
-                                           last.cluster.devices.size(), of_cluster(setting, last),
+          : fmt::format("{} micro-batches{} for each {}: {} to {} a step",
+                        most * last.pipelines() / static_cast<int>(last.cluster.devices.size()),
+                        samples, last.ranked ? "pipeline rank" : "device", least, most);
+  return model_line(setting) + fmt::format("{}–{} devices{} · {} · cut: {}\n", first.device_count(),
+                                           last.device_count(), of_cluster(setting, last),
                                            microbatches, first.partition);
 }
 

@@ -10,7 +10,8 @@ namespace stageline {
 /// " of 32 images", with the word of the trace for its samples; empty where `batch` is unknown (0).
 std::string of_samples(int batch, const std::string& sample);
 
-/// One line for the model: name, layers, time of a micro-batch on one device, origin of the costs.
+/// One line for the model: name, parameters where they are known, layers, time of a micro-batch on
+/// one device, origin of the costs.
 std::string model_line(const Setting& setting);
 
 /// " of a100_8" where the devices are those of a cluster with a name, else empty.

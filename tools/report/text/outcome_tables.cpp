@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "sim/index.hpp"
@@ -98,7 +99,8 @@ std::string devices_of(const std::vector<Cells>& rows, std::size_t column, const
                                         : fmt::format("{} devices", devices.size());
 }
 
-Cells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKind>& kinds) {
+Cells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKind>& kinds,
+                 bool activations) {
   const Time all = outcome.metrics.makespan;
   const DeviceMetrics& metrics = outcome.metrics.device[d];
   const DeviceMemory& memory = outcome.memory.device[d];
@@ -109,6 +111,9 @@ Cells device_row(const Outcome& outcome, std::size_t d, const std::vector<IdleKi
   const auto& limit = outcome.memory_limit[d];
   row.push_back(bytes_text(memory.peak, outcome.bytes_known()));
   row.push_back(limit ? print(*limit) : "unknown");
+  if (activations) {
+    row.push_back(bytes_text(nth(memory.at_peak, MemoryKind::stash), outcome.bytes_known()));
+  }
   row.push_back(outcome.bytes_known() ? print(memory.peak_at) : "–");
   row.push_back(fmt::format("{}", outcome.memory.device_stash_peak[d]));
   return row;
@@ -173,10 +178,12 @@ std::string device_table(const Outcome& outcome, const TableView& view) {
   const std::vector<IdleKind> kinds = kinds_to_show(outcome.metrics);
   std::vector<Column> columns{{"device", true}, {"busy"}, {"idle"}};
   for (const IdleKind kind : kinds) columns.push_back({std::string(name(kind))});
-  for (const char* const title : {"peak memory", "of", "at", "stashes"}) columns.push_back({title});
+  for (const char* const title : {"peak memory", "of", "activations", "at", "stashes"}) {
+    if (view.activations || title != std::string_view("activations")) columns.push_back({title});
+  }
   std::vector<Cells> all;
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
-    all.push_back(device_row(outcome, d, kinds));
+    all.push_back(device_row(outcome, d, kinds, view.activations));
   }
   const std::vector<RowGroup> groups = groups_of(all, 1, device_measures(outcome), view);
   std::vector<Cells> rows;

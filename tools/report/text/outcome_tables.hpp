@@ -12,6 +12,7 @@ struct TableView {
   int width = 0;  // the most columns of a line; 0: any
   bool full =
       true;  // every row; else, of more than 24, those of row_groups() and a line that says so
+  bool activations = false;  // of devices: the activations that they hold at their peak of memory
 };
 
 /// A row per device: busy time, idle time by cause, peak memory.

@@ -262,19 +262,49 @@ void add_hosts(Events& events, const Drawing& drawing) {
   }
 }
 
+// The kinds of the account; communication buffers and the reserve where there are any, the latter
+// first, so that it is at the bottom of a stack.
+void add_kinds(Events& events, std::size_t pid, const DeviceMemory& memory) {
+  const bool communicates = std::any_of(
+      memory.curve.begin(), memory.curve.end(),
+      [](const MemoryPoint& point) { return nth(point.use, MemoryKind::communication) > Bytes{}; });
+  const std::string reserve = memory.reserve > Bytes{}
+                                  ? fmt::format("\"reserve\":{},", memory.reserve.count)
+                                  : std::string();
+  for (const MemoryPoint& point : memory.curve) {
+    std::string amounts = reserve;
+    for (int kind = 0; kind < memory_kinds; ++kind) {
+      if (static_cast<MemoryKind>(kind) == MemoryKind::communication && !communicates) continue;
+      amounts += fmt::format("{}\"{}\":{}", kind == 0 ? "" : ",",
+                             name(static_cast<MemoryKind>(kind)), nth(point.use, kind).count);
+    }
+    events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{{}}}}})", pid,
+               microseconds(point.at), amounts);
+  }
+}
+
+// The stash by parts, where these change.
+void add_stash(Events& events, std::size_t pid, const DeviceMemory& memory) {
+  std::optional<StashUse> last;
+  for (const MemoryPoint& point : memory.curve) {
+    if (last == point.stash) continue;
+    last = point.stash;
+    std::string amounts;
+    for (int part = 0; part < stash_parts; ++part) {
+      amounts += fmt::format("{}\"{}\":{}", part == 0 ? "" : ",",
+                             name(static_cast<StashPart>(part)), nth(point.stash, part).count);
+    }
+    events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"stash","ts":{},"args":{{{}}}}})", pid,
+               microseconds(point.at), amounts);
+  }
+}
+
 void add_memory(Events& events, const Drawing& drawing) {
   for (std::size_t device = 0; device < drawing.memory.device.size(); ++device) {
     const DeviceMemory& memory = drawing.memory.device[device];
     if (memory.curve.empty()) continue;
-    for (const MemoryPoint& point : memory.curve) {
-      std::string amounts;
-      for (int kind = 0; kind < memory_kinds; ++kind) {
-        amounts += fmt::format("{}\"{}\":{}", kind == 0 ? "" : ",",
-                               name(static_cast<MemoryKind>(kind)), nth(point.use, kind).count);
-      }
-      events.add(R"({{"ph":"C","pid":{},"tid":0,"name":"memory","ts":{},"args":{{{}}}}})", device,
-                 microseconds(point.at), amounts);
-    }
+    add_kinds(events, device, memory);
+    add_stash(events, device, memory);
     add_total(events, device, memory);
     add_limit(events, device, drawing.memory_limit, device, makespan(drawing.timeline));
   }

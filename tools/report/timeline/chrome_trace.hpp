@@ -18,8 +18,10 @@ namespace stageline {
 ///   X  category "idle", on a tid of its own: every idle interval of a compute lane, args {cause,
 ///      before: the op that ends it};
 ///   s, f  a flow from every send to its receive, where both are in the timeline;
-///   C  in bytes "memory" by category, "total memory" and "memory limit"; "weight versions" by
-///      stage; where the drawing has them.
+///   C  in bytes "memory" by kind, which chrome://tracing stacks and Perfetto draws one below the
+///      other (the reserve, where there is one, at the bottom; communication buffers where the
+///      device ever holds some); "stash" by what reads it; "total memory" without the reserve, and
+///      "memory limit"; "weight versions" by stage; where the drawing has them.
 /// An empty timeline gives a valid trace without spans.
 std::string chrome_trace(const Drawing& drawing);
 

@@ -19,6 +19,7 @@ namespace stageline {
 struct Drawing {
   std::string title;
   std::string subtitle;
+  std::string rates;  // a line below the subtitle: "6.442k tokens/s a GPU · MFU 39.3 %"
   std::vector<std::string> footnotes;
   Program program;
   Timeline timeline;
@@ -43,6 +44,7 @@ struct Panels {
   bool timeline = true;
   bool memory = true;
   bool weights = true;
+  bool categories = false;  // memory stacked by category
 };
 
 /// The part of a run that a picture shows.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "sim/errors.hpp"
+#include "tools/report/svg/categories.hpp"
 #include "tools/report/timeline/svg_page.hpp"
 
 namespace stageline {
@@ -19,7 +20,7 @@ struct Contents {
   const std::string& subtitle;
   std::vector<std::string> notes;
   std::vector<const Drawing*> runs;
-  bool headings = false;  // whether each run has a heading of its own
+  bool headings = false;  // whether each run has a heading of its own, with its rates
 };
 
 Time longest_of(const std::vector<const Drawing*>& runs) {
@@ -71,7 +72,7 @@ Frame frame_of(const std::vector<const Drawing*>& runs, const SvgOptions& option
     for (const std::string& device : run->timeline.devices) {
       names = std::max(names, text_width(shortened(device, 16), 12));
     }
-    wide = wide || (view.panels.memory && has_memory(*run)) ||
+    wide = wide || ((view.panels.memory || view.panels.categories) && has_memory(*run)) ||
            (view.panels.weights && has_stale_weights(*run));
   }
   frame.left = frame.margin + names + 46;
@@ -122,10 +123,11 @@ Fragment heading_of(const Drawing& run, const Frame& frame, double top) {
   Fragment result;
   result.text = text_at(frame.margin, top + 13, "t h", 13, run.title);
   const double left = frame.margin + text_width(run.title, 14) + 12;
-  const bool beside = left + text_width(run.subtitle, 11) <= frame.right;
+  const std::string subtitle = run.subtitle + (run.rates.empty() ? "" : " · " + run.rates);
+  const bool beside = left + text_width(subtitle, 11) <= frame.right;
   const Fragment words =
-      paragraph(run.subtitle, {beside ? left : frame.margin, frame.width - frame.margin, 11, 14},
-                "d", beside ? top + 2 : top + 17);
+      paragraph(subtitle, {beside ? left : frame.margin, frame.width - frame.margin, 11, 14}, "d",
+                beside ? top + 2 : top + 17);
   result.text += words.text;
   result.bottom = std::max(top + 17, words.bottom);
   return result;
@@ -136,6 +138,7 @@ Fragment heading_of(const Drawing& run, const Frame& frame, double top) {
 struct RunPlace {
   const Rows& rows;
   Bytes memory_top;
+  Bytes category_top;
   bool axes = true;
   bool last_axis = true;
 };
@@ -150,6 +153,7 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
     y = part.bottom;
   };
   const bool memory = panels.memory && has_memory(drawing);
+  const bool categories = panels.categories && has_memory(drawing);
   const bool weights = panels.weights && has_weights(drawing);
   const bool stale = weights && has_stale_weights(drawing);
   const auto add_axis = [&](bool last) {
@@ -157,14 +161,20 @@ Fragment draw_run(const Drawing& drawing, const Frame& frame, const Panels& pane
   };
   if (panels.timeline) {
     add(draw_rows(place.rows, drawing, frame, y));
-    add_axis(!memory && !stale);
+    add_axis(!memory && !categories && !stale);
   }
   if (memory) {
     add(draw_memory(drawing, frame, y + (panels.timeline ? 14 : 0), place.memory_top));
+    add_axis(!categories && !stale);
+  }
+  if (categories) {
+    add(draw_categories(drawing, frame, y + (panels.timeline || memory ? 14 : 0),
+                        place.category_top));
     add_axis(!stale);
   }
   if (weights) {
-    add(draw_weights(drawing, frame, y + (panels.timeline || memory ? 14 : 0)));
+    const bool first = !panels.timeline && !memory && !categories;
+    add(draw_weights(drawing, frame, y + (first ? 0 : 14)));
     if (stale) add_axis(true);
   }
   result.bottom = y;
@@ -176,20 +186,23 @@ std::string described(const Contents& contents, const Frame& frame, const Panels
   std::size_t devices = 0;
   std::size_t spans = 0;
   bool memory = false;
+  bool categories = false;
   bool weights = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Drawing& run = *contents.runs[i];
     devices = std::max(devices, run.timeline.devices.size());
     spans += rows[i].spans;
     memory = memory || (panels.memory && has_memory(run));
+    categories = categories || (panels.categories && has_memory(run));
     weights = weights || (panels.weights && has_weights(run));
   }
   const Time length = frame.scale.end - frame.scale.start;
   return fmt::format(
-      "Space-time diagram of {}{} device{} over {}: {} spans{}{}{}.",
+      "Space-time diagram of {}{} device{} over {}: {} spans{}{}{}{}.",
       contents.runs.size() > 1 ? fmt::format("{} runs on ", contents.runs.size()) : "", devices,
       devices == 1 ? "" : "s", brief(length), spans, panels.timeline ? ", one row a device" : "",
-      memory ? ", memory by device below" : "", weights ? ", weight versions by stage below" : "");
+      memory ? ", memory by device below" : "", categories ? ", memory by category below" : "",
+      weights ? ", weight versions by stage below" : "");
 }
 
 std::string page(Contents contents, const SvgOptions& options, const DrawingView& view) {
@@ -198,9 +211,14 @@ std::string page(Contents contents, const SvgOptions& options, const DrawingView
   const Panels& panels = view.panels;
   std::vector<Rows> rows;
   Bytes memory_scale{};
+  Bytes category_scale{};
   for (const Drawing* const run : contents.runs) {
     rows.push_back(rows_of(*run, frame.scale, most_boxes / contents.runs.size()));
-    if (contents.headings) memory_scale = std::max(memory_scale, memory_top(*run, frame.scale));
+    if (!contents.headings) continue;
+    memory_scale = std::max(memory_scale, memory_top(*run, frame.scale));
+    if (panels.categories) {
+      category_scale = std::max(category_scale, category_top(*run, frame.scale));
+    }
   }
 
   std::string body;
@@ -217,6 +235,9 @@ std::string page(Contents contents, const SvgOptions& options, const DrawingView
                             brief(frame.scale.end));
   }
   add(paragraph(subtitle, {frame.margin, right, 12, 17}, "d", y + 1));
+  if (!contents.headings && !contents.runs.front()->rates.empty()) {
+    add(paragraph(contents.runs.front()->rates, {frame.margin, right, 12, 17}, "d", y));
+  }
   if (panels.timeline) {
     add(legend(legend_of(rows), frame, y + 7));
     y += 14;
@@ -233,8 +254,10 @@ std::string page(Contents contents, const SvgOptions& options, const DrawingView
       y += panels.timeline ? 12 : 2;
     }
     // Runs of one panel each share the axis below the last of them.
-    const bool one_panel = panels.timeline + panels.memory + panels.weights == 1;
-    const RunPlace place{rows[i], memory_scale, !contents.headings, last || !one_panel};
+    const bool one_panel =
+        panels.timeline + panels.memory + panels.categories + panels.weights == 1;
+    const RunPlace place{rows[i], memory_scale, category_scale, !contents.headings,
+                         last || !one_panel};
     const Fragment drawn = draw_run(run, frame, panels, place, y);
     add(drawn);
     notes.add(contents.headings ? run.title : "", drawn.notes);
@@ -255,7 +278,8 @@ std::string page(Contents contents, const SvgOptions& options, const DrawingView
       "{4}<rect class=\"bg\" width=\"{0}\" height=\"{1}\"/>\n{5}</svg>\n",
       options.width, height,
       xml_escaped(contents.title.empty() ? std::string("Space-time diagram") : contents.title),
-      xml_escaped(described(contents, frame, panels, rows)), style_sheet(options.theme), body);
+      xml_escaped(described(contents, frame, panels, rows)),
+      style_sheet(options.theme) + (panels.categories ? category_style(options.theme) : ""), body);
 }
 
 }  // namespace

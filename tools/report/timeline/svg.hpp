@@ -19,12 +19,13 @@
 namespace stageline {
 
 /// A self-contained SVG 1.1 document without scripts: one row per device, spans coloured by kind,
-/// messages and copies as strips below, idle time behind, then memory by device, then weight
-/// versions by stage. A lane in which no op takes time has no strip. In a window, shares of idle
-/// time and peaks of memory are those within it; an axis may end after the run. The bytes depend
-/// only on the arguments. Spans too narrow to see are merged into stacks of shares, and a footnote
-/// notes it; the document stays under about 2 MB. Throws UsageError when there is nothing to draw,
-/// for a window without a part of the run, and when the width is out of range.
+/// messages and copies as strips below, idle time behind, then memory by device, where asked for
+/// memory by category, then weight versions by stage. A lane in which no op takes time has no
+/// strip. In a window, shares of idle time and peaks of memory are those within it; an axis may end
+/// after the run. The bytes depend only on the arguments. Spans too narrow to see are merged into
+/// stacks of shares, and a footnote notes it; the document stays under about 2 MB. Throws
+/// UsageError when there is nothing to draw, for a window without a part of the run, and when the
+/// width is out of range.
 std::string svg(const Drawing& drawing, const SvgOptions& options = {},
                 const DrawingView& view = {});
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "sim/index.hpp"
+#include "tools/report/timeline/svg_curves.hpp"
 #include "tools/report/timeline/svg_page.hpp"
-#include "tools/report/timeline/svg_window.hpp"
 
 namespace stageline {
 namespace {
@@ -14,8 +14,6 @@ constexpr std::size_t most_multiples = 8;  // devices; more share one panel
 constexpr double multiple_height = 40;     // px
 constexpr double multiple_gap = 12;        // px
 constexpr double panel_height = 170;       // px
-constexpr double most_columns = 20'000;    // over all curves: keeps the document under 2 MB
-constexpr double show_limit = 1.6;         // of the peak; a higher limit would flatten the curves
 
 using Shares = std::array<Bytes, memory_groups>;
 
@@ -31,6 +29,7 @@ MemoryGroup group_of(MemoryKind kind) {
       return MemoryGroup::stash;
     case MemoryKind::buffers:
     case MemoryKind::workspace:
+    case MemoryKind::communication:
       return MemoryGroup::passing;
   }
   return MemoryGroup::state;  // unreachable; g++ requires it
@@ -46,75 +45,6 @@ Shares stacked(const MemoryUse& use) {
     }
   }
   return shares;
-}
-
-// Keeps at most two points per column of `column` px: the highest, and the last, which persists.
-std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& curve, const TimeScale& scale,
-                                 double column) {
-  std::vector<MemoryPoint> kept;
-  std::size_t first = 0;
-  while (first < curve.size()) {
-    const auto column_of = [&](std::size_t i) {
-      return static_cast<std::int64_t>((scale.x(curve[i].at) - scale.left) / column);
-    };
-    std::size_t highest = first;
-    std::size_t next = first + 1;
-    for (; next < curve.size() && column_of(next) == column_of(first); ++next) {
-      if (total(curve[next].use) >= total(curve[highest].use)) highest = next;
-    }
-    kept.push_back(curve[highest]);
-    if (highest + 1 < next) kept.push_back(curve[next - 1]);
-    first = next;
-  }
-  return kept;
-}
-
-// The vertical scale of a panel: y of an amount.
-struct Panel {
-  double bottom = 0;  // px
-  double height = 0;  // px
-  Bytes top{};        // amount at the upper edge
-
-  double y(Bytes amount) const {
-    return bottom - height * static_cast<double>(amount.count) / static_cast<double>(top.count);
-  }
-};
-
-// The path "M..H..V.." along the step function until the end of time.
-template <class Value>
-std::string steps(const std::vector<MemoryPoint>& curve, const Frame& frame, const Panel& panel,
-                  Value value) {
-  std::string out;
-  std::string last;
-  for (const MemoryPoint& point : curve) {
-    const std::string x = svg_number(frame.scale.x(point.at));
-    const std::string y = svg_number(panel.y(value(point.use)));
-    if (y == last) continue;
-    out += out.empty() ? fmt::format("M{} {}", x, y) : fmt::format("H{}V{}", x, y);
-    last = y;
-  }
-  return out + "H" + svg_number(frame.right);
-}
-
-std::string amounts(const Frame& frame, const Panel& panel, int intervals) {
-  const Axis axis = byte_axis(panel.top, intervals);
-  std::string out;
-  for (std::int64_t tick = 0; tick <= panel.top.count; tick += axis.step) {
-    const double y = panel.y(Bytes{tick});
-    out += line_at(frame.left, y, frame.right, y, "grid");
-    out += text_at(frame.left - 5, y + 3, "d r", 8.5,
-                   tick == 0 ? "0" : tick_label(axis, tick) + " " + axis.unit_name);
-  }
-  return out;
-}
-
-std::string dot(double x, double y) {
-  return fmt::format("<circle class=\"dot\" cx=\"{}\" cy=\"{}\" r=\"2.6\"/>\n", svg_number(x),
-                     svg_number(y));
-}
-
-std::optional<Bytes> limit_of(const Drawing& drawing, std::size_t device) {
-  return device < drawing.memory_limit.size() ? drawing.memory_limit[device] : std::nullopt;
 }
 
 // The text of the peak, in the right column: amount, moment, limit.
@@ -153,21 +83,21 @@ std::vector<LegendEntry> groups_in(const Drawing& drawing, const std::vector<std
 }
 
 std::string multiple(const Drawing& drawing, std::size_t device, const Frame& frame,
-                     const Panel& panel) {
+                     const CurvePanel& panel) {
   const DeviceMemory& memory = drawing.memory.device[device];
   const std::vector<MemoryPoint> curve = thinned(memory.curve, frame.scale, 1);
   std::string out = text_at(frame.margin, panel.bottom - panel.height / 2 + 4, "t", 12,
                             shortened(drawing.timeline.devices[device], 16));
   out += amounts(frame, panel, 2);
   for (int group = memory_groups - 1; group >= 0; --group) {  // the upper groups behind
-    const auto of_group = [&](const MemoryUse& use) { return nth(stacked(use), group); };
+    const auto of_group = [&](const MemoryPoint& point) { return nth(stacked(point.use), group); };
     if (!has_group(curve, group)) continue;
     out += fmt::format("<path class=\"{}\" d=\"{}V{}H{}z\"/>\n",
                        css_class(static_cast<MemoryGroup>(group)),
                        steps(curve, frame, panel, of_group), svg_number(panel.bottom),
                        svg_number(frame.scale.x(curve.front().at)));
   }
-  const auto whole = [](const MemoryUse& use) { return total(use); };
+  const auto whole = [](const MemoryPoint& point) { return total(point.use); };
   out += fmt::format("<path class=\"total\" d=\"{}\"/>\n", steps(curve, frame, panel, whole));
   const auto limit = limit_of(drawing, device);
   if (limit && *limit <= panel.top) {
@@ -179,7 +109,7 @@ std::string multiple(const Drawing& drawing, std::size_t device, const Frame& fr
 }
 
 std::string overlaid(const Drawing& drawing, const std::vector<std::size_t>& devices,
-                     const Frame& frame, const Panel& panel, double column) {
+                     const Frame& frame, const CurvePanel& panel, double column) {
   std::string out = amounts(frame, panel, 5);
   std::size_t highest = devices.front();
   std::optional<Bytes> lowest_limit;
@@ -190,9 +120,10 @@ std::string overlaid(const Drawing& drawing, const std::vector<std::size_t>& dev
     if (limit && (!lowest_limit || *limit < *lowest_limit)) lowest_limit = limit;
     const auto curve = thinned(memory.curve, frame.scale, column);
     const double share = static_cast<double>(i) / static_cast<double>(devices.size() - 1);
-    out += fmt::format("<path class=\"c\" stroke=\"{}\" stroke-width=\"{}\" d=\"{}\"/>\n",
-                       ramp_colour(share), devices.size() > 32 ? "0.6" : "1.1",
-                       steps(curve, frame, panel, [](const MemoryUse& use) { return total(use); }));
+    out += fmt::format(
+        "<path class=\"c\" stroke=\"{}\" stroke-width=\"{}\" d=\"{}\"/>\n", ramp_colour(share),
+        devices.size() > 32 ? "0.6" : "1.1",
+        steps(curve, frame, panel, [](const MemoryPoint& point) { return total(point.use); }));
   }
   if (lowest_limit && *lowest_limit <= panel.top) {
     const double y = panel.y(*lowest_limit);
@@ -205,17 +136,6 @@ std::string overlaid(const Drawing& drawing, const std::vector<std::size_t>& dev
   out +=
       text_at(frame.right + 8, words_y, "t", 11, shortened(drawing.timeline.devices[highest], 11));
   return out + peak_words(drawing, highest, frame.right + 8, words_y + 13);
-}
-
-std::vector<std::size_t> devices_with_curves(const Drawing& drawing) {
-  std::vector<std::size_t> devices;
-  for (std::size_t device = 0; device < drawing.timeline.devices.size(); ++device) {
-    if (device < drawing.memory.device.size() && !drawing.memory.device[device].curve.empty() &&
-        drawing.memory.device[device].peak > Bytes{}) {
-      devices.push_back(device);
-    }
-  }
-  return devices;
 }
 
 // The highest peak, or limit where that is not far above.
@@ -280,47 +200,6 @@ Fragment draw_curves(const Drawing& drawing, const std::string& title, const Fra
   }
   result.bottom = y;
   return result;
-}
-
-// Curve and peak within the window.
-DeviceMemory in_window(const DeviceMemory& memory, const TimeScale& scale) {
-  DeviceMemory shown = memory;
-  shown.curve = clipped(memory.curve, scale.start, scale.end);
-  shown.peak = {};
-  for (const MemoryPoint& point : shown.curve) {
-    if (total(point.use) <= shown.peak) continue;
-    shown.peak = total(point.use);
-    shown.peak_at = point.at;
-    shown.at_peak = point.use;
-  }
-  return shown;
-}
-
-std::vector<DeviceMemory> in_window(const std::vector<DeviceMemory>& all, const Drawing& drawing,
-                                    const TimeScale& scale) {
-  if (scale.start <= Time{} && scale.end >= makespan(drawing.timeline)) return all;
-  std::vector<DeviceMemory> shown;
-  shown.reserve(all.size());
-  for (const DeviceMemory& memory : all) shown.push_back(in_window(memory, scale));
-  return shown;
-}
-
-// What the panels of memory draw of the devices.
-Drawing devices_of(const Drawing& drawing, const TimeScale& scale) {
-  Drawing devices;
-  devices.timeline.devices = drawing.timeline.devices;
-  devices.memory_limit = drawing.memory_limit;
-  devices.memory.device = in_window(drawing.memory.device, drawing, scale);
-  return devices;
-}
-
-// The hosts as if they were devices: the same clock, but a scale of their own.
-Drawing hosts_of(const Drawing& drawing, const TimeScale& scale) {
-  Drawing hosts;
-  hosts.timeline.devices = drawing.hosts;
-  hosts.memory_limit = drawing.host_limit;
-  hosts.memory.device = in_window(drawing.memory.host, drawing, scale);
-  return hosts;
 }
 
 }  // namespace

@@ -90,6 +90,12 @@ bool has_memory(const Drawing& drawing);
 Bytes memory_top(const Drawing& drawing, const TimeScale& scale);
 Fragment draw_memory(const Drawing& drawing, const Frame& frame, double top, Bytes least_top = {});
 
+/// The same memory stacked by category, a panel per device: the reserve below all, the peak marked
+/// with its op. Of many devices, those that peak highest.
+Bytes category_top(const Drawing& drawing, const TimeScale& scale);
+Fragment draw_categories(const Drawing& drawing, const Frame& frame, double top,
+                         Bytes least_top = {});
+
 /// Whether weight versions are known, and whether some are stale; draws them: a band per stage,
 /// strips for many stages, and one line where all is fresh.
 bool has_weights(const Drawing& drawing);

@@ -1,0 +1,42 @@
+#include "cost_models/gathers.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+
+std::vector<StateExchange> state_exchanges(Zero zero, Bytes weights, Bytes gradients) {
+  const StateExchange scatter{CollectiveKind::reduce_scatter, gradients,
+                              ExchangeTime::last_backward};
+  const StateExchange gather{CollectiveKind::all_gather, weights, ExchangeTime::update};
+  switch (zero) {
+    case Zero::none:
+      return {{CollectiveKind::all_reduce, gradients, ExchangeTime::last_backward}};
+    case Zero::optimizer:
+    case Zero::gradients:
+      return {scatter, gather};
+    case Zero::weights:
+      return {{CollectiveKind::all_gather, weights, ExchangeTime::forward},
+              {CollectiveKind::all_gather, weights, ExchangeTime::backward},
+              {CollectiveKind::reduce_scatter, gradients, ExchangeTime::backward}};
+  }
+  return {};  // unreachable; g++ wants it
+}
+
+ExposedTimes exposed_gathers(std::span<const GatheredUnit> units) {
+  ExposedTimes exposed;
+  if (units.empty()) return exposed;
+  exposed.forward = units.front().gather;
+  exposed.backward = units.back().gather + units.front().scatter;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const bool first = i == 0;
+    const bool last = i + 1 == units.size();
+    const Time next = last ? Time{} : units[i + 1].gather;
+    exposed.forward += std::max(Time{}, next - units[i].forward);
+    const Time exchanged =
+        (first ? Time{} : units[i - 1].gather) + (last ? Time{} : units[i + 1].scatter);
+    exposed.backward += std::max(Time{}, exchanged - units[i].backward);
+  }
+  return exposed;
+}
+
+}  // namespace stageline

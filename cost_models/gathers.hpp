@@ -1,0 +1,57 @@
+// What data-parallel ranks exchange under ZeRO (arXiv 1910.02054) and FSDP, and how much of it
+// compute hides.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/degrees.hpp"
+#include "sim/model.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// When a collective runs: in every F, in every B, behind the last B of a step, or behind the
+/// update.
+enum class ExchangeTime : std::uint8_t { forward, backward, last_backward, update };
+
+struct StateExchange {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{};  // of the full tensor
+  ExchangeTime when = ExchangeTime::last_backward;
+  friend bool operator==(const StateExchange&, const StateExchange&) = default;
+};
+/// Of weights and gradients of so many bytes, undivided:
+///   ZeRO 0   all-reduce of the gradients once a step
+///   1, 2     reduce-scatter of the gradients once a step, all-gather of the updated weights
+///   3        all-gather of the weights in every F and every B, reduce-scatter of the gradients in
+///            every B
+std::vector<StateExchange> state_exchanges(Zero zero, Bytes weights, Bytes gradients);
+
+/// A layer whose weights are divided: FSDP's unit.
+struct GatheredUnit {
+  Time forward{};
+  Time backward{};
+  Time gather{};   // all-gather of its weights
+  Time scatter{};  // reduce-scatter of its gradients
+};
+
+/// What F and B of a stage take beyond their compute.
+struct ExposedTimes {
+  Time forward{};
+  Time backward{};
+  friend bool operator==(const ExposedTimes&, const ExposedTimes&) = default;
+};
+/// Of units in forward order. While one unit computes, the next one's weights are gathered, and
+/// backward the last one's gradients are scattered, in one queue; no more than two units' weights
+/// are whole at any time, so that a gather waits until the unit before the last has ended. So is
+/// FSDP by default: limit_all_gathers is true, _FreeEventQueue holds two all-gathers, and
+/// BACKWARD_PRE prefetches one unit (PyTorch, torch/distributed/fsdp: _limiter_utils.py,
+/// fully_sharded_data_parallel.py). Exposed are
+///   forward    g₀ + Σ max(0, gᵢ₊₁ − Fᵢ)
+///   backward   gₙ₋₁ + Σ max(0, gᵢ₋₁ + rᵢ₊₁ − Bᵢ) + r₀
+/// with the first gather and the last reduce-scatter, which nothing of the op hides.
+ExposedTimes exposed_gathers(std::span<const GatheredUnit> units);
+
+}  // namespace stageline

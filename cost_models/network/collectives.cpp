@@ -1,0 +1,345 @@
+// Plans collectives: the shape of their groups, the links that each algorithm loads, the best one.
+#include "cost_models/network/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "sim/bus_bandwidth.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+// "gpu0, gpu1, … of 8 ranks"
+std::string ranks_text(const Cluster& cluster, const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < 3; ++i) {
+    text += (i == 0 ? "" : ", ") + nth(cluster.devices, ranks[i]).name;
+  }
+  return ranks.size() > 3 ? fmt::format("{}, … ({} ranks)", text, ranks.size()) : text;
+}
+
+void check_groups(const Cluster& cluster, const std::vector<std::vector<int>>& groups) {
+  for (const std::vector<int>& group : groups) {
+    if (group.empty()) throw UsageError("a group of a collective has no ranks");
+    if (group.size() != groups.front().size()) {
+      throw UsageError(fmt::format(
+          "groups of one collective are equally large, but one has {} ranks ({}) and another {} "
+          "({})",
+          groups.front().size(), ranks_text(cluster, groups.front()), group.size(),
+          ranks_text(cluster, group)));
+    }
+    std::vector<int> sorted = group;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      throw UsageError(fmt::format("{} is twice in one group of a collective ({})",
+                                   nth(cluster.devices, *twice).name, ranks_text(cluster, group)));
+    }
+  }
+}
+
+Bandwidth rounded(double rate) {
+  if (rate >= static_cast<double>(std::numeric_limits<std::int64_t>::max())) {
+    return Bandwidth::unlimited();
+  }
+  return Bandwidth{std::max<std::int64_t>(1, std::llround(rate))};
+}
+
+double rate_of(const CollectivePace& pace, double links) {
+  return std::min(links * pace.efficiency, pace.most);
+}
+
+double seconds_of(const CollectivePace& pace, double links, Bytes bytes) {
+  const double rate = rate_of(pace, links);
+  return to_seconds(pace.setup) + (rate == unbounded ? 0 : static_cast<double>(bytes.count) / rate);
+}
+
+}  // namespace
+
+std::vector<std::string> collective_algorithms() {
+  std::vector<std::string> names;
+  for (const Algorithm* const one : algorithms()) names.emplace_back(one->name);
+  names.emplace_back("best");
+  return names;
+}
+
+Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithm)
+    : cluster_(cluster), routes_(routes), algorithm_(algorithm) {
+  const std::vector<std::string> names = collective_algorithms();
+  if (std::find(names.begin(), names.end(), algorithm) == names.end()) {
+    throw UsageError(fmt::format("there is no algorithm of collectives \"{}\"{}; there are {}",
+                                 algorithm, did_you_mean(algorithm, names),
+                                 fmt::join(names, ", ")));
+  }
+  // Resources are numbered as Routes says: two for each link, one where it is half-duplex.
+  for (const Link& link : cluster.links) {
+    tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
+  }
+}
+
+CollectivePlan Collectives::plan(const Collective& collective) {
+  check_groups(cluster_, collective.groups);
+  if (collective.groups.empty() || collective.groups.front().size() == 1) return {"none", {}};
+  Prepared& found = prepared(collective.groups);
+  Candidate best = chosen(collective, found);
+  double rate = rate_of(best.pace, best.use->rate);
+  Time setup = best.pace.setup;
+  if (const MeasuredCollective* const own = measured(collective.kind, found)) {
+    setup = own->alpha;
+    rate = own->bandwidth.is_unlimited() ? unbounded
+                                         : static_cast<double>(own->bandwidth.bytes_per_second) /
+                                               bus_factor(collective.kind, found.shape().ranks());
+  }
+  CollectivePlan plan{std::string(best.algorithm->name), {setup, collective.bytes, {}, {}}};
+  Route& route = plan.costs.route;
+  route = best.use->route;
+  route.bandwidth = rounded(rate);
+  // So that the rate is what the fullest link allows.
+  if (rate < unbounded && best.use->rate < unbounded) {
+    for (double& load : route.load) load *= best.use->rate / rate;
+  }
+  return plan;
+}
+
+Collectives::Candidate Collectives::chosen(const Collective& collective, Prepared& found) {
+  std::optional<Candidate> best;
+  std::optional<UsageError> refused;
+  for (const Algorithm* const one : algorithms()) {
+    const bool named = one->name == algorithm_;
+    if (!named && algorithm_ != "best") continue;
+    const bool able =
+        std::all_of(found.shapes.begin(), found.shapes.end(),
+                    [&](const GroupShape& shape) { return one->handles(collective.kind, shape); });
+    if (!able) {
+      if (!named) continue;
+      throw UsageError(fmt::format(
+          "the algorithm {} cannot do {} among {} ({}); name another one, or best", one->name,
+          name(collective.kind), ranks_text(cluster_, found.ranks.front()), one->summary));
+    }
+    try {
+      const Candidate next = candidate(*one, collective, found);
+      const bool first = !best || (next.pace.measured && !best->pace.measured);
+      if (first || (next.pace.measured == best->pace.measured && next.seconds < best->seconds)) {
+        best = next;
+      }
+    } catch (const UsageError& error) {
+      if (!refused) refused = error;  // another algorithm may do without that route
+    }
+  }
+  if (!best && refused) throw *refused;
+  if (!best) {
+    throw UsageError(fmt::format("no algorithm does {} among {}", name(collective.kind),
+                                 ranks_text(cluster_, found.ranks.front())));
+  }
+  return *best;
+}
+
+Collectives::Candidate Collectives::candidate(const Algorithm& algorithm,
+                                              const Collective& collective, Prepared& found) {
+  const std::pair key(algorithm.name, collective.kind);
+  auto known = found.uses.find(key);
+  if (known == found.uses.end()) {
+    known = found.uses.emplace(key, use_of(algorithm, collective.kind, found)).first;
+  }
+  Candidate best{&algorithm, &known->second, {}, unbounded};
+  for (const CollectivePace& pace :
+       algorithm.paces(collective.kind, collective.bytes, found.shape())) {
+    const double seconds = seconds_of(pace, best.use->rate, collective.bytes);
+    if (!(seconds < best.seconds)) continue;
+    best.pace = pace;
+    best.seconds = seconds;
+  }
+  return best;
+}
+
+Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind kind,
+                                     const Prepared& found) {
+  std::vector<double> load(routes_.names().size());
+  Use use;
+  const auto add = [&](const Route& route, double share) {
+    use.route.tier = std::max(use.route.tier, route.tier);
+    for (std::size_t i = 0; i < route.resources.size(); ++i) {
+      nth(load, route.resources[i]) += share * (route.load.empty() ? 1 : route.load[i]);
+    }
+  };
+  for (std::size_t shape = 0; shape < found.shapes.size(); ++shape) {
+    for (const RankTransfer& one : algorithm.transfers(kind, found.shapes[shape])) {
+      for (std::size_t group = 0; group < found.ranks.size(); ++group) {
+        if (as_size(found.shape_of[group]) != shape) continue;
+        const std::vector<int>& ranks = found.ranks[group];
+        add(routes_.between(nth(ranks, one.from), nth(ranks, one.to)), one.share);
+      }
+    }
+  }
+  use.rate = unbounded;
+  for (std::size_t i = 0; i < load.size(); ++i) {
+    if (load[i] <= 0) continue;
+    const int resource = static_cast<int>(i);
+    const double share = load[i] / reached(resource, found.shape(), kind);
+    use.route.resources.push_back(resource);
+    use.route.load.push_back(share);
+    const Bandwidth capacity = routes_.capacity()[i];
+    if (capacity.is_unlimited()) continue;
+    use.rate = std::min(use.rate, static_cast<double>(capacity.bytes_per_second) / share);
+  }
+  use.route.bandwidth = rounded(use.rate);
+  return use;
+}
+
+// The share of a link's stated rate that large collectives reach.
+double Collectives::reached(int resource, const GroupShape& shape, CollectiveKind kind) const {
+  const Bandwidth capacity = nth(routes_.capacity(), resource);
+  if (!shape.known() || capacity.is_unlimited()) return 1;
+  switch (nth(tier_, resource)) {
+    case Tier::network:
+      return reached_of_nic;
+    case Tier::nvlink: {
+      const double rate = nvlink_ring_rate(*shape.chip, kind, shape.largest());
+      return rate > 0 ? std::min(rate / shape.chip->nvlink, 1.0) : 1;
+    }
+    case Tier::other:
+    case Tier::pcie:
+      return 1;
+  }
+  return 1;
+}
+
+Collectives::Prepared& Collectives::prepared(const std::vector<std::vector<int>>& groups) {
+  const auto known = prepared_.find(groups);
+  if (known != prepared_.end()) return known->second;
+  Prepared found;
+  std::vector<std::vector<int>> sorted = groups;
+  std::sort(sorted.begin(), sorted.end());
+  for (const std::vector<int>& group : sorted) add_group(group, found);
+  const GroupShape links = links_of(found);
+  for (GroupShape& shape : found.shapes) {
+    std::vector<int> domains = std::move(shape.domains);
+    shape = links;
+    shape.domains = std::move(domains);
+  }
+  const auto most = std::max_element(
+      found.shapes.begin(), found.shapes.end(),
+      [](const GroupShape& one, const GroupShape& other) { return one.count() < other.count(); });
+  const int first = static_cast<int>(most - found.shapes.begin());
+  std::iter_swap(found.shapes.begin(), most);
+  for (int& shape : found.shape_of) shape = shape == 0 ? first : shape == first ? 0 : shape;
+  const auto widest = std::find(found.shape_of.begin(), found.shape_of.end(), 0);
+  std::set<int> machines;
+  for (const int rank : nth(found.ranks, widest - found.shape_of.begin())) {
+    machines.insert(nth(cluster_.devices, rank).host);
+  }
+  found.machines =
+      machines.count(-1) > 0 ? found.shape().count() : static_cast<int>(machines.size());
+  return prepared_.emplace(groups, std::move(found)).first->second;
+}
+
+void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
+  GroupShape shape;
+  shape.domains.clear();
+  std::vector<int> ranks;
+  for (const std::vector<int>& domain : domains_of(group)) {
+    shape.domains.push_back(static_cast<int>(domain.size()));
+    ranks.insert(ranks.end(), domain.begin(), domain.end());
+  }
+  const auto alike =
+      std::find_if(found.shapes.begin(), found.shapes.end(),
+                   [&](const GroupShape& other) { return other.domains == shape.domains; });
+  found.shape_of.push_back(static_cast<int>(alike - found.shapes.begin()));
+  if (alike == found.shapes.end()) found.shapes.push_back(std::move(shape));
+  found.ranks.push_back(std::move(ranks));
+}
+
+std::vector<std::vector<int>> Collectives::domains_of(const std::vector<int>& group) {
+  std::vector<std::vector<int>> domains;
+  for (const int rank : group) {
+    auto joined = std::find_if(domains.begin(), domains.end(), [&](const std::vector<int>& domain) {
+      return same_domain(domain.front(), rank);
+    });
+    if (joined == domains.end()) joined = domains.insert(domains.end(), std::vector<int>{});
+    joined->push_back(rank);
+  }
+  return domains;
+}
+
+// Devices of one machine, or of several that NVLink joins.
+bool Collectives::same_domain(int one, int other) {
+  const int host = nth(cluster_.devices, one).host;
+  const int other_host = nth(cluster_.devices, other).host;
+  if (host >= 0 && host == other_host) return true;
+  try {
+    const Tier tier = routes_.between(one, other).tier;
+    if (tier == Tier::other) return host == other_host;
+    return tier == Tier::nvlink || (tier == Tier::pcie && (host < 0 || other_host < 0));
+  } catch (const UsageError&) {
+    return false;  // no route: the algorithms that need one refuse
+  }
+}
+
+// The chip, the kinds of links, their rate and the latencies of the slowest routes, between
+// neighbours of the rings and those of rails, whichever there are.
+GroupShape Collectives::links_of(const Prepared& found) {
+  GroupShape links;
+  links.chip = chip_of_all(found.ranks);
+  const auto add = [&](int from, int to, bool inside) {
+    try {
+      const Route& route = routes_.between(from, to);
+      Tier& tier = inside ? links.inside : links.across;
+      Time& latency = inside ? links.inside_latency : links.across_latency;
+      tier = std::max(tier, route.tier);
+      latency = std::max(latency, route.latency);
+      if (!inside || route.bandwidth.is_unlimited()) return;
+      const auto rate = static_cast<double>(route.bandwidth.bytes_per_second);
+      if (links.inside_rate == 0 || rate < links.inside_rate) links.inside_rate = rate;
+    } catch (const UsageError&) {
+      return;  // no route: the algorithms that need one refuse
+    }
+  };
+  for (std::size_t group = 0; group < found.ranks.size(); ++group) {
+    const std::vector<int>& ranks = found.ranks[group];
+    const GroupShape& shape = nth(found.shapes, found.shape_of[group]);
+    int first = 0;
+    for (const int size : shape.domains) {
+      for (const RankTransfer& one : ring_transfers(first, size, 1)) {
+        add(nth(ranks, one.from), nth(ranks, one.to), true);
+      }
+      first += size;
+      if (shape.count() == 1) continue;
+      const int next = nth(ranks, first == shape.ranks() ? 0 : first);
+      add(nth(ranks, first - 1), next, false);
+      add(nth(ranks, first - size), next, false);
+    }
+  }
+  return links;
+}
+
+const Chip* Collectives::chip_of_all(const std::vector<std::vector<int>>& groups) const {
+  const Chip* all = nullptr;
+  for (const std::vector<int>& group : groups) {
+    for (const int rank : group) {
+      const int kind = nth(cluster_.devices, rank).kind;
+      const Chip* const chip = kind < 0 ? nullptr : chip_of(nth(cluster_.kinds, kind).name);
+      if (chip == nullptr || (all != nullptr && all != chip)) return nullptr;
+      all = chip;
+    }
+  }
+  return all;
+}
+
+const MeasuredCollective* Collectives::measured(CollectiveKind kind, const Prepared& found) const {
+  const int ranks = found.shape().ranks();
+  const auto& all = cluster_.collectives;
+  const auto own = std::find_if(all.begin(), all.end(), [&](const auto& one) {
+    return one.kind == kind && one.ranks == ranks && one.machines == found.machines;
+  });
+  return own == all.end() ? nullptr : &*own;
+}
+
+}  // namespace stageline

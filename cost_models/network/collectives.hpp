@@ -1,0 +1,97 @@
+// How long a collective takes, and what it asks of each link.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_models/network/algorithm.hpp"
+#include "sim/costs.hpp"
+#include "sim/model.hpp"
+#include "sim/routes.hpp"
+
+namespace stageline {
+
+/// A collective among devices. Its ranks are in the order of a ring.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{};  // of the full tensor a rank: what is reduced, gathered, scattered, sent or, of an
+                  // all-to-all, what a rank sends
+  /// Equal groups that do the same at the same time, such as the data-parallel groups of all
+  /// tensor-parallel ranks: one flow, which loads the links of all of them.
+  std::vector<std::vector<int>> groups;
+};
+
+/// What one algorithm takes for a collective.
+struct CollectivePlan {
+  std::string algorithm;  // "ring"; "none" for groups of one
+  CollectiveCosts costs;
+};
+
+/// The collectives of one cluster. Finds routes and constants once for each kind of group.
+///
+/// A byte of progress is a byte of Collective::bytes, so Route::load of a ring all-reduce is
+/// 2(n−1)/n. Where the kinds of links are known and the devices are one kind of chips(), links
+/// carry the share of their stated rate that was measured of them, and the load is larger by as
+/// much; latencies are those of measured tables, or of NCCL's model. Elsewhere links carry what
+/// the cluster states, and latencies are those of its routes. What was measured on the cluster
+/// itself (Cluster::collectives) goes before all of that, for groups of as many ranks and machines.
+class Collectives {
+ public:
+  /// Refers to its arguments, which must outlive it. `algorithm`: a name, or "best" for the one
+  /// that takes the least time, as NCCL chooses (of algorithms with a measured table, where there
+  /// is one). Throws UsageError where there is no such name.
+  Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithm = "best");
+
+  /// A group of one takes no time. Throws UsageError where two ranks are not joined, groups are of
+  /// different sizes or hold a device twice, or the named algorithm cannot do this collective.
+  CollectivePlan plan(const Collective& collective);
+
+ private:
+  // The links that an algorithm uses for all groups, without the efficiency of its pace.
+  struct Use {
+    Route route;      // with its loads, and the bandwidth that they allow
+    double rate = 0;  // the same, not rounded; infinite where no link has a limit
+  };
+  // The groups of one collective, in the order of their first devices.
+  struct Prepared {
+    std::vector<GroupShape> shapes;       // different ones, that of the most domains first
+    int machines = 1;                     // that a group of the first shape is in
+    std::vector<std::vector<int>> ranks;  // by group, in the order of GroupShape
+    std::vector<int> shape_of;            // by group, an index into shapes
+    const GroupShape& shape() const { return shapes.front(); }
+    std::map<std::pair<std::string_view, CollectiveKind>, Use> uses;  // by algorithm
+  };
+  struct Candidate {
+    const Algorithm* algorithm = nullptr;
+    const Use* use = nullptr;
+    CollectivePace pace;
+    double seconds = 0;
+  };
+
+  Prepared& prepared(const std::vector<std::vector<int>>& groups);
+  void add_group(const std::vector<int>& group, Prepared& found);
+  std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
+  bool same_domain(int one, int other);
+  GroupShape links_of(const Prepared& found);
+  const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
+  Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found);
+  double reached(int resource, const GroupShape& shape, CollectiveKind kind) const;
+  Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
+  Candidate chosen(const Collective& collective, Prepared& found);
+  const MeasuredCollective* measured(CollectiveKind kind, const Prepared& found) const;
+
+  const Cluster& cluster_;
+  Routes& routes_;
+  std::string algorithm_;
+  std::vector<Tier> tier_;  // by resource
+  std::map<std::vector<std::vector<int>>, Prepared> prepared_;
+};
+
+/// The algorithms' names and "best": what --collectives and the constructor accept.
+std::vector<std::string> collective_algorithms();
+
+}  // namespace stageline

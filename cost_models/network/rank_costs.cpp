@@ -1,0 +1,363 @@
+// Prices what the ranks of a run exchange: blocking collectives, reductions, gathers.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cost_models/buckets.hpp"
+#include "cost_models/network/ranked_cluster.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+// Keeps the resources that some route uses, and renumbers them.
+class UsedResources {
+ public:
+  explicit UsedResources(const Network& network) : number_(network.resources.size(), -1) {}
+
+  void renumber(Route& route) {
+    for (int& resource : route.resources) {
+      int& number = nth(number_, resource);
+      if (number < 0) {
+        number = static_cast<int>(used_.size());
+        used_.push_back(resource);
+      }
+      resource = number;
+    }
+  }
+
+  void keep_in(Network& network) const {
+    std::vector<std::string> names;
+    std::vector<Bandwidth> capacity;
+    for (const int resource : used_) {
+      names.push_back(nth(network.resources, resource));
+      capacity.push_back(nth(network.capacity, resource));
+    }
+    network.resources = std::move(names);
+    network.capacity = std::move(capacity);
+  }
+
+ private:
+  std::vector<int> number_;  // by resource; -1: not used yet
+  std::vector<int> used_;
+};
+
+// Whether the layer's weights are those of another layer: it counts no parameters of its own, and
+// others do.
+bool shares_weights(const Model& model, std::size_t layer) {
+  if (model.layers[layer].parameters > 0 || model.layers[layer].weights == Bytes{}) return false;
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const Layer& one) { return one.parameters > 0; });
+}
+
+struct StageBytes {
+  Bytes weights{};
+  Bytes gradients{};
+};
+
+StageBytes bytes_of(const Model& model, const Partition& partition, int stage, WeightKind kind) {
+  StageBytes sum;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] != stage) continue;
+    const Layer& layer = model.layers[l];
+    sum.weights += part_of_kind(layer, layer.weights, kind);
+    sum.gradients += part_of_kind(layer, layer.gradients, kind);
+  }
+  return sum;
+}
+
+// Collectives of the same ranks as one flow, whose bytes progress at the mean rate and load each
+// link as they do together. At least one.
+CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) {
+  CollectiveCosts whole;
+  for (const CollectiveCosts& part : parts) whole.bytes += part.bytes;
+  if (parts.size() == 1 || whole.bytes == Bytes{}) return parts.front();
+  std::map<int, double> carried;  // bytes, by resource
+  double seconds = 0;
+  for (const CollectiveCosts& part : parts) {
+    whole.setup += part.setup;
+    whole.route.tier = std::max(whole.route.tier, part.route.tier);
+    if (!part.route.bandwidth.is_unlimited()) {
+      seconds += static_cast<double>(part.bytes.count) /
+                 static_cast<double>(part.route.bandwidth.bytes_per_second);
+    }
+    for (std::size_t i = 0; i < part.route.resources.size(); ++i) {
+      const double load = part.route.load.empty() ? 1 : part.route.load[i];
+      carried[part.route.resources[i]] += load * static_cast<double>(part.bytes.count);
+    }
+  }
+  whole.route.bandwidth = Bandwidth::unlimited();
+  if (seconds > 0) {
+    const double rate = static_cast<double>(whole.bytes.count) / seconds;
+    whole.route.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+  }
+  for (const auto& [resource, bytes] : carried) {
+    whole.route.resources.push_back(resource);
+    whole.route.load.push_back(bytes / static_cast<double>(whole.bytes.count));
+  }
+  return whole;
+}
+
+// The largest tensor that sequence parallelism gathers among the tensor-parallel ranks of a stage.
+void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    Bytes& buffer = nth(costs.stage, partition.stage_of[l]).communication_buffer;
+    for (const LayerCollective& collective : model.layers[l].collectives) {
+      if (collective.kind != CollectiveKind::all_gather) continue;
+      if (collective.group == Dimension::tensor) buffer = std::max(buffer, collective.bytes);
+    }
+  }
+}
+
+}  // namespace
+
+Time RankedCluster::blocking_time(const LayerCollective& collective, const Rank& rank) {
+  const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
+                              rank.pipeline, rank.data);
+  const auto known = times_.find(key);
+  if (known != times_.end()) return known->second;
+  const CollectivePlan plan =
+      collectives_.plan({collective.kind, collective.bytes,
+                         grid_.groups(collective.group, rank.pipeline, rank.data)});
+  const Time time = alone(plan.costs);
+  times_.emplace(key, time);
+  return time;
+}
+
+void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
+                                 const Placement& placement,
+                                 const std::vector<StageRecomputation>& rebuilt) {
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto s = as_size(partition.stage_of[l]);
+    StageCosts& stage = costs.stage[s];
+    for (const LayerCollective& collective : model.layers[l].collectives) {
+      Time time{};  // of the slowest rank that has the stage
+      for (const int device : placement.stage[s].replicas) {
+        time = std::max(time, blocking_time(collective, rank_of(device)));
+      }
+      const Time forward = time * collective.forward;
+      const Time input_grad = time * collective.input_grad;
+      const Time weight_grad = time * collective.weight_grad;
+      for (BlockingTimes* const blocking :
+           {&stage.blocking, &nth(stage.blocking_by, collective.group)}) {
+        blocking->forward += forward;
+        blocking->input_grad += input_grad;
+        blocking->weight_grad += weight_grad;
+      }
+    }
+  }
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    StageCosts& stage = costs.stage[s];
+    const BlockingTimes& blocking = stage.blocking;
+    // Attention's scores, which selective recomputation repeats, are computed without collectives.
+    const bool selective = !rebuilt.empty() && rebuilt[s].rebuild == Rebuild::selective;
+    const auto complete = [&](BlockingTimes& times) {
+      times.backward = times.input_grad + times.weight_grad;
+      times.recompute = selective ? Time{} : times.forward;
+    };
+    complete(stage.blocking);
+    for (BlockingTimes& times : stage.blocking_by) complete(times);
+    stage.forward += blocking.forward;
+    stage.input_grad += blocking.input_grad;
+    stage.weight_grad += blocking.weight_grad;
+    stage.backward += blocking.backward;
+    stage.recompute += blocking.recompute;
+  }
+}
+
+// The weights that are exchanged among ranks of their own.
+std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
+  const bool experts = grid_.degrees().expert > 1 &&
+                       std::any_of(model.layers.begin(), model.layers.end(),
+                                   [](const Layer& layer) { return layer.expert_parameters > 0; });
+  if (!experts) return {WeightKind::all};
+  return {WeightKind::dense, WeightKind::experts};
+}
+
+// Of all ranks that hold the same weights of the stage.
+CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
+                                             const StagePlace& place, WeightKind weights) {
+  const Degrees& degrees = grid_.degrees();
+  const bool experts = weights == WeightKind::experts;
+  Collective collective{kind, bytes, {}};
+  for (int t = 0; t < degrees.tensor; ++t) {
+    for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
+      std::vector<int>& group = collective.groups.emplace_back();
+      for (const int device : place.replicas) {
+        const Rank rank = rank_of(device);
+        const std::vector<int> members = experts
+                                             ? grid_.expert_holders(rank.pipeline, t, e, rank.data)
+                                             : grid_.holders(rank.pipeline, t, rank.data);
+        group.insert(group.end(), members.begin(), members.end());
+      }
+      std::sort(group.begin(), group.end());
+    }
+  }
+  return collectives_.plan(collective).costs;
+}
+
+// Where all tensor-parallel ranks hold the whole activation, each sends its part of it and the
+// receivers gather over their own links (Megatron-LM's scatter/gather optimization, Narayanan et
+// al. 2021, arXiv 2104.04473, section 4.1). With sequence parallelism it is divided already.
+void RankedCluster::scatter_messages(Network& network, const Model& model) const {
+  const int ranks = grid_.degrees().tensor;
+  if (ranks == 1 || model.sharding.sequence) return;
+  for (Route& route : network.routes) {
+    if (route.load.empty()) route.load.assign(route.resources.size(), 1.0);
+    for (double& load : route.load) load /= ranks;
+    if (!route.bandwidth.is_unlimited()) {
+      route.bandwidth = Bandwidth{route.bandwidth.bytes_per_second * ranks};
+    }
+  }
+}
+
+Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& partition,
+                            const Placement& placement, const Recomputation& recomputed) {
+  const std::lock_guard lock(pricing_);
+  costs.network = network_;
+  scatter_messages(costs.network, model);
+  costs.overlap_slowdown = cluster_.overlap_slowdown;
+  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
+  add_buffers(costs, model, partition);
+  add_exchanges(costs, model, partition, placement);
+  add_tied(costs, model, partition, placement);
+  UsedResources used(costs.network);
+  for (std::vector<Route>* const routes :
+       {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
+    for (Route& route : *routes) used.renumber(route);
+  }
+  for (StageCosts& stage : costs.stage) {
+    if (stage.reduction) used.renumber(stage.reduction->route);
+  }
+  used.keep_in(costs.network);
+  return costs;
+}
+
+// The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
+void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partition& partition,
+                                  const Placement& placement) {
+  const Degrees& degrees = grid_.degrees();
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    const int here = static_cast<int>(place.replicas.size());
+    if (here * degrees.context * copies() == 1) continue;
+    StageCosts& stage = costs.stage[s];
+    if (degrees.zero == Zero::weights) {
+      add_gathers(stage, model, partition, static_cast<int>(s), place);
+      if (here > 1) stage.reduction = CollectiveCosts{};  // scattered in every backward
+      continue;
+    }
+    stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
+    for (const WeightKind kind : kinds_in(model)) {
+      const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
+      for (const StateExchange& exchange :
+           state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+        if (exchange.when != ExchangeTime::update) continue;
+        const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
+        stage.blocking.update += gather;
+        nth(stage.blocking_by, Dimension::data).update += gather;
+        stage.update += gather;
+      }
+      if (find_bucket_rule(buckets_).copies) stage.gradients += bytes.gradients;
+    }
+  }
+}
+
+// A reduction whose buckets fill while the last backward runs. Its tasks, one for each rank that
+// has the stage, carry equal shares.
+CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& partition, int stage,
+                                          const StagePlace& place) {
+  const Degrees& degrees = grid_.degrees();
+  const int ranks = static_cast<int>(place.replicas.size()) * degrees.context * copies();
+  const double gradient_bytes = degrees.precision.name.empty() ? 4 : degrees.precision.gradients;
+  const BucketLimits limits =
+      bucket_limits(find_bucket_rule(buckets_), ranks, gradient_bytes, stage == 0);
+  std::vector<CollectiveCosts> parts;
+  std::vector<ReducedBuckets> reduced;
+  for (const WeightKind kind : kinds_in(model)) {
+    const StageBytes bytes = bytes_of(model, partition, stage, kind);
+    const bool experts = kind == WeightKind::experts;
+    if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
+    for (const StateExchange& exchange :
+         state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+      if (exchange.when != ExchangeTime::last_backward) continue;
+      const CollectiveCosts& part =
+          parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
+      reduced.push_back({fill_buckets(backward_order(model, partition, stage, false, kind), limits),
+                         part.setup, part.route.bandwidth});
+    }
+  }
+  CollectiveCosts whole = one_behind_the_other(parts);
+  for (const ReducedBuckets& one : reduced) {
+    whole.head_start = std::max(whole.head_start, one.buckets.head_start());
+  }
+  const Time behind = behind_backward(reduced);
+  const Time moving = transfer_time(whole.bytes, whole.route.bandwidth);
+  whole.setup = std::max(whole.setup, whole.head_start + behind - moving);
+  if (whole.route.load.empty()) whole.route.load.resize(whole.route.resources.size(), 1);
+  for (double& load : whole.route.load) load /= static_cast<double>(place.replicas.size());
+  return whole;
+}
+
+void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
+                                int number, const StagePlace& place) {
+  const std::vector<WeightKind> kinds = kinds_in(model);
+  std::vector<GatheredUnit> units;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] != number) continue;
+    const Layer& layer = model.layers[l];
+    if (layer.weights == Bytes{}) continue;
+    GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
+    for (const WeightKind kind : kinds) {
+      const Bytes weights = part_of_kind(layer, layer.weights, kind);
+      const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
+      if (weights == Bytes{} && gradients == Bytes{}) continue;
+      unit.gather += alone(among_holders(CollectiveKind::all_gather, weights, place, kind));
+      unit.scatter += alone(among_holders(CollectiveKind::reduce_scatter, gradients, place, kind));
+    }
+    units.push_back(unit);
+  }
+  const ExposedTimes exposed = exposed_gathers(units);
+  stage.forward += exposed.forward;
+  stage.recompute += exposed.forward;
+  stage.input_grad += exposed.backward;
+  stage.backward += exposed.backward;
+  for (BlockingTimes* const blocking :
+       {&stage.blocking, &nth(stage.blocking_by, Dimension::data)}) {
+    blocking->forward += exposed.forward;
+    blocking->recompute += exposed.forward;
+    blocking->input_grad += exposed.backward;
+    blocking->backward += exposed.backward;
+  }
+}
+
+// A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
+// both hold a copy, and add up their gradients before the update.
+void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
+                             const Placement& placement) {
+  const auto first = as_size(partition.stage_of.front());
+  for (std::size_t l = 1; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    const auto other = as_size(partition.stage_of[l]);
+    if (!shares_weights(model, l) || other == first) continue;
+    const Rank one = rank_of(placement.stage[first].replicas.front());
+    const Rank two = rank_of(placement.stage[other].replicas.front());
+    if (one.pipeline == two.pipeline) continue;
+    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}};
+    for (int t = 0; t < grid_.degrees().tensor; ++t) {
+      const std::vector<int> here = grid_.holders(one.pipeline, t, one.data);
+      const std::vector<int> there = grid_.holders(two.pipeline, t, two.data);
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        collective.groups.push_back({here[i], there[i]});
+      }
+    }
+    const Time time = alone(collectives_.plan(collective).costs);
+    for (StageCosts* const stage : {&costs.stage[first], &costs.stage[other]}) {
+      stage->blocking.update += time;
+      nth(stage->blocking_by, Dimension::pipeline).update += time;
+      stage->update += time;
+    }
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+// The devices of a run by their ranks in each kind of parallelism.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/degrees.hpp"
+
+namespace stageline {
+
+/// A device's place in the grid.
+struct GridPlace {
+  int tensor = 0;
+  int context = 0;
+  int data = 0;
+  int pipeline = 0;
+};
+
+/// Numbers the devices of a run as Megatron does: the first dimension of Degrees::order varies
+/// fastest.
+///
+/// Expert parallelism divides the context- and data-parallel ranks of a pipeline rank and a
+/// tensor-parallel rank, in the order of their devices: `expert` neighbours share a layer's experts
+/// among them, and every expert-th holds the same ones.
+///
+///     cp 2, dp 4, ep 4   devices of one tensor-parallel rank   0 1 2 3 | 4 5 6 7
+///     expert-parallel group                                   0 0 0 0 | 1 1 1 1
+///     experts held                                            a b c d | a b c d
+///
+/// So Megatron-LM's second RankGenerator nests them, which has no context-parallel ranks of its
+/// own (megatron/core/parallel_state.py, initialize_model_parallel).
+class RankGrid {
+ public:
+  /// `degrees.pipeline` must be set. Throws UsageError where a degree is below 1, or the expert
+  /// degree does not divide the product of the data- and the context-parallel one.
+  explicit RankGrid(const Degrees& degrees);
+
+  /// The number of devices.
+  int devices() const { return degrees_.width() * degrees_.pipeline; }
+  int device(const GridPlace& place) const;
+
+  /// The groups of one dimension at a pipeline rank: of all replicas, or of replica `data` alone
+  /// where that is not -1. Each is in the order of its ranks. A data-parallel group includes the
+  /// context-parallel ranks, which hold the same weights. Expert-parallel groups are always those
+  /// of all replicas, which they may span.
+  std::vector<std::vector<int>> groups(Dimension dimension, int pipeline, int data = -1) const;
+
+  /// The devices of a pipeline rank that hold its tensor-parallel part `tensor`: of all replicas,
+  /// or of replica `data` alone where that is not -1.
+  std::vector<int> holders(int pipeline, int tensor, int data = -1) const;
+
+  /// Those of holders() that hold the experts of expert-parallel rank `expert`.
+  std::vector<int> expert_holders(int pipeline, int tensor, int expert, int data = -1) const;
+
+  const Degrees& degrees() const { return degrees_; }
+
+ private:
+  GridPlace place_among_holders(int position, int pipeline, int tensor) const;
+
+  Degrees degrees_;
+  int stride_[5] = {};  // by Dimension
+};
+
+/// "tp-cp-ep-dp-pp": the dimensions from the fastest to the slowest. `ep` may be left out; it is
+/// inside dp. Throws UsageError where one is missing or named twice.
+std::array<Dimension, 5> parse_order(std::string_view text);
+std::string print_order(const std::array<Dimension, 5>& order);
+
+}  // namespace stageline

@@ -1,0 +1,106 @@
+// A cluster as the pipeline ranks of a run: each rank is the devices that do its work together.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cost_models/gathers.hpp"
+#include "cost_models/network/collectives.hpp"
+#include "cost_models/network/rank_grid.hpp"
+#include "cost_models/recomputation.hpp"
+#include "cost_models/state_bytes.hpp"
+#include "sim/cluster.hpp"
+#include "sim/costs.hpp"
+#include "sim/degrees.hpp"
+#include "sim/model.hpp"
+#include "sim/placement.hpp"
+#include "sim/routes.hpp"
+
+namespace stageline {
+
+/// Data-parallel replicas that are alike do the same at the same time. One of them is simulated
+/// then, and its messages and collectives load the links of all. Where replicas differ, in a device
+/// or in a route between two of their ranks, all are simulated, each with its own messages; rank
+/// `pipeline` of replica `data` is device data × pipelines + pipeline.
+class RankedCluster {
+ public:
+  /// Takes the first width × pipeline devices. `algorithm`: of collectives, or "best". `buckets`:
+  /// the rule by which gradients are reduced while the backward runs (cost_models/buckets.hpp).
+  /// `all`: all replicas are simulated, alike or not. Throws UsageError where the cluster has fewer
+  /// devices, or where two that communicate are not joined.
+  RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithm = "best",
+                const std::string& buckets = "megatron", bool all = false);
+  RankedCluster(const RankedCluster&) = delete;
+  RankedCluster& operator=(const RankedCluster&) = delete;
+
+  /// The simulated ranks as devices: as fast as the slowest device of the rank, with the least of
+  /// their memories, and without links.
+  const Cluster& ranks() const { return ranks_; }
+  const RankGrid& grid() const { return grid_; }
+  /// The pipelines that are simulated: 1, or all data-parallel replicas.
+  int replicas() const { return replicas_; }
+  /// The pipelines that each simulated one represents.
+  int copies() const { return grid_.degrees().data / replicas_; }
+  /// All devices of the run.
+  const Cluster& devices() const { return cluster_; }
+
+  /// Adds to the costs of stages on ranks() the network between ranks, the time of blocking
+  /// collectives, the reductions between data-parallel ranks and that of tied weights on two ranks,
+  /// which blocks the update. A stage that is recomputed selectively repeats no collective in R.
+  /// `model` has the layers of one rank, with all its gradients (as without ZeRO). Those of experts
+  /// are exchanged among the ranks that hold the same experts, those of all other weights among all
+  /// data- and context-parallel ranks, one behind the other.
+  ///
+  /// The memory of communication: a stage with sequence parallelism holds the largest tensor that
+  /// its ops gather (Megatron-LM, megatron/core/tensor_parallel/layers.py: all_gather_buffer, one
+  /// for all layers). Buckets of gradients are views of the gradients with Megatron-LM (which holds
+  /// nothing beyond them), and with PyTorch's DDP copies as large as the gradients, which are
+  /// counted with them. Gathered weights are in the workspaces (state_bytes.hpp).
+  /// Throws UsageError where a collective cannot be done.
+  Costs priced(Costs costs, const Model& model, const Partition& partition,
+               const Placement& placement, const Recomputation& recomputed = {});
+
+ private:
+  struct Rank {
+    int pipeline = 0;
+    int data = -1;  // -1: all replicas
+  };
+  Rank rank_of(int device) const;
+  int device_at(int pipeline, int data) const;
+  bool replicas_differ();
+  void make_ranks();
+  void make_network();
+  void scatter_messages(Network& network, const Model& model) const;
+  Route merged(const std::vector<const Route*>& routes) const;
+  Time blocking_time(const LayerCollective& collective, const Rank& rank);
+  void add_blocking(Costs& costs, const Model& model, const Partition& partition,
+                    const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
+  void add_exchanges(Costs& costs, const Model& model, const Partition& partition,
+                     const Placement& placement);
+  void add_tied(Costs& costs, const Model& model, const Partition& partition,
+                const Placement& placement);
+  CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
+                             const StagePlace& place);
+  void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
+                   const StagePlace& place);
+  std::vector<WeightKind> kinds_in(const Model& model) const;
+  CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
+                                WeightKind weights);
+
+  Cluster cluster_;
+  RankGrid grid_;
+  Routes routes_;
+  Collectives collectives_;
+  std::string buckets_;
+  int replicas_ = 1;
+  Cluster ranks_;
+  Network network_;  // between ranks; its resources are those of routes_
+  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Time> times_;
+  std::mutex pricing_;  // threads call priced() one at a time: it keeps what it finds
+};
+
+}  // namespace stageline

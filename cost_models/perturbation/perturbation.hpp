@@ -1,0 +1,106 @@
+// What may differ from the costs in a run, as a value: jitter of ops, slow devices and links,
+// pauses. A scenario is one draw of all of it; scenario k is the same whatever else is drawn.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/task_graph.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// How long an op takes, over what its costs say. Each op of each scenario is drawn apart.
+struct Jitter {
+  enum class Law : std::uint8_t {
+    none,
+    log_normal,  // of mean 1, with `variation` as standard deviation
+    measured,    // the same, with the spread that the trace states for the layers of the op's stage
+    samples,     // one of `samples`, each as likely
+  };
+  Law law = Law::none;
+  double variation = 0;
+  std::vector<double> samples;
+  bool transfers = false;  // messages and copies, too; else compute alone
+  friend bool operator==(const Jitter&, const Jitter&) = default;
+};
+
+/// A device on which compute, or a link on which transfers, take `factor` times as long, in a share
+/// of the scenarios, drawn for each scenario and item of the list.
+struct Slow {
+  std::string name;  // of a device; of a resource of the network; "links": all transfers
+  double factor = 1;
+  double probability = 1;
+  friend bool operator==(const Slow&, const Slow&) = default;
+};
+
+/// Every `every`-th step on average, drawn for each device and step, the device's first compute op
+/// of the step takes so much longer: garbage collection, a checkpoint.
+struct Pause {
+  double every = 0;  // at least 1
+  Time time{};
+  friend bool operator==(const Pause&, const Pause&) = default;
+};
+
+/// What is accepted: of Jitter::variation, of Slow::factor.
+inline constexpr double most_variation = 2;
+inline constexpr double least_slow = 0.01;
+inline constexpr double most_slow = 100;
+
+struct Perturbation {
+  Jitter jitter;
+  std::vector<Slow> slow;
+  std::vector<Pause> pauses;
+  std::uint64_t seed = 1;
+
+  bool none() const { return jitter.law == Jitter::Law::none && slow.empty() && pauses.empty(); }
+  friend bool operator==(const Perturbation&, const Perturbation&) = default;
+};
+
+/// "5%", "measured", "5%,transfers". Throws UsageError, which begins with `what`.
+Jitter parse_jitter(const std::string& text, const std::string& what);
+/// "gpu2:1.2", "gpu2:1.2@0.1" (in a tenth of the scenarios), comma-separated.
+std::vector<Slow> parse_slow_items(const std::string& text, const std::string& what);
+/// "100:50ms", comma-separated.
+std::vector<Pause> parse_pauses(const std::string& text, const std::string& what);
+
+/// The standard deviation over the mean of an op's time, by kind of op and stage: what the trace
+/// measured. Empty where it states no spread.
+using StageVariation = std::vector<std::array<double, op_kinds>>;  // by stage
+
+/// Draws the durations of scenarios of one graph.
+class Scenarios {
+ public:
+  /// Refers to the graph. `microbatches`: in a step of its program. Throws UsageError for a name
+  /// that is neither a device nor a resource, with the nearest, and for measured jitter without
+  /// `variation`.
+  Scenarios(const TaskGraph& graph, const Perturbation& perturbation, std::uint32_t microbatches,
+            StageVariation variation = {});
+
+  /// Durations of `scenarios` consecutive scenarios from `first` on, a multiple of 4, in
+  /// picoseconds: duration[task * scenarios + k]. `scenarios` is a multiple of 4, too.
+  void draw(std::uint64_t first, std::size_t scenarios, std::span<std::int64_t> duration) const;
+
+ private:
+  struct SlowTasks {
+    std::size_t item = 0;  // of Perturbation::slow
+    std::vector<std::uint32_t> tasks;
+  };
+  void add_slow(std::size_t item);
+  double factor_of(std::uint32_t task, std::uint32_t word) const;
+
+  const TaskGraph& graph_;
+  Perturbation perturbation_;
+  StageVariation variation_;
+  std::uint32_t microbatches_ = 1;
+  std::vector<bool> jitters_;          // by task
+  std::vector<double> log_deviation_;  // by task: σ of the logarithm, of a log-normal law
+  std::vector<SlowTasks> slow_;
+  std::vector<std::uint32_t> first_op_;  // tasks: the first compute op of a device in a step
+};
+
+}  // namespace stageline

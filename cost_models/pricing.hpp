@@ -1,0 +1,68 @@
+// What every priced model shares: number formats, optimizers, peaks, and sums that fit in 64 bits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cost_models/roofline.hpp"
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+struct NumberFormat {
+  std::string_view name;
+  std::int64_t bytes = 0;      // of an activation, a weight, a gradient
+  bool master = false;         // whether the optimizer keeps the weights once more in 4 bytes
+  bool products_only = false;  // fp8: of a product's operands; all that is kept has 2 bytes
+};
+/// fp32, tf32, fp16, bf16.
+std::span<const NumberFormat> number_formats();
+/// These and fp8.
+std::span<const NumberFormat> product_formats();
+
+/// Null where the device states none at that precision.
+const PeakRate* peak_of(const DeviceKind& device, std::string_view precision);
+
+/// The options of a priced model, checked, with the rates that they make of a device's.
+struct Pricing {
+  NumberFormat format;
+  Optimizer optimizer = Optimizer::adam;
+  std::int64_t batch = 1;
+  double peak_flops = 0;        // per second, as the device states it
+  double flops_per_second = 0;  // with the efficiency
+  double bytes_per_second = 0;  // with the efficiency; infinite where the memory has no limit
+  double overhead = 0;          // seconds an op
+};
+/// `batch` and `optimizer`: those of the model where the options have none. Throws as roofline().
+Pricing pricing_of(const DeviceKind& device, const RooflineOptions& options,
+                   std::span<const NumberFormat> formats, int batch, const std::string& optimizer);
+
+/// Bytes of a weight that the optimizer's step moves: reads the gradient; reads and writes the
+/// weights it works on (the master copy, then writes the other one too) and its own state.
+std::int64_t update_bytes(const NumberFormat& format, Optimizer optimizer);
+
+/// Weights, gradients and optimizer state of so many elements.
+void set_state(Layer& layer, std::int64_t weights, const Pricing& pricing);
+
+/// Throws UsageError, with the layer's name, where it does not fit in 64 bits. `what`: "its
+/// weights".
+std::int64_t fitting_product(const std::string& layer, std::string_view what, std::int64_t a,
+                             std::int64_t b);
+/// Rounds up to whole bytes; throws likewise.
+Bytes fitting_bytes(const std::string& layer, std::string_view what, double bytes);
+
+/// Rounds once. Throws UsageError, with the layer's name, where it is longer than longest_input.
+Time fitting_time(const std::string& layer, double seconds);
+
+/// "NVIDIA H100 SXM5 80 GB", or the kind's name.
+std::string device_title(const DeviceKind& device);
+
+/// In the notes of a model whose format keeps a master copy.
+inline constexpr std::string_view master_copy_note =
+    "optimizer state includes a copy of the weights in 4 bytes";
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+// The bytes of weights, gradients and optimizer state that a rank holds, by precision recipe and
+// ZeRO level (Rajbhandari et al. 2020, arXiv 1910.02054).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/degrees.hpp"
+#include "sim/model.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// A recipe for training with Adam.
+struct PrecisionRecipe {
+  Precision precision;
+  std::string_view source;
+};
+
+/// fp32, bf16, fp16, mixed, fp8.
+std::span<const PrecisionRecipe> precision_recipes();
+
+/// By name. Throws UsageError with the names there are, and the nearest.
+const Precision& find_precision(const std::string& text);
+
+struct StateBytes {
+  Bytes weights{};
+  Bytes gradients{};
+  Bytes optimizer{};
+
+  Bytes total() const { return weights + gradients + optimizer; }
+  friend bool operator==(const StateBytes&, const StateBytes&) = default;
+};
+
+/// Weights by the number of ranks that hold the same.
+enum class WeightKind : std::uint8_t {
+  all,
+  dense,   // on every data- and context-parallel rank
+  experts  // divided among expert-parallel ranks: on one of every Degrees::expert of those
+};
+/// The part of a layer's weights, or of its gradients, that is of that kind: in proportion to the
+/// parameters.
+Bytes part_of_kind(const Layer& layer, Bytes bytes, WeightKind kind);
+/// The ranks of a pipeline rank and a tensor-parallel rank that hold the same weights: data ·
+/// context, of experts data · context / expert (Megatron-LM's expert data parallelism).
+int ranks_that_hold(const Degrees& degrees, WeightKind kind);
+
+/// What one of `ranks` data-parallel ranks holds of `parameters`. What ZeRO divides is divided by
+/// parameters, and the first rank has one more where they do not divide: ⌈parameters / ranks⌉.
+/// parameters >= 0, ranks >= 1. Throws UsageError where that is more than `most_bytes_held`.
+StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero zero, int ranks);
+
+/// The model as one rank of the degrees holds it. Gradients are reduced among data · context ranks,
+/// those of experts among data · context / expert, and ZeRO divides by as many, as in Megatron-LM.
+///   * With a precision, weights, gradients and optimizer state are those of the recipe. A layer
+///     whose weights are another's, and which has no parameters for that reason, holds as many as
+///     its bytes say at the bytes a parameter of the other layers.
+///   * ZeRO leaves the rank its part of them, and of the optimizer's step: of the time that the
+///     parameters take at the rate of the layer with the fastest step. What a layer takes beyond
+///     that (launches, work that is done once a step) every rank takes.
+///   * Where weights are divided, a layer's ops hold two layers' gathered weights: its own, and
+///   that
+///     of the next layer forward, or the one before it backward (FSDP's prefetch, also across a
+///     cut). Where gradients are divided, a layer's backward holds its whole gradients.
+/// Throws UsageError where a precision is asked for and no layer states its parameters.
+Model with_state(Model model, const Degrees& degrees);
+
+}  // namespace stageline

@@ -1,0 +1,118 @@
+// Kernels of attention: grouped-query or latent, scores in memory or fused.
+//
+//   grouped-query   qkv ─► [ norms of q and k ] ─► [ rotary ] ─► attention ─► projection
+//   latent          query_down ─► norm ─► query_up ─┐
+//                   key_value_down ─► norm ─► key_value_up ─► rotary, keys ─► attention ─►
+//                   projection
+//
+// Plain attention computes the scores of all pairs of tokens, whatever the mask; a fused kernel
+// those below the diagonal, and of a sliding window those within it. Among context-parallel ranks
+// the pairs are shared equally (as in Llama 3, arXiv 2407.21783, each has two pieces of a sequence,
+// one from either end).
+#include <algorithm>
+
+#include "cost_models/transformers/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double plain_backward = 2;    // FLOPs over the forward's
+constexpr double flash_backward = 2.5;  // FlashAttention-2, arXiv 2307.08691, section 4.1
+
+Kernel attention_kernel(std::string_view name, KernelKind kind, double flops, bool selective) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kind = kind;
+  kernel.flops = flops;
+  kernel.selective = selective;
+  return kernel;
+}
+
+void add_plain(LayerKernels& passes, const RankSizes& sizes, const BlockTraffic& traffic) {
+  const double scores = 2 * sizes.scores() * sizes.key_width;
+  const double context = 2 * sizes.scores() * sizes.value_width;
+  const double softmax = element_bytes * sizes.scores();
+  passes.forward.push_back(attention_kernel("scores", KernelKind::attention_plain, scores, true));
+  passes.forward.push_back(elementwise("softmax", softmax * traffic.softmax.forward));
+  passes.forward.back().selective = true;
+  passes.forward.push_back(attention_kernel("context", KernelKind::attention_plain, context, true));
+  passes.input_grad.push_back(
+      attention_kernel("scores", KernelKind::attention_plain, plain_backward * scores, false));
+  passes.input_grad.push_back(elementwise("softmax", softmax * traffic.softmax.input_grad));
+  passes.input_grad.push_back(
+      attention_kernel("context", KernelKind::attention_plain, plain_backward * context, false));
+}
+
+// Pairs of a token and a key before it that it attends to, of one sequence.
+double attended_pairs(double seq, double window) {
+  const double reach = window > 0 ? std::min(window, seq) : seq;
+  return reach * seq - reach * reach / 2;
+}
+
+void add_flash(LayerKernels& passes, const RankSizes& sizes, double window) {
+  const double pairs = sizes.batch * attended_pairs(sizes.seq, window) / sizes.context;
+  const double flops = 2 * pairs * sizes.heads * (sizes.key_width + sizes.value_width);
+  passes.forward.push_back(
+      attention_kernel("attention", KernelKind::attention_flash, flops, false));
+  passes.input_grad.push_back(
+      attention_kernel("attention", KernelKind::attention_flash, flash_backward * flops, false));
+}
+
+void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
+                          const RankSizes& sizes, const BlockTraffic& traffic) {
+  const double queries_and_keys = sizes.queries() + sizes.keys();
+  add_linear(passes, "qkv", sizes.tokens, queries_and_keys + sizes.values(), sizes.hidden);
+  if (config.query_key_norm) {
+    add_elementwise(passes, "query_key_norm", sizes.tokens * queries_and_keys, traffic.norm);
+  }
+  if (config.positions == Positions::rotary) {
+    add_elementwise(passes, "rotary", sizes.tokens * queries_and_keys, traffic.rotary);
+  }
+}
+
+// The rotary part of the keys is one for all heads, and each head's keys are put together of both
+// parts: read once, written once, and back.
+void add_latent_products(LayerKernels& passes, const LatentAttention& latent,
+                         const RankSizes& sizes, const BlockTraffic& traffic) {
+  const double own = latent_tokens(sizes);
+  const double key_value_rank = real(latent.key_value_rank);
+  const double rotary = real(latent.rotary_width);
+  if (latent.query_rank > 0) {
+    const double rank = real(latent.query_rank);
+    add_linear(passes, "query_down", own, rank, sizes.hidden);
+    add_elementwise(passes, "query_norm", own * rank, traffic.norm);
+    add_linear(passes, "query_up", sizes.tokens, sizes.queries(), rank);
+  } else {
+    add_linear(passes, "query", sizes.tokens, sizes.queries(), sizes.hidden);
+  }
+  add_linear(passes, "key_value_down", own, key_value_rank + rotary, sizes.hidden);
+  add_elementwise(passes, "key_value_norm", own * key_value_rank, traffic.norm);
+  add_linear(passes, "key_value_up", sizes.tokens,
+             sizes.heads * (real(latent.plain_width) + sizes.value_width), key_value_rank);
+  add_elementwise(passes, "rotary", sizes.tokens * (sizes.heads + 1) * rotary, traffic.rotary);
+  add_elementwise(passes, "keys", sizes.tokens * sizes.keys(), {2, 2});
+}
+
+}  // namespace
+
+void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
+                   std::int64_t block) {
+  const RankSizes sizes = rank_sizes(config, form);
+  const BlockTraffic traffic = block_traffic(form);
+  if (config.latent) {
+    add_latent_products(passes, *config.latent, sizes, traffic);
+  } else {
+    add_grouped_products(passes, config, sizes, traffic);
+  }
+  switch (form.attention) {
+    case AttentionKernel::flash:
+      add_flash(passes, sizes, config.has_window(block) ? real(config.window) : 0);
+      break;
+    case AttentionKernel::plain:
+      add_plain(passes, sizes, traffic);
+      break;
+  }
+  add_linear(passes, "projection", sizes.tokens, sizes.hidden, sizes.attended());
+}
+
+}  // namespace stageline

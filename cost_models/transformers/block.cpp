@@ -1,0 +1,53 @@
+// Kernels of a block: its norms, attention, MLP or experts, and adds.
+#include <algorithm>
+
+#include "cost_models/transformers/passes.hpp"
+
+namespace stageline {
+namespace {
+
+// Of a GPT's block with plain attention, eager: fitted to steps with the constants of KernelRates,
+// not counted. The passes below list 12 of its forward's kernels, which stand for them; a block
+// that lists more launches so many more.
+constexpr int usual_launches = 25;
+constexpr int usual_listed = 12;
+
+}  // namespace
+
+LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
+                           std::int64_t block) {
+  const RankSizes sizes = rank_sizes(config, form);
+  const BlockTraffic traffic = block_traffic(form);
+  LayerKernels passes;
+  const auto add_end = [&](std::string_view behind, std::string_view sum) {
+    if (config.norms_behind) add_elementwise(passes, behind, sizes.norm_elements(), traffic.norm);
+    add_elementwise(passes, sum, sizes.norm_elements(), traffic.add);
+  };
+  add_elementwise(passes, "attention_norm", sizes.norm_elements(), traffic.norm);
+  add_attention(passes, config, form, block);
+  add_end("attention_norm_behind", "attention_add");
+  add_elementwise(passes, "mlp_norm", sizes.norm_elements(), traffic.norm);
+  if (config.has_experts(block)) {
+    add_experts(passes, config, form);
+  } else {
+    add_mlp(passes, {"mlp_up", "mlp_activation", "mlp_down"}, sizes, config.gated, sizes.ffn,
+            sizes.tokens, traffic);
+  }
+  add_end("mlp_norm_behind", "mlp_add");
+  std::reverse(passes.input_grad.begin(), passes.input_grad.end());
+  std::reverse(passes.weight_grad.begin(), passes.weight_grad.end());
+  if (form.fused) {
+    // Each is one kernel.
+    passes.launches_forward = static_cast<int>(passes.forward.size());
+    passes.launches_backward =
+        static_cast<int>(passes.input_grad.size() + passes.weight_grad.size());
+  } else {
+    const int more = std::max(static_cast<int>(passes.forward.size()) - usual_listed, 0);
+    passes.launches_forward = usual_launches + more;
+    passes.launches_backward = 2 * passes.launches_forward;
+  }
+  passes.floor = static_cast<double>(passes.launches_forward) / usual_launches;
+  return passes;
+}
+
+}  // namespace stageline

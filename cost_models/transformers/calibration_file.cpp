@@ -1,0 +1,275 @@
+// Reads and prints a calibration: the constants of a chip, fitted to measured steps.
+//
+//   {
+//     "format": "stageline-calibration 1",
+//     "kind": "h100",
+//     "rates": {"gemm": 0.72, "memory": 0.86},         one that is left out is the kind's built-in
+//     "fitted": [{"name": "gemm", "value": 0.72, "standard_error": 0.01}],
+//     "residuals": [{"point": "774", "measured": 0.843, "predicted": 0.851}],     seconds
+//     "source": "points.csv: FSDP runs of llm-foundry",
+//     "date": "2026-11-23"
+//   }
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view format_name = "stageline-calibration 1";
+
+using Json = nlohmann::json;
+
+// "/rates" and "a/b" are "/rates/a~1b" (RFC 6901).
+std::string below(const std::string& pointer, std::string_view key) {
+  std::string step;
+  for (const char c : key) step += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return fmt::format("{}/{}", pointer, step);
+}
+
+// A value of the file and its JSON pointer.
+class CalibrationNode {
+ public:
+  CalibrationNode(const Json& value, std::string pointer, const std::string& file)
+      : value_(&value), pointer_(std::move(pointer)), file_(&file) {}
+
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw TraceError(*file_, pointer_.empty() ? "/" : pointer_, message);
+  }
+
+  // Refuses another type than an object, and keys that are not in the list.
+  void check_object(const std::vector<std::string>& known) const {
+    if (!value_->is_object()) refuse("must be an object");
+    for (const auto& [key, value] : value_->items()) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      CalibrationNode(value, below(pointer_, key), *file_)
+          .refuse(fmt::format("no such key is known (there are {}){}", fmt::join(known, ", "),
+                              did_you_mean(key, known)));
+    }
+  }
+
+  std::optional<CalibrationNode> find(std::string_view key) const {
+    const auto found = value_->find(key);
+    if (found == value_->end()) return std::nullopt;
+    return CalibrationNode(*found, below(pointer_, key), *file_);
+  }
+
+  CalibrationNode at(std::string_view key) const {
+    std::optional<CalibrationNode> found = find(key);
+    if (!found) refuse(fmt::format("\"{}\" is missing", key));
+    return *std::move(found);
+  }
+
+  std::vector<CalibrationNode> items() const {
+    if (!value_->is_array()) refuse("must be a list");
+    std::vector<CalibrationNode> nodes;
+    for (std::size_t i = 0; i < value_->size(); ++i) {
+      nodes.emplace_back((*value_)[i], below(pointer_, std::to_string(i)), *file_);
+    }
+    return nodes;
+  }
+
+  std::string text() const {
+    if (!value_->is_string()) refuse("must be a text");
+    return value_->get<std::string>();
+  }
+
+  double number() const {
+    if (!value_->is_number()) refuse("must be a number");
+    return value_->get<double>();
+  }
+
+  double positive() const {
+    const double value = number();
+    if (!(value > 0)) refuse(fmt::format("must be above 0, not {:g}", value));
+    return value;
+  }
+
+ private:
+  const Json* value_;
+  std::string pointer_;
+  const std::string* file_;
+};
+
+// nlohmann keeps the last of equal keys; here the second one is refused.
+class UniqueKeys {
+ public:
+  explicit UniqueKeys(const std::string& file) : file_(file) {}
+
+  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+        open_.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+        open_.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        if (!open_.back().insert(parsed.get<std::string>()).second) {
+          throw TraceError(file_, "", fmt::format("the key {} is there twice", parsed.dump()));
+        }
+        break;
+      case Json::parse_event_t::array_start:
+      case Json::parse_event_t::array_end:
+      case Json::parse_event_t::value:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  const std::string& file_;
+  std::vector<std::set<std::string>> open_;
+};
+
+Json parsed(const std::string& text, const std::string& file) {
+  try {
+    return Json::parse(text, UniqueKeys(file));
+  } catch (const Json::exception& error) {
+    throw TraceError(file, "", fmt::format("this is not JSON: {}", error.what()));
+  }
+}
+
+const KernelConstant* find_constant(std::string_view name) {
+  const std::span<const KernelConstant> all = kernel_constants();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const KernelConstant& constant) {
+    return constant.name == name;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> constant_names() {
+  std::vector<std::string> names;
+  for (const KernelConstant& constant : kernel_constants()) names.emplace_back(constant.name);
+  return names;
+}
+
+KernelRates rates_in(const CalibrationNode& node, KernelRates rates) {
+  node.check_object(constant_names());
+  for (const KernelConstant& constant : kernel_constants()) {
+    const auto stated = node.find(constant.name);
+    if (!stated) continue;
+    const double value = stated->number();
+    if (!(value >= constant.least && value <= constant.most)) {
+      stated->refuse(fmt::format("{} ({}) must be from {:g} to {:g}{}{}, not {:g}", constant.name,
+                                 constant.symbol, constant.least, constant.most,
+                                 constant.unit.empty() ? "" : " ", constant.unit, value));
+    }
+    rates.*constant.member = value;
+  }
+  return rates;
+}
+
+std::vector<Calibration::Fitted> fitted_of(const CalibrationNode& node, const KernelRates& rates) {
+  std::vector<Calibration::Fitted> all;
+  for (const CalibrationNode& item : node.items()) {
+    item.check_object({"name", "value", "standard_error"});
+    Calibration::Fitted one;
+    one.name = item.at("name").text();
+    const KernelConstant* const constant = find_constant(one.name);
+    if (constant == nullptr) {
+      const std::vector<std::string> names = constant_names();
+      item.at("name").refuse(fmt::format("no constant is called \"{}\" (there are {}){}", one.name,
+                                         fmt::join(names, ", "), did_you_mean(one.name, names)));
+    }
+    for (const Calibration::Fitted& other : all) {
+      if (other.name == one.name) {
+        item.at("name").refuse(fmt::format("{} is fitted twice", one.name));
+      }
+    }
+    one.value = item.at("value").number();
+    const double used = rates.*constant->member;
+    if (!(std::abs(one.value - used) <= 1e-9 * std::abs(used))) {
+      item.at("value").refuse(fmt::format("{} is {:g} here and {:g} in /rates/{}", one.name,
+                                          one.value, used, one.name));
+    }
+    const CalibrationNode error = item.at("standard_error");
+    one.standard_error = error.number();
+    if (!(one.standard_error >= 0)) {
+      error.refuse(fmt::format("must be at least 0, not {:g}", one.standard_error));
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::vector<Calibration::Residual> residuals_of(const CalibrationNode& node) {
+  std::vector<Calibration::Residual> all;
+  for (const CalibrationNode& item : node.items()) {
+    item.check_object({"point", "measured", "predicted"});
+    all.push_back(
+        {item.at("point").text(), item.at("measured").positive(), item.at("predicted").positive()});
+  }
+  return all;
+}
+
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The items of a list, one a line.
+std::string lines(const std::vector<std::string>& items) {
+  if (items.empty()) return "[]";
+  return fmt::format("[\n    {}\n  ]", fmt::join(items, ",\n    "));
+}
+
+}  // namespace
+
+Calibration read_calibration(const std::string& text, const std::string& file) {
+  const Json json = parsed(text, file);
+  const CalibrationNode root(json, "", file);
+  root.check_object({"format", "kind", "rates", "fitted", "residuals", "source", "date"});
+  const CalibrationNode format = root.at("format");
+  if (format.text() != format_name) {
+    format.refuse(fmt::format("must be \"{}\", not {}", format_name, quoted(format.text())));
+  }
+  Calibration calibration;
+  calibration.kind = root.at("kind").text();
+  if (calibration.kind.empty()) {
+    root.at("kind").refuse("must name the kind of device that the rates are for");
+  }
+  const ChipRates* const chip = find_chip_rates(calibration.kind);
+  calibration.rates = rates_in(root.at("rates"), chip == nullptr ? KernelRates{} : chip->rates);
+  if (const auto fitted = root.find("fitted")) {
+    calibration.fitted = fitted_of(*fitted, calibration.rates);
+  }
+  if (const auto residuals = root.find("residuals")) {
+    calibration.residuals = residuals_of(*residuals);
+  }
+  if (const auto source = root.find("source")) calibration.source = source->text();
+  if (const auto date = root.find("date")) calibration.date = date->text();
+  return calibration;
+}
+
+std::string print_calibration(const Calibration& calibration) {
+  std::vector<std::string> rates;
+  for (const KernelConstant& constant : kernel_constants()) {
+    rates.push_back(fmt::format("\"{}\": {}", constant.name, calibration.rates.*constant.member));
+  }
+  std::vector<std::string> fitted;
+  for (const Calibration::Fitted& one : calibration.fitted) {
+    fitted.push_back(fmt::format(R"({{"name": {}, "value": {}, "standard_error": {}}})",
+                                 quoted(one.name), one.value, one.standard_error));
+  }
+  std::vector<std::string> residuals;
+  for (const Calibration::Residual& one : calibration.residuals) {
+    residuals.push_back(fmt::format(R"({{"point": {}, "measured": {}, "predicted": {}}})",
+                                    quoted(one.point), one.measured, one.predicted));
+  }
+  return fmt::format(
+      "{{\n  \"format\": \"{}\",\n  \"kind\": {},\n  \"rates\": {{\n    {}\n  }},\n"
+      "  \"fitted\": {},\n  \"residuals\": {},\n  \"source\": {},\n  \"date\": {}\n}}\n",
+      format_name, quoted(calibration.kind), fmt::join(rates, ",\n    "), lines(fitted),
+      lines(residuals), quoted(calibration.source), quoted(calibration.date));
+}
+
+}  // namespace stageline

@@ -1,0 +1,128 @@
+// A language model as a value: the sizes from which its parameters, FLOPs and bytes follow.
+//
+//   embedding ─► [ norm ─► attention ─► add ─► norm ─► MLP or experts ─► add ] × layers ─► norm ─►
+//   head
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+enum class NormKind : std::uint8_t { layer, rms };  // with a bias, or without
+enum class Positions : std::uint8_t { learned, rotary, alibi };
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): queries and keys have a part
+/// without positions and a rotary part, which all heads' keys share; queries, and keys with values,
+/// come from vectors of a low rank, each normed.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  // 0: queries come straight from the hidden state
+  std::int64_t key_value_rank = 0;
+  std::int64_t plain_width = 0;   // of a head's query and key: without positions,
+  std::int64_t rotary_width = 0;  // and with them
+  std::int64_t value_width = 0;   // of a head
+  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+/// The MLP of a block as routed experts, each as the MLP is (gated or not).
+struct Experts {
+  std::int64_t count = 0;
+  std::int64_t chosen = 1;        // by each token
+  std::int64_t ffn = 0;           // width of one
+  std::int64_t shared_ffn = 0;    // width of the experts that all tokens pass, together; 0: none
+  std::int64_t dense_blocks = 0;  // first blocks with a dense MLP instead
+  std::int64_t every = 1;         // of the blocks behind those, every so manyth has experts
+  bool shared_gate = false;  // the shared experts' output is weighed by a learned gate (Qwen 2 MoE)
+  bool correction_bias = false;  // of the router: a number an expert (DeepSeek-V3), which counts
+  friend bool operator==(const Experts&, const Experts&) = default;
+};
+
+struct TransformerConfig {
+  std::string name;    // "llama3-70b", or the config.json
+  std::string family;  // "llama"
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;    // of grouped-query attention; `heads`: as many
+  std::int64_t head_width = 0;  // usually hidden / heads
+  std::int64_t ffn = 0;         // width of a dense MLP
+  bool gated = false;           // three matrices (SwiGLU, GeGLU) instead of two
+  std::int64_t vocab = 0;       // as published, not padded
+  bool tied = false;            // the head's weights are the embedding's
+  NormKind norm = NormKind::rms;
+  bool norms_behind = false;    // one more norm behind attention and MLP (Gemma 2)
+  bool embedding_norm = false;  // and one behind the embedding (BLOOM)
+  bool query_key_norm = false;  // norms over the width of a head (Qwen 3)
+  bool query_key_value_bias = false;
+  bool projection_bias = false;  // of attention's output
+  bool mlp_bias = false;
+  Positions positions = Positions::rotary;
+  std::int64_t places = 0;  // rows of a learned table of positions
+  std::int64_t window = 0;  // tokens that a token attends to, of sliding-window blocks; 0: all
+  std::int64_t window_every =
+      1;  // one block of so many has the window, the first of them (Gemma 2: 2)
+  std::optional<LatentAttention> latent{};
+  std::optional<Experts> experts{};
+  std::int64_t seq = 2048;  // usual length of a sequence in pretraining
+  std::string source;
+
+  bool has_experts(std::int64_t block) const;
+  bool has_window(std::int64_t block) const;
+  friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
+};
+
+/// All parameters, each once: tied weights count once. Equal to the published number.
+std::int64_t parameters(const TransformerConfig& config);
+/// Of one block, without embedding, last norm and head.
+std::int64_t block_parameters(const TransformerConfig& config, std::int64_t block);
+/// Parameters of the routed experts of one block; 0 of a dense one.
+std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block);
+/// Those that work on one token: all but the experts that it does not choose.
+std::int64_t active_parameters(const TransformerConfig& config);
+
+/// Throws UsageError, which begins with the model's name, unless all sizes are positive and within
+/// limits that keep every product in 64 bits, and fit together: heads a multiple of kv_heads,
+/// chosen at most all experts, and the like.
+void check(const TransformerConfig& config);
+
+/// FLOPs of training on that many sequences of `seq` tokens as the literature counts them: 2 a
+/// multiply-accumulate, forward and twice as many backward, attention over all pairs of tokens,
+/// nothing recomputed; experts as chosen. A GPT's are 72·B·s·L·h²·(1 + s/(6h) + V/(12·L·h))
+/// (Narayanan et al. 2021, arXiv 2104.04473, without their recomputation).
+double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences);
+
+/// A model by name: "llama3-70b".
+struct FamilyMember {
+  TransformerConfig config;
+  std::int64_t published = 0;  // parameters, exactly; 0: only rounded ones are published
+  std::string_view
+      summary;  // "Llama 3, 70.6 billion parameters, 80 blocks, 8 of 64 heads for keys and values"
+};
+/// In order of family and size.
+std::span<const FamilyMember> families();
+/// Null where none has that name.
+const FamilyMember* find_family(std::string_view name);
+
+/// "transformer" with options, each a size of TransformerConfig: layers, hidden, heads, kv_heads,
+/// head_width, ffn, gated, vocab, tied, norm, qkv_bias, bias, positions, window, experts, topk,
+/// expert_ffn, shared_ffn, dense_blocks. Layers, hidden and heads must be given; kv_heads is heads,
+/// head_width hidden/heads, ffn 4·hidden (gated: 8/3·hidden, the next multiple of 256), expert_ffn
+/// ffn, topk 1, vocab 51200, norm rms, positions rotary by default. Those of a family or of a
+/// config.json change it.
+std::vector<std::string> transformer_options();
+/// Changes one. Returns false for a key that is none of transformer_options(). Throws UsageError
+/// for a value out of range. A size that followed from the changed one by the defaults above does
+/// so again in completed(), unless its key is in `given`: the keys that were changed before.
+bool set_option(TransformerConfig& config, const std::string& key, const std::string& value,
+                const std::vector<std::string>& given = {});
+/// The open form before its options: all sizes 0.
+TransformerConfig open_form();
+/// Fills in what follows from what was given, and checks it. Throws UsageError as check(), where
+/// layers, hidden or heads are missing, and for options of experts without their number.
+TransformerConfig completed(TransformerConfig config);
+
+}  // namespace stageline

@@ -1,0 +1,56 @@
+// Kernels of a block's experts.
+//
+//   router ─► permute ─► (all-to-all) ─► sort ─► up ─► activation ─► down ─► sort ─► (all-to-all)
+//   ─► unpermute ─► add of the shared experts
+//
+// The products of a rank's experts are one grouped kernel each: as many products side by side as
+// it has experts, on equally many rows. A rank of an expert-parallel group gets rows from all of
+// the group's tokens, as many as it has itself in the mean, and more by the form's imbalance. It
+// sorts by expert what it receives, unless it has one expert.
+#include "cost_models/transformers/passes.hpp"
+
+namespace stageline {
+namespace {
+
+// Softmax and choice: logits and probabilities, each read and written in fp32, backward as well.
+constexpr double routing_passes = 4;
+
+// A kernel that moves rows, whose backward moves them back.
+void add_moved(LayerKernels& passes, std::string_view name, double elements) {
+  add_elementwise(passes, name, elements, {1, 1});
+}
+
+void add_shared(LayerKernels& passes, const TransformerConfig& config, const RankSizes& sizes,
+                const RankExperts& experts, const BlockTraffic& traffic) {
+  add_mlp(passes, {"shared_up", "shared_activation", "shared_down"}, sizes, config.gated,
+          experts.shared_ffn, sizes.tokens, traffic);
+  if (config.experts->shared_gate) {
+    add_linear(passes, "shared_gate", sizes.norm_tokens, 1, sizes.hidden);
+    add_elementwise(passes, "shared_weighing", sizes.norm_elements(), {2, 3});
+  }
+  add_elementwise(passes, "shared_add", sizes.norm_elements(), {3, 0});
+}
+
+}  // namespace
+
+void add_experts(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  const RankExperts experts = rank_experts(config, form, sizes);
+  const BlockTraffic traffic = block_traffic(form);
+  const double logits = sizes.norm_tokens * experts.count;
+  const double permuted = experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden;
+  const double sorted = 2 * experts.routed_rows * sizes.hidden;
+  const bool sorts = sizes.expert > 1 && experts.local > 1;
+  add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
+  add_elementwise(passes, "routing", logits * single_bytes / element_bytes,
+                  {routing_passes, routing_passes});
+  add_moved(passes, "permute", permuted);
+  if (sorts) add_moved(passes, "sort_received", sorted);
+  add_mlp(passes, {"experts_up", "experts_activation", "experts_down"}, sizes, config.gated,
+          experts.ffn, experts.routed_rows / experts.local, traffic, experts.local);
+  if (sorts) add_moved(passes, "sort_to_send", sorted);
+  add_moved(passes, "unpermute", permuted);
+  if (experts.shared_ffn > 0) add_shared(passes, config, sizes, experts, traffic);
+}
+
+}  // namespace stageline

@@ -1,0 +1,175 @@
+// Bytes that the layers of a language model keep from forward to backward, on one rank.
+//
+// A layer keeps its input; of its output nothing: the next layer does (as in shapes/shapes.hpp).
+// With A = s·b·h elements of two bytes, a GPT's block keeps
+//
+//                              bytes                       only norms and adds, /t with sp
+//   norms                      4 of their inputs           4
+//   qkv, scores, context       2 normed, 8 q k v, context  2     (k and v by their heads)
+//   softmax                    2 a score, 2 with dropout its output and 1 its mask
+//   MLP                        2 normed, 8 and 8           2     (f wide; gated: 3 tensors, not 2)
+//   dropout                    2 masks                     2
+//
+// together A·(34 + 5·a·s/h) (Korthikanti et al. 2022, arXiv 2205.05198), 18 + 4·f/h for an MLP of
+// width f. A fused attention keeps no scores but 4 bytes a token and head, the logarithm of the sum
+// of exponentials. Means and variances of norms are not counted.
+//
+// W reads the inputs of all products and the gradients at their outputs, those of row-parallel
+// products whole: 32·s·b·h bytes of a GPT's block (Zero Bubble, arXiv 2401.10241). I writes these
+// gradients where the tensors stood that it alone reads.
+#include <algorithm>
+
+#include "cost_models/transformers/rank_sizes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double mask_bytes = 1;         // of dropout, an element
+constexpr double token_id_bytes = 8;     // int64
+constexpr double log_sum_exp_bytes = 4;  // a token and head
+
+// In bytes: all that a forward keeps, and the inputs and output gradients that W reads.
+struct HeldTensors {
+  double kept = 0;
+  double weight_grad_inputs = 0;  // part of `kept`
+  double output_gradients = 0;
+  double selective = 0;  // part of `kept`
+
+  void keep(double elements) { kept += element_bytes * elements; }
+  void keep_for_product(double elements) {
+    keep(elements);
+    weight_grad_inputs += element_bytes * elements;
+  }
+  void product_writes(double elements) { output_gradients += element_bytes * elements; }
+};
+
+KeptBytes split(const HeldTensors& held) {
+  const double needed = held.weight_grad_inputs + held.output_gradients;
+  KeptBytes bytes;
+  bytes.weight_grad = std::min(held.kept, needed);
+  bytes.input_grad = held.kept - bytes.weight_grad;
+  bytes.gradient = needed - bytes.weight_grad;
+  bytes.selective = held.selective;
+  return bytes;
+}
+
+// A norm, whose output a product reads.
+void hold_norm(HeldTensors& held, double elements) {
+  held.keep(elements);
+  held.keep_for_product(elements);
+}
+
+// Behind attention or MLP.
+void hold_end(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
+              const RankSizes& sizes) {
+  if (config.norms_behind) held.keep(sizes.norm_elements());
+  if (form.dropout) held.kept += mask_bytes * sizes.norm_elements();
+}
+
+void hold_latent_products(HeldTensors& held, const LatentAttention& latent,
+                          const RankSizes& sizes) {
+  const double query_rank = real(latent.query_rank);
+  const double key_value_rank = real(latent.key_value_rank);
+  const double own = latent_tokens(sizes);
+  if (query_rank > 0) {
+    hold_norm(held, own * query_rank);
+    held.product_writes(own * query_rank);
+  }
+  hold_norm(held, own * key_value_rank);
+  held.product_writes(own * (key_value_rank + real(latent.rotary_width)));
+  held.product_writes(sizes.tokens * sizes.queries());
+  held.product_writes(sizes.tokens * sizes.heads * (real(latent.plain_width) + sizes.value_width));
+}
+
+void hold_attention(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
+                    const RankSizes& sizes) {
+  const double queries_and_keys = sizes.tokens * (sizes.queries() + sizes.keys());
+  hold_norm(held, sizes.norm_elements());
+  if (config.latent) {
+    hold_latent_products(held, *config.latent, sizes);
+  } else {
+    if (config.query_key_norm) held.keep(queries_and_keys);
+    held.product_writes(queries_and_keys + sizes.tokens * sizes.values());
+  }
+  held.keep(queries_and_keys + sizes.tokens * sizes.values());
+  switch (form.attention) {
+    case AttentionKernel::flash:
+      held.kept += log_sum_exp_bytes * sizes.tokens * sizes.heads;
+      break;
+    case AttentionKernel::plain: {
+      const double dropped = form.dropout ? element_bytes + mask_bytes : 0;
+      const double scores = (element_bytes + dropped) * sizes.scores();
+      held.kept += scores;
+      held.selective += scores;
+      break;
+    }
+  }
+  held.keep_for_product(sizes.tokens * sizes.attended());
+  held.product_writes(sizes.whole_elements());
+  hold_end(held, config, form, sizes);
+}
+
+// An MLP on rows that another layer keeps.
+void hold_mlp(HeldTensors& held, bool gated, double rows, double width, double hidden) {
+  const double inner = (gated ? 2 : 1) * rows * width;
+  held.keep(inner);
+  held.product_writes(inner);
+  held.keep_for_product(rows * width);
+  held.product_writes(rows * hidden);
+}
+
+// Kept besides: the rows as the experts read them, the router's probabilities in fp32, and where
+// the weighing is a kernel of its own, the experts' outputs.
+void hold_experts(HeldTensors& held, const TransformerConfig& config, const LanguageForm& form,
+                  const RankSizes& sizes) {
+  const RankExperts experts = rank_experts(config, form, sizes);
+  const double probabilities = single_bytes * sizes.norm_tokens * experts.count;
+  held.kept += probabilities;
+  held.output_gradients += probabilities;
+  held.keep_for_product(experts.routed_rows * sizes.hidden);
+  hold_mlp(held, config.gated, experts.routed_rows, experts.ffn, sizes.hidden);
+  if (!form.fused) held.keep(experts.permuted_tokens * experts.chosen * sizes.hidden);
+  if (experts.shared_ffn == 0) return;
+  hold_mlp(held, config.gated, sizes.tokens, experts.shared_ffn, sizes.hidden);
+  if (config.experts->shared_gate) held.keep(sizes.norm_elements());
+}
+
+}  // namespace
+
+KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
+                        std::int64_t block) {
+  const RankSizes sizes = rank_sizes(config, form);
+  HeldTensors held;
+  hold_attention(held, config, form, sizes);
+  hold_norm(held, sizes.norm_elements());
+  if (config.has_experts(block)) {
+    hold_experts(held, config, form, sizes);
+  } else {
+    hold_mlp(held, config.gated, sizes.tokens, sizes.ffn, sizes.hidden);
+  }
+  hold_end(held, config, form, sizes);
+  return split(held);
+}
+
+// Without an input gradient all of its backward is W, for which the gradient at its output waits.
+KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  KeptBytes bytes;
+  bytes.weight_grad = token_id_bytes * sizes.tokens;
+  if (form.dropout) bytes.weight_grad += mask_bytes * sizes.norm_elements();
+  bytes.gradient = element_bytes * sizes.norm_elements();
+  return bytes;
+}
+
+// The loss keeps its logits in fp32 (Megatron-LM: 4·s·b·h·(1 + V/h) with the norm).
+KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  const double logits = sizes.tokens * sizes.padded_vocab;
+  HeldTensors held;
+  hold_norm(held, sizes.norm_elements());
+  held.kept += single_bytes * logits;
+  held.product_writes(logits);
+  return split(held);
+}
+
+}  // namespace stageline

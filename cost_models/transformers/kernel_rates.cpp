@@ -1,0 +1,168 @@
+// The constants of the cost model of language models: their priors, and their values by chip.
+#include "cost_models/transformers/kernel_rates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sim/measured_collective.hpp"
+
+namespace stageline {
+namespace {
+
+// Priors: a fit to 109 multi-node runs of vTrain on A100, with widths by which other data sets
+// differ from it. A share of an 8-bit peak may be below the 0.4 that 16-bit products keep.
+constexpr std::array constants{
+    KernelConstant{"gemm", "e_g", "", &KernelRates::gemm, 0.15, 0.2, 0.95,
+                   "share of the peak that a large product reaches"},
+    KernelConstant{"gemm_8bit", "e_8", "", &KernelRates::gemm_8bit, 0.2, 0.1, 0.95,
+                   "share of the 8-bit peak that a large 8-bit product reaches"},
+    KernelConstant{"gemm_rows", "M0", "rows", &KernelRates::gemm_rows, 1.0, 0, 5000,
+                   "rows at which a product reaches half of that"},
+    KernelConstant{"gemm_columns", "N0", "columns", &KernelRates::gemm_columns, 1.0, 0, 5000,
+                   "the same of the other two extents, as harmonic mean"},
+    KernelConstant{"attention_plain", "e_att", "", &KernelRates::attention_plain, 0.5, 0.02, 1,
+                   "share of the peak of attention's products, scores in memory"},
+    KernelConstant{"attention_flash", "e_flash", "", &KernelRates::attention_flash, 0.5, 0.02, 1,
+                   "share of the peak of fused attention, of the FLOPs below the diagonal"},
+    KernelConstant{"memory", "e_m", "", &KernelRates::memory, 0.2, 0.1, 1,
+                   "share of the memory's bandwidth that elementwise kernels reach"},
+    KernelConstant{"kernel", "t_k", "s", &KernelRates::kernel, 0.7, 0, 1e-3,
+                   "time of a kernel beyond its work"},
+    KernelConstant{"layer_floor", "t_cpu", "s", &KernelRates::layer_floor, 0.5, 0, 0.1,
+                   "time of the CPU to issue the forward of a block"},
+    KernelConstant{"optimizer", "t_opt", "s", &KernelRates::optimizer, 0.3, 0, 1e-9,
+                   "time of the optimizer a parameter; 0: 30 bytes at the memory's bandwidth"},
+    KernelConstant{"step", "t_iter", "s", &KernelRates::step, 0.7, 0, 60,
+                   "time a step of data, clipping and logging"},
+    KernelConstant{"misaligned", "x_64", "", &KernelRates::misaligned, 0.1, 1, 3,
+                   "factor on a product with an extent that is no multiple of 64"},
+    KernelConstant{"nvlink", "f_ar", "", &KernelRates::nvlink, 0.15, 0.1, 2,
+                   "of the rate that collectives reach over NVLink in nccl-tests"},
+    KernelConstant{"network", "f_ib", "", &KernelRates::network, 0.3, 0.1, 2,
+                   "of the rate that transfers reach over the network"},
+};
+
+// By name, so that a new constant moves none of these.
+constexpr KernelRates a100() {
+  KernelRates rates;
+  rates.gemm = 0.839;
+  rates.gemm_rows = 250;
+  rates.gemm_columns = 60;
+  rates.attention_plain = 0.35;
+  rates.attention_flash = 0.33;
+  rates.memory = 0.75;
+  rates.kernel = 10e-6;
+  rates.layer_floor = 2.2e-3;
+  rates.optimizer = 15e-12;
+  rates.step = 0.05;
+  return rates;
+}
+
+constexpr KernelRates h100() {
+  KernelRates rates;
+  rates.gemm = 0.71;
+  rates.gemm_8bit = 0.777;
+  rates.gemm_rows = 223;
+  rates.gemm_columns = 223;
+  rates.attention_plain = 0.35;
+  rates.attention_flash = 0.26;
+  rates.memory = 0.86;
+  rates.kernel = 10e-6;
+  rates.layer_floor = 2.2e-3;
+  rates.step = 0.05;
+  return rates;
+}
+
+constexpr KernelRates b200() {
+  KernelRates rates;
+  rates.gemm = 0.46;
+  rates.gemm_rows = 83;
+  rates.gemm_columns = 83;
+  rates.attention_plain = 0.35;
+  rates.attention_flash = 0.40;
+  rates.memory = 0.67;
+  rates.kernel = 10e-6;
+  rates.layer_floor = 2.2e-3;
+  rates.step = 0.05;
+  return rates;
+}
+
+constexpr KernelRates gb200() {
+  KernelRates rates = b200();
+  rates.gemm = 0.432;
+  return rates;
+}
+
+constexpr std::string_view of_a100 =
+    "share of the peak fitted to 73 multi-node runs of vTrain (arXiv 2312.12391, 512 GPUs at most; "
+    "PyTorch FSDP's runs of mosaicml/llm-foundry give 0.829 and 183 product sizes of "
+    "MooreThreads/SimuMax on A100 PCIe 0.79); size curve, attention, memory, launch and CPU time "
+    "and optimizer fitted to vTrain's profiled layers; flash attention and 0.05 s a step: "
+    "llm-foundry and Korthikanti et al. 2022 (arXiv 2205.05198)";
+constexpr std::string_view of_h100 =
+    "products and memory fitted to PyTorch FSDP's runs on fewer than 64 H100 (mosaicml/llm-foundry, "
+    "scripts/train/benchmarking); 8-bit products and fused attention to six runs of Llama 3 with "
+    "Megatron-Bridge (NeMo containers 25.09 and 25.11), which leave 3.0 % when a model is left out; "
+    "launch and CPU time and plain attention as on A100";
+constexpr std::string_view of_h200 =
+    "as the H100, which has the same arithmetic; the memory's share is assumed to be the same of "
+    "its own bandwidth";
+constexpr std::string_view of_b200 =
+    "products and fused attention fitted to 23 measured steps of Llama 3 on 8 B200 "
+    "(MooreThreads/SimuMax v1.2), which leave 3.5 % when a model is left out (514 product sizes "
+    "timed by the same project reach 0.505, the best of all sizes 0.776: stas00/ml-engineering); "
+    "size curve and memory: that project's products and elementwise kernels; launch and CPU time "
+    "and plain attention as on A100";
+constexpr std::string_view of_gb200 =
+    "as the B200, products by the ratio of the best sizes found on both (0.729 to 0.776 of their "
+    "peaks, stas00/ml-engineering)";
+
+constexpr std::array known{
+    ChipRates{"a100", a100(), of_a100},    ChipRates{"h100", h100(), of_h100},
+    ChipRates{"h200", h100(), of_h200},    ChipRates{"b200", b200(), of_b200},
+    ChipRates{"gb200", gb200(), of_gb200},
+};
+
+Bandwidth times(Bandwidth bandwidth, double factor) {
+  if (bandwidth.is_unlimited()) return bandwidth;
+  const double rate = static_cast<double>(bandwidth.bytes_per_second) * factor;
+  return Bandwidth{std::max<std::int64_t>(1, std::llround(rate))};
+}
+
+}  // namespace
+
+std::span<const KernelConstant> kernel_constants() { return constants; }
+
+std::span<const ChipRates> chip_rates() { return known; }
+
+const ChipRates* find_chip_rates(std::string_view kind) {
+  const std::string_view family = kind.substr(0, kind.find('-'));
+  const auto* const found = std::find_if(
+      known.begin(), known.end(), [&](const ChipRates& chip) { return chip.kind == family; });
+  return found == known.end() ? nullptr : found;
+}
+
+Cluster calibrated(Cluster cluster, const KernelRates& rates) {
+  for (Link& link : cluster.links) {
+    switch (link.tier) {
+      case Tier::nvlink:
+        link.bandwidth = times(link.bandwidth, rates.nvlink);
+        break;
+      case Tier::network:
+        link.bandwidth = times(link.bandwidth, rates.network);
+        break;
+      case Tier::other:
+      case Tier::pcie:
+        break;
+    }
+  }
+  // What was measured on the cluster goes before its links: within one machine, and among several.
+  for (MeasuredCollective& measured : cluster.collectives) {
+    measured.bandwidth =
+        times(measured.bandwidth, measured.machines == 1 ? rates.nvlink : rates.network);
+  }
+  return cluster;
+}
+
+}  // namespace stageline

@@ -1,0 +1,90 @@
+// What the kernels of a language model reach on a chip: the few constants of the cost model, built
+// in by chip and fitted to measured steps.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/cluster.hpp"
+
+namespace stageline {
+
+/// Shares are of the data sheet's rates. CLUSTER.md's names of the constants are e_g, M0, N0,
+/// e_att, e_m, t_k, t_cpu, t_opt, t_iter.
+struct KernelRates {
+  double gemm = 0.8;              // share of the peak that a large product reaches
+  double gemm_8bit = 0.6;         // the same of 8-bit products, casts and transposes included
+  double gemm_rows = 250;         // rows at which a product reaches half of that
+  double gemm_columns = 60;       // the same of the other two extents, as harmonic mean
+  double attention_plain = 0.35;  // share of the peak of attention's products, scores in memory
+  double attention_flash = 0.33;  // of a fused kernel, of the FLOPs below the diagonal
+  double memory = 0.75;           // share of the memory's bandwidth that elementwise kernels reach
+  double kernel = 10e-6;          // seconds a kernel beyond its work
+  double layer_floor = 2.2e-3;    // seconds of the CPU to issue the forward of a block
+  double optimizer = 0;           // seconds a parameter; 0: 30 bytes at the memory's bandwidth
+  double step = 0.05;             // seconds a step: data, clipping, logging
+  double misaligned = 1.27;       // factor on a product with an extent that is no multiple of 64
+  double nvlink = 1;              // of the rate that collectives reach over NVLink in nccl-tests
+  double network = 1;             // of the rate that transfers reach over the network
+  friend bool operator==(const KernelRates&, const KernelRates&) = default;
+};
+
+/// A constant by name, with its prior: calibration and its file go through this table.
+struct KernelConstant {
+  std::string_view name;    // "gemm"
+  std::string_view symbol;  // "e_g"
+  std::string_view unit;    // "", "s", "rows"
+  double KernelRates::*member;
+  double spread;  // of the logarithm: standard deviation of the prior
+  double least;
+  double most;
+  std::string_view meaning;
+};
+std::span<const KernelConstant> kernel_constants();
+
+/// Rates with their origin.
+struct ChipRates {
+  std::string_view kind;  // of device, "a100"; also of "a100-40gb" and the like
+  KernelRates rates;
+  std::string_view source;
+};
+/// a100, h100, h200, b200, gb200 and those of other bundled kinds with a source; a chip without an
+/// entry has those of KernelRates, which the provenance of a model says.
+std::span<const ChipRates> chip_rates();
+/// Null where the kind is none of them.
+const ChipRates* find_chip_rates(std::string_view kind);
+
+/// Rates fitted to measured steps, as a file states them.
+struct Calibration {
+  std::string kind;  // of device that they are for
+  KernelRates rates;
+  struct Fitted {
+    std::string name;  // of a constant
+    double value = 0;
+    double standard_error = 0;  // of its logarithm
+    friend bool operator==(const Fitted&, const Fitted&) = default;
+  };
+  std::vector<Fitted> fitted;  // the free ones
+  struct Residual {
+    std::string point;     // id of the row
+    double measured = 0;   // seconds
+    double predicted = 0;  // seconds
+    friend bool operator==(const Residual&, const Residual&) = default;
+  };
+  std::vector<Residual> residuals;
+  std::string source;  // the points' file and sources
+  std::string date;    // ISO 8601
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
+/// {"format": "stageline-calibration 1", …}. Throws TraceError, which begins with `file`, with the
+/// JSON pointer of what is wrong, and for a constant out of its range.
+Calibration read_calibration(const std::string& text, const std::string& file);
+std::string print_calibration(const Calibration& calibration);
+
+/// The links of the cluster with the rates that transfers reach by the calibration.
+Cluster calibrated(Cluster cluster, const KernelRates& rates);
+
+}  // namespace stageline

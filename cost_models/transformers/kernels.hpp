@@ -1,0 +1,90 @@
+// What a rank launches for one layer of a language model and one micro-batch: kernels with sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+enum class AttentionKernel : std::uint8_t { flash, plain };
+
+/// How a language model is trained, beside its size.
+struct LanguageForm {
+  std::int64_t batch = 1;  // sequences in a micro-batch
+  std::int64_t seq = 0;    // tokens of one; 0: the model's usual
+  Sharding sharding{};     // the kernels are those of one rank
+  AttentionKernel attention = AttentionKernel::flash;
+  bool fused = false;  // norms, activations and adds each read and write their tensors once (as
+                       // compiled); else as Megatron-LM of 2021 to 2023 does it
+  bool dropout = false;
+  bool alignment = false;  // products with extents that are no multiples of 64 are slower
+  double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
+  friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
+};
+
+enum class KernelKind : std::uint8_t { gemm, attention_plain, attention_flash, elementwise };
+
+struct Kernel {
+  std::string_view name;  // "qkv"
+  KernelKind kind = KernelKind::gemm;
+  double count = 1;        // equal products side by side: experts
+  double rows = 0;         // m, of a product of m × k by k × n: tokens
+  double columns = 0;      // n
+  double inner = 0;        // k
+  double flops = 0;        // all that are computed; of products 2·count·m·n·k
+  double bytes = 0;        // read and written, of elementwise kernels
+  bool selective = false;  // repeated by selective recomputation
+};
+
+/// The passes of one layer.
+struct LayerKernels {
+  std::vector<Kernel> forward;
+  std::vector<Kernel> input_grad;
+  std::vector<Kernel> weight_grad;
+  int launches_forward = 0;   // kernels that cost KernelRates::kernel each
+  int launches_backward = 0;  // of I and W together
+  double floor = 0;           // of the forward, in multiples of KernelRates::layer_floor; backward
+                              // 1.2 times as much
+};
+
+/// Seconds of one kernel, without its launch:
+///   gemm         flops/(peak·gemm) · (1 + gemm_rows/m + gemm_columns·(1/n + 1/k))
+///   attention    flops/(peak·attention_…)
+///   elementwise  bytes/(bandwidth·memory)
+double seconds(const Kernel& kernel, const KernelRates& rates, double peak_flops,
+               double bytes_per_second, bool alignment);
+
+LayerKernels embedding_kernels(const TransformerConfig& config, const LanguageForm& form);
+LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& form,
+                           std::int64_t block);
+/// The last norm, the logits and the loss.
+LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& form);
+
+/// Bytes that a block's forward keeps for its backward: for the input gradient alone and for the
+/// weights' (see Layer), at 2 bytes an element (Korthikanti et al. 2022, arXiv 2205.05198: with
+/// plain attention and dropout s·b·h·(34 + 5·a·s/h) together).
+struct KeptBytes {
+  double input_grad = 0;
+  double weight_grad = 0;
+  double gradient = 0;   // output gradients from I to W beyond these
+  double selective = 0;  // of the first two: what selective recomputation rebuilds
+};
+KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
+                        std::int64_t block);
+KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm& form);
+KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form);
+
+std::vector<LayerCollective> embedding_collectives(const TransformerConfig& config,
+                                                   const LanguageForm& form);
+std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
+                                               const LanguageForm& form, std::int64_t block);
+std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
+                                              const LanguageForm& form);
+
+}  // namespace stageline

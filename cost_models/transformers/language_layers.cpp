@@ -1,0 +1,246 @@
+// Sums up the kernels of a layer, and what it keeps, holds and exchanges.
+#include "cost_models/transformers/language_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_models/transformers/rank_parameters.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double optimizer_bytes = 30;  // a parameter, of Adam with a 16-bit copy
+constexpr double backward_floor = 1.2;  // of the forward's
+
+// ---- time ----
+
+// The greater of both, smoothly: a CPU that issues kernels as fast as they run delays some.
+double eight_norm(double x, double y) {
+  const double most = std::max(x, y);
+  if (most <= 0) return 0;
+  return most * std::pow(std::pow(x / most, 8) + std::pow(y / most, 8), 1.0 / 8);
+}
+
+double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
+  const bool gemm = kernel.kind == KernelKind::gemm;
+  const double peak = gemm ? pricing.base.flops_per_second : pricing.attention_peak;
+  KernelRates rates = pricing.rates;
+  if (gemm && pricing.base.format.products_only) rates.gemm = rates.gemm_8bit;
+  const double time =
+      seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
+  return kernel.kind == KernelKind::elementwise ? time * pricing.scale() : time;
+}
+
+// Of the passes of one layer, without launches and floor.
+struct KernelSums {
+  double forward = 0;
+  double input_grad = 0;
+  double weight_grad = 0;
+  double elementwise = 0;  // of all three
+  double selective = 0;    // of the forward
+  int selective_kernels = 0;
+};
+
+KernelSums sums_of(const LayerKernels& kernels, const LanguagePricing& pricing) {
+  KernelSums sums;
+  const auto add = [&](const std::vector<Kernel>& pass, double& sum) {
+    for (const Kernel& kernel : pass) {
+      const double time = seconds_of(kernel, pricing);
+      sum += time;
+      if (kernel.kind == KernelKind::elementwise) sums.elementwise += time;
+    }
+  };
+  add(kernels.forward, sums.forward);
+  add(kernels.input_grad, sums.input_grad);
+  add(kernels.weight_grad, sums.weight_grad);
+  for (const Kernel& kernel : kernels.forward) {
+    if (!kernel.selective) continue;
+    sums.selective += seconds_of(kernel, pricing);
+    ++sums.selective_kernels;
+  }
+  return sums;
+}
+
+void set_times(Layer& layer, const LayerKernels& kernels, const LanguagePricing& pricing) {
+  const KernelSums sums = sums_of(kernels, pricing);
+  const double floor = kernels.floor * pricing.rates.layer_floor;
+  const double forward =
+      eight_norm(sums.forward + kernels.launches_forward * pricing.launch(), floor);
+  const double work = sums.input_grad + sums.weight_grad;
+  const double backward =
+      eight_norm(work + kernels.launches_backward * pricing.launch(), backward_floor * floor);
+  layer.forward = fitting_time(layer.name, forward);
+  layer.backward = fitting_time(layer.name, backward);
+  const double share = work > 0 ? sums.input_grad / work : 0;
+  layer.input_grad = std::min(layer.backward, fitting_time(layer.name, backward * share));
+  layer.weight_grad = layer.backward - layer.input_grad;
+  layer.memory_bound = 2 * sums.elementwise > sums.forward + work;
+  const double selective = sums.selective + sums.selective_kernels * pricing.launch();
+  layer.selective_forward = std::min(layer.forward, fitting_time(layer.name, selective));
+}
+
+// The optimizer moves as many bytes as its state and number format need, in proportion to Adam's.
+void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pricing) {
+  const NumberFormat bf16{"bf16", 2, true, false};
+  const double share =
+      static_cast<double>(update_bytes(pricing.base.format, pricing.base.optimizer)) /
+      static_cast<double>(update_bytes(bf16, Optimizer::adam));
+  const double each = pricing.rates.optimizer > 0 ? pricing.rates.optimizer
+                                                  : optimizer_bytes / pricing.base.bytes_per_second;
+  layer.update = fitting_time(layer.name, static_cast<double>(parameters) * each * share);
+}
+
+// ---- FLOPs as the literature counts them: a rank's share of those of the undivided model ----
+
+std::int64_t rank_flops(const LanguagePricing& pricing, double model) {
+  const Sharding& sharding = pricing.form.sharding;
+  return std::llround(model / sharding.tensor / sharding.context);
+}
+
+double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
+  TransformerConfig config = pricing.published;
+  config.layers = layers;
+  return model_flops(config, pricing.form.seq, pricing.form.batch);
+}
+
+// `both`: forward and backward, which is twice the forward.
+void set_flops(Layer& layer, const LanguagePricing& pricing, double both) {
+  layer.forward_flops = rank_flops(pricing, both / 3);
+  layer.backward_flops = rank_flops(pricing, both * 2 / 3);
+}
+
+// Attention's two products over all pairs of tokens.
+double attention_flops(const LanguagePricing& pricing) {
+  const TransformerConfig& config = pricing.config;
+  const double width =
+      static_cast<double>(config.latent ? config.latent->plain_width + config.latent->rotary_width +
+                                              config.latent->value_width
+                                        : 2 * config.head_width);
+  const auto seq = static_cast<double>(pricing.form.seq);
+  return 2 * static_cast<double>(pricing.form.batch) * seq * seq *
+         static_cast<double>(config.heads) * width;
+}
+
+// ---- bytes ----
+
+void set_stash(Layer& layer, const KeptBytes& kept, const LanguagePricing& pricing) {
+  const auto bytes = [&](double count) {
+    return fitting_bytes(layer.name, "its activations", count * pricing.scale());
+  };
+  layer.stash_input_grad = bytes(kept.input_grad);
+  layer.stash_weight_grad = bytes(kept.weight_grad);
+  layer.stash_gradient = bytes(kept.gradient);
+  layer.selective_stash =
+      std::min(bytes(kept.selective), layer.stash_input_grad + layer.stash_weight_grad);
+}
+
+void set_backward_workspace(Layer& layer, Bytes bytes) {
+  layer.backward_workspace = layer.input_grad_workspace = layer.weight_grad_workspace = bytes;
+}
+
+// The gradients of an MLP's inner tensors: of what the first product made, and what the second one
+// reads. Of experts, for all tokens that a rank's experts are sent.
+double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
+  const TransformerConfig& config = pricing.config;
+  const int tensors = config.gated ? 3 : 2;
+  double wide = static_cast<double>(config.ffn);
+  if (config.has_experts(block)) {
+    const Experts& experts = *config.experts;
+    const double routed = static_cast<double>(experts.chosen) * static_cast<double>(experts.ffn) *
+                          pricing.form.imbalance;
+    wide = std::max(routed, static_cast<double>(experts.shared_ffn));
+  }
+  return 2 * pricing.tokens() * tensors * wide / pricing.form.sharding.tensor;
+}
+
+// Those of queries, keys, values and attention's output, and where the scores are in memory those
+// of scores and probabilities.
+double attention_gradients(const LanguagePricing& pricing) {
+  const TransformerConfig& config = pricing.config;
+  const double heads = static_cast<double>(config.heads) / pricing.form.sharding.tensor;
+  const double kv_heads = static_cast<double>(config.latent ? config.heads : config.kv_heads) /
+                          pricing.form.sharding.tensor;
+  const auto width = static_cast<double>(
+      config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width);
+  const double vectors = 2 * pricing.tokens() * width * (2 * heads + 2 * kv_heads);
+  if (pricing.form.attention == AttentionKernel::flash) return vectors;
+  return vectors + 2 * 2 * pricing.tokens() * static_cast<double>(pricing.form.seq) * heads;
+}
+
+}  // namespace
+
+Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
+  const TransformerConfig& config = pricing.config;
+  Layer layer;
+  layer.name = fmt::format("block.{}", block);
+  layer.kind = "block";
+  const LayerKernels kernels = block_kernels(config, pricing.form, block);
+  set_times(layer, kernels, pricing);
+  const RankParameters own = parameters_of_block(config, pricing.form.sharding, block);
+  layer.parameters = own.all;
+  layer.expert_parameters = own.experts;
+  set_state(layer, own.all, pricing.base);
+  set_update(layer, own.all, pricing);
+  set_stash(layer, kept_by_block(config, pricing.form, block), pricing);
+  const double rows = 2 * pricing.norm_tokens() * static_cast<double>(config.hidden);
+  const auto bytes = [&](double count) {
+    return fitting_bytes(layer.name, "its activations", count * pricing.scale());
+  };
+  layer.output = bytes(rows);
+  layer.forward_workspace = bytes(rows);  // attention's or the MLP's output before it is added
+  set_backward_workspace(
+      layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing))));
+  set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
+  if (layer.selective_forward > Time{}) {
+    layer.selective_flops = rank_flops(pricing, attention_flops(pricing));
+  }
+  layer.collectives = block_collectives(config, pricing.form, block);
+  return layer;
+}
+
+Layer embedding_layer(const LanguagePricing& pricing) {
+  const TransformerConfig& config = pricing.config;
+  Layer layer;
+  layer.name = layer.kind = "embedding";
+  set_times(layer, embedding_kernels(config, pricing.form), pricing);
+  const std::int64_t own = parameters_of_embedding(config, pricing.form.sharding);
+  layer.parameters = own;
+  set_state(layer, own, pricing.base);
+  set_update(layer, own, pricing);
+  layer.update = fitting_time(layer.name, to_seconds(layer.update) + pricing.rates.step);
+  set_stash(layer, kept_by_embedding(config, pricing.form), pricing);
+  // Token ids need no gradient: all of the backward is W.
+  layer.weight_grad = layer.backward;
+  layer.input_grad = Time{};
+  layer.stash_weight_grad += layer.stash_input_grad;
+  layer.stash_input_grad = Bytes{};
+  layer.output = fitting_bytes(
+      layer.name, "its activations",
+      2 * pricing.norm_tokens() * static_cast<double>(config.hidden) * pricing.scale());
+  layer.collectives = embedding_collectives(config, pricing.form);
+  return layer;
+}
+
+Layer head_layer(const LanguagePricing& pricing) {
+  const TransformerConfig& config = pricing.config;
+  Layer layer;
+  layer.name = layer.kind = "head";
+  layer.recompute = Time{1};  // as good as none: checkpointing repeats blocks, and keeps the logits
+  set_times(layer, head_kernels(config, pricing.form), pricing);
+  const std::int64_t own = parameters_of_head(config, pricing.form.sharding);
+  layer.parameters = config.tied ? 0 : own;
+  set_state(layer, own, pricing.base);
+  set_update(layer, own, pricing);
+  set_stash(layer, kept_by_head(config, pricing.form), pricing);
+  const double logits =
+      pricing.tokens() * static_cast<double>(config.vocab) / pricing.form.sharding.tensor;
+  layer.output = fitting_bytes(layer.name, "its activations", 4 * pricing.tokens());  // the loss
+  set_backward_workspace(layer, fitting_bytes(layer.name, "its activations", 4 * logits));
+  set_flops(layer, pricing, flops_of(pricing, 0));
+  layer.collectives = head_collectives(config, pricing.form);
+  return layer;
+}
+
+}  // namespace stageline

@@ -1,0 +1,39 @@
+// The layers of a language model, priced for one rank. For the files of this folder only.
+#pragma once
+
+#include <cstdint>
+
+#include "cost_models/pricing.hpp"
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/kernels.hpp"
+#include "sim/model.hpp"
+
+namespace stageline {
+
+/// The sizes, and what prices them.
+struct LanguagePricing {
+  TransformerConfig config;     // with the padded vocabulary
+  TransformerConfig published;  // with its own
+  LanguageForm form;
+  Pricing base;
+  KernelRates rates;
+  double attention_peak = 0;  // FLOPs a second: that of 16 bits where products have 8
+
+  double tokens() const {  // of a rank
+    return static_cast<double>(form.batch) * static_cast<double>(form.seq) / form.sharding.context;
+  }
+  double norm_tokens() const {
+    return form.sharding.sequence ? tokens() / form.sharding.tensor : tokens();
+  }
+  // Of what is counted at 2 bytes an element, kernels' traffic and kept bytes.
+  double scale() const { return static_cast<double>(base.format.bytes) / 2; }
+  double launch() const { return rates.kernel + base.overhead; }
+};
+
+/// The optimizer's step on the embedding, with KernelRates::step.
+Layer embedding_layer(const LanguagePricing& pricing);
+Layer block_layer(const LanguagePricing& pricing, std::int64_t block);
+Layer head_layer(const LanguagePricing& pricing);
+
+}  // namespace stageline

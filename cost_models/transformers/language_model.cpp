@@ -1,0 +1,215 @@
+// Checks the degrees of a language model, and puts its layers together.
+#include "cost_models/transformers/language_model.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "cost_models/pricing.hpp"
+#include "cost_models/transformers/language_layers.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::int64_t vocab_padding = 128;  // Megatron-LM's --make-vocab-size-divisible-by
+
+// ---- whether the degrees divide the model ----
+
+void check_multiple(const TransformerConfig& config, std::string_view what, std::int64_t number,
+                    std::string_view of, std::int64_t divisor) {
+  if (number % divisor == 0) return;
+  throw UsageError(fmt::format("{}: {} must be a multiple of {}, and {} is not one of {}",
+                               config.name, what, of, number, divisor));
+}
+
+void check_form(const TransformerConfig& config, const LanguageForm& form) {
+  const std::int64_t tensor = form.sharding.tensor;
+  const std::int64_t context = form.sharding.context;
+  const std::int64_t expert = form.sharding.expert;
+  if (form.batch < 1 || form.batch > std::numeric_limits<int>::max() || form.seq < 1) {
+    throw UsageError(
+        fmt::format("{}: batch must be from 1 to {}, and seq at least 1, not {} and {}",
+                    config.name, std::numeric_limits<int>::max(), form.batch, form.seq));
+  }
+  check_multiple(config, "heads", config.heads, "tp", tensor);
+  if (!config.latent && tensor % config.kv_heads != 0) {
+    check_multiple(config, "kv_heads", config.kv_heads, "tp (or tp one of kv_heads)", tensor);
+  }
+  bool dense = false;
+  bool routed = false;
+  for (std::int64_t i = 0; i < config.layers && !(dense && routed); ++i) {
+    (config.has_experts(i) ? routed : dense) = true;
+  }
+  if (dense) check_multiple(config, "ffn", config.ffn, "tp", tensor);
+  if (routed) {
+    check_multiple(config, "expert_ffn", config.experts->ffn, "tp", tensor);
+    check_multiple(config, "shared_ffn", config.experts->shared_ffn, "tp", tensor);
+    check_multiple(config, "experts", config.experts->count, "ep", expert);
+  } else if (expert != 1) {
+    throw UsageError(fmt::format("{} has no experts that ep {} could divide; leave ep at 1",
+                                 config.name, expert));
+  }
+  check_multiple(config, "seq", form.seq, "cp", context);
+  if (form.sharding.sequence) {
+    check_multiple(config, "seq", form.seq, "cp·tp with sp", context * tensor);
+  }
+  if (config.positions == Positions::learned && form.seq > config.places) {
+    throw UsageError(
+        fmt::format("{}: its table of positions has {} rows, and seq is {}; give a shorter seq",
+                    config.name, config.places, form.seq));
+  }
+  if (!(form.imbalance >= 1) || !std::isfinite(form.imbalance)) {
+    throw UsageError(
+        fmt::format("{}: imbalance is the most loaded rank's tokens over the mean, at "
+                    "least 1, not {:g}",
+                    config.name, form.imbalance));
+  }
+}
+
+TransformerConfig with_padded_vocab(TransformerConfig config, std::int64_t tensor) {
+  const std::int64_t step = vocab_padding * tensor;
+  config.vocab = (config.vocab + step - 1) / step * step;
+  return config;
+}
+
+// Equal blocks are priced once.
+class BlockLayers {
+ public:
+  explicit BlockLayers(const LanguagePricing& pricing) : pricing_(pricing) {}
+
+  Layer layer(std::int64_t block) {
+    const std::size_t kind = (pricing_.config.has_experts(block) ? 1U : 0U) +
+                             (pricing_.config.has_window(block) ? 2U : 0U);
+    std::optional<Layer>& known = priced_[kind];
+    if (!known) known = block_layer(pricing_, block);
+    Layer layer = *known;
+    layer.name = fmt::format("block.{}", block);
+    return layer;
+  }
+
+ private:
+  const LanguagePricing& pricing_;
+  std::array<std::optional<Layer>, 4> priced_;
+};
+
+// ---- provenance ----
+
+std::string method_of(const LanguagePricing& pricing) {
+  const KernelRates& rates = pricing.rates;
+  const bool flash = pricing.form.attention == AttentionKernel::flash;
+  std::string method = fmt::format(
+      "estimated: kernels of a transformer, {}, {}, products of m x k by k x n at {:g} of the peak "
+      "over 1 + {:g}/m + {:g}(1/n + 1/k), {} attention at {:g} of it, elementwise kernels at {:g} of "
+      "the memory's rate, {:g} us a kernel, at least {:g} ms a block",
+      pricing.base.format.name, name(pricing.base.optimizer), rates.gemm, rates.gemm_rows,
+      rates.gemm_columns, flash ? "fused" : "plain",
+      flash ? rates.attention_flash : rates.attention_plain, rates.memory, pricing.launch() * 1e6,
+      rates.layer_floor * 1e3);
+  if (pricing.form.alignment) {
+    method +=
+        fmt::format(", {:g} times as long where an extent is no multiple of 64", rates.misaligned);
+  }
+  return method;
+}
+
+std::vector<std::string> notes_of(const LanguagePricing& pricing) {
+  const LanguageForm& form = pricing.form;
+  std::vector<std::string> notes;
+  if (pricing.config.vocab != pricing.published.vocab) {
+    notes.push_back(fmt::format("the vocabulary of {} is padded to {}, a multiple of {}·tp",
+                                pricing.published.vocab, pricing.config.vocab, vocab_padding));
+  }
+  if (pricing.config.tied) {
+    notes.emplace_back(
+        "the head's weights are the embedding's; both layers hold them, since a pipeline puts them "
+        "on different devices");
+  }
+  if (form.attention == AttentionKernel::plain) {
+    notes.emplace_back("attention is plain: its seq x seq probabilities are written and kept");
+  }
+  const Sharding& sharding = form.sharding;
+  if (sharding.tensor > 1 || sharding.context > 1 || sharding.expert > 1) {
+    notes.push_back(fmt::format(
+        "the layers are those of one rank: tp {}{}, cp {}, ep {}", sharding.tensor,
+        sharding.sequence ? " with sequence parallelism" : "", sharding.context, sharding.expert));
+  }
+  if (form.imbalance > 1) {
+    notes.push_back(fmt::format("the most loaded rank's experts take {:g} times the mean's tokens",
+                                form.imbalance));
+  }
+  if (pricing.base.format.products_only) {
+    notes.emplace_back(
+        "products are in fp8, attention's in bf16; activations and weights take 2 bytes");
+  }
+  if (pricing.base.format.master) notes.emplace_back(master_copy_note);
+  return notes;
+}
+
+Provenance provenance_of(const LanguagePricing& pricing, const DeviceKind& device,
+                         const std::string& rates_source) {
+  Provenance p;
+  p.origin = Origin::estimated;
+  p.device = device_title(device);
+  p.method = method_of(pricing);
+  p.source = fmt::format("sizes: {}; rates of kernels: {}; peaks: {}", pricing.config.source,
+                         rates_source, device.source.empty() ? "unknown" : device.source);
+  p.notes = notes_of(pricing);
+  return p;
+}
+
+LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageForm form,
+                                    const DeviceKind& device, const RooflineOptions& options,
+                                    const KernelRates& rates) {
+  if (form.seq == 0) form.seq = config.seq;
+  form.sharding.sequence = form.sharding.sequence && form.sharding.tensor > 1;
+  check_form(config, form);
+  LanguagePricing pricing;
+  pricing.config = with_padded_vocab(config, form.sharding.tensor);
+  pricing.published = config;
+  const int batch = static_cast<int>(form.batch);
+  pricing.base = pricing_of(device, options, product_formats(), batch, "adam");
+  form.batch = pricing.base.batch;
+  pricing.form = form;
+  pricing.rates = rates;
+  pricing.attention_peak = pricing.base.flops_per_second;
+  if (pricing.base.format.products_only) {
+    RooflineOptions wide = options;
+    wide.dtype = peak_of(device, "bf16") != nullptr ? "bf16" : "fp16";
+    pricing.attention_peak =
+        pricing_of(device, wide, number_formats(), batch, "adam").flops_per_second;
+  }
+  return pricing;
+}
+
+}  // namespace
+
+Model language_model(const TransformerConfig& config, const LanguageForm& form,
+                     const DeviceKind& device, const RooflineOptions& options,
+                     const KernelRates& rates, const std::string& rates_source) {
+  check(config);
+  const LanguagePricing pricing = pricing_of_language(config, form, device, options, rates);
+  Model model;
+  model.name = config.name;
+  model.batch = static_cast<int>(pricing.form.batch);
+  model.sample = "sequence";
+  model.layers.reserve(as_size(config.layers + 2));
+  model.layers.push_back(embedding_layer(pricing));
+  BlockLayers blocks(pricing);
+  for (std::int64_t i = 0; i < config.layers; ++i) model.layers.push_back(blocks.layer(i));
+  model.layers.push_back(head_layer(pricing));
+  model.input = fitting_bytes("the input", "its bytes", 8 * pricing.tokens());  // token ids
+  model.provenance = provenance_of(pricing, device, rates_source);
+  model.sharding = pricing.form.sharding;
+  model.tokens = pricing.form.seq;
+  model.parameters = parameters(config);
+  model.peak_flops = pricing.base.peak_flops;
+  return model;
+}
+
+}  // namespace stageline

@@ -1,0 +1,24 @@
+// A language model priced for a chip: a trace of one rank whose layers are the embedding, the
+// blocks and the head.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/transformers/kernels.hpp"
+
+namespace stageline {
+
+/// Layers "embedding", "block.0" …, "head" (kind embedding, block, head), the head with the last
+/// norm and the loss. Times: sums of seconds() over a pass, per layer
+///   F = ((Σ + launches·kernel)⁸ + (floor·layer_floor)⁸)^⅛,  backward likewise with 1.2·floor,
+/// and I and W divided as their kernels are. Weights, gradients and optimizer state as roofline()
+/// has them; update as KernelRates::optimizer says, on the first layer KernelRates::step besides.
+/// The vocabulary is padded to a multiple of 128·tp (Megatron-LM). Throws UsageError where the
+/// degrees do not divide the sizes, and as roofline().
+Model language_model(const TransformerConfig& config, const LanguageForm& form,
+                     const DeviceKind& device, const RooflineOptions& options,
+                     const KernelRates& rates, const std::string& rates_source);
+
+}  // namespace stageline

@@ -1,0 +1,179 @@
+// Takes the options of a language model and finds the rates to price it with.
+#include "cost_models/transformers/language_spelling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "cost_models/spec.hpp"
+#include "cost_models/transformers/hugging_face.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/language_model.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::string_view open_name = "transformer";
+constexpr std::int64_t longest_sequence = 1 << 24;  // tokens
+constexpr double most_imbalance = 1024;
+
+bool is_config_file(std::string_view name) { return name.ends_with(".json"); }
+
+constexpr std::array<std::pair<std::string_view, AttentionKernel>, 2> attention_kernels = {
+    {{"flash", AttentionKernel::flash}, {"plain", AttentionKernel::plain}}};
+
+AttentionKernel attention_called(const std::string& text) {
+  for (const auto& [name, kernel] : attention_kernels) {
+    if (name == text) return kernel;
+  }
+  throw UsageError(fmt::format("attention is one of flash, plain (not \"{}\"{})", text,
+                               did_you_mean(text, {"flash", "plain"})));
+}
+
+double imbalance_of(const std::string& text) {
+  static constexpr std::string_view rule = "a number from 1 to 1024";
+  const double value = real_number("imbalance", text, rule);
+  if (value >= 1 && value <= most_imbalance) return value;
+  throw UsageError(fmt::format("imbalance must be {}, not {}", rule, text));
+}
+
+TransformerConfig config_called(const std::string& name, const std::string& config) {
+  if (is_config_file(name)) return read_hugging_face(config, name);
+  if (name == open_name) return open_form();
+  const FamilyMember* const member = find_family(name);
+  if (member == nullptr) throw UsageError(fmt::format("no language model is called '{}'", name));
+  return member->config;
+}
+
+const KernelConstant* constant_called(const std::string& key) {
+  const auto constants = kernel_constants();
+  const auto found = std::find_if(constants.begin(), constants.end(),
+                                  [&](const KernelConstant& one) { return one.name == key; });
+  return found == constants.end() ? nullptr : &*found;
+}
+
+// "0.7"; of a time also "28us".
+double rate_of(const KernelConstant& constant, const std::string& text) {
+  double value = 0;
+  try {
+    const bool time = constant.unit == "s" && !text.empty() && text.back() == 's';
+    value = time ? to_seconds(parse_time(text)) : real_number(constant.name, text, "a number");
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {}", constant.name, error.what()));
+  }
+  if (value >= constant.least && value <= constant.most) return value;
+  throw UsageError(fmt::format("{} ({}) must be from {:g} to {:g}{}, not {}", constant.name,
+                               constant.meaning, constant.least, constant.most,
+                               constant.unit == "s" ? " s" : "", text));
+}
+
+// "a100-40gb" is an a100.
+bool is_of_kind(std::string_view calibrated, std::string_view kind) {
+  return kind == calibrated || kind.substr(0, kind.find('-')) == calibrated;
+}
+
+struct SourcedRates {
+  KernelRates rates;
+  std::string source;
+};
+
+SourcedRates rates_for(const DeviceKind& device, const Calibration* calibration) {
+  if (calibration != nullptr) {
+    if (!is_of_kind(calibration->kind, device.name)) {
+      throw UsageError(
+          fmt::format("the calibration is of {0}, and the model is priced for {1}; calibrate on "
+                      "points of {1}, or leave the calibration out",
+                      calibration->kind, device.name));
+    }
+    return {calibration->rates,
+            fmt::format("calibrated{}{}{}{}", calibration->date.empty() ? "" : " on ",
+                        calibration->date, calibration->source.empty() ? "" : ": ",
+                        calibration->source)};
+  }
+  if (const ChipRates* const chip = find_chip_rates(device.name)) {
+    return {chip->rates, std::string(chip->source)};
+  }
+  return {{}, fmt::format("none are known of {}: near those of an A100", device.name)};
+}
+
+}  // namespace
+
+bool is_language_model(std::string_view name) {
+  return is_config_file(name) || name == open_name || find_family(name) != nullptr;
+}
+
+std::vector<std::string> language_model_names() {
+  std::vector<std::string> names{std::string(open_name)};
+  for (const FamilyMember& member : families()) names.push_back(member.config.name);
+  return names;
+}
+
+LanguageSpelling::LanguageSpelling(const std::string& name, const std::string& config)
+    : config_(config_called(name, config)), open_(name == open_name) {}
+
+std::vector<std::string> LanguageSpelling::options() {
+  std::vector<std::string> names = transformer_options();
+  names.insert(names.end(), {"seq", "tp", "cp", "ep", "sp", "attention", "fused", "dropout",
+                             "alignment", "imbalance"});
+  for (const KernelConstant& constant : kernel_constants()) {
+    // The optimizer's time a parameter has no word here: optimizer=adam is the algorithm.
+    if (constant.name != "optimizer") names.emplace_back(constant.name);
+  }
+  return names;
+}
+
+bool LanguageSpelling::take(const std::string& key, const std::string& value) {
+  if (key == "seq") {
+    form_.seq = whole_number(key, value, longest_sequence);
+  } else if (key == "tp") {
+    form_.sharding.tensor = parallel_degree(key, value);
+  } else if (key == "cp") {
+    form_.sharding.context = parallel_degree(key, value);
+  } else if (key == "ep") {
+    form_.sharding.expert = parallel_degree(key, value);
+  } else if (key == "sp") {
+    form_.sharding.sequence = yes_or_no(key, value);
+  } else if (key == "attention") {
+    form_.attention = attention_called(value);
+  } else if (key == "fused") {
+    fused_ = yes_or_no(key, value);
+  } else if (key == "dropout") {
+    form_.dropout = yes_or_no(key, value);
+  } else if (key == "alignment") {
+    form_.alignment = yes_or_no(key, value);
+  } else if (key == "imbalance") {
+    form_.imbalance = imbalance_of(value);
+  } else if (const KernelConstant* const constant = constant_called(key)) {
+    rates_.emplace_back(constant, rate_of(*constant, value));
+  } else {
+    if (!set_option(config_, key, value, given_)) return false;
+    given_.push_back(key);
+  }
+  return true;
+}
+
+Model LanguageSpelling::priced(const DeviceKind& device, const RooflineOptions& options,
+                               const Calibration* calibration) const {
+  TransformerConfig config = config_;
+  if (open_ && form_.seq > 0) config.seq = form_.seq;
+  config = completed(std::move(config));
+  // The open form's table of positions is as long as its sequences.
+  if (open_ && config.positions == Positions::learned) {
+    config.places = std::max(config.places, form_.seq);
+  }
+  LanguageForm form = form_;
+  form.fused = fused_.value_or(form.attention == AttentionKernel::flash);
+  SourcedRates rates = rates_for(device, calibration);
+  for (const auto& [constant, value] : rates_) {
+    rates.rates.*constant->member = value;
+    rates.source += fmt::format("; {} as given", constant->name);
+  }
+  return language_model(config, form, device, options, rates.rates, rates.source);
+}
+
+}  // namespace stageline

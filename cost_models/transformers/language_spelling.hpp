@@ -1,0 +1,54 @@
+// A language model by name: "llama3-70b,tp=8,seq=8192", "path/config.json", "transformer,layers=…".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/kernels.hpp"
+
+namespace stageline {
+
+/// Whether it is a name of families(), "transformer", or a file that ends in .json.
+bool is_language_model(std::string_view name);
+
+/// "transformer" and those of families().
+std::vector<std::string> language_model_names();
+
+/// What a spelling says of a language model, option by option.
+class LanguageSpelling {
+ public:
+  /// is_language_model(name). `config`: content of the file where it is one. Throws as
+  /// read_hugging_face().
+  LanguageSpelling(const std::string& name, const std::string& config);
+
+  /// Returns false for an option that is none of options(). Throws UsageError for a value that is
+  /// out of range.
+  bool take(const std::string& key, const std::string& value);
+  /// Those of transformer_options(), those of LanguageForm but its batch (fused by default where
+  /// attention is), and the names of
+  /// kernel_constants() but the optimizer's, whose values go before all other rates.
+  static std::vector<std::string> options();
+
+  Sharding& sharding() { return form_.sharding; }
+
+  /// Rates of kernels: the calibration's, the built-in ones of the kind of device, or the defaults.
+  /// Throws as language_model(), and where the calibration is of another kind.
+  Model priced(const DeviceKind& device, const RooflineOptions& options,
+               const Calibration* calibration) const;
+
+ private:
+  TransformerConfig config_;
+  LanguageForm form_;
+  std::vector<std::string> given_;  // keys of the config that were changed, in order
+  std::optional<bool> fused_;
+  std::vector<std::pair<const KernelConstant*, double>> rates_;
+  bool open_ = false;  // "transformer"
+};
+
+}  // namespace stageline

@@ -1,0 +1,135 @@
+// Collectives of the layers of a language model, for one micro-batch.
+//
+//           forward                            backward
+//   t       all-reduce                         all-reduce                      each half of a block
+//   t, sp   all-gather … reduce-scatter        all-gather … reduce-scatter     each half of a block
+//           all-reduce of the embedding        all-reduce before the head      (sp: as above)
+//           3 of a number a row in the loss
+//   c       all-gather of K and V              all-gather of K and V, reduce-scatter of their
+//                                              gradients
+//   e       all-to-all … all-to-all            all-to-all … all-to-all         rows of the experts
+//
+// With sequence parallelism W's input is gathered once more, beside the product that makes the
+// input gradient, and so is not among the blocking ones. Latent attention gathers its vectors of
+// low rank instead of the hidden state. With both e and sequence parallelism, a rank sends the rows
+// of its part of the sequence, and the tensor-parallel ranks gather what they received: a row for
+// each chosen expert (Megatron-LM's all-to-all dispatcher). The most loaded rank receives the rows
+// of the form's imbalance, and all wait for it.
+#include <cmath>
+
+#include "cost_models/transformers/rank_sizes.hpp"
+
+namespace stageline {
+namespace {
+
+struct PassCounts {
+  int forward = 0;
+  int input_grad = 0;
+  int weight_grad = 0;
+};
+
+void add(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension group, double bytes,
+         PassCounts counts) {
+  const Bytes rounded{std::llround(bytes)};
+  for (LayerCollective& had : list) {
+    if (had.kind != kind || had.group != group || had.bytes != rounded) continue;
+    had.forward += counts.forward;
+    had.input_grad += counts.input_grad;
+    had.weight_grad += counts.weight_grad;
+    return;
+  }
+  list.push_back({kind, group, rounded, counts.forward, counts.input_grad, counts.weight_grad});
+}
+
+// Around products, of which the first is divided by columns, the last by rows. Elements: of the
+// tensor before the first and of the one behind the last.
+void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, double before,
+                double behind) {
+  const double first = element_bytes * before;
+  const double last = element_bytes * behind;
+  if (sizes.tensor <= 1) return;
+  if (sizes.sequence) {
+    add(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
+    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
+    add(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
+    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, first, {0, 1, 0});
+  } else {
+    add(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
+    add(list, CollectiveKind::all_reduce, Dimension::tensor, first, {0, 1, 0});
+  }
+}
+
+void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes) {
+  if (sizes.context <= 1) return;
+  const double bytes = element_bytes * sizes.batch * sizes.seq * (sizes.keys() + sizes.values());
+  add(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
+  add(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
+}
+
+void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerConfig& config,
+                          const LanguageForm& form, const RankSizes& sizes) {
+  const RankExperts experts = rank_experts(config, form, sizes);
+  if (sizes.expert > 1) {
+    const double rows = experts.permuted_tokens * experts.chosen * experts.imbalance;
+    add(list, CollectiveKind::all_to_all, Dimension::expert, element_bytes * rows * sizes.hidden,
+        {2, 2, 0});
+  }
+  const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
+  const double rows = gathers_rows ? experts.routed_rows : sizes.tokens;
+  add_around(list, sizes, rows * sizes.hidden, rows * sizes.hidden);
+  if (experts.shared_ffn > 0) {
+    add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());
+  }
+}
+
+}  // namespace
+
+std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
+                                               const LanguageForm& form, std::int64_t block) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  add_around(list, sizes, sizes.tokens * gathered_width(config), sizes.whole_elements());
+  add_context(list, sizes);
+  if (config.has_experts(block)) {
+    add_experts_exchange(list, config, form, sizes);
+  } else {
+    add_around(list, sizes, sizes.whole_elements(), sizes.whole_elements());
+  }
+  return list;
+}
+
+// Each rank looks up the tokens of its part of the vocabulary.
+std::vector<LayerCollective> embedding_collectives(const TransformerConfig& config,
+                                                   const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  if (sizes.tensor <= 1) return list;
+  const double bytes = element_bytes * sizes.whole_elements();
+  if (sizes.sequence) {
+    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {1, 0, 0});
+    add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {0, 0, 1});
+  } else {
+    add(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {1, 0, 0});
+  }
+  return list;
+}
+
+// The ranks' losses exchange the greatest logit of a row, the target's, and the sum of the
+// exponentials.
+std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
+                                              const LanguageForm& form) {
+  const RankSizes sizes = rank_sizes(config, form);
+  std::vector<LayerCollective> list;
+  if (sizes.tensor <= 1) return list;
+  const double bytes = element_bytes * sizes.whole_elements();
+  if (sizes.sequence) {
+    add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
+    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, 1, 0});
+  } else {
+    add(list, CollectiveKind::all_reduce, Dimension::tensor, bytes, {0, 1, 0});
+  }
+  add(list, CollectiveKind::all_reduce, Dimension::tensor, single_bytes * sizes.tokens, {3, 0, 0});
+  return list;
+}
+
+}  // namespace stageline

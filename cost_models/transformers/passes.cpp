@@ -1,0 +1,70 @@
+// The bricks of a layer's passes, and what elementwise kernels read and write.
+#include "cost_models/transformers/passes.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double mask = 0.5;  // a byte, of a tensor of 2 bytes an element
+
+constexpr BlockTraffic megatron{.norm = {2, 3},
+                                .add = {3 + mask, 2 + mask},
+                                .softmax = {4 + mask, 5 + mask},
+                                .activation = {4, 5},
+                                .gated = {5, 8},
+                                .rotary = {10, 10}};
+
+// The add's backward alone reads the gradient of the residual, into the norm's sum; with dropout it
+// makes a second gradient. Softmax with dropout writes both the probabilities and those that are
+// left, and its backward reads the mask.
+constexpr BlockTraffic compiled(bool dropout) {
+  return {.norm = {2, 3},
+          .add = dropout ? TensorPasses{3 + mask, 3 + mask} : TensorPasses{3, 1},
+          .softmax = dropout ? TensorPasses{3 + mask, 3 + mask} : TensorPasses{2, 3},
+          .activation = {2, 3},
+          .gated = {3, 5},
+          .rotary = {2, 2}};
+}
+
+}  // namespace
+
+BlockTraffic block_traffic(const LanguageForm& form) {
+  return form.fused ? compiled(form.dropout) : megatron;
+}
+
+Kernel product(std::string_view name, double rows, double columns, double inner, double count) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kind = KernelKind::gemm;
+  kernel.count = count;
+  kernel.rows = rows;
+  kernel.columns = columns;
+  kernel.inner = inner;
+  kernel.flops = 2 * count * rows * columns * inner;
+  return kernel;
+}
+
+Kernel elementwise(std::string_view name, double bytes) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.kind = KernelKind::elementwise;
+  kernel.bytes = bytes;
+  return kernel;
+}
+
+void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
+                double inner, double count) {
+  passes.forward.push_back(product(name, rows, columns, inner, count));
+  passes.input_grad.push_back(product(name, rows, inner, columns, count));
+  passes.weight_grad.push_back(product(name, rows, columns, inner, count));
+}
+
+void add_elementwise(LayerKernels& passes, std::string_view name, double elements,
+                     const TensorPasses& tensors) {
+  const double bytes = element_bytes * elements;
+  if (tensors.forward > 0) passes.forward.push_back(elementwise(name, bytes * tensors.forward));
+  if (tensors.input_grad > 0) {
+    passes.input_grad.push_back(elementwise(name, bytes * tensors.input_grad));
+  }
+}
+
+}  // namespace stageline

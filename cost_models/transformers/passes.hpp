@@ -1,0 +1,70 @@
+// The bricks of a layer's passes. For the files of this folder only.
+//
+//   of the forward                 of I                                of W
+//   product (m, n, k)              product (m, k, n)                   product of as many FLOPs
+//   attention, plain               twice the FLOPs                     -
+//   attention, fused               2.5 times the FLOPs: it makes       -
+//                                  the scores again (arXiv 2307.08691)
+//   elementwise                    elementwise                         -
+//
+// The three products of a linear layer take equally long: each has the extents of the forward's in
+// the efficiency curve, as it was fitted.
+#pragma once
+
+#include <string_view>
+
+#include "cost_models/transformers/rank_sizes.hpp"
+
+namespace stageline {
+
+/// How often elementwise kernels read or write a tensor of 2 bytes an element; masks of dropout, a
+/// byte an element, count half.
+struct TensorPasses {
+  double forward = 0;
+  double input_grad = 0;
+};
+
+/// Of the kernels of a block. As Megatron-LM does it (fits to steps of 2021 to 2023; dropout
+/// included, whether or not the form has it): two norms and two adds together 11 passes forward and
+/// 11 backward of the hidden state, softmax and dropout 4.5 and 5.5 of the scores, bias and GELU 4
+/// and 5 of the MLP's width; a gated activation and its product are kernels of their own (5 and 8),
+/// and a rotary embedding two products, a copy with halves exchanged and a sum (10 and 10). As
+/// compiled, each tensor is read and written once, and the sum of the gradients where the residual
+/// branches off is part of the norm's backward.
+struct BlockTraffic {
+  TensorPasses norm;
+  TensorPasses add;         // behind attention and MLP, with the dropout
+  TensorPasses softmax;     // of the scores
+  TensorPasses activation;  // of the MLP's width
+  TensorPasses gated;
+  TensorPasses rotary;  // of the elements that it turns
+};
+BlockTraffic block_traffic(const LanguageForm& form);
+
+/// Appends the forward's kernel, and those of I and W, to the passes.
+void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
+                double inner, double count = 1);
+void add_elementwise(LayerKernels& passes, std::string_view name, double elements,
+                     const TensorPasses& tensors);
+
+/// A kernel by itself.
+Kernel product(std::string_view name, double rows, double columns, double inner, double count = 1);
+Kernel elementwise(std::string_view name, double bytes);
+
+/// From the normed hidden state to the output of the projection.
+void add_attention(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form,
+                   std::int64_t block);
+
+struct MlpNames {
+  std::string_view up;
+  std::string_view activation;
+  std::string_view down;
+};
+/// `count` MLPs of that width side by side, each on `rows` rows.
+void add_mlp(LayerKernels& passes, const MlpNames& names, const RankSizes& sizes, bool gated,
+             double width, double rows, const BlockTraffic& traffic, double count = 1);
+
+/// Router, exchange of the order of rows, routed and shared experts.
+void add_experts(LayerKernels& passes, const TransformerConfig& config, const LanguageForm& form);
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+// Divides the parameters of a block into those that ranks share and those that each one has.
+#include "cost_models/transformers/rank_parameters.hpp"
+
+namespace stageline {
+namespace {
+
+std::int64_t part(std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; }
+
+std::int64_t norm_of(const TransformerConfig& config, std::int64_t width) {
+  return config.norm == NormKind::layer ? 2 * width : width;
+}
+
+// Of a block without its routed experts: what every tensor-parallel rank has.
+std::int64_t replicated(const TransformerConfig& config, std::int64_t block) {
+  const std::int64_t h = config.hidden;
+  std::int64_t sum = (config.norms_behind ? 4 : 2) * norm_of(config, h);
+  if (config.projection_bias) sum += h;
+  if (config.latent) {
+    const LatentAttention& latent = *config.latent;
+    sum += h * (latent.query_rank + latent.key_value_rank + latent.rotary_width);
+    if (latent.query_rank > 0) sum += norm_of(config, latent.query_rank);
+    sum += norm_of(config, latent.key_value_rank);
+  } else if (config.query_key_norm) {
+    sum += 2 * norm_of(config, config.head_width);
+  }
+  if (!config.has_experts(block)) return sum + (config.mlp_bias ? h : 0);
+  const Experts& experts = *config.experts;
+  sum += h * experts.count + (experts.correction_bias ? experts.count : 0);
+  if (experts.shared_ffn > 0 && config.mlp_bias) sum += h;
+  return sum + (experts.shared_gate ? h : 0);
+}
+
+// Of keys and values, whose heads several ranks repeat: beyond their part.
+std::int64_t repeated(const TransformerConfig& config, std::int64_t tensor) {
+  if (config.latent || tensor <= config.kv_heads) return 0;
+  const std::int64_t of_a_head =
+      2 * config.head_width * (config.hidden + (config.query_key_value_bias ? 1 : 0));
+  return of_a_head - part(of_a_head * config.kv_heads, tensor);
+}
+
+}  // namespace
+
+RankParameters parameters_of_block(const TransformerConfig& config, const Sharding& sharding,
+                                   std::int64_t block) {
+  const std::int64_t experts = expert_parameters(config, block);
+  const std::int64_t on_all = replicated(config, block);
+  const std::int64_t divided = block_parameters(config, block) - experts - on_all;
+  RankParameters rank;
+  if (experts > 0) {
+    const std::int64_t bias = config.mlp_bias ? config.hidden : 0;  // behind the rows' product
+    const std::int64_t one = experts / config.experts->count;
+    rank.experts =
+        part(config.experts->count, sharding.expert) * (part(one - bias, sharding.tensor) + bias);
+  }
+  rank.all =
+      on_all + part(divided, sharding.tensor) + repeated(config, sharding.tensor) + rank.experts;
+  return rank;
+}
+
+std::int64_t parameters_of_embedding(const TransformerConfig& config, const Sharding& sharding) {
+  std::int64_t sum = part(config.vocab, sharding.tensor) * config.hidden;
+  if (config.positions == Positions::learned) sum += config.places * config.hidden;
+  return sum + (config.embedding_norm ? norm_of(config, config.hidden) : 0);
+}
+
+std::int64_t parameters_of_head(const TransformerConfig& config, const Sharding& sharding) {
+  return part(config.vocab, sharding.tensor) * config.hidden + norm_of(config, config.hidden);
+}
+
+}  // namespace stageline

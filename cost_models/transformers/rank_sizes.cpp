@@ -1,0 +1,62 @@
+// Sizes of a block on one rank.
+#include "cost_models/transformers/rank_sizes.hpp"
+
+#include <algorithm>
+
+namespace stageline {
+namespace {
+
+constexpr std::int64_t vocab_step = 128;  // Megatron-LM's --make-vocab-size-divisible-by
+
+}  // namespace
+
+RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) {
+  RankSizes sizes;
+  sizes.batch = real(form.batch);
+  sizes.seq = real(form.seq > 0 ? form.seq : config.seq);
+  sizes.tensor = form.sharding.tensor;
+  sizes.context = form.sharding.context;
+  sizes.expert = form.sharding.expert;
+  sizes.sequence = form.sharding.sequence && form.sharding.tensor > 1;
+  sizes.tokens = sizes.batch * sizes.seq / sizes.context;
+  sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
+  sizes.hidden = real(config.hidden);
+  sizes.heads = real(config.heads) / sizes.tensor;
+  if (config.latent) {
+    sizes.key_heads = sizes.heads;
+    sizes.key_width = real(config.latent->plain_width + config.latent->rotary_width);
+    sizes.value_width = real(config.latent->value_width);
+  } else {
+    sizes.key_heads = std::max(real(config.kv_heads) / sizes.tensor, 1.0);
+    sizes.key_width = real(config.head_width);
+    sizes.value_width = sizes.key_width;
+  }
+  sizes.ffn = real(config.ffn) / sizes.tensor;
+  const std::int64_t step = vocab_step * form.sharding.tensor;
+  sizes.padded_vocab = real((config.vocab + step - 1) / step * step) / sizes.tensor;
+  return sizes;
+}
+
+RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
+                         const RankSizes& sizes) {
+  RankExperts experts;
+  experts.count = real(config.experts->count);
+  experts.local = experts.count / sizes.expert;
+  experts.chosen = real(config.experts->chosen);
+  experts.ffn = real(config.experts->ffn) / sizes.tensor;
+  experts.shared_ffn = real(config.experts->shared_ffn) / sizes.tensor;
+  const bool divided = sizes.expert > 1;
+  experts.imbalance = divided ? form.imbalance : 1;
+  experts.permuted_tokens = divided ? sizes.norm_tokens : sizes.tokens;
+  experts.routed_rows = sizes.tokens * experts.chosen * experts.imbalance;
+  return experts;
+}
+
+double gathered_width(const TransformerConfig& config) {
+  if (!config.latent) return real(config.hidden);
+  const LatentAttention& latent = *config.latent;
+  return real((latent.query_rank > 0 ? latent.query_rank : config.hidden) + latent.key_value_rank +
+              latent.rotary_width);
+}
+
+}  // namespace stageline

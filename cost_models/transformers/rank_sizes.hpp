@@ -1,0 +1,76 @@
+// Sizes of a block on one rank, from which its kernels, kept bytes and collectives follow. For the
+// files of this folder only.
+//
+// One rank of a tensor-parallel group of t has its heads, its columns of the products that open a
+// half of the block and its rows of those that close it (Megatron-LM, arXiv 1909.08053), also of
+// each expert: the experts' tensor-parallel degree is t, Megatron-LM's default. Where t exceeds the
+// heads for keys and values, each rank has one of them. The products that make the vectors of low
+// rank of latent attention, the router and the norms are on every rank.
+#pragma once
+
+#include <cstdint>
+
+#include "cost_models/transformers/kernels.hpp"
+
+namespace stageline {
+
+/// Sizes are whole; products of them are computed in doubles.
+inline double real(std::int64_t number) { return static_cast<double>(number); }
+
+inline constexpr double element_bytes = 2;  // fp16, bf16
+inline constexpr double single_bytes = 4;   // fp32
+
+/// In tokens, and elements of a token.
+struct RankSizes {
+  double batch = 0;        // sequences
+  double seq = 0;          // tokens of one, over all context-parallel ranks
+  double tokens = 0;       // of a micro-batch that this context-parallel rank has: M
+  double norm_tokens = 0;  // those that norms and adds work on: M/t with sequence parallelism
+  double hidden = 0;
+  double tensor = 1;
+  double context = 1;
+  double expert = 1;
+  bool sequence = false;
+  double heads = 0;         // on this rank
+  double key_heads = 0;     // on this rank: heads for keys and values
+  double key_width = 0;     // of a head's query and key
+  double value_width = 0;   // of a head's value
+  double ffn = 0;           // of a dense MLP, on this rank
+  double padded_vocab = 0;  // on this rank
+
+  double queries() const { return heads * key_width; }
+  double keys() const { return key_heads * key_width; }
+  double values() const { return key_heads * value_width; }
+  double attended() const { return heads * value_width; }  // attention's output
+  double norm_elements() const { return norm_tokens * hidden; }
+  double whole_elements() const { return tokens * hidden; }
+  /// Of plain attention: a score for each head, token and key.
+  double scores() const { return heads * tokens * seq; }
+};
+RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
+
+/// Experts of one rank.
+struct RankExperts {
+  double count = 0;  // all that the router knows
+  double local = 0;  // on this rank
+  double chosen = 0;
+  double ffn = 0;              // of one, on this rank
+  double shared_ffn = 0;       // on this rank
+  double imbalance = 1;        // 1 where one rank has all experts: then its load is the mean
+  double permuted_tokens = 0;  // tokens that this rank sorts by expert before they are sent
+  double routed_rows = 0;      // rows that its experts work on, one a token and chosen expert
+};
+/// `config` has experts.
+RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
+                         const RankSizes& sizes);
+
+/// Tokens that come into the latent attention's products of low rank: those of this rank's part of
+/// the sequence, since the vectors of low rank are gathered, not the hidden state (Megatron-LM,
+/// multi_latent_attention.py).
+inline double latent_tokens(const RankSizes& sizes) { return sizes.norm_tokens; }
+
+/// Elements of a token that sequence parallelism gathers before attention: the hidden state, or
+/// the vectors of low rank and the keys' rotary part.
+double gathered_width(const TransformerConfig& config);
+
+}  // namespace stageline

@@ -1,0 +1,13 @@
+// Which part of an op is blocking collectives.
+#pragma once
+
+#include "sim/costs.hpp"
+#include "sim/op.hpp"
+#include "sim/units.hpp"
+
+namespace stageline {
+
+/// Of an op of that kind; 0 of messages and copies.
+Time blocking_time(const BlockingTimes& times, OpKind kind);
+
+}  // namespace stageline

@@ -1,0 +1,93 @@
+// Collects the changes of each device.
+#include "sim/analysis/memory_changes.hpp"
+
+#include <algorithm>
+
+#include "sim/analysis/blocking_time.hpp"
+#include "sim/analysis/versions.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+using Changes = std::vector<std::vector<MemoryChange>>;  // by device
+
+void add_versions(const Program& program, const Costs& costs, const Timeline& timeline,
+                  Changes& changes) {
+  const std::vector<StageVersions> versions = versions_of(program, timeline);
+  for (std::size_t s = 0; s < versions.size(); ++s) {
+    for (const VersionEvent& event : versions[s].events) {
+      nth(changes, event.device)
+          .push_back({event.at, costs.stage[s].weights * event.change, MemoryKind::versions, {}});
+    }
+  }
+}
+
+// Where there are no messages, what an op makes for a stage on another device is there at once, and
+// is held there until it is read.
+void add_arrivals(const MemoryTables& tables, const Timeline& timeline, Changes& changes) {
+  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
+    for (const Span& span : timeline.lane(static_cast<int>(d), LaneKind::compute)) {
+      tables.arrivals(span.op, static_cast<int>(d), [&](int to, Bytes bytes) {
+        nth(changes, to).push_back({span.end, bytes, MemoryKind::buffers, {}});
+      });
+    }
+  }
+}
+
+// What the collectives inside an op, or a reduction, hold.
+Bytes buffer_of(const Costs& costs, Op op) {
+  const StageCosts& stage = costs.stage[op.stage];
+  const bool used =
+      op.kind == OpKind::reduce_grad || blocking_time(stage.blocking, op.kind) > Time{};
+  return used ? stage.communication_buffer : Bytes{};
+}
+
+void hold(const Span& span, Bytes bytes, std::vector<MemoryChange>& changes) {
+  if (bytes == Bytes{} || span.start == span.end) return;
+  changes.push_back({span.start, bytes, MemoryKind::communication, {}});
+  changes.push_back({span.end, Bytes{-bytes.count}, MemoryKind::communication, {}});
+}
+
+void add_communication(const Costs& costs, const Timeline& timeline, Changes& changes) {
+  for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
+    const Spans& compute = timeline.lane(static_cast<int>(d), LaneKind::compute);
+    for (std::size_t i = 0; i < compute.size(); ++i) {
+      Bytes most = buffer_of(costs, compute[i].op);
+      // The ops of an overlapped pair, which start and end together, take turns.
+      if (compute[i].op.overlapped && i + 1 < compute.size()) {
+        ++i;
+        most = std::max(most, buffer_of(costs, compute[i].op));
+      }
+      hold(compute[i], most, changes[d]);
+    }
+    for (const Span& span : timeline.lane(static_cast<int>(d), LaneKind::send)) {
+      if (span.op.kind == OpKind::reduce_grad) hold(span, buffer_of(costs, span.op), changes[d]);
+    }
+  }
+}
+
+}  // namespace
+
+void sort(std::vector<MemoryChange>& changes) {
+  std::sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
+    return a.at != b.at ? a.at < b.at : a.bytes < b.bytes;
+  });
+}
+
+std::vector<std::vector<MemoryChange>> changes_of(const MemoryTables& tables, const Costs& costs,
+                                                  const Timeline& timeline) {
+  Changes changes(timeline.devices.size());
+  if (keeps_versions(tables.program().settings)) {
+    add_versions(tables.program(), costs, timeline, changes);
+  }
+  if (!tables.has_messages()) add_arrivals(tables, timeline, changes);
+  const bool communicates =
+      std::any_of(costs.stage.begin(), costs.stage.end(),
+                  [](const StageCosts& stage) { return stage.communication_buffer > Bytes{}; });
+  if (communicates) add_communication(costs, timeline, changes);
+  for (std::vector<MemoryChange>& list : changes) sort(list);
+  return changes;
+}
+
+}  // namespace stageline

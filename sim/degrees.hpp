@@ -1,0 +1,53 @@
+// The degrees of parallelism beside the pipeline, and what they do to weights and gradients.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "sim/model.hpp"
+
+namespace stageline {
+
+/// Bytes that training holds for each parameter.
+struct Precision {
+  std::string_view name = "";  // "bf16"; empty: as the trace says
+  double weights = 0;          // of the copy that compute reads
+  double gradients = 0;
+  double optimizer = 0;  // moments, and a master copy in fp32
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+/// What is divided among data-parallel ranks: nothing; the optimizer's state; gradients too;
+/// weights too, gathered where they are needed (FSDP).
+enum class Zero : std::uint8_t { none, optimizer, gradients, weights };
+inline constexpr std::array all_zeros{Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
+/// "0" to "3", as in --zero.
+std::string_view name(Zero zero);
+
+/// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
+/// context- and data-parallel ranks, and does not count.
+struct Degrees {
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;
+  int data = 1;
+  int pipeline = 0;  // 0: the number of devices over the others
+  /// The nesting of the ranks on the devices, from the fastest to the slowest.
+  std::array<Dimension, 5> order{Dimension::tensor, Dimension::context, Dimension::expert,
+                                 Dimension::data, Dimension::pipeline};
+  Zero zero = Zero::none;
+  Precision precision{};
+
+  /// Devices that do the work of one pipeline rank.
+  int width() const { return tensor * context * data; }
+  /// Whether there is nothing beside the pipeline.
+  bool plain() const {
+    return width() == 1 && expert == 1 && pipeline == 0 && zero == Zero::none &&
+           precision.name.empty();
+  }
+  friend bool operator==(const Degrees&, const Degrees&) = default;
+};
+
+}  // namespace stageline

@@ -1,0 +1,141 @@
+// Schedules under the same scenarios: rankings, failures, and files of it.
+#include "tools/compare/uncertainty.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <random>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+// Work that lasts over all time, by playing failures: seeded.
+double played(const Failures& failures, double interval) {
+  std::mt19937_64 random(11);
+  std::exponential_distribution<double> next(1 / failures.between);
+  double time = 0;
+  double work = 0;
+  double failure = next(random);
+  constexpr int segments = 200'000;
+  for (int done = 0; done < segments;) {
+    if (time + interval + failures.checkpoint <= failure) {
+      time += interval + failures.checkpoint;
+      work += interval;
+      ++done;
+      continue;
+    }
+    time = failure;
+    failure = time + next(random);
+    // A failure during the restart begins it anew.
+    while (time + failures.restart > failure) {
+      time = failure;
+      failure = time + next(random);
+    }
+    time += failures.restart;
+  }
+  return work / time;
+}
+
+}  // namespace
+
+TEST_CASE("the useful share of the time is what playing failures gives") {
+  for (const Failures& failures :
+       {Failures{8 * 3600, 60, 0, 1800}, Failures{3600, 120, 300, 600}, Failures{600, 30, 60, 0}}) {
+    const UsefulShare share = useful_share(failures);
+    CHECK(share.useful == doctest::Approx(played(failures, share.interval)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("Daly's interval is nearly the best that a search finds, and Young's near it") {
+  for (const double checkpoint : {10.0, 60.0, 300.0}) {
+    Failures failures{4 * 3600, checkpoint, 120, 0};
+    const UsefulShare daly = useful_share(failures);
+    double best = 0;
+    for (double interval = 30; interval < 20000; interval *= 1.01) {
+      failures.interval = interval;
+      best = std::max(best, useful_share(failures).useful);
+    }
+    CHECK(daly.useful <= best * (1 + 1e-4));
+    CHECK(daly.useful >= best * (1 - 1e-4));
+    CHECK(daly.young == doctest::Approx(std::sqrt(2 * checkpoint * 4 * 3600)));
+    CHECK(daly.daly < daly.young);
+  }
+}
+
+TEST_CASE("a quantile is asked for by its percentile") {
+  CHECK(*parse_quantile("p95", "--by") == doctest::Approx(0.95));
+  CHECK(*parse_quantile("p99.9", "--by") == doctest::Approx(0.999));
+  CHECK(!parse_quantile("mean", "--by"));
+  for (const char* text : {"", "95", "p101", "p-1", "px"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_quantile(text, "--by"), UsageError);
+  }
+}
+
+TEST_CASE("all schedules of a question meet the same scenarios") {
+  SettingRequest request;
+  request.trace = "uniform8";
+  request.devices = {4};
+  request.microbatches = 8;
+  const Setting setting = read_setting(request);
+  ScenarioRequest scenarios;
+  scenarios.perturbation.jitter = parse_jitter("10%", "--jitter");
+  scenarios.scenarios = 512;
+  const std::vector<UncertainRow> rows =
+      under_uncertainty(request, setting, parse_schedules("gpipe,1f1b,zb_h1"), scenarios);
+  REQUIRE(rows.size() == 3);
+  double best = 0;
+  for (const UncertainRow& row : rows) {
+    REQUIRE(row.steps);
+    CHECK(row.steps->step.size() == 512);
+    CHECK(row.steps->nominal == row.row.outcome->step_time);
+    CHECK(row.loss() > 0);  // jitter of mean 1 makes the longest of several paths longer
+    CHECK(row.distribution.p5 < row.distribution.p50);
+    CHECK(row.distribution.p50 < row.distribution.p95);
+    CHECK(row.distribution.p95 < row.distribution.p99);
+    best += row.best;
+  }
+  CHECK(best == doctest::Approx(1));
+  const std::vector<std::size_t> order = ranked_by_quantile(rows, 0.95);
+  REQUIRE(order.size() == 3);
+  CHECK(rows[order.front()].row.schedule == "zb_h1");
+  // A schedule alone meets the scenarios that it meets beside others.
+  const std::vector<UncertainRow> alone =
+      under_uncertainty(request, setting, parse_schedules("1f1b"), scenarios);
+  CHECK(alone.front().steps->step == rows[1].steps->step);
+}
+
+TEST_CASE("a run that is stopped at once has rows without steps") {
+  SettingRequest request;
+  request.trace = "uniform8";
+  const Setting setting = read_setting(request);
+  const std::atomic<bool> stop{true};
+  ScenarioRequest scenarios;
+  scenarios.stop = &stop;
+  const std::vector<UncertainRow> rows =
+      under_uncertainty(request, setting, parse_schedules("1f1b,gpipe"), scenarios);
+  REQUIRE(rows.size() == 2);
+  for (const UncertainRow& row : rows) {
+    CHECK(!row.steps);
+    CHECK(row.row.why_not == "interrupted");
+  }
+  CHECK(ranked_by_quantile(rows, 0.95).empty());
+}
+
+TEST_CASE("no scenarios and too many are refused") {
+  SettingRequest request;
+  request.trace = "uniform8";
+  const Setting setting = read_setting(request);
+  ScenarioRequest scenarios;
+  for (const std::int64_t count :
+       {std::int64_t{0}, std::int64_t{-5}, std::int64_t{1'000'000'000}}) {
+    scenarios.scenarios = count;
+    CHECK_THROWS_WITH_AS(under_uncertainty(request, setting, parse_schedules("1f1b"), scenarios),
+                         doctest::Contains("scenarios"), UsageError);
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,112 @@
+// α and β from measured times, and plans that use them.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost_models/network/calibration.hpp"
+#include "sim/bus_bandwidth.hpp"
+#include "sim/errors.hpp"
+#include "tests/cost_models/collective_clusters.hpp"
+
+namespace stageline {
+namespace {
+
+using test::cluster_of;
+using test::giga;
+using test::load_on;
+using test::mebi;
+using test::of_all;
+
+std::vector<TimedSize> law(CollectiveKind kind, int ranks, double alpha, double bandwidth,
+                           const std::vector<double>& noise = {}) {
+  std::vector<TimedSize> times;
+  for (int i = 0; i < 11; ++i) {
+    const Bytes bytes{mebi << i};
+    const double seconds =
+        alpha + bus_factor(kind, ranks) * static_cast<double>(bytes.count) / bandwidth;
+    const double off = noise.empty() ? 1 : noise[as_size(i) % noise.size()];
+    times.push_back({bytes, from_seconds(seconds * off)});
+  }
+  return times;
+}
+
+std::string refusal(const std::vector<TimedSize>& times) {
+  try {
+    fit_alpha_beta(CollectiveKind::all_reduce, 8, times);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST_CASE("a fit finds the law that times were made by") {
+  for (const CollectiveKind kind : all_collective_kinds) {
+    for (const double alpha : {1e-6, 86e-6, 5e-3}) {
+      for (const double bandwidth : {1e9, 228.2e9, 4e12}) {
+        const AlphaBeta fit = fit_alpha_beta(kind, 8, law(kind, 8, alpha, bandwidth));
+        CHECK(static_cast<double>(fit.bandwidth.bytes_per_second) ==
+              doctest::Approx(bandwidth).epsilon(1e-3));
+        CHECK(to_seconds(fit.alpha) == doctest::Approx(alpha).epsilon(2e-2));
+        CHECK(fit.mean_error < 1e-4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a fit to noisy times is within the noise, and says how far off it is") {
+  const auto times =
+      law(CollectiveKind::all_reduce, 8, 86e-6, 228.2e9, {1.05, 0.96, 1.02, 0.95, 1.03});
+  const AlphaBeta fit = fit_alpha_beta(CollectiveKind::all_reduce, 8, times);
+  CHECK(static_cast<double>(fit.bandwidth.bytes_per_second) ==
+        doctest::Approx(228.2e9).epsilon(0.05));
+  CHECK(to_seconds(fit.alpha) == doctest::Approx(86e-6).epsilon(0.1));
+  CHECK(fit.mean_error > 0.01);
+  CHECK(fit.mean_error < 0.05);
+  CHECK(fit.worst_error >= fit.mean_error);
+  CHECK(fit.worst_error < 0.07);
+}
+
+TEST_CASE("times that say nothing about both are refused") {
+  CHECK(refusal({}).find("need times of at least two sizes, and there is none") !=
+        std::string::npos);
+  CHECK(refusal({{Bytes{mebi}, Time{5}}, {Bytes{mebi}, Time{6}}}).find("there is only 1.049 MB") !=
+        std::string::npos);
+  CHECK(refusal({{Bytes{mebi}, Time{0}}, {Bytes{2 * mebi}, Time{6}}})
+            .find("a fit needs sizes and times above 0") != std::string::npos);
+  const Time flat = parse_time("12us");
+  CHECK(refusal({{Bytes{8}, flat}, {Bytes{64}, flat}, {Bytes{512}, flat}})
+            .find("do not grow from 8 B to 512 B") != std::string::npos);
+}
+
+TEST_CASE("what was measured on the cluster goes before built-in constants") {
+  const Cluster plain = cluster_of({2, 8, "h200"});
+  Routes plain_routes(plain);
+  const MeasuredCollective inside{CollectiveKind::all_reduce, 8, 1, parse_time("50us"),
+                                  Bandwidth{500 * giga},      ""};
+  const MeasuredCollective across{CollectiveKind::all_reduce, 16, 2, parse_time("200us"),
+                                  Bandwidth{300 * giga},      ""};
+  Cluster h200 = plain;
+  h200.collectives = {inside, across};
+  Routes routes(h200);
+  Collectives collectives(h200, routes);
+  Collectives built_in(plain, plain_routes);
+  const Collective eight{CollectiveKind::all_reduce, Bytes{giga}, {test::ranks_to(8)}};
+  const auto plan = collectives.plan(eight);
+  CHECK(plan.algorithm == built_in.plan(eight).algorithm);
+  CHECK(plan.costs.setup == inside.alpha);
+  CHECK(abs(alone(plan.costs) - parse_time("3.55ms")) <= Time{1});  // 50 µs + 1.75 GB / 500 GB/s
+  // The fullest link allows that rate, although NVLink states less than is reached in the switch.
+  const double port = load_on(h200, plan.costs.route, "gpu0>nvswitch0");
+  CHECK(port == doctest::Approx(1.75 * 450 / 500));
+  const Collective all = of_all(h200, CollectiveKind::all_reduce, giga);
+  CHECK(abs(alone(collectives.plan(all).costs) - parse_time("6.45ms")) <= Time{1});
+  // Neither other collectives, nor groups of as many ranks in other machines.
+  for (const Collective& other :
+       {Collective{CollectiveKind::all_gather, Bytes{giga}, {test::ranks_to(8)}},
+        Collective{CollectiveKind::all_reduce, Bytes{giga}, {{0, 1, 2, 3, 8, 9, 10, 11}}}}) {
+    CHECK(collectives.plan(other).costs == built_in.plan(other).costs);
+  }
+}
+
+}  // namespace
+}  // namespace stageline

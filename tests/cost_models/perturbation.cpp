@@ -1,0 +1,152 @@
+// Are perturbations drawn as they say, the same for a scenario whatever else is drawn?
+#include "cost_models/perturbation/perturbation.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "cost_models/perturbation/normal.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+// One device per lane; tasks of 10^9 ps in turn on `devices` devices, `steps` of each.
+TaskGraph graph_of(std::uint32_t devices, std::uint32_t ops) {
+  TaskGraph graph;
+  graph.paths.emplace_back();
+  graph.need_begin.push_back(0);
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    graph.devices.push_back("gpu" + std::to_string(d));
+    graph.lanes.push_back({static_cast<int>(d), LaneKind::compute});
+  }
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    for (std::uint32_t d = 0; d < devices; ++d) {
+      graph.op.push_back(op_of(OpKind::forward, static_cast<int>(d), i));
+      graph.lane.push_back(static_cast<std::uint16_t>(d));
+      graph.path_of.push_back(0);
+      graph.duration.emplace_back(1'000'000'000);
+      graph.need_begin.push_back(0);
+    }
+  }
+  return graph;
+}
+
+std::vector<std::int64_t> drawn(const Scenarios& scenarios, const TaskGraph& graph,
+                                std::uint64_t first, std::size_t count) {
+  std::vector<std::int64_t> duration(graph.tasks() * count);
+  scenarios.draw(first, count, duration);
+  return duration;
+}
+
+}  // namespace
+
+TEST_CASE("the normal quantile: tabled values, and back through erfc") {
+  CHECK(normal_quantile(0.5) == 0);
+  CHECK(normal_quantile(0.25) == doctest::Approx(-0.6744897501960817).epsilon(1e-15));
+  CHECK(normal_quantile(0.001) == doctest::Approx(-3.090232306167814).epsilon(1e-15));
+  CHECK(normal_quantile(1e-20) == doctest::Approx(-9.262340089798408).epsilon(1e-14));
+  for (double x = -5; x < 5; x += 0.01) {
+    CHECK(normal_quantile(0.5 * std::erfc(-x / std::sqrt(2.0))) ==
+          doctest::Approx(x).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("log-normal jitter has mean 1 and the coefficient that was asked for") {
+  const TaskGraph graph = graph_of(2, 8);
+  Perturbation asked;
+  asked.jitter = parse_jitter("20%", "--jitter");
+  const Scenarios scenarios(graph, asked, 4);
+  constexpr std::size_t count = 8192;
+  const std::vector<std::int64_t> duration = drawn(scenarios, graph, 0, count);
+  double sum = 0;
+  double squares = 0;
+  for (const std::int64_t time : duration) {
+    const double factor = static_cast<double>(time) / 1e9;
+    sum += factor;
+    squares += factor * factor;
+  }
+  const auto n = static_cast<double>(duration.size());
+  const double mean = sum / n;
+  CHECK(mean == doctest::Approx(1).epsilon(5 * 0.2 / std::sqrt(n)));
+  CHECK(std::sqrt(squares / n - mean * mean) == doctest::Approx(0.2).epsilon(0.02));
+}
+
+TEST_CASE("scenario k is the same whatever block it is drawn in") {
+  const TaskGraph graph = graph_of(3, 5);
+  Perturbation asked;
+  asked.jitter = parse_jitter("5%", "--jitter");
+  asked.slow = parse_slow_items("gpu1:1.5@0.3,gpu2:2", "--sometimes-slow");
+  asked.pauses = parse_pauses("3:1ms", "--pause");
+  asked.seed = 0x123456789abcdefULL;
+  const Scenarios scenarios(graph, asked, 5);
+  const std::vector<std::int64_t> all = drawn(scenarios, graph, 0, 64);
+  for (const std::size_t size : {std::size_t{4}, std::size_t{16}}) {
+    for (std::uint64_t first = 0; first < 64; first += size) {
+      const std::vector<std::int64_t> part = drawn(scenarios, graph, first, size);
+      for (std::size_t task = 0; task < graph.tasks(); ++task) {
+        for (std::size_t k = 0; k < size; ++k) {
+          REQUIRE(part[task * size + k] == all[task * 64 + first + k]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a device is slow in its share of the scenarios, with all its ops") {
+  const TaskGraph graph = graph_of(2, 4);
+  Perturbation asked;
+  asked.slow = parse_slow_items("gpu1:1.25@0.25", "--sometimes-slow");
+  const Scenarios scenarios(graph, asked, 4);
+  constexpr std::size_t count = 4096;
+  const std::vector<std::int64_t> duration = drawn(scenarios, graph, 0, count);
+  std::size_t slow = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t first = duration[1 * count + k];  // task 1 is the first op on gpu1
+    slow += first == 1'250'000'000 ? 1U : 0U;
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      REQUIRE(duration[task * count + k] == (task % 2 == 1 ? first : 1'000'000'000));
+    }
+  }
+  CHECK(static_cast<double>(slow) / count == doctest::Approx(0.25).epsilon(0.1));
+}
+
+TEST_CASE("a pause lengthens the first op of a step, in one of so many") {
+  const TaskGraph graph = graph_of(1, 4);
+  Perturbation asked;
+  asked.pauses = parse_pauses("4:1ms", "--pause");
+  const Scenarios scenarios(graph, asked, 2);
+  constexpr std::size_t count = 4096;
+  const std::vector<std::int64_t> duration = drawn(scenarios, graph, 0, count);
+  std::size_t paused = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    paused += duration[k] == 2'000'000'000 ? 1U : 0U;
+    REQUIRE(duration[count + k] == 1'000'000'000);  // the second op of the first step
+  }
+  CHECK(static_cast<double>(paused) / count == doctest::Approx(0.25).epsilon(0.1));
+}
+
+TEST_CASE("bad perturbations are refused in one sentence") {
+  for (const char* text : {"", "-1%", "x", "300%", "5%,messages", "transfers"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_jitter(text, "--jitter"), UsageError);
+  }
+  for (const char* text : {"gpu1", "gpu1:", "gpu1:0", "gpu1:2@1.5", "gpu1:2@-1", ":2", "gpu1:x"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_slow_items(text, "--sometimes-slow"), UsageError);
+  }
+  for (const char* text : {"", "0:1ms", "10", "10:x", "10:"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_pauses(text, "--pause"), UsageError);
+  }
+  const TaskGraph graph = graph_of(2, 1);
+  Perturbation asked;
+  asked.slow = {{"gpu9", 2, 1}};
+  CHECK_THROWS_WITH_AS(Scenarios(graph, asked, 1), doctest::Contains("gpu9"), UsageError);
+  asked.slow.clear();
+  asked.jitter = parse_jitter("measured", "--jitter");
+  CHECK_THROWS_WITH_AS(Scenarios(graph, asked, 1), doctest::Contains("states no spread"),
+                       UsageError);
+}
+
+}  // namespace stageline

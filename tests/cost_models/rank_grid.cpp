@@ -1,0 +1,168 @@
+// Do ranks nest on the devices as Megatron's do?
+#include "cost_models/network/rank_grid.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+using Groups = std::vector<std::vector<int>>;
+
+Degrees degrees_of(int tensor, int context, int data, int pipeline) {
+  Degrees degrees;
+  degrees.tensor = tensor;
+  degrees.context = context;
+  degrees.data = data;
+  degrees.pipeline = pipeline;
+  return degrees;
+}
+
+TEST_CASE("tp is nested in dp, and dp in pp") {
+  // The example of Megatron-LM's initialize_model_parallel: 16 GPUs, tp 2, pp 4, so dp 2.
+  const RankGrid grid(degrees_of(2, 1, 2, 4));
+  CHECK(grid.devices() == 16);
+  CHECK(grid.groups(Dimension::tensor, 0) == Groups{{0, 1}, {2, 3}});
+  CHECK(grid.groups(Dimension::tensor, 3) == Groups{{12, 13}, {14, 15}});
+  CHECK(grid.groups(Dimension::data, 0) == Groups{{0, 2}, {1, 3}});
+  CHECK(grid.groups(Dimension::data, 2) == Groups{{8, 10}, {9, 11}});
+  CHECK(grid.groups(Dimension::pipeline, 0) ==
+        Groups{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}});
+}
+
+TEST_CASE("data-parallel groups include the context-parallel ranks, which hold the same weights") {
+  const RankGrid grid(degrees_of(2, 2, 2, 1));
+  CHECK(grid.groups(Dimension::context, 0) == Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+  CHECK(grid.groups(Dimension::data, 0) == Groups{{0, 2, 4, 6}, {1, 3, 5, 7}});
+  CHECK(grid.groups(Dimension::data, 0, 1) == Groups{{4, 6}, {5, 7}});
+}
+
+TEST_CASE("expert-parallel ranks are neighbours among the data-parallel ones") {
+  Degrees degrees = degrees_of(2, 1, 4, 1);
+  degrees.expert = 2;
+  CHECK(RankGrid(degrees).groups(Dimension::expert, 0) == Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+}
+
+TEST_CASE("experts are divided among context-parallel ranks too, in the order of the devices") {
+  Degrees degrees = degrees_of(1, 2, 4, 1);
+  degrees.expert = 4;
+  const RankGrid grid(degrees);
+  CHECK(grid.groups(Dimension::expert, 0) == Groups{{0, 1, 2, 3}, {4, 5, 6, 7}});
+  CHECK(grid.expert_holders(0, 0, 1) == std::vector<int>{1, 5});
+  CHECK(grid.expert_holders(0, 0, 1, 2) == std::vector<int>{5});
+  CHECK(grid.expert_holders(0, 0, 1, 1).empty());
+  degrees.data = 1;
+  degrees.expert = 2;  // does not divide --dp
+  CHECK(RankGrid(degrees).groups(Dimension::expert, 0) == Groups{{0, 1}});
+}
+
+// Megatron-LM's generator of expert ranks, written down a second time: the same order, with `data`
+// ranks that hold the same experts and no context-parallel ones. Groups of one dimension.
+std::set<std::vector<int>> expert_ranks(const Degrees& degrees, Dimension dimension) {
+  std::array<int, 5> size{};
+  const auto size_of = [&](Dimension d) -> int& { return size[static_cast<std::size_t>(d)]; };
+  size_of(Dimension::tensor) = degrees.tensor;
+  size_of(Dimension::context) = 1;
+  size_of(Dimension::expert) = degrees.expert;
+  size_of(Dimension::data) = degrees.data * degrees.context / degrees.expert;
+  size_of(Dimension::pipeline) = degrees.pipeline;
+  std::map<std::vector<int>, std::vector<int>> groups;  // by the ranks of the other dimensions
+  for (int device = 0; device < degrees.width() * degrees.pipeline; ++device) {
+    std::vector<int> others;
+    int left = device;
+    for (const Dimension d : degrees.order) {
+      if (d != dimension) others.push_back(left % size_of(d));
+      left /= size_of(d);
+    }
+    groups[others].push_back(device);
+  }
+  std::set<std::vector<int>> found;
+  for (const auto& [others, group] : groups) found.insert(group);
+  return found;
+}
+
+TEST_CASE("expert groups are Megatron-LM's in every order with cp beside dp") {
+  for (const char* order :
+       {"tp-cp-dp-pp", "tp-dp-cp-pp", "cp-dp-tp-pp", "pp-tp-cp-dp", "tp-pp-dp-cp", "dp-cp-pp-tp"}) {
+    for (const int expert : {1, 2, 3, 4, 6, 12}) {
+      CAPTURE(order);
+      CAPTURE(expert);
+      Degrees degrees = degrees_of(2, 3, 4, 2);
+      degrees.expert = expert;
+      degrees.order = parse_order(order);
+      const RankGrid grid(degrees);
+      std::set<std::vector<int>> together;
+      std::set<std::vector<int>> same;
+      for (int p = 0; p < degrees.pipeline; ++p) {
+        for (std::vector<int>& group : grid.groups(Dimension::expert, p)) {
+          together.insert(std::move(group));
+        }
+        for (int t = 0; t < degrees.tensor; ++t) {
+          for (int e = 0; e < expert; ++e) same.insert(grid.expert_holders(p, t, e));
+        }
+      }
+      CHECK(together == expert_ranks(degrees, Dimension::expert));
+      CHECK(same == expert_ranks(degrees, Dimension::data));
+    }
+  }
+}
+
+TEST_CASE("another order nests them otherwise") {
+  Degrees degrees = degrees_of(2, 1, 2, 2);
+  degrees.order = parse_order("tp-pp-cp-ep-dp");
+  const RankGrid grid(degrees);
+  CHECK(grid.groups(Dimension::pipeline, 0) == Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+  CHECK(grid.groups(Dimension::data, 0) == Groups{{0, 4}, {1, 5}});
+  CHECK(parse_order("tp-cp-dp-pp") == Degrees{}.order);
+  CHECK(print_order(Degrees{}.order) == "tp-cp-ep-dp-pp");
+}
+
+TEST_CASE("every device is in one group of each dimension, in any order") {
+  for (const char* order : {"tp-cp-dp-pp", "pp-dp-cp-tp", "dp-tp-pp-cp"}) {
+    Degrees degrees = degrees_of(2, 3, 4, 2);
+    degrees.order = parse_order(order);
+    const RankGrid grid(degrees);
+    for (const Dimension dimension : {Dimension::tensor, Dimension::context, Dimension::data}) {
+      std::multiset<int> found;
+      for (int p = 0; p < 2; ++p) {
+        for (const std::vector<int>& group : grid.groups(dimension, p)) {
+          found.insert(group.begin(), group.end());
+        }
+      }
+      CHECK(found.size() == 48);
+      CHECK(std::set<int>(found.begin(), found.end()).size() == 48);
+      CHECK(*found.rbegin() == 47);
+    }
+  }
+}
+
+TEST_CASE("degrees and orders that cannot be are refused with their numbers") {
+  Degrees degrees = degrees_of(1, 1, 4, 2);
+  degrees.expert = 3;
+  CHECK_THROWS_WITH_AS(RankGrid{degrees},
+                       "--ep 3 does not divide --dp 4: experts are spread over the data-parallel "
+                       "ranks; make the one a multiple of the other",
+                       UsageError);
+  degrees.context = 2;
+  CHECK_THROWS_WITH_AS(RankGrid{degrees},
+                       "--ep 3 does not divide --dp 4 × --cp 2: experts are spread over the "
+                       "data-parallel and context-parallel ranks; make the one a multiple of the "
+                       "other",
+                       UsageError);
+  CHECK_THROWS_WITH_AS(RankGrid{degrees_of(0, 1, 4, 2)}, "--tp is a whole number from 1 (it is 0)",
+                       UsageError);
+  CHECK_THROWS_AS(parse_order("tp-dp-pp"), UsageError);
+  CHECK_THROWS_AS(parse_order("tp-cp-dp-pp-dp"), UsageError);
+  CHECK_THROWS_AS(parse_order("tp-cp-dp-xp"), UsageError);
+  CHECK_THROWS_AS(parse_order("ep-tp-cp-dp-pp"), UsageError);
+}
+
+}  // namespace
+}  // namespace stageline

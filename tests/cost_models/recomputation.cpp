@@ -1,0 +1,184 @@
+// What is rebuilt, what is kept for it, and how long does that take?
+#include "cost_models/recomputation.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cost_models/stage_costs.hpp"
+#include "sim/errors.hpp"
+#include "tests/text.hpp"
+
+namespace stageline {
+namespace {
+
+using test::complaint;
+using test::contains;
+
+Recomputation asked(const std::string& text) { return parse_recomputation(text, "--recompute"); }
+
+std::string refused(const std::string& text) {
+  return complaint<UsageError>([&] { asked(text); });
+}
+
+// A chain of layers that keep their input (10) and make as much; 4 more of the stash is scores,
+// which selective recomputation rebuilds, and 30 is the rest.
+Model chain(int layers) {
+  Model model;
+  model.name = "chain";
+  model.batch = 1;
+  model.input = Bytes{10};
+  Layer layer;
+  layer.forward = Time{100};
+  layer.input_grad = layer.weight_grad = Time{100};
+  layer.backward = Time{200};
+  layer.output = Bytes{10};
+  layer.stash_input_grad = Bytes{14};
+  layer.stash_weight_grad = Bytes{30};
+  layer.selective_forward = Time{7};
+  layer.selective_stash = Bytes{4};
+  for (int l = 0; l < layers; ++l) {
+    layer.name = "layer" + std::to_string(l);
+    model.layers.push_back(layer);
+  }
+  return model;
+}
+
+StageCosts one_stage(const Model& model, const std::string& text) {
+  const int layers = static_cast<int>(model.layers.size());
+  return stage_costs(model, partition_from_cuts({}, layers), straight_placement(1),
+                     uniform_cluster(1, std::nullopt, std::nullopt),
+                     text.empty() ? Recomputation{} : asked(text))
+      .stage[0];
+}
+
+TEST_CASE("parts are ways of recomputing, each for all stages or for some") {
+  CHECK(asked("full").parts == std::vector<Recomputation::Part>{{{Rebuild::full, 1}, {}}});
+  CHECK(asked("every:12@3-").parts ==
+        std::vector<Recomputation::Part>{{{Rebuild::every, 12}, {{3, std::nullopt}}}});
+  const std::vector<Recomputation::Part> three{{{Rebuild::selective, 1}, {}},
+                                               {{Rebuild::full, 1}, {{0, 0}, {2, 3}}},
+                                               {{Rebuild::none, 1}, {{5, 5}}}};
+  CHECK(asked("selective,full@0,2-3,none@5").parts == three);
+  CHECK(asked("selective;full@0,2-3;none@5").parts == three);
+}
+
+TEST_CASE("what is no way of recomputing is refused with the ways there are") {
+  CHECK(refused("ful") ==
+        "--recompute is none, selective, full or every:N, with @STAGES or for all (not \"ful\" "
+        "(did you mean \"full\"?))");
+  CHECK(contains(refused(""), "(not \"\")"));
+  CHECK(contains(refused("full,0"), "(not \"0\")"));
+  CHECK(refused("every:0") ==
+        "--recompute: every:0: N of every:N is a whole number of layers from 1, those of a block");
+  CHECK(contains(refused("every:two"), "every:two"));
+  CHECK(refused("full@3-1") == "--recompute: the stages 3-1 run backwards; write 1-3");
+  for (const char* const stages : {"full@", "full@a", "full@-1", "full@1-b", "full@0,"}) {
+    CHECK(contains(refused(stages), "--recompute"));
+  }
+  CHECK(complaint<UsageError>([] { parse_recompute_start("lat", "--recompute-start"); }) ==
+        "--recompute-start is one of early, late (not \"lat\" (did you mean \"late\"?))");
+}
+
+TEST_CASE("the last part that names a stage decides, and a stage that is not there is refused") {
+  const Model model = chain(6);
+  const Partition partition{{0, 0, 1, 1, 1, 2}, 3};
+  CHECK(by_stage(Recomputation{}, model, partition).empty());
+  const StageRecomputation none;
+  const StageRecomputation selective{Rebuild::selective, 1};
+  const StageRecomputation full{Rebuild::full, 1};
+  const StageRecomputation pairs{Rebuild::every, 2};
+  CHECK(by_stage(asked("selective,full@1-,none@2"), model, partition) ==
+        std::vector<StageRecomputation>{selective, full, none});
+  // A block as long as the stage is the stage.
+  CHECK(by_stage(asked("every:2"), model, partition) ==
+        std::vector<StageRecomputation>{full, pairs, full});
+  CHECK(complaint<UsageError>([&] { by_stage(asked("full@0-3"), model, partition); }) ==
+        "--recompute names stage 3, but there are 3 stages, 0 to 2");
+  CHECK(contains(complaint<UsageError>([&] { by_stage(asked("full@7-"), model, partition); }),
+                 "names stage 7, but there are 3 stages"));
+}
+
+TEST_CASE("selective recomputation needs layers that say what it rebuilds") {
+  Model model = chain(4);
+  for (Layer& layer : model.layers) layer.selective_stash = Bytes{};
+  const Partition partition{{0, 0, 1, 1}, 2};
+  CHECK(contains(complaint<UsageError>([&] { by_stage(asked("selective"), model, partition); }),
+                 "no layer of chain says what selective recomputation rebuilds"));
+  model.layers[3].selective_stash = Bytes{4};
+  CHECK(by_stage(asked("selective"), model, partition) ==
+        std::vector<StageRecomputation>{{}, {Rebuild::selective, 1}});
+}
+
+TEST_CASE("a stage that is recomputed in full keeps its input and takes its forward again") {
+  const Model model = chain(4);
+  const StageCosts plain = one_stage(model, "");
+  CHECK(plain.boundary == Bytes{10});
+  CHECK(plain.recompute == Time{400});
+  CHECK(plain.stash() == Bytes{4 * 44});
+  CHECK(one_stage(model, "full") == plain);
+  CHECK(one_stage(model, "none") == plain);
+  CHECK(one_stage(model, "every:4") == plain);
+}
+
+TEST_CASE("by blocks, a stage keeps the input of each and has one block's stash at a time") {
+  const Model model = chain(6);
+  for (const int every : {1, 2, 3, 5}) {
+    CAPTURE(every);
+    const StageCosts blocks = one_stage(model, "every:" + std::to_string(every));
+    const int number = (6 + every - 1) / every;
+    CHECK(blocks.recompute == Time{600});
+    CHECK(blocks.boundary == Bytes{10 * number});
+    // Of a block all but its first layer's input is rebuilt.
+    CHECK(blocks.stash() == Bytes{10 * number + 44 * every - 10});
+    // Behind a separate I all that W reads has added up.
+    CHECK(blocks.stash_after_input_grad() == one_stage(model, "").stash_after_input_grad());
+    // A layer's output, while F makes the next; and the output gradient, in a backward.
+    CHECK(blocks.recomputed_workspace <= Bytes{44});
+    CHECK(blocks.backward_workspace <= Bytes{20});
+  }
+}
+
+TEST_CASE("a tensor that a later block reads is kept as well") {
+  Model model = chain(4);
+  model.edges = {{0, 1}, {0, 3}, {1, 2}, {2, 3}};  // 0 feeds the last layer, too
+  const StageCosts blocks = one_stage(model, "every:2");
+  // The stage's input, what 1 makes for 2, and what 0 makes for 3.
+  CHECK(blocks.boundary == Bytes{30});
+}
+
+TEST_CASE("selective recomputation rebuilds the scores, a layer at a time") {
+  const Model model = chain(6);
+  const StageCosts selective = one_stage(model, "selective");
+  CHECK(selective.recompute == Time{6 * 7});
+  CHECK(selective.boundary == Bytes{6 * 40});
+  CHECK(selective.stash() == Bytes{6 * 40 + 4});
+  CHECK(selective.stash_after_input_grad() == Bytes{6 * 30});
+}
+
+TEST_CASE("each stage is recomputed in its own way") {
+  const Model model = chain(6);
+  const Partition partition{{0, 0, 1, 1, 2, 2}, 3};
+  const Costs costs =
+      stage_costs(model, partition, straight_placement(3),
+                  uniform_cluster(3, std::nullopt, std::nullopt), asked("every:1@0,selective@2"));
+  CHECK(costs.stage[0].boundary == Bytes{20});
+  CHECK(costs.stage[1].boundary == Bytes{10});
+  CHECK(costs.stage[1].recompute == Time{200});
+  CHECK(costs.stage[2].boundary == Bytes{80});
+  CHECK(costs.stage[2].recompute == Time{14});
+}
+
+TEST_CASE("offloading is of none, of all or of some stages") {
+  const auto of = [](const std::string& text, int stages) {
+    return by_stage(parse_offloading(text, "--offload"), stages);
+  };
+  CHECK(of("none", 3).empty());
+  CHECK(of("all", 3) == std::vector<bool>{true, true, true});
+  CHECK(of("@0,2-", 4) == std::vector<bool>{true, false, true, true});
+  CHECK(complaint<UsageError>([&] { of("al", 3); }) ==
+        "--offload is none, all or stages such as @0,2-3 (not \"al\" (did you mean \"all\"?))");
+  CHECK(complaint<UsageError>([&] { of("@1,5", 3); }) ==
+        "--offload names stage 5, but there are 3 stages, 0 to 2");
+}
+
+}  // namespace
+}  // namespace stageline

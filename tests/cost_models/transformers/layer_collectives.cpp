@@ -1,0 +1,122 @@
+// Which collectives does a layer of a language model have, and of how many bytes?
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "tests/cost_models/transformers/configs.hpp"
+
+using namespace stageline;
+
+namespace {
+
+using Collectives = std::vector<LayerCollective>;
+
+// Of all passes: what each rank sends and receives, in tensors of one ring pass: an all-reduce is a
+// reduce-scatter and an all-gather.
+std::int64_t volume(const Collectives& list, Dimension group) {
+  std::int64_t sum = 0;
+  for (const LayerCollective& c : list) {
+    if (c.group != group) continue;
+    const int times = c.forward + c.input_grad + c.weight_grad;
+    sum += c.bytes.count * times * (c.kind == CollectiveKind::all_reduce ? 2 : 1);
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("an undivided model has no collectives") {
+  const LanguageForm form = divided_form(1, 1);
+  CHECK(block_collectives(llama_config(), form, 0).empty());
+  CHECK(block_collectives(mixtral_config(), form, 0).empty());
+  CHECK(embedding_collectives(llama_config(), form).empty());
+  CHECK(head_collectives(llama_config(), form).empty());
+}
+
+TEST_CASE("tensor parallelism: two all-reduces of the hidden state forward, two backward") {
+  const Bytes whole{2 * 8192 * 8192};
+  CHECK(block_collectives(llama_config(), divided_form(1, 8), 0) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, whole, 2, 2, 0}});
+  CHECK(embedding_collectives(llama_config(), divided_form(1, 8)) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, whole, 1, 0, 0}});
+  CHECK(head_collectives(llama_config(), divided_form(1, 8)) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, whole, 0, 1, 0},
+                    {CollectiveKind::all_reduce, Dimension::tensor, Bytes{4 * 8192}, 3, 0, 0}});
+}
+
+TEST_CASE("sequence parallelism: as many bytes, gathered and scattered") {
+  const Bytes whole{2 * 8192 * 8192};
+  const Collectives block = block_collectives(llama_config(), divided_form(1, 8, true), 0);
+  CHECK(block == Collectives{{CollectiveKind::all_gather, Dimension::tensor, whole, 2, 2, 0},
+                             {CollectiveKind::reduce_scatter, Dimension::tensor, whole, 2, 2, 0}});
+  CHECK(volume(block, Dimension::tensor) ==
+        volume(block_collectives(llama_config(), divided_form(1, 8), 0), Dimension::tensor));
+  CHECK(embedding_collectives(llama_config(), divided_form(1, 8, true)) ==
+        Collectives{{CollectiveKind::reduce_scatter, Dimension::tensor, whole, 1, 0, 0},
+                    {CollectiveKind::all_gather, Dimension::tensor, whole, 0, 0, 1}});
+  CHECK(head_collectives(llama_config(), divided_form(1, 8, true)) ==
+        Collectives{{CollectiveKind::all_gather, Dimension::tensor, whole, 1, 0, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, whole, 0, 1, 0},
+                    {CollectiveKind::all_reduce, Dimension::tensor, Bytes{4 * 8192}, 3, 0, 0}});
+}
+
+TEST_CASE("context parallelism gathers keys and values, by their heads") {
+  LanguageForm form = divided_form(1, 1);
+  form.sharding.context = 4;
+  const Bytes keys_and_values{2 * 2 * 8192 * 8 * 128};
+  CHECK(
+      block_collectives(llama_config(), form, 0) ==
+      Collectives{{CollectiveKind::all_gather, Dimension::context, keys_and_values, 1, 1, 0},
+                  {CollectiveKind::reduce_scatter, Dimension::context, keys_and_values, 0, 1, 0}});
+  form.sharding.tensor = 8;
+  const Collectives divided = block_collectives(llama_config(), form, 0);
+  CHECK(volume(divided, Dimension::context) == 3 * keys_and_values.count / 8);
+  CHECK(volume(divided, Dimension::tensor) == 2 * 4 * 2 * (8192 / 4) * 8192);
+}
+
+TEST_CASE("expert parallelism: two all-to-alls of the chosen rows forward, two backward") {
+  LanguageForm form = divided_form(1, 1);
+  form.sharding.expert = 8;
+  const Bytes rows{2 * 4096 * 2 * 4096};
+  CHECK(block_collectives(mixtral_config(), form, 0) ==
+        Collectives{{CollectiveKind::all_to_all, Dimension::expert, rows, 2, 2, 0}});
+  form.imbalance = 1.5;
+  CHECK(block_collectives(mixtral_config(), form, 0).front().bytes.count == rows.count * 3 / 2);
+  // DeepSeek-V3's first three blocks are dense.
+  CHECK(block_collectives(deepseek_config(), form, 2).empty());
+  CHECK(block_collectives(deepseek_config(), form, 3).front().kind == CollectiveKind::all_to_all);
+}
+
+TEST_CASE("sequence-parallel ranks send their rows and gather those of the group") {
+  LanguageForm form = divided_form(1, 4, true);
+  form.sharding.expert = 2;
+  const Bytes hidden{2 * 4096 * 4096};
+  const Bytes rows{2 * hidden.count};
+  CHECK(block_collectives(mixtral_config(), form, 0) ==
+        Collectives{{CollectiveKind::all_gather, Dimension::tensor, hidden, 1, 1, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, hidden, 1, 1, 0},
+                    {CollectiveKind::all_to_all, Dimension::expert, Bytes{rows.count / 4}, 2, 2, 0},
+                    {CollectiveKind::all_gather, Dimension::tensor, rows, 1, 1, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, rows, 1, 1, 0}});
+}
+
+TEST_CASE("latent attention gathers its vectors of low rank") {
+  const Bytes hidden{2 * 4096 * 7168};
+  const Bytes low{2 * 4096 * (1536 + 512 + 64)};
+  CHECK(block_collectives(deepseek_config(), divided_form(1, 8, true), 0) ==
+        Collectives{{CollectiveKind::all_gather, Dimension::tensor, low, 1, 0, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, hidden, 2, 1, 0},
+                    {CollectiveKind::all_gather, Dimension::tensor, hidden, 1, 2, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, low, 0, 1, 0}});
+  CHECK(block_collectives(deepseek_config(), divided_form(1, 8), 0) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, hidden, 2, 1, 0},
+                    {CollectiveKind::all_reduce, Dimension::tensor, low, 0, 1, 0}});
+}
+
+TEST_CASE("shared experts are divided as an MLP, with collectives of their own") {
+  const Collectives block = block_collectives(deepseek_config(), divided_form(1, 8), 3);
+  const std::int64_t hidden = 2 * 4096 * 7168;
+  const std::int64_t low = 2 * 4096 * (1536 + 512 + 64);
+  // Attention, routed and shared experts.
+  CHECK(volume(block, Dimension::tensor) == 2 * (3 * hidden + 2 * hidden + low));
+}

@@ -1,0 +1,224 @@
+// Does a language model's spelling say what was meant, and are wrong words refused with the
+// nearest?
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "cost_models/roofline.hpp"
+#include "cost_models/transformers/config.hpp"
+#include "cost_models/transformers/kernel_rates.hpp"
+#include "cost_models/transformers/language_model.hpp"
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+DeviceKind kind_called(const std::string& name) {
+  DeviceKind kind;
+  kind.name = name;
+  kind.memory_bandwidth = {3'350'000'000'000};
+  kind.peak = {{"fp32", 66.9e12}, {"bf16", 989.4e12}};
+  return kind;
+}
+
+const std::vector<DeviceKind>& kinds() {
+  static const std::vector<DeviceKind> all{kind_called("h100"), kind_called("a100-40gb"),
+                                           kind_called("own")};
+  return all;
+}
+
+Model priced(const std::string& spec, const Sharding& sharding = {},
+             const LanguageInputs& inputs = {}) {
+  return priced_model(spec, kinds(), sharding, inputs);
+}
+
+std::string refusal(const std::string& spec, const Sharding& sharding = {},
+                    const LanguageInputs& inputs = {}) {
+  try {
+    priced(spec, sharding, inputs);
+  } catch (const std::runtime_error& error) {  // UsageError, or TraceError of a file
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr const char* llama3_8b = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
+  "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+  "intermediate_size": 14336, "vocab_size": 128256, "hidden_act": "silu", "rms_norm_eps": 1e-05,
+  "attention_bias": false, "tie_word_embeddings": false, "max_position_embeddings": 8192,
+  "torch_dtype": "bfloat16", "rope_theta": 500000.0})";
+
+}  // namespace
+
+TEST_CASE("a name with options is the family's member under that form") {
+  const Model model = priced("model:llama3-8b@h100,tp=2,seq=4096,batch=3,sp=yes");
+  CHECK(model.name == "llama3-8b");
+  CHECK(model.batch == 3);
+  CHECK(model.tokens == 4096);
+  CHECK(model.sharding == Sharding{2, 1, 1, true});
+  LanguageForm form;
+  form.batch = 3;
+  form.seq = 4096;
+  form.sharding = {2, 1, 1, true};
+  form.fused = true;  // as attention is
+  const ChipRates& chip = *find_chip_rates("h100");
+  CHECK(model == language_model(find_family("llama3-8b")->config, form, kinds().front(), {},
+                                chip.rates, std::string(chip.source)));
+}
+
+TEST_CASE("sizes may be left out, and the prefix, too") {
+  CHECK(priced("llama3-8b@h100") == priced("model:llama3-8b@h100,batch=1,seq=8192"));
+}
+
+TEST_CASE("each word of the form arrives") {
+  const Model base = priced("model:mixtral-8x7b@h100,seq=1024");
+  for (const char* const word : {"attention=plain", "fused=no", "gemm=0.5", "kernel=40us",
+                                 "dropout=yes", "dtype=fp32", "optimizer=sgd", "efficiency=0.5",
+                                 "overhead=5us", "layers=4", "topk=4", "cp=2", "tp=2", "ep=4"}) {
+    CAPTURE(word);
+    Model other = priced(fmt::format("model:mixtral-8x7b@h100,seq=1024,{}", word));
+    other.provenance = base.provenance;
+    CHECK_FALSE(other == base);
+  }
+  CHECK(priced("model:mixtral-8x7b@h100,ep=4,imbalance=1.5").layers[1].forward >
+        priced("model:mixtral-8x7b@h100,ep=4").layers[1].forward);
+  const std::string odd = "model:transformer@h100,layers=1,hidden=1800,heads=10,seq=4096,batch=4";
+  CHECK(priced(odd + ",alignment=yes").layers[1].forward > priced(odd).layers[1].forward);
+}
+
+TEST_CASE("a config.json prices as the family that it describes") {
+  LanguageInputs inputs;
+  inputs.config = llama3_8b;
+  Model file = priced("model:models/config.json@h100,tp=4,seq=8192", {}, inputs);
+  const Model family = priced("model:llama3-8b@h100,tp=4,seq=8192");
+  CHECK(file.parameters == 8'030'261'248);
+  CHECK(file.provenance.method == family.provenance.method);
+  file.name = family.name;
+  file.provenance = family.provenance;
+  CHECK(file == family);
+}
+
+TEST_CASE("a config.json that cannot be read is refused with its name") {
+  LanguageInputs inputs;
+  inputs.config = "{";
+  CHECK(has(refusal("model:my/config.json@h100", {}, inputs), "my/config.json"));
+  inputs.config = R"({"model_type": "mamba"})";
+  const std::string message = refusal("model:my/config.json@h100", {}, inputs);
+  CHECK(has(message, "my/config.json"));
+  CHECK(has(message, "mamba"));
+}
+
+TEST_CASE("a spelling names its config.json, or none") {
+  CHECK(config_file_of("model:path/to/config.json@h100,tp=8") == "path/to/config.json");
+  CHECK(config_file_of("a@b/llama.json@h100") == "a@b/llama.json");
+  CHECK(config_file_of("model:config.json") == "config.json");
+  CHECK(config_file_of("model:llama3-8b@h100").empty());
+  CHECK(config_file_of("model:gpt@h100").empty());
+}
+
+TEST_CASE("a file whose path has an @ is priced for the device behind the last one") {
+  LanguageInputs inputs;
+  inputs.config = llama3_8b;
+  CHECK(priced("model:a@b/llama.json@h100", {}, inputs).layers.size() == 34);
+}
+
+TEST_CASE("the open form is a model by its sizes") {
+  const Model model = priced(
+      "model:transformer@h100,layers=2,hidden=1024,heads=16,norm=layer,bias=yes,tied=yes,"
+      "positions=learned,seq=4096");
+  CHECK(model.layers.size() == 4);
+  // Its table of positions is as long as its sequences.
+  CHECK(model.layers.front().parameters == (51200 + 4096) * 1024);
+  CHECK(has(refusal("model:transformer@h100,layers=2,hidden=1024"), "heads"));
+}
+
+TEST_CASE("an unknown model is answered with the nearest shape or family") {
+  CHECK(has(refusal("model:llama3-70@h100"), "(did you mean \"llama3-70b\"?)"));
+  CHECK(has(refusal("model:resnet5@h100"), "(did you mean \"resnet50\"?)"));
+  CHECK(has(refusal("model:transfomer@h100"), "(did you mean \"transformer\"?)"));
+  CHECK(has(refusal("model:llama3-70@h100"), "no model is called 'llama3-70'"));
+}
+
+TEST_CASE("an unknown option is answered with the nearest") {
+  const std::string message = refusal("model:llama3-8b@h100,sequence=4096");
+  CHECK(has(message, "model llama3-8b has no option 'sequence'"));
+  CHECK(has(refusal("model:llama3-8b@h100,sq=4096"), "(did you mean \"seq\"?)"));
+  CHECK(has(refusal("model:llama3-8b@h100,attn=plain"), "has no option 'attn'"));
+  CHECK(has(refusal("model:llama3-8b@h100,attention=flush"),
+            "attention is one of flash, plain (not \"flush\" (did you mean \"flash\"?))"));
+  CHECK(has(refusal("model:llama3-8b@h100,sp=2"), "sp must be yes or no, not '2'"));
+  CHECK(has(refusal("model:llama3-8b@h100,imbalance=0.5"),
+            "imbalance must be a number from 1 to 1024, not 0.5"));
+  CHECK(has(refusal("model:llama3-8b@h100,tp=0"), "tp must be a whole number from 1 to 65536"));
+  CHECK(has(refusal("model:llama3-8b@h101"), "(did you mean \"h100\"?)"));
+  CHECK(has(refusal("model:llama3-8b"), "needs a device to be priced for"));
+  CHECK(has(refusal("model:gpt@h100,fused=yes"), "model gpt has no option 'fused'"));
+}
+
+TEST_CASE("degrees of flags and of the spelling are united") {
+  const Model spelled = priced("model:mixtral-8x7b@h100,seq=4096,tp=2,cp=2,ep=4,sp=yes");
+  CHECK(priced("model:mixtral-8x7b@h100,seq=4096", {2, 2, 4, true}) == spelled);
+  CHECK(priced("model:mixtral-8x7b@h100,seq=4096,tp=2,ep=4", {2, 2, 1, true}) == spelled);
+  CHECK(has(refusal("model:llama3-8b@h100,tp=2", {4, 1, 1, false}),
+            "says tp=2, and --tp is 4; state it once, or the same twice"));
+  CHECK(has(refusal("model:llama3-8b@h100", {3, 1, 1, false}),
+            "heads must be a multiple of tp, and 32 is not one of 3"));
+}
+
+TEST_CASE("rates are the calibration's, the chip's, or the defaults") {
+  Calibration calibration;
+  calibration.kind = "h100";
+  calibration.rates = find_chip_rates("h100")->rates;
+  calibration.rates.gemm = 0.5;
+  calibration.source = "points.csv";
+  calibration.date = "2026-11-23";
+  LanguageInputs inputs;
+  inputs.calibration = &calibration;
+  const Model fitted = priced("model:llama3-8b@h100", {}, inputs);
+  const Model built_in = priced("model:llama3-8b@h100");
+  CHECK(fitted.layers[1].forward > built_in.layers[1].forward);
+  CHECK(has(fitted.provenance.method, "at 0.5 of the peak"));
+  CHECK(has(fitted.provenance.source, "calibrated on 2026-11-23: points.csv"));
+  CHECK(has(refusal("model:llama3-8b@a100-40gb", {}, inputs),
+            "the calibration is of h100, and the model is priced for a100-40gb"));
+  calibration.kind = "a100";
+  CHECK(has(priced("model:llama3-8b@a100-40gb", {}, inputs).provenance.method, "at 0.5 of"));
+  const Model unknown = priced("model:llama3-8b@own");
+  CHECK(has(unknown.provenance.source, "none are known of own: near those of an A100"));
+  CHECK(has(unknown.provenance.method, "at 0.8 of the peak"));
+}
+
+TEST_CASE("a language model has no shape that runs") {
+  CHECK_THROWS_WITH_AS(shape_of_spec("model:llama3-8b@h100,tp=2"), doctest::Contains("gpt has"),
+                       UsageError);
+  CHECK(shape_of_spec("model:gpt@h100,layers=2,batch=4") == "gpt,layers=2");
+}
+
+TEST_CASE("rates that are stated go before those of the chip and of a calibration") {
+  Calibration calibration;
+  calibration.kind = "h100";
+  calibration.rates = find_chip_rates("h100")->rates;
+  calibration.rates.gemm = 0.4;
+  LanguageInputs inputs;
+  inputs.calibration = &calibration;
+  const Model slow = priced("model:llama3-8b@h100", {}, inputs);
+  const Model stated = priced("model:llama3-8b@h100,gemm=0.71", {}, inputs);
+  CHECK(stated.layers[1].forward < slow.layers[1].forward);
+  CHECK(stated.layers[1].forward == priced("model:llama3-8b@h100").layers[1].forward);
+  CHECK(stated.provenance.source.find("gemm as given") != std::string::npos);
+  CHECK(priced("model:llama3-8b@h100,kernel=40us").layers[1].forward ==
+        priced("model:llama3-8b@h100,kernel=40e-6").layers[1].forward);
+  for (const char* const word : {"gemm=0", "gemm=2", "gemm=x", "kernel=1s", "kernel=-1us"}) {
+    CAPTURE(word);
+    CHECK_THROWS_AS(priced(fmt::format("model:llama3-8b@h100,{}", word)), UsageError);
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,109 @@
+// Are rows of published measurements read as they are printed?
+#include "tools/evidence/published/points.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/errors.hpp"
+#include "tests/evidence/published/sample_points.hpp"
+#include "tools/evidence/published/csv.hpp"
+
+namespace stageline {
+
+using test::pipeline_row;
+using test::point_of;
+using test::with;
+
+TEST_CASE("cells of a CSV file may be quoted, hold commas, quotes and line ends") {
+  const CsvTable table = read_csv("a,\"b,c\"\r\n1,\"two \"\"2\"\"\nlines\"\n\n3,4", "x.csv");
+  CHECK(table.columns == std::vector<std::string>{"a", "b,c"});
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].cells == std::vector<std::string>{"1", "two \"2\"\nlines"});
+  CHECK(table.rows[0].line == 2);
+  CHECK(table.rows[1].cells == std::vector<std::string>{"3", "4"});
+  CHECK(table.rows[1].line == 5);
+  CHECK(table.find("b,c") == 1);
+  CHECK_FALSE(table.find("b"));
+}
+
+TEST_CASE("faults of a CSV file are named with their line") {
+  CHECK_THROWS_WITH_AS(read_csv("", "x.csv"), "x.csv at line 1: there is no title row", TraceError);
+  CHECK_THROWS_WITH_AS(read_csv("a,b\n1\n", "x.csv"),
+                       "x.csv at line 2: the row has 1 cells, and the title row has 2 columns",
+                       TraceError);
+  CHECK_THROWS_WITH_AS(read_csv("a\n\"1", "x.csv"), "x.csv at line 2: a quoted cell does not end",
+                       TraceError);
+  CHECK_THROWS_WITH_AS(
+      read_csv("a\n\"1\"2\n", "x.csv"),
+      "x.csv at line 2: a comma or the end of the line must follow a closing quote", TraceError);
+}
+
+TEST_CASE("a row is read in the units of its columns") {
+  const Point point = point_of(with(pipeline_row(), {{"vp", "n/a"}, {"zero", "ddp/dist-opt"}}));
+  CHECK(point.id == "1");
+  CHECK(point.line == 2);
+  CHECK(point.seq == 1024);
+  CHECK(point.pipeline == 8);
+  CHECK(point.chunks == 1);
+  CHECK(point.zero == 1);
+  CHECK(point.gpus_per_node == 8);
+  CHECK(point.memory == 40.0 * 1024 * 1024 * 1024);
+  CHECK(point.config.layers == 30);
+  CHECK(point.config.ffn == 4 * 4096);
+  CHECK(point.config.kv_heads == 32);
+  CHECK(point.config.norm == NormKind::layer);
+  CHECK(microbatches_of(point) == 24);
+  CHECK(measured_step(point) == 2.5);
+}
+
+TEST_CASE("replicas that are not printed follow from the devices") {
+  const Point point =
+      point_of(with(pipeline_row(), {{"dp", ""}, {"gpus", "64"}, {"tp", "2"}, {"zero", "fsdp"}}));
+  CHECK(point.data == 4);
+  CHECK(point.zero == 3);
+}
+
+TEST_CASE("a step follows from tokens per second") {
+  const Point point =
+      point_of(with(pipeline_row(), {{"step_time_s", ""}, {"tokens_per_s_per_gpu", "4608"}}));
+  REQUIRE(measured_step(point));
+  CHECK(*measured_step(point) == doctest::Approx(72 * 1024 / (4608.0 * 8)));
+  CHECK_FALSE(measured_step(point_of(with(pipeline_row(), {{"step_time_s", ""}}))));
+}
+
+TEST_CASE("a file that is none of published measurements is refused in a sentence") {
+  CHECK_THROWS_WITH_AS(read_points("id,model\n1,x\n", "p.csv"),
+                       "p.csv at line 1: there is no column \"seq\"; a file of published "
+                       "measurements has the columns id, model, seq, hardware, gpus, global_batch "
+                       "and those of what was measured, such as step_time_s",
+                       TraceError);
+  CHECK_THROWS_WITH_AS(point_of(with(pipeline_row(), {{"seq", "long"}})),
+                       "points.csv at line 2: seq is \"long\", and must be a number from 0 on, or "
+                       "empty",
+                       TraceError);
+  CHECK_THROWS_WITH_AS(point_of(with(pipeline_row(), {{"tp", "1.5"}})),
+                       "points.csv at line 2: tp is 1.5, and must be a whole number below 2^31",
+                       TraceError);
+  CHECK_THROWS_AS(point_of(with(pipeline_row(), {{"gpus", "0"}})), TraceError);
+}
+
+TEST_CASE("the shared data have 289 rows of seven sources") {
+  const auto csv = test::shared_file("published/points.csv");
+  if (!csv) {
+    MESSAGE("skipped: STAGELINE_DATA holds no published/points.csv");
+    return;
+  }
+  const std::vector<Point> points = read_points(*csv, "points.csv");
+  CHECK(points.size() == 289);
+  int timed = 0;
+  int with_memory = 0;
+  for (const Point& point : points) {
+    CAPTURE(point.id);
+    if (measured_step(point)) ++timed;
+    if (point.memory) ++with_memory;
+    CHECK(point.url.starts_with("https://"));
+  }
+  CHECK(timed == 281);  // all but the closed forms of memory
+  CHECK(with_memory == 90);
+}
+
+}  // namespace stageline

@@ -1,0 +1,205 @@
+// Is a published row asked as what it states, and is what it does not state said?
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/errors.hpp"
+#include "tests/evidence/published/sample_points.hpp"
+#include "tools/evidence/published/hardware.hpp"
+#include "tools/evidence/published/point_model.hpp"
+#include "tools/evidence/published/points.hpp"
+
+namespace stageline {
+
+using test::pipeline_row;
+using test::point_of;
+using test::with;
+
+namespace {
+
+std::string schedule_of(const Question& question) {
+  REQUIRE(question.request.schedules.size() == 1);
+  return spelled(question.request.schedules.front());
+}
+
+bool assumes(const Question& question, std::string_view words) {
+  return std::any_of(question.assumptions.begin(), question.assumptions.end(),
+                     [words](const std::string& one) { return one.find(words) != one.npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a row of a pipeline is asked with its cut, its degrees and its kernels") {
+  const Question question = question_of(point_of(pipeline_row()));
+  CHECK(question.why_not.empty());
+  const SettingRequest& setting = question.request.setting;
+  CHECK(setting.trace ==
+        "model:transformer@a100,layers=30,hidden=4096,heads=32,ffn=16384,gated=no,vocab=51200,"
+        "tied=no,norm=layer,qkv_bias=yes,bias=yes,positions=learned,seq=1024,attention=plain,"
+        "fused=no,dropout=yes");
+  CHECK(setting.cluster.cluster == "a100x8");
+  CHECK(setting.microbatch_size == 3);
+  CHECK(setting.microbatches == 24);
+  CHECK(setting.degrees.pipeline == 8);
+  CHECK(setting.degrees.precision.name == "fp16");
+  CHECK(setting.partition == "0-3,4-7,8-11,12-15,16-19,20-23,24-27,28-31");
+  CHECK(schedule_of(question) == "1f1b");
+  CHECK_FALSE(setting.recomputation.start);
+  CHECK(setting.recomputation.parts.empty());
+  CHECK(assumes(question, "3 blocks on the first stage, 3 on the last, 4 at most"));
+}
+
+TEST_CASE("schedules are asked as Stageline names them") {
+  const auto asked = [](const std::string& schedule, const std::string& chunks = "1") {
+    return schedule_of(
+        question_of(point_of(with(pipeline_row(), {{"schedule", schedule}, {"vp", chunks}}))));
+  };
+  CHECK(asked("zb_1p") == "zb_auto");
+  CHECK(asked("zb_2p") == "zb_auto:limit=2p");
+  CHECK(asked("interleaved_1f1b", "4") == "interleaved_1f1b:chunks=4");
+  CHECK(asked("1f1b", "4") == "interleaved_1f1b:chunks=4");
+  CHECK(asked("") == "1f1b");
+  const Question unknown = question_of(point_of(with(pipeline_row(), {{"schedule", "wavy"}})));
+  CHECK(unknown.why_not == "there is no schedule \"wavy\"");
+}
+
+TEST_CASE("blocks are cut as the software does") {
+  const auto blocks = [](const std::string& layers, const std::string& framework,
+                         std::int64_t stages) {
+    return blocks_by_stage(
+        point_of(with(pipeline_row(), {{"layers", layers}, {"framework", framework}})), stages);
+  };
+  using Blocks = std::vector<std::int64_t>;
+  CHECK(blocks("32", "Megatron-LM", 4) == Blocks{8, 8, 8, 8});
+  CHECK(blocks("30", "Megatron-LM", 8) == Blocks{3, 4, 4, 4, 4, 4, 4, 3});
+  CHECK(blocks("22", "Megatron-LM", 24).front() == 0);
+  CHECK(blocks("22", "Megatron-LM", 24).back() == 0);
+  CHECK(blocks("61", "Megatron-Bridge", 32).size() == 32);
+  CHECK(blocks("30", "Megatron-DeepSpeed", 8) == Blocks{4, 4, 4, 4, 4, 4, 4, 2});
+  CHECK(blocks("30", "Megatron-DeepSpeed", 16).back() == 0);  // the head alone
+  CHECK(blocks("24", "Megatron-DeepSpeed", 16).empty());
+  CHECK(blocks("2", "Megatron-LM", 8).empty());
+}
+
+TEST_CASE("machines are bundled ones where their network is as fast") {
+  const auto hardware = [](const std::map<std::string, std::string>& cells) {
+    return hardware_of(point_of(with(pipeline_row(), cells)));
+  };
+  CHECK(hardware({}).cluster == "a100x8");
+  CHECK(hardware({{"gpus", "32"}, {"network", "RoCE 1600 Gb/s per node"}}).cluster == "a100x8*4");
+  const PointHardware slow =
+      hardware({{"gpus", "32"}, {"network", "4x Omni-Path 100 Gb/s per node"}});
+  CHECK(slow.kind == "a100");
+  CHECK(slow.cluster.find("\"count\": 4, \"devices\": \"gpu*\", \"bandwidth\": \"100Gbit/s\"") !=
+        std::string::npos);
+  CHECK(slow.cluster.find("\"machines\": 4") != std::string::npos);
+  CHECK(hardware({{"gpus", "16"}, {"network", ""}}).assumptions.size() == 1);
+  CHECK(hardware({{"hardware", "H100-96GB HBM2e 500W"}}).kind == "h100-96gb");
+  CHECK(hardware({{"hardware", "a100_40gb"}}).cluster == "p4d");
+  CHECK(hardware({{"hardware", "TPU v4"}}).why_not ==
+        "no bundled cluster has the device \"TPU v4\"");
+  CHECK(hardware({{"hardware", "DGX-H100"}, {"gpus", "6144"}}).why_not ==
+        "6144 devices are more than the 4096 of a cluster");
+  const PointHardware costly = hardware_of(point_of(pipeline_row()), {20e-6, 1.25});
+  CHECK(costly.cluster.find("\"op_overhead\": \"20000000ps\", \"rate\": 1.25") !=
+        std::string::npos);
+}
+
+TEST_CASE("the clusters of rows can be opened") {
+  for (const char* const network : {"4x Omni-Path 100 Gb/s per node", "RDMA 400 Gb/s per GPU"}) {
+    for (const char* const hardware : {"A100-80GB SXM", "a100_40gb", "H100-96GB HBM2e 500W"}) {
+      CAPTURE(hardware);
+      const PointHardware found = hardware_of(point_of(
+          with(pipeline_row(), {{"hardware", hardware}, {"network", network}, {"gpus", "16"}})));
+      ClusterRequest request;
+      request.cluster = found.cluster;
+      request.groups = true;
+      const ClusterChoice choice = choose_cluster(request);
+      REQUIRE(choice.fixed);
+      CHECK(choice.fixed->devices.size() == 16);
+      const DeviceKind& kind = nth(choice.fixed->kinds, choice.fixed->devices.front().kind);
+      CHECK(kind.name == found.kind);
+    }
+  }
+}
+
+TEST_CASE("models are recognised by name, and changed by their columns") {
+  const Point cut = point_of(with(pipeline_row(), {{"model", "llama3-70b cut to 12 layers"},
+                                                   {"layers", "12"},
+                                                   {"hidden", "8192"},
+                                                   {"heads", "64"},
+                                                   {"kv_heads", "16"}}));
+  CHECK(cut.config.gated);
+  CHECK(cut.config.layers == 12);
+  CHECK(spelled_model(cut).name == "llama3-70b");
+  CHECK(spelled_model(cut).options == ",layers=12,kv_heads=16");
+  const Point named = point_of(with(
+      pipeline_row(), {{"model", "LLAMA3.1_405B"}, {"layers", ""}, {"hidden", ""}, {"heads", ""}}));
+  CHECK(named.config.layers == 126);
+  CHECK(spelled_model(named).options.empty());
+  const Question unknown = question_of(point_of(
+      with(pipeline_row(), {{"model", "GPX"}, {"layers", ""}, {"hidden", ""}, {"heads", ""}})));
+  CHECK(unknown.why_not == "the sizes of \"GPX\" are not printed, and it is no model by name");
+}
+
+TEST_CASE("rows that cannot be asked say why") {
+  const auto why = [](const std::map<std::string, std::string>& cells) {
+    return question_of(point_of(with(pipeline_row(), cells))).why_not;
+  };
+  CHECK(why({{"precision", "NVFP4"}}) ==
+        "products in \"NVFP4\" are not priced, only those of 8, 16 and 32 bits");
+  CHECK(why({{"framework", "torchtitan"}, {"recompute", "selective"}}) ==
+        "its selective recomputation rebuilds every second product, which layers do not state");
+  CHECK(why({{"dp", "2"}}) == "its degrees multiply to 16 devices, and it has 8");
+  CHECK(why({{"micro_batch", "5"}}) ==
+        "72 sequences of a replica do not divide by the micro-batch of 5");
+  CHECK(why({{"recompute", "offload"}}) == "recomputation \"offload\" is not known");
+  CHECK(why({{"layers", "4"}}) == "4 blocks are too few for 8 stages");
+  CHECK_THROWS_WITH_AS(predicted(question_of(point_of(with(pipeline_row(), {{"layers", "4"}})))),
+                       "4 blocks are too few for 8 stages", UsageError);
+}
+
+TEST_CASE("products in FP8 are asked as such") {
+  const auto asked = [](const std::string& precision, const std::string& framework) {
+    return question_of(
+        point_of(with(pipeline_row(), {{"precision", precision}, {"framework", framework}})));
+  };
+  CHECK(asked("FP8-CS", "Megatron-Bridge").request.setting.trace.ends_with(",dtype=fp8"));
+  const Question both = asked("bf16 (fp8 in parentheses)", "Megatron-Bridge");
+  CHECK(both.request.setting.trace.ends_with(",dtype=fp8"));
+  CHECK(assumes(both, "another granularity of quantization"));
+  CHECK(asked("BF16", "Megatron-Bridge").request.setting.trace.ends_with("fused=yes"));
+}
+
+TEST_CASE("a micro-batch that is not printed is assumed and said") {
+  const Question question =
+      question_of(point_of(with(pipeline_row(), {{"framework", "torchtitan"},
+                                                 {"pp", "1"},
+                                                 {"dp", "8"},
+                                                 {"micro_batch", ""},
+                                                 {"zero", "3"},
+                                                 {"precision", "compile bf16"}})));
+  CHECK(question.request.setting.microbatch_size == 9);
+  CHECK(question.request.setting.microbatches == 1);
+  CHECK(question.request.setting.degrees.zero == Zero::weights);
+  CHECK(assumes(question, "all 9 sequences of a replica at once"));
+  CHECK(question.request.setting.trace.find("attention=flash,fused=yes") != std::string::npos);
+}
+
+TEST_CASE("recomputation is asked by blocks, or of plain attention") {
+  const auto asked = [](const std::string& recompute, const std::string& framework) {
+    return question_of(
+        point_of(with(pipeline_row(), {{"recompute", recompute}, {"framework", framework}})));
+  };
+  const auto rebuild = [](const Question& question) {
+    REQUIRE(question.request.setting.recomputation.parts.size() == 1);
+    return question.request.setting.recomputation.parts.front().how.rebuild;
+  };
+  CHECK(rebuild(asked("full", "Megatron-LM")) == Rebuild::every);
+  CHECK(rebuild(asked("selective", "Megatron-LM")) == Rebuild::selective);
+  const Question fused = asked("selective", "Megatron-Bridge");
+  CHECK(fused.request.setting.recomputation.parts.empty());
+  CHECK(assumes(fused, "selective recomputation rebuilds nothing"));
+}
+
+}  // namespace stageline

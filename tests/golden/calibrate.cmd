@@ -1,0 +1,19 @@
+# What a calibration refuses, and that its file is one that a simulation takes.
+ask() { echo "\$ stageline calibrate $*"; stageline calibrate "$@" 2>&1 || echo "→ exit $?"; }
+ask nowhere.csv
+ask points.csv
+ask points.csv --kind v100
+ask points.csv --kind a100 --free gem | sed "s/; those of a chip.*//"
+ask points.csv --kind a100 --free gemm,gemm
+ask small.graph.txt
+grep -E '^(id|c|d)' points.csv > "$OUT/unusable.csv"
+(cd "$OUT" && ask unusable.csv)
+# The figures are those of the cost model, and not of this test.
+stageline calibrate points.csv --kind a100 --quiet --threads 1 --out "$OUT/one.json" > "$OUT/one"
+stageline calibrate points.csv --kind a100 --quiet --threads 3 --out "$OUT/three.json" > "$OUT/three"
+cmp "$OUT/one" "$OUT/three" && cmp "$OUT/one.json" "$OUT/three.json" && echo "threads: the same"
+sed -n '/refused:/,$p' "$OUT/one"
+stageline calibrate points.csv --kind a100 --out - | grep -E '"(format|kind|source)"'
+stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 --calibration "$OUT/one.json" > "$OUT/with"
+stageline simulate model:llama3-8b@a100 --schedule 1f1b --devices 4 > "$OUT/without"
+cmp -s "$OUT/with" "$OUT/without" || echo "a simulation with it differs"

@@ -1,0 +1,22 @@
+# Tensor, data and pipeline parallelism on machines of eight: one pipeline represents its replicas.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+gpt=model:gpt@h100,layers=16,hidden=4096,heads=32,vocab=51200,seq=2048,batch=1
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --dp 2 --microbatches 8 --zero 1 --precision bf16
+try compare $gpt --cluster 'h100x8*4' --tp 8 --dp 2 --microbatches 8 --precision bf16 --schedule 1f1b,gpipe,zb_h1
+try program $gpt --cluster 'h100x8*4' --tp 8 --dp 2 --microbatches 2 --zero 1 --quiet
+try simulate $gpt --cluster 'h100x8*4' --tp 3
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --dp 3 --pp 2
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --devices 24 --pp 2
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --dp 4 --ep 3
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --order tp-dp-pp
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --zero 4
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --precision bf15
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --collectives rings
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --sharing fare
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --buckets ddq
+try simulate resnet50-h100 --cluster h100x8 --tp 2 --pp 4
+try simulate $gpt --cluster h100x8 --devices 64

@@ -1,0 +1,31 @@
+# Recomputation and offloading, asked of any schedule, stage by stage.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+trace=uniform:layers=8,forward=2ms,input_grad=2ms,weight_grad=2ms,output=1MB,stash=5MB
+for how in none every:1 full; do
+  try compare $trace --schedule 1f1b,zb_h1,dualpipe,pipedream --devices 4 --microbatches 8 --recompute $how --quiet
+done
+try simulate $trace --schedule zb_h1 --devices 4 --microbatches 8 --recompute full@0-1,every:1@2 --link 2GB/s,50us --quiet
+for start in early late; do
+  try draw $trace --schedule 1f1b --devices 4 --microbatches 6 --recompute full --recompute-start $start
+done
+try program $trace --schedule zb_h1 --devices 2 --microbatches 3 --recompute full@0 --recompute-start late
+try program $trace --schedule 1f1b --devices 4 --microbatches 4 --offload @0-1 --host-link 16GB/s --compute-only
+try compare $trace --schedule 1f1b,zb_h1,gpipe --devices 4 --microbatches 8 --offload all --prefetch 3 --host-link 16GB/s --quiet
+try compare $trace --schedule zb_h1,dualpipe --devices 4 --microbatches 8 --memory 35MB --quiet
+try simulate $trace --recompute ful
+try simulate $trace --recompute every:0
+try simulate $trace --recompute full@2-7
+try simulate $trace --recompute full@3-1
+try simulate $trace --recompute full@all
+try simulate $trace --recompute selective
+try simulate $trace --recompute full --recompute-start soon
+try simulate $trace --recompute full --offload @1
+try simulate $trace --offload half
+try simulate $trace --offload @4
+try simulate $trace --prefetch 2
+try simulate $trace --schedule stale_weights --devices 3 --recompute full
+try simulate $trace --schedule layerpipe --devices 3 --offload all

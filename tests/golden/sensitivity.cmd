@@ -1,0 +1,9 @@
+# What the step hangs on: a slow stage in a stream, shared links, a measured trace; the same as JSON;
+# what cannot be asked.
+stageline sensitivity uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms --schedule 1f1b --devices 4 --microbatches 8
+stageline sensitivity uniform:layers=4 --schedule pipedream --devices 4 --slow gpu2:1.5 --quiet --full
+stageline sensitivity resnet50-h100 --cluster h100x8 --schedule 1f1b --microbatches 32
+stageline sensitivity uniform:layers=2 --schedule gpipe --devices 2 --microbatches 2 --json - | head -45
+stageline sensitivity uniform:layers=4 --devices 2 --svg - | head -3
+stageline sensitivity uniform:layers=4 --devices 2..4
+stageline sensitivity uniform:layers=4,forward=0s,input_grad=0s,weight_grad=0s --devices 2

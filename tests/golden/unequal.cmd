@@ -1,0 +1,23 @@
+# Unequal devices and links: what if one is slower, the order searched, refusals.
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+cat > "$OUT/mixed.json" <<'END'
+{
+  "format": "stageline-cluster 1",
+  "name": "mixed",
+  "devices": [{"name": "old", "count": 2, "rate": 0.5, "memory": "40MB"}, {"name": "new", "count": 2, "memory": "60MB"}],
+  "switches": ["switch"],
+  "links": [{"from": "old*", "to": "switch", "bandwidth": "1GB/s", "latency": "1us"},
+            {"from": "new*", "to": "switch", "bandwidth": "4GB/s", "latency": "1us"}]
+}
+END
+layers=uniform:layers=12,forward=1ms,input_grad=1ms,weight_grad=1ms
+try simulate $layers --schedule 1f1b --devices 3 --microbatches 6 --slow gpu1:2
+try simulate $layers --schedule 1f1b --devices 3 --microbatches 6 --slow gpu1:2 --device-order search
+try simulate $layers --cluster "$OUT/mixed.json" --schedule 1f1b --microbatches 8 --device-order search
+try simulate $layers --schedule 1f1b --devices 3 --slow gpu5:2
+try simulate $layers --schedule 1f1b --devices 3 --slow gpu1
+try simulate $layers --schedule 1f1b --devices 3 --device-order best

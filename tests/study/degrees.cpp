@@ -1,0 +1,345 @@
+// Are pipelines beside each other what one pipeline is, plus what they exchange?
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+#include "tests/study/uniform.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Bytes megabyte{1'000'000};
+
+// Eight layers of 1 ms for each pass, with 1 MB of gradients and of output.
+Model layers() {
+  Model model =
+      uniform_model("layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms,weights=1MB,output=1MB");
+  for (Layer& layer : model.layers) layer.gradients = megabyte;
+  return model;
+}
+
+Degrees degrees_of(int tensor, int data, int pipeline) {
+  Degrees degrees;
+  degrees.tensor = tensor;
+  degrees.data = data;
+  degrees.pipeline = pipeline;
+  return degrees;
+}
+
+Case case_of(const std::string& schedule, const Cluster& cluster, const Degrees& degrees,
+             bool all = false) {
+  Case asked;
+  asked.model = layers();
+  asked.ranked = std::make_shared<RankedCluster>(cluster, degrees, "best", "none", all);
+  asked.cluster = asked.ranked->ranks();
+  asked.sharing = Sharing::fair;
+  asked.spec = parse_schedules(schedule).at(0);
+  asked.microbatches = 8;
+  return asked;
+}
+
+Cluster ports(int devices, Time latency = Time{}) {
+  return uniform_cluster(devices, LinkSpec{{1'000'000'000}, latency}, Bytes{16'000'000'000});
+}
+
+Cluster unconnected(int devices) { return uniform_cluster(devices, std::nullopt, std::nullopt); }
+
+bool has_split_roles(const Case& asked) {
+  const Placement placement =
+      asked.spec.scheduler->assign != nullptr
+          ? Placement{}
+          : asked.spec.scheduler->place(static_cast<int>(asked.cluster.devices.size()),
+                                        asked.spec.knobs);
+  for (const StagePlace& place : placement.stage) {
+    if (place.apart()) return true;
+  }
+  return asked.spec.scheduler->assign != nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("replicas on free links are as many times the throughput of one") {
+  const Outcome one = study(test::uniform_case("1f1b", 4, 8));
+  Case asked = case_of("1f1b", unconnected(12), degrees_of(1, 3, 4));
+  for (Layer& layer : asked.model.layers) layer.gradients = Bytes{};
+  const Outcome three = study(asked);
+  CHECK(asked.pipelines() == 1);
+  CHECK(three.step_time == one.step_time);
+  CHECK(three.throughput == doctest::Approx(3 * one.throughput));
+  CHECK(three.speedup == doctest::Approx(3 * one.speedup));
+}
+
+TEST_CASE("the reduction is a ring over the data-parallel ranks, behind the last backward") {
+  const Outcome alone = study(test::uniform_case("1f1b", 4, 8));
+  const Outcome two = study(case_of("1f1b", ports(8), degrees_of(1, 2, 4)));
+  // The first stage is the last to end: 2 MB of gradients at 2(n-1)/n bytes a byte and 1 GB/s. The
+  // messages of 1 MB take 1 ms each, on the way of both warm-up and drain.
+  const Outcome linked = [&] {
+    Case asked = test::uniform_case("1f1b", 4, 8);
+    asked.model = layers();
+    asked.cluster = ports(4);
+    return study(asked);
+  }();
+  CHECK(to_seconds(two.step_time - linked.step_time) == doctest::Approx(2e-3).epsilon(1e-6));
+  CHECK(two.step_time > alone.step_time);
+}
+
+TEST_CASE("one pipeline for all, and all of them, give the same step") {
+  int compared = 0;
+  for (const Scheduler* const scheduler : schedulers()) {
+    CAPTURE(scheduler->name);
+    const std::string name(scheduler->name);
+    Case one;
+    try {
+      one = case_of(name, ports(8, Time{5'000'000}), degrees_of(1, 2, 4));
+      if (has_split_roles(one)) continue;
+    } catch (const UsageError&) {
+      continue;
+    }
+    Outcome alike;
+    Outcome all;
+    try {
+      alike = study(one);
+      all = study(case_of(name, ports(8, Time{5'000'000}), degrees_of(1, 2, 4), true));
+    } catch (const UsageError&) {
+      continue;  // needs another number of devices, or cannot be replicated (seq1f1b)
+    }
+    ++compared;
+    CHECK(to_seconds(all.step_time) == doctest::Approx(to_seconds(alike.step_time)).epsilon(1e-6));
+    CHECK(all.throughput == doctest::Approx(alike.throughput).epsilon(1e-6));
+    CHECK(all.memory.device[0].peak == alike.memory.device[0].peak);
+  }
+  CHECK(compared >= 18);
+}
+
+TEST_CASE("a slow device makes all replicas be simulated, and they wait for it") {
+  Cluster cluster = unconnected(8);
+  cluster.devices[5].rate = 0.5;  // of the second replica: its rank 2
+  Degrees degrees = degrees_of(1, 2, 4);
+  degrees.order = parse_order("tp-cp-pp-dp");
+  const Case asked = case_of("1f1b", cluster, degrees);
+  CHECK(asked.pipelines() == 2);
+  const Outcome both = study(asked);
+  Case alone = test::uniform_case("1f1b", 4, 8);
+  alone.cluster.devices[1].rate = 0.5;
+  alone.partition = "0-1,2-3,4-5,6-7";
+  Case same_cut = asked;
+  same_cut.partition = alone.partition;
+  CHECK(to_seconds(study(same_cut).step_time) ==
+        doctest::Approx(to_seconds(study(alone).step_time)));
+  CHECK(both.devices == 8);
+}
+
+TEST_CASE("blocking collectives are part of F and B, and attributed") {
+  const Degrees degrees = degrees_of(2, 1, 4);
+  const Outcome without = study(case_of("1f1b", ports(8), degrees));
+  Case asked = case_of("1f1b", ports(8), degrees);
+  for (Layer& layer : asked.model.layers) {
+    layer.collectives = {{CollectiveKind::all_reduce, Dimension::tensor, megabyte, 2, 2, 0}};
+  }
+  const Outcome with = study(asked);
+  // An all-reduce of 1 MB between two ranks of 1 GB/s takes 1 ms; a stage has two layers.
+  const StageCosts& stage = with.costs.stage[1];
+  CHECK(to_seconds(stage.blocking.forward) == doctest::Approx(4e-3));
+  CHECK(to_seconds(stage.blocking.backward) == doctest::Approx(4e-3));
+  CHECK(stage.forward - stage.blocking.forward == without.costs.stage[1].forward);
+  CHECK(with.step_time > without.step_time);
+}
+
+TEST_CASE("R repeats the collectives of F, and those of attention's scores are none") {
+  const auto recompute_of = [](const std::string& how) {
+    Case asked = case_of("1f1b", ports(8), degrees_of(2, 1, 4));
+    for (Layer& layer : asked.model.layers) {
+      layer.collectives = {{CollectiveKind::all_reduce, Dimension::tensor, megabyte, 2, 2, 0}};
+      layer.recompute = Time{1'000'000};  // measured: F runs again in the cache
+      layer.selective_forward = Time{1'000'000};
+      layer.stash_input_grad = megabyte;
+      layer.selective_stash = megabyte;
+    }
+    asked.recomputation = parse_recomputation(how, "--recompute");
+    return study(asked).costs.stage[1].blocking.recompute;
+  };
+  CHECK(to_seconds(recompute_of("full")) == doctest::Approx(4e-3));
+  CHECK(recompute_of("selective") == Time{});
+}
+
+TEST_CASE("tied weights on two ranks add up their gradients before the update") {
+  const auto costs_with = [&](bool tied) {
+    Case asked = case_of("1f1b", ports(4), degrees_of(1, 1, 4));
+    for (Layer& layer : asked.model.layers) layer.parameters = 250'000;
+    if (tied) asked.model.layers.back().parameters = 0;
+    return study(asked).costs;
+  };
+  const Costs apart = costs_with(false);
+  const Costs tied = costs_with(true);
+  // An all-reduce of 1 MB between two ranks of 1 GB/s.
+  for (const std::size_t stage : {std::size_t{0}, std::size_t{3}}) {
+    CHECK(to_seconds(tied.stage[stage].update - apart.stage[stage].update) ==
+          doctest::Approx(1e-3));
+    CHECK(tied.stage[stage].blocking.update == tied.stage[stage].update);
+  }
+  CHECK(tied.stage[1].update == apart.stage[1].update);
+}
+
+TEST_CASE("parallel ranks that share a port share its bandwidth") {
+  // Two machines of two devices; each machine has one NIC for both.
+  Cluster cluster;
+  cluster.name = "two by two";
+  for (int d = 0; d < 4; ++d) {
+    Device device;
+    device.name = "gpu" + std::to_string(d);
+    cluster.devices.push_back(device);
+  }
+  cluster.switches = {"m0", "m1", "spine"};
+  for (int d = 0; d < 4; ++d) {
+    cluster.links.push_back({"port", d, 4 + d / 2, {100'000'000'000}, Time{}, Duplex::full});
+  }
+  for (int m = 0; m < 2; ++m) {
+    cluster.links.push_back({"nic", 4 + m, 6, {1'000'000'000}, Time{}, Duplex::full});
+  }
+  const RankedCluster ranked(cluster, degrees_of(2, 1, 2));
+  Case asked = case_of("gpipe", cluster, degrees_of(2, 1, 2));
+  const Outcome outcome = study(asked);
+  const Route& route = outcome.costs.network.between(0, 1);
+  // Each sends half of the activation.
+  CHECK(route.bandwidth == Bandwidth{1'000'000'000});
+  asked.model.sharding.sequence = true;  // messages are divided already
+  CHECK(study(asked).costs.network.between(0, 1).bandwidth == Bandwidth{500'000'000});
+}
+
+// Half of each layer's weights are of its experts.
+Case experts_case(const std::string& schedule, const Degrees& degrees, bool all = false,
+                  Time latency = Time{}) {
+  Case asked = case_of(schedule, ports(degrees.width() * degrees.pipeline, latency), degrees, all);
+  for (Layer& layer : asked.model.layers) {
+    layer.parameters = 250'000;
+    layer.expert_parameters = 125'000;
+  }
+  return asked;
+}
+
+Degrees experts_of(int expert, int context, int data, int pipeline) {
+  Degrees degrees = degrees_of(1, data, pipeline);
+  degrees.context = context;
+  degrees.expert = expert;
+  return degrees;
+}
+
+TEST_CASE("gradients of experts are reduced among the ranks that hold the same experts") {
+  const auto reduction = [](int expert, int context, int data) {
+    const Outcome outcome = study(experts_case("1f1b", experts_of(expert, context, data, 2)));
+    return to_seconds(alone(outcome.costs.stage[0].reduction.value()));
+  };
+  // A stage has 4 MB of gradients at 1 GB/s: 2(n-1)/n bytes a byte, half of them with n/ep ranks.
+  CHECK(reduction(1, 1, 4) == doctest::Approx(4e-3 * 1.5));
+  CHECK(reduction(2, 1, 4) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.0));
+  CHECK(reduction(4, 1, 4) == doctest::Approx(2e-3 * 1.5));
+  CHECK(reduction(4, 2, 4) == doctest::Approx(2e-3 * 1.75 + 2e-3 * 1.0));
+}
+
+TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {
+  Degrees degrees = experts_of(2, 1, 4, 2);
+  degrees.zero = Zero::optimizer;
+  const StageCosts first = study(experts_case("1f1b", degrees)).costs.stage[0];
+  const double once = 2e-3 * 0.75 + 2e-3 * 0.5;  // (n-1)/n bytes a byte of 2 MB each
+  CHECK(to_seconds(alone(first.reduction.value())) == doctest::Approx(once));
+  CHECK(to_seconds(first.blocking.update) == doctest::Approx(once));
+  degrees.zero = Zero::weights;
+  const StageCosts third = study(experts_case("1f1b", degrees)).costs.stage[0];
+  // The gather of a layer, 0.625 ms, is hidden by another's forward of 1 ms but for the first; in
+  // the backward of 2 ms so is the exchange but for the first gather and the last reduce-scatter.
+  CHECK(to_seconds(third.blocking.forward) == doctest::Approx(once / 4));
+  CHECK(to_seconds(third.blocking.backward) == doctest::Approx(2 * once / 4));
+  CHECK_FALSE(third.reduction.has_value());
+}
+
+TEST_CASE("tokens go to the experts within groups of ep ranks, which may span replicas") {
+  const auto dispatched = [](const Degrees& degrees, bool all) {
+    Case asked = experts_case("1f1b", degrees, all);
+    for (Layer& layer : asked.model.layers) {
+      layer.collectives = {{CollectiveKind::all_to_all, Dimension::expert, megabyte, 2, 2, 0}};
+    }
+    const Outcome outcome = study(asked);
+    CHECK(outcome.costs.stage[1].blocking.backward == outcome.costs.stage[1].blocking.forward);
+    return to_seconds(outcome.costs.stage[1].blocking.forward);
+  };
+  // Four layers, twice (e-1)/e of 1 MB at 1 GB/s.
+  CHECK(dispatched(experts_of(2, 1, 4, 2), false) == doctest::Approx(4e-3));
+  CHECK(dispatched(experts_of(4, 1, 4, 2), false) == doctest::Approx(6e-3));
+  CHECK(dispatched(experts_of(4, 2, 2, 2), false) == doctest::Approx(6e-3));
+  CHECK(dispatched(experts_of(4, 2, 2, 2), true) == doctest::Approx(6e-3));
+  CHECK(dispatched(experts_of(2, 2, 1, 2), false) == doctest::Approx(4e-3));
+  CHECK(dispatched(experts_of(1, 2, 2, 2), false) == 0);
+}
+
+TEST_CASE("with experts, one pipeline for all and all of them give the same step") {
+  for (const std::string schedule :
+       {"1f1b", "gpipe", "interleaved_1f1b", "zb_h1", "zb_v", "chimera"}) {
+    for (const Zero zero : all_zeros) {
+      CAPTURE(schedule);
+      CAPTURE(name(zero));
+      Degrees degrees = experts_of(2, 1, 4, 4);
+      degrees.zero = zero;
+      const auto step = [&](bool all) {
+        Case asked = experts_case(schedule, degrees, all, Time{5'000'000});
+        for (Layer& layer : asked.model.layers) {
+          layer.collectives = {{CollectiveKind::all_to_all, Dimension::expert, megabyte, 2, 2, 0}};
+        }
+        return study(asked);
+      };
+      const Outcome one = step(false);
+      const Outcome all = step(true);
+      CHECK(to_seconds(all.step_time) == doctest::Approx(to_seconds(one.step_time)).epsilon(1e-6));
+      CHECK(all.memory.device[0].peak == one.memory.device[0].peak);
+    }
+  }
+}
+
+TEST_CASE("sequence parallelism holds the largest gathered tensor while its collectives run") {
+  const auto outcome_of = [](Dimension group, CollectiveKind kind) {
+    Case asked = case_of("1f1b", ports(8), degrees_of(2, 1, 4));
+    for (Layer& layer : asked.model.layers) {
+      layer.collectives = {{kind, group, megabyte, 1, 1, 1},
+                           {CollectiveKind::reduce_scatter, Dimension::tensor, megabyte, 1, 1, 0}};
+    }
+    asked.model.layers[2].collectives.front().bytes = megabyte * 3;  // of the second stage
+    return study(asked);
+  };
+  const Outcome gathered = outcome_of(Dimension::tensor, CollectiveKind::all_gather);
+  CHECK(gathered.costs.stage[0].communication_buffer == megabyte);
+  CHECK(gathered.costs.stage[1].communication_buffer == megabyte * 3);
+  const Outcome reduced = outcome_of(Dimension::tensor, CollectiveKind::all_reduce);
+  CHECK(reduced.costs.stage[1].communication_buffer == Bytes{});
+  CHECK(gathered.memory.device[1].peak - reduced.memory.device[1].peak == megabyte * 3);
+}
+
+TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of them") {
+  const auto gradients = [](const char* buckets, Zero zero, int data) {
+    Degrees degrees = degrees_of(1, data, 4);
+    degrees.zero = zero;
+    Case asked = case_of("1f1b", ports(8), degrees);
+    asked.ranked = std::make_shared<RankedCluster>(ports(8), degrees, "best", buckets);
+    asked.cluster = asked.ranked->ranks();
+    return study(asked).costs.stage[0].gradients;
+  };
+  CHECK(gradients("megatron", Zero::none, 2) == megabyte * 2);
+  CHECK(gradients("none", Zero::none, 2) == megabyte * 2);
+  CHECK(gradients("ddp", Zero::none, 2) == megabyte * 4);
+  CHECK(gradients("ddp", Zero::optimizer, 2) == megabyte * 4);
+  CHECK(gradients("ddp", Zero::weights, 2) == megabyte);
+  CHECK(gradients("ddp", Zero::none, 1) == megabyte * 2);
+}
+
+TEST_CASE("degrees that do not fit are refused with both numbers") {
+  CHECK_THROWS_WITH_AS(RankedCluster(ports(8), degrees_of(2, 4, 2)),
+                       "--tp 2 × --cp 1 × --dp 4 × --pp 2 are 16 devices, but \"8 equal devices\" "
+                       "has 8; give smaller degrees, or a cluster of 16",
+                       UsageError);
+}
+
+}  // namespace stageline

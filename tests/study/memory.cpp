@@ -1,0 +1,86 @@
+// What answers say about a peak of memory: the op, the categories, the reserve.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/analysis/memory_categories.hpp"
+#include "sim/index.hpp"
+#include "tests/study/uniform.hpp"
+#include "tests/text.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/text/memory_peak.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+using test::contains;
+using test::uniform_case;
+
+nlohmann::json devices_json(const Case& asked, const Outcome& outcome) {
+  Setting setting;
+  setting.model = asked.model;
+  return nlohmann::json::parse(outcome_json(setting, asked, outcome, false)).at("per_device");
+}
+
+TEST_CASE("the peak in words: when, at which op, and what is held, the largest first") {
+  // Stage 0 of 1F1B: two layers of 4 MB weights and 4 MB gradients, four stashes of 2 MB, and 1 MB
+  // of output while F runs.
+  const Outcome outcome = study(uniform_case("1f1b", 4, 8));
+  const std::string sentence = peak_sentence(outcome, 0);
+  CHECK(contains(sentence, "gpu0 peaks at 25.00 MB at "));
+  CHECK(contains(sentence, " while 0F3 (forward of micro-batch 3 in stage 0) runs: "));
+  CHECK(contains(sentence, "8.000 MB stash (4 micro-batches)"));
+  CHECK(contains(sentence, "8.000 MB weights"));
+  CHECK(contains(sentence, "8.000 MB gradients"));
+  CHECK(sentence.ends_with(", 1.000 MB workspace"));
+  CHECK(peak_lines(outcome, false) == sentence + "\n");
+  CHECK(peak_lines(outcome, true).find("\ngpu3 peaks at ") != std::string::npos);
+}
+
+TEST_CASE("of a device with several stages the sentence counts stashes") {
+  CHECK(contains(peak_sentence(study(uniform_case("interleaved_1f1b", 2, 4)), 0), " stashes)"));
+}
+
+TEST_CASE("the reserve of a device is beside its peak, in words and in JSON") {
+  Case asked = uniform_case("1f1b", 4, 8);
+  const Bytes peak = study(asked).memory.device[0].peak;
+  asked.cluster.devices[0].reserve = Bytes{3'000'000};
+  const Outcome outcome = study(asked);
+  CHECK(outcome.memory.device[0].peak == peak);
+  CHECK(peak_sentence(outcome, 0).ends_with("; beside it 3.000 MB of reserve"));
+  const auto devices = devices_json(asked, outcome);
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const auto& use = devices[d].at("peak_by_category");
+    CHECK(use.size() == memory_categories);
+    CHECK(use.at("reserve") == (d == 0 ? 3'000'000 : 0));
+    std::int64_t sum = 0;
+    for (const auto& bytes : use) sum += bytes.get<std::int64_t>();
+    CHECK(sum - use.at("reserve").get<std::int64_t>() == devices[d].at("peak_bytes"));
+    const std::int64_t stash = use.at("stash_weight_grad").get<std::int64_t>() +
+                               use.at("stash_input_grad").get<std::int64_t>() +
+                               use.at("stash_gradients").get<std::int64_t>() +
+                               use.at("stash_boundary").get<std::int64_t>();
+    CHECK(stash == devices[d].at("at_peak_bytes").at("stash"));
+  }
+  CHECK(devices[0].at("peak_op") ==
+        nlohmann::json::parse(R"({"op":"0F3","stage":0,"microbatch":3,"moment":"runs"})"));
+}
+
+TEST_CASE("a measured peak has no composition") {
+  const Case asked = uniform_case("1f1b", 2, 4);
+  Outcome outcome = study(asked);
+  DeviceMemory& memory = outcome.memory.device[0];
+  memory.peak += Bytes{1};
+  memory.at_peak = {};
+  memory.stash_at_peak = {};
+  memory.peak_op.reset();
+  const auto device = devices_json(asked, outcome).at(0);
+  CHECK(device.at("peak_by_category").is_null());
+  CHECK(device.at("peak_op").is_null());
+  CHECK(!contains(peak_sentence(outcome, 0), ": "));
+}
+
+}  // namespace
+}  // namespace stageline

@@ -1,0 +1,178 @@
+// Laws of a schedule under scenarios.
+#include "tools/study/scenario_runs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/errors.hpp"
+#include "tests/make.hpp"
+#include "tools/inputs/setting.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+struct Asked {
+  Case asked;
+  Outcome outcome;
+};
+
+Asked ask(const std::string& schedule, SettingRequest request = {}) {
+  if (request.trace.empty()) request.trace = "uniform8";
+  if (request.devices.empty()) request.devices = {4};
+  if (request.microbatches == 0) request.microbatches = 8;
+  const Setting setting = read_setting(request);
+  Asked made;
+  made.asked = make_case(request, setting, test::spec(schedule), request.devices.front());
+  made.outcome = study(made.asked);
+  return made;
+}
+
+ScenarioRequest jitter_of(const std::string& text, std::int64_t scenarios) {
+  ScenarioRequest request;
+  request.perturbation.jitter = parse_jitter(text, "--jitter");
+  request.scenarios = scenarios;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("without perturbation every scenario is the nominal step, of every schedule") {
+  for (const Scheduler* const scheduler : schedulers()) {
+    const std::string schedule(scheduler->name);
+    CAPTURE(schedule);
+    for (const char* const link : {"", "10GB/s,5us"}) {
+      SettingRequest request;
+      if (*link != '\0') request.cluster.link = parse_link(link);
+      Asked made;
+      try {
+        made = ask(schedule, request);
+      } catch (const UsageError&) {
+        continue;  // it does not go on four devices
+      }
+      const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter_of("0%", 20));
+      CHECK(steps.step == std::vector<Time>(20, steps.nominal));
+      if (made.outcome.synchrony == Synchrony::synchronous) {
+        CHECK(steps.nominal == made.outcome.step_time);
+      }
+    }
+  }
+}
+
+TEST_CASE("the number of threads changes no byte") {
+  for (const char* const link : {"", "1GB/s,5us"}) {
+    SettingRequest setting;
+    if (*link != '\0') setting.cluster.link = parse_link(link);
+    const Asked made = ask("1f1b", setting);
+    ScenarioRequest request = jitter_of("5%", 300);
+    std::vector<Time> first;
+    for (const int threads : {1, 2, 7}) {
+      request.threads = threads;
+      const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, request);
+      CHECK(steps.engine == (*link == '\0' ? ScenarioEngine::batched : ScenarioEngine::single));
+      if (first.empty()) first = steps.step;
+      CHECK(steps.step == first);
+    }
+  }
+}
+
+TEST_CASE("more scenarios begin with the fewer") {
+  const Asked made = ask("zb_h1");
+  const std::vector<Time> few = scenario_steps(made.asked, made.outcome, jitter_of("5%", 70)).step;
+  std::vector<Time> many = scenario_steps(made.asked, made.outcome, jitter_of("5%", 500)).step;
+  many.resize(70);
+  CHECK(few == many);
+}
+
+TEST_CASE("a frozen order is near the order that is chosen anew") {
+  SettingRequest setting;
+  setting.cluster.link = parse_link("1GB/s,5us");
+  const Asked made = ask("1f1b", setting);
+  ScenarioRequest request = jitter_of("2%", 200);
+  request.freeze = true;
+  const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, request);
+  CHECK(steps.engine == ScenarioEngine::frozen);
+  CHECK(steps.frozen_error < 0.02);
+}
+
+TEST_CASE("a slower device is never faster") {
+  const Asked made = ask("1f1b");
+  std::vector<Time> before;
+  for (const double factor : {1.0, 1.1, 1.5, 3.0}) {
+    ScenarioRequest request = jitter_of("5%", 100);
+    request.perturbation.slow = {{"gpu2", factor, 1}};
+    const std::vector<Time> steps = scenario_steps(made.asked, made.outcome, request).step;
+    for (std::size_t k = 0; k < before.size(); ++k) CHECK(steps[k] >= before[k]);
+    before = steps;
+  }
+}
+
+TEST_CASE("the slow device is on the critical path") {
+  const Asked made = ask("1f1b");
+  ScenarioRequest request = jitter_of("1%", 64);
+  request.perturbation.slow = {{"gpu2", 3, 1}};
+  const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, request);
+  REQUIRE(!steps.critical.empty());
+  CHECK(steps.critical.front().name == "gpu2");
+  CHECK(steps.critical.front().often == 1);
+  double shares = 0;
+  for (const CriticalShare& share : steps.critical) shares += share.share;
+  CHECK(shares == doctest::Approx(1));
+}
+
+TEST_CASE("the mean of the later of two ops is that of two normals") {
+  // Two stages on two devices that wait for one another: one micro-batch a step of GPipe is a
+  // chain, so a step is a sum; the maximum of two equal normals with deviation σ has mean σ/√π
+  // above.
+  std::vector<Time> first;
+  std::vector<Time> second;
+  const Asked made = ask("1f1b");
+  ScenarioRequest request = jitter_of("5%", 20'000);
+  request.perturbation.seed = 3;
+  const std::vector<Time> one = scenario_steps(made.asked, made.outcome, request).step;
+  request.perturbation.seed = 4;
+  const std::vector<Time> other = scenario_steps(made.asked, made.outcome, request).step;
+  std::vector<Time> later;
+  for (std::size_t k = 0; k < one.size(); ++k) later.push_back(std::max(one[k], other[k]));
+  const Distribution each = distribution_of(one);
+  const Distribution both = distribution_of(later);
+  const double above = to_seconds(both.mean) - to_seconds(each.mean);
+  CHECK(above ==
+        doctest::Approx(to_seconds(each.deviation) / std::sqrt(3.14159265358979)).epsilon(0.05));
+}
+
+TEST_CASE("quantiles are exact, with linear interpolation between") {
+  std::vector<Time> times;
+  for (int i = 100; i >= 0; --i) times.emplace_back(i * 10);
+  const Distribution d = distribution_of(times);
+  CHECK(d.mean == Time{500});
+  CHECK(d.p5 == Time{50});
+  CHECK(d.p50 == Time{500});
+  CHECK(d.p95 == Time{950});
+  CHECK(d.p99 == Time{990});
+  CHECK(quantile({Time{0}, Time{10}}, 0.25) == Time{3});  // 2.5, halves up
+}
+
+TEST_CASE("ties for the best are shared") {
+  const std::vector<std::vector<Time>> steps{{Time{10}, Time{20}}, {Time{10}, Time{10}}};
+  const std::vector<double> best = shares_of_best(steps, {1, 1});
+  CHECK(best == std::vector<double>{0.25, 0.75});
+  // With twice the samples a step, the first is as fast in the second scenario.
+  CHECK(shares_of_best(steps, {2, 1}) == std::vector<double>{0.75, 0.25});
+}
+
+TEST_CASE("measured jitter takes the spread of the trace") {
+  SettingRequest request;
+  request.trace = "resnet20-cpu";
+  const Asked made = ask("1f1b", request);
+  const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, jitter_of("measured", 400));
+  CHECK(distribution_of(steps.step).deviation > Time{});
+  SettingRequest priced;
+  priced.trace = "model:resnet18@h100";
+  const Asked without = ask("1f1b", priced);
+  CHECK_THROWS_WITH_AS(scenario_steps(without.asked, without.outcome, jitter_of("measured", 4)),
+                       doctest::Contains("states no spread"), UsageError);
+}
+
+}  // namespace stageline

@@ -1,0 +1,160 @@
+// Do the causes of a step add up to it, and is each what its removal saves?
+#include "tools/study/waterfall.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "sim/errors.hpp"
+#include "tests/make.hpp"
+#include "tests/specs.hpp"
+#include "tests/study/uniform.hpp"
+#include "tools/inputs/setting.hpp"
+#include "tools/report/text/waterfall.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+Time sum_of(const Waterfall& waterfall) {
+  return std::accumulate(waterfall.by.begin(), waterfall.by.end(), waterfall.ideal);
+}
+
+Case uneven_case(std::mt19937& random, const ScheduleSpec& spec, int devices, bool link) {
+  Case asked;
+  asked.model = uniform_model("layers=12");
+  const auto time = [&](unsigned most) {
+    return Time{1'000'000} * (1 + static_cast<int>(random() % most)) + Time{random() % 1000};
+  };
+  for (Layer& layer : asked.model.layers) {
+    layer.forward = time(12);
+    layer.input_grad = time(12);
+    layer.weight_grad = time(11);
+    layer.backward = layer.input_grad + layer.weight_grad;
+    layer.update = time(3);
+    layer.output = Bytes{static_cast<std::int64_t>(1 + random() % 9) * 1000};
+    layer.gradients = layer.weights = Bytes{static_cast<std::int64_t>(1 + random() % 9) * 1000};
+  }
+  const LinkSpec wire{Bandwidth{1'000'000'000}, Time{1'000'000} * (1 + random() % 4)};
+  asked.cluster = uniform_cluster(devices, link ? std::optional(wire) : std::nullopt, std::nullopt);
+  asked.spec = spec;
+  asked.microbatches = devices * (1 + static_cast<int>(random() % 3));
+  if (spec.scheduler->assign != nullptr) {
+    asked.model.layers.resize(static_cast<std::size_t>(devices) + 3);
+  }
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("the causes add up to the step, to the picosecond, for every scheduler") {
+  std::mt19937 random(2201);
+  std::map<std::string, int> held;
+  for (const int devices : {2, 4}) {
+    for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      if (!spec.knobs.empty() && random() % 4 != 0) continue;
+      for (const bool link : {false, true}) {
+        const std::string schedule = spelled(spec);
+        CAPTURE(schedule);
+        CAPTURE(devices);
+        CAPTURE(link);
+        const Case asked = uneven_case(random, spec, devices, link);
+        std::optional<Outcome> outcome;
+        try {
+          outcome = study(asked);
+        } catch (const UsageError&) {
+          continue;  // it does not go on these devices
+        }
+        const Waterfall waterfall = waterfall_of(asked, *outcome);
+        CHECK(sum_of(waterfall) == waterfall.step);
+        if (outcome->settled) CHECK(waterfall.step == outcome->step_time);
+        CHECK(waterfall.ideal > Time{});
+        CHECK(waterfall.ideal <= waterfall.step);
+        if (!link) {
+          for (const Time time : waterfall.by) CHECK(time >= Time{-1});
+          CHECK(waterfall.of(StepCause::messages) == Time{});
+        }
+        ++held[std::string(spec.scheduler->name)];
+      }
+    }
+  }
+  CHECK(held.size() >= 20);
+}
+
+TEST_CASE("of equal stages all above the ideal is fill and drain") {
+  const Case asked = test::uniform_case("1f1b", 4, 8);
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  constexpr Time ms{1'000'000'000};
+  CHECK(waterfall.ideal == 48 * ms);  // 8 micro-batches of 24 ms on 4 devices
+  CHECK(waterfall.step == 66 * ms);   // (8 + 4 - 1) · 6 ms
+  CHECK(waterfall.of(StepCause::fill_and_drain) == 18 * ms);
+  const std::string table = waterfall_table(waterfall, 0);
+  CHECK(table.find("fill and drain") != std::string::npos);
+  CHECK(table.find("messages") == std::string::npos);
+}
+
+TEST_CASE("a slow device of a stream is imbalance, and nothing else") {
+  Case asked = test::uniform_case("pipedream", 4, 16);
+  asked.cluster.devices[2].rate = 0.5;
+  asked.partition = "0-1,2-3,4-5,6-7";
+  const Outcome outcome = study(asked);
+  const Waterfall waterfall = waterfall_of(asked, outcome);
+  constexpr Time ms{1'000'000'000};
+  CHECK(waterfall.step == 16 * 12 * ms);
+  CHECK(waterfall.ideal == 16 * (6 + 6 + 12 + 6) * ms / 4);
+  CHECK(waterfall.of(StepCause::imbalance) == waterfall.step - waterfall.ideal);
+}
+
+TEST_CASE("messages and the optimizer are what the step is longer by with them") {
+  Case asked = test::uniform_case("1f1b", 4, 8);
+  for (Layer& layer : asked.model.layers) {
+    layer.output = Bytes{1'000'000};
+    layer.update = Time{300'000'000};
+  }
+  asked.cluster =
+      uniform_cluster(4, LinkSpec{Bandwidth{10'000'000'000}, Time{5'000'000}}, std::nullopt);
+  Case without_links = asked;
+  without_links.cluster = uniform_cluster(4, std::nullopt, std::nullopt);
+  Case without_updates = asked;
+  for (Layer& layer : without_updates.model.layers) layer.update = Time{};
+  Case without_both = without_links;
+  for (Layer& layer : without_both.model.layers) layer.update = Time{};
+  const Time step = study(asked).step_time;
+  const Time no_updates = study(without_updates).step_time;
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  CHECK(waterfall.of(StepCause::optimizer) == step - no_updates);
+  CHECK(waterfall.of(StepCause::optimizer) > Time{});
+  CHECK(waterfall.of(StepCause::messages) == no_updates - study(without_both).step_time);
+  CHECK(waterfall.of(StepCause::messages) > Time{});
+}
+
+TEST_CASE("recomputing is a cause of its own") {
+  const Case asked = test::uniform_case("1f1b:recompute=always", 4, 8);
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  const Case without = test::uniform_case("1f1b", 4, 8);
+  CHECK(waterfall.of(StepCause::recompute) == study(asked).step_time - study(without).step_time);
+  CHECK(waterfall.of(StepCause::recompute) > Time{});
+}
+
+TEST_CASE("blocking collectives and reductions of degrees are causes, at fair rates, too") {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,batch=8,vocab=50432";
+  request.cluster.cluster = "h100x8";
+  request.devices = {8};
+  request.microbatches = 8;
+  request.degrees.tensor = 2;
+  request.degrees.data = 2;
+  request.degrees.pipeline = 2;
+  const Setting setting = read_setting(request);
+  const Case asked = make_case(request, setting, test::spec("1f1b"), 8);
+  const Outcome outcome = study(asked);
+  const Waterfall waterfall = waterfall_of(asked, outcome);
+  CHECK(sum_of(waterfall) == waterfall.step);
+  CHECK(waterfall.of(StepCause::blocking_collectives) > Time{});
+  CHECK(waterfall.of(StepCause::reductions) > Time{});
+}
+
+}  // namespace stageline

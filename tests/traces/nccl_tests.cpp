@@ -1,0 +1,168 @@
+// Are logs of nccl-tests read as they are, and refused with the line where they say nothing?
+#include "traces/nccl/tests_log.hpp"
+
+#include <string>
+#include <vector>
+
+#include "tests/traces/support.hpp"
+#include "traces/json/parts.hpp"
+#include "traces/native/measured_collectives.hpp"
+
+namespace stageline {
+namespace {
+
+std::string log_text() { return source_text("tests/traces/nccl/all_reduce_a100x8.log"); }
+
+std::vector<NcclTestsRun> read(const std::string& text,
+                               std::optional<CollectiveKind> kind = std::nullopt) {
+  return read_nccl_tests(text, "a.log", kind);
+}
+
+TraceError refused(const std::string& text) {
+  return trace_error_of([&] { read(text); });
+}
+
+// An old log, without the name of its test, of any title.
+std::string old_log(const std::string& title) {
+  return title +
+         "# nThread 1 nGpus 2 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5\n"
+         "#\n# Using devices\n"
+         "#   Rank  0 Pid   1 on       box device  0 [0x41] GeForce RTX 2080 Ti\n"
+         "#   Rank  1 Pid   1 on       box device  1 [0x81] GeForce RTX 2080 Ti\n"
+         "#\n"
+         "#                                             out-of-place                    in-place\n"
+         "#       size         count    type     time   algbw   busbw  error     time   algbw   "
+         "busbw  error\n"
+         "#        (B)    (elements)             (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+         "(GB/s)\n"
+         "    67108864       8388608   float   1568.3   42.79   21.40  0e+00   1560.9   42.99   "
+         "21.50  0e+00\n"
+         "   134217728      16777216   float   3298.6   40.69   20.34  0e+00   3070.3   43.71   "
+         "21.86  0e+00\n"
+         "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 21.2\n";
+}
+
+TEST_CASE("a log gives the collective, its ranks, machines and times") {
+  const std::vector<NcclTestsRun> runs = read(log_text());
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0].kind == CollectiveKind::all_reduce);
+  CHECK(runs[0].ranks == 8);
+  CHECK(runs[0].machines == 1);
+  CHECK(runs[0].device == "NVIDIA A100-SXM4-80GB");
+  CHECK(runs[0].version == "NCCL version 2.27.3+cuda12.9");
+  REQUIRE(runs[0].rows.size() == 6);
+  CHECK(runs[0].rows[0].bytes == Bytes{1 << 20});
+  CHECK(runs[0].rows[0].time == parse_time("92.21us"));
+  CHECK(runs[0].rows[0].line == 19);
+  CHECK(runs[0].rows[5].time == parse_time("8194.7us"));
+}
+
+TEST_CASE("a log of several runs gives each, with the machines of its ranks") {
+  const auto runs =
+      read(log_text() + source_text("tests/traces/nccl/all_gather_2x8.log") + log_text());
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[1].kind == CollectiveKind::all_gather);
+  CHECK(runs[1].ranks == 16);
+  CHECK(runs[1].machines == 2);
+  CHECK(runs[2].kind == CollectiveKind::all_reduce);
+}
+
+TEST_CASE("lines of mpirun and NCCL between the rows are skipped, and mpirun's tags") {
+  std::string tagged;
+  std::string line;
+  std::istringstream lines(log_text());
+  while (std::getline(lines, line)) {
+    tagged += "[1,0]<stdout>:" + line + "\r\n[1,3]<stderr>:node0:41:88 [3] NCCL INFO comm\n";
+  }
+  CHECK(read(tagged)[0].rows.size() == 6);
+  CHECK(read(tagged)[0].ranks == 8);
+  CHECK(read(tagged)[0].version == "NCCL version 2.27.3+cuda12.9");
+}
+
+TEST_CASE("an old log is of the collective in its command, or of --kind") {
+  const auto runs = read(old_log("$ ./build/all_gather_perf -b 8 -e 128M -f 2 -g 2\n"));
+  CHECK(runs[0].kind == CollectiveKind::all_gather);
+  CHECK(runs[0].rows[1].time == parse_time("3298.6us"));
+  CHECK(read(old_log(""), CollectiveKind::all_to_all)[0].kind == CollectiveKind::all_to_all);
+  const TraceError nameless = refused(old_log(""));
+  CHECK(nameless.where == "line 1");
+  CHECK(contains(nameless.what(), "does not say which collective it is of; name it by --kind"));
+  // 20.4 of 40.7 GB/s are half: no all-reduce of two ranks, and no broadcast.
+  const TraceError other = refused(old_log("all_reduce_perf -g 2\n"));
+  CHECK(other.where == "line 11");
+  CHECK(contains(other.what(),
+                 "busbw is 0.500 times algbw, but 1.000 times for all_reduce among "
+                 "2 ranks"));
+}
+
+TEST_CASE("a log that is cut off is refused wherever it ends") {
+  const std::string text = log_text();
+  const std::size_t end = text.find("# Avg bus");
+  for (std::size_t length = text.find("# Collective test starting"); length < end; length += 7) {
+    const TraceError error = refused(text.substr(0, length));
+    CHECK_MESSAGE(error.where != "nothing was thrown", length);
+  }
+  const TraceError cut = refused(text.substr(0, text.find("   268435456")));
+  CHECK(cut.where == "line 22");
+  CHECK(contains(cut.what(),
+                 "the run that begins at line 3 is cut off behind 4 rows: \"# Avg bus "
+                 "bandwidth\" is missing"));
+  const TraceError in_row = refused(text.substr(0, text.find("124.40")));
+  CHECK(in_row.where == "line 23");
+  CHECK(contains(in_row.what(), "the row has 6 columns, but the table 13; the log is cut off"));
+  const TraceError next = refused(text.substr(0, end) + text);
+  CHECK(contains(next.what(), "the run that begins at line 3 is cut off behind 6 rows"));
+}
+
+TEST_CASE("a log whose results were wrong is refused with its line") {
+  const std::string wrong = replaced(log_text(), " 202.60      0", " 202.60     37");
+  CHECK(refused(wrong).where == "line 22");
+  CHECK(contains(refused(wrong).what(), "#wrong is 37 at size 67108864"));
+  const std::string failed =
+      replaced(log_text(), "Out of bounds values : 0 OK", "Out of bounds values : 3 FAILED");
+  CHECK(contains(refused(failed).what(), "the run failed its check of results"));
+  const std::string unchecked = replaced(log_text(), " 202.60      0", " 202.60    N/A");
+  CHECK(read(unchecked)[0].rows.size() == 6);
+}
+
+TEST_CASE("what is no log is refused") {
+  CHECK(contains(refused("").what(), "a.log: it is no output of nccl-tests"));
+  CHECK(contains(refused("{\"format\": \"stageline-trace 1\"}\n").what(),
+                 "it is no output of nccl-tests"));
+  const std::string text = log_text();
+  CHECK(contains(refused(text.substr(text.find("#       size"))).what(),
+                 "begins without the line \"# nThread"));
+  std::string no_ranks = text;
+  no_ranks.erase(text.find("#  Rank"), text.find("NCCL version") - text.find("#  Rank"));
+  CHECK(contains(refused(no_ranks).what(), "lists no devices"));
+  CHECK(contains(refused(replaced(text, "  579.7", "  5x9.7")).what(), "\"5x9.7\""));
+}
+
+TEST_CASE("measured collectives survive being written and read") {
+  const MeasuredCollective gather{
+      CollectiveKind::all_gather, 16,         2, parse_time("40.000123us"),
+      Bandwidth{45'000'000'001},  "a \"log\""};
+  for (MeasuredCollective measured :
+       {gather, MeasuredCollective{CollectiveKind::all_reduce, 8, 1, {}, {}, ""}}) {
+    const std::string text = measured_collective_json(measured);
+    const std::string file = "a.json";
+    const JsonValue tree = parse_json(text, file);
+    CHECK(read_measured_collective(JsonNode(tree, "", file)) == measured);
+  }
+  const auto refused_entry = [](const std::string& text) {
+    const std::string file = "a.json";
+    const JsonValue tree = parse_json(text, file);
+    return std::string(
+        trace_error_of([&] { read_measured_collective(JsonNode(tree, "", file)); }).what());
+  };
+  CHECK(contains(refused_entry(R"({"kind": "reduce", "ranks": 8, "alpha": "1us",
+                                   "bandwidth": "1GB/s"})"),
+                 "a collective is one of all_reduce, reduce_scatter, all_gather, all_to_all, "
+                 "broadcast, not \"reduce\""));
+  CHECK(contains(refused_entry(R"({"kind": "broadcast", "ranks": 8, "machines": 9,
+                                   "alpha": "1us", "bandwidth": "1GB/s"})"),
+                 "/machines"));
+}
+
+}  // namespace
+}  // namespace stageline

@@ -1,0 +1,17 @@
+// Calls that do not depend on one another, on several threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace stageline {
+
+/// The processor cores that this process may use, at least 1.
+int available_cores();
+
+/// Calls work(0) … work(count − 1), each once and begun in this order, on up to `workers` threads,
+/// one of which is the caller's. Where calls throw, no further one begins, and the exception of the
+/// first of them is thrown when all have ended: the one that a single thread would have met.
+void in_parallel(std::size_t count, int workers, const std::function<void(std::size_t)>& work);
+
+}  // namespace stageline

@@ -1,0 +1,146 @@
+// stageline calibrate: fits the rates of a chip to measured training steps.
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/evidence/published/calibrate.hpp"
+#include "tools/evidence/published/on_threads.hpp"
+#include "tools/evidence/published/vtrain.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::chrono::seconds silent_for{1};  // before progress is reported
+constexpr std::chrono::milliseconds between_reports{200};
+constexpr const char* consequence = "nothing was written";
+
+struct CalibrateFlags {
+  std::string points;
+  std::string device;
+  std::vector<std::string> free;
+  std::string out;
+  int threads = 0;  // 0: as many as there are processors
+  bool quiet = false;
+};
+
+// One line on standard error, where that is a terminal, once the work has taken a while.
+class Progress {
+ public:
+  explicit Progress(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void operator()(const std::string& doing, int simulations) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!wanted_ || now - begin_ < silent_for || (shown_ && now - last_ < between_reports)) return;
+    last_ = now;
+    shown_ = true;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    fmt::print(stderr, "{}: {} simulations, {:.0f} s\033[K\r", doing, simulations, seconds);
+  }
+
+ private:
+  bool wanted_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_{};
+};
+
+PointsCalibration calibrated_on(const CalibrateFlags& flags) {
+  const std::string csv = read_text(flags.points);
+  if (is_vtrain_simulated(csv)) {
+    throw UsageError(fmt::format(
+        "{} is the output of vTrain's own simulator, not a measurement; calibrate on its multi-node "
+        "runs",
+        flags.points));
+  }
+  const std::vector<Point> points =
+      is_vtrain(csv) ? read_vtrain_runs(csv, flags.points) : read_points(csv, flags.points);
+  CalibrateRequest request;
+  request.file = flags.points;
+  request.device = flags.device;
+  request.free = flags.free;
+  request.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  const unsigned processors = std::max(std::thread::hardware_concurrency(), 1U);
+  request.threads = flags.threads > 0 ? flags.threads : static_cast<int>(processors);
+  request.interrupted = &catch_signals(Waiting::goes_on);
+  end_soon_after_signal(fmt::format("stageline: interrupted; {}\n", consequence));
+  Progress progress(!flags.quiet);
+  request.progress = [&](const std::string& doing, int simulations) {
+    progress(doing, simulations);
+  };
+  return calibrate_points(points, request);
+}
+
+int run(const CalibrateFlags& flags) {
+  check_writable(flags.out);
+  try {
+    const PointsCalibration found = calibrated_on(flags);
+    const Uninterrupted writing;
+    if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
+    if (flags.out == "-") return 0;
+    fmt::print("{}", calibration_text(found, flags.points, text_width()));
+    if (!flags.out.empty() && !flags.quiet) {
+      print_wrapped(fmt::format("\nwritten to {}; simulate and compare take it by --calibration\n",
+                                flags.out));
+    }
+    return 0;
+  } catch (const FitInterrupted&) {
+    throw Interrupted{consequence};
+  }
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<CalibrateFlags>();
+  command
+      .option("POINTS", flags->points,
+              "a CSV file of measured training steps, one a row; - is standard input")
+      .required();
+  command.option("--kind", flags->device,
+                 "the kind of device whose rows are taken (a100, h100, …); needed where the file "
+                 "has rows of several");
+  command
+      .option("--free", flags->free,
+              "the constants to fit, joined by commas; default: as many of gemm, step, network, "
+              "nvlink, kernel, layer_floor, in this order, as predict rows of other models best")
+      .comma_list();
+  command.option("--out", flags->out,
+                 "write the calibration to this file, which --calibration takes, or - for stdout");
+  command
+      .option("--threads", flags->threads,
+              "simulations at a time; default: one a processor. The result is the same")
+      .range(1, 1024);
+  command.flag("--quiet", flags->quiet, "no progress on standard error, and no notes");
+  command.footer(
+      "Columns of POINTS and what is fitted: cost_models/README.md.\n"
+      "Example:\n  stageline calibrate points.csv --kind a100 --out a100.json\n"
+      "  stageline compare model:llama3-70b@a100 --cluster a100x8*8 --tp 8 --pp 8 --calibration "
+      "a100.json\n"
+      "Exit code 2: bad input. 130, 143: interrupted, nothing written.");
+  command.runs([flags] { return run(*flags); });
+}
+
+}  // namespace
+
+extern const Command calibrate_command;
+const Command calibrate_command = {
+    "calibrate", "Fit the rates of a chip to measured training steps of language models", add, ""};
+
+}  // namespace stageline

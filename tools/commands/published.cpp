@@ -1,0 +1,127 @@
+// stageline published: published measurements of training runs, predicted and compared.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/evidence/published/report.hpp"
+#include "tools/evidence/published/vtrain.hpp"
+
+namespace stageline {
+namespace {
+
+struct PublishedFlags {
+  std::string points;
+  std::string source;
+  std::string calibration;
+  std::string markdown;
+  std::string json;
+  SvgFlags svg;
+  bool rows = false;
+};
+
+std::string lower_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return text;
+}
+
+// The rows whose source has the word in it.
+std::vector<Point> of_source(std::vector<Point> points, const std::string& word) {
+  if (word.empty()) return points;
+  const std::string sought = lower_letters(word);
+  std::vector<std::string> sources;
+  std::vector<Point> kept;
+  for (Point& point : points) {
+    if (std::find(sources.begin(), sources.end(), point.source) == sources.end()) {
+      sources.push_back(point.source);
+    }
+    if (lower_letters(point.source).find(sought) != std::string::npos) {
+      kept.push_back(std::move(point));
+    }
+  }
+  if (kept.empty()) {
+    std::string list;
+    for (const std::string& source : sources) list += (list.empty() ? "" : ", ") + source;
+    throw UsageError(
+        fmt::format("--source {}: no row's source has that word; the sources are {}", word, list));
+  }
+  return kept;
+}
+
+int published(const PublishedFlags& flags) {
+  check_pictures(flags.svg);
+  std::vector<OutputFile> outputs = picture_files(flags.svg);
+  outputs.push_back({"--json", flags.json});
+  outputs.push_back({"--markdown", flags.markdown});
+  const bool silent = to_stdout(outputs);
+  const std::string csv = read_text(flags.points);
+  JudgeRequest request;
+  if (!flags.calibration.empty()) {
+    request.calibration = read_calibration(read_text(flags.calibration), flags.calibration);
+  }
+  if (is_vtrain_simulated(csv)) {
+    if (!flags.json.empty() || !flags.markdown.empty() || any_picture(flags.svg) || flags.rows) {
+      throw UsageError(
+          "vTrain's single-node file has no measurements, and is answered with two sentences; "
+          "leave out --rows, --json, --markdown and pictures");
+    }
+    print_wrapped(composition_text(compose_vtrain(csv, flags.points)));
+    return 0;
+  }
+  const std::vector<Point> points = of_source(
+      is_vtrain(csv) ? read_vtrain_runs(csv, flags.points) : read_points(csv, flags.points),
+      flags.source);
+  const std::vector<JudgedPoint> judged = judge_points(points, request);
+  if (!flags.json.empty()) write_file(flags.json, published_json(judged));
+  if (!flags.markdown.empty()) {
+    write_file(flags.markdown, published_markdown(judged, flags.points));
+  }
+  if (any_picture(flags.svg)) {
+    write_pictures(flags.svg, published_svg(judged, svg_options(flags.svg)));
+  }
+  if (silent) return 0;
+  if (flags.rows) fmt::print("{}\n", published_rows_text(judged, text_width()));
+  fmt::print("{}", published_text(judged, text_width()));
+  return 0;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<PublishedFlags>();
+  command
+      .option("POINTS", flags->points,
+              "a CSV file of published measurements (columns in tools/evidence/published), or "
+              "vTrain's; - is standard input")
+      .required();
+  command.option("--source", flags->source, "only rows whose source has this word in it");
+  command.option("--calibration", flags->calibration,
+                 "rates fitted by `stageline calibrate`, instead of the built-in ones; its rows "
+                 "are reported apart");
+  command.flag("--rows", flags->rows, "a line for each row before the figures");
+  command.option("--markdown", flags->markdown,
+                 "write a page with all rows, or - for standard output");
+  command.option("--json", flags->json, "write all figures and rows as JSON, or - for stdout");
+  add_svg_flag(command, flags->svg, "draw predicted over measured step times");
+  add_svg_style_flags(command, flags->svg);
+  command.footer(
+      "Example:\n  stageline published points.csv --source \"Zero Bubble\" --rows --svg zb.svg");
+  command.runs([flags] { return published(*flags); });
+}
+
+}  // namespace
+
+extern const Command published_command;
+const Command published_command = {
+    "published", "Predict published measurements of training runs, and report the deviations", add,
+    ""};
+
+}  // namespace stageline

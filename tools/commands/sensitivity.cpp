@@ -1,0 +1,94 @@
+// stageline sensitivity: what the step hangs on, and what it is worth to make it faster.
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "schedulers/aliases.hpp"
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/table.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/report/text/heading.hpp"
+#include "tools/report/text/sensitivity.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_rows = 20;
+
+struct SensitivityFlags {
+  CommonFlags common;
+  SvgFlags svg;
+  int threads = 0;
+  bool full = false;
+};
+
+int run_sensitivity(const SensitivityFlags& flags) {
+  const CommonFlags& common = flags.common;
+  check_pictures(flags.svg);
+  const SettingRequest request = request_of(common);
+  const Setting setting = read_setting(request);
+  if (setting.device_counts.size() > 1) throw UsageError("sensitivity takes one number of devices");
+  const Case asked =
+      make_case(request, setting, one_schedule(common), setting.device_counts.front());
+  const Outcome outcome = study(asked);
+  const Sensitivity found = sensitivity_of(asked, outcome, flags.threads);
+  if (!common.json.empty()) {
+    write_file(common.json, sensitivity_json(setting, asked, outcome, found));
+  }
+  if (any_picture(flags.svg)) {
+    Tornado tornado = sensitivity_tornado(found, most_rows);
+    tornado.title = "What the step hangs on · " + outcome.schedule + " · " + setting.model.name;
+    tornado.subtitle = fmt::format("step {} on {} devices", print(found.step), outcome.devices);
+    for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
+    write_pictures(flags.svg, tornado_svg(tornado, svg_options(flags.svg)));
+  }
+  if (to_stdout(common.json, flags.svg)) return 0;
+  if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
+  print_wrapped(fmt::format("{}: step {}\n", outcome.schedule, print(found.step)));
+  if (!found.cycle.empty()) print_wrapped(fmt::format("decided by: {}\n", found.cycle));
+  fmt::print("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
+  print_wrapped(fmt::format("→ {}\n", advice_of(found)));
+  if (common.quiet) return 0;
+  std::string before = "\n";
+  for (const std::vector<std::string>& said :
+       {read_as_notes(common.schedules), notes(setting), found.notes}) {
+    for (const std::string& note : said) {
+      print_wrapped(fmt::format("{}note: {}\n", before, note));
+      before.clear();
+    }
+  }
+  return 0;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<SensitivityFlags>();
+  add_case_flags(command, flags->common);
+  add_degree_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  command.flag("--full", flags->full,
+               fmt::format("all rows; default: the first {} that change the step", most_rows));
+  command.option("--threads", flags->threads, "default: all cores; changes no result")
+      .range(1, 1024);
+  add_svg_flag(command, flags->svg, "write the tornado as an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
+  command.footer(
+      "10 % faster: what is named takes 10 % less time, on every device and in every step; of a "
+      "bandwidth, its transfers do. Free: it takes none.\n"
+      "Example:\n  stageline sensitivity resnet50-cpu --devices 4 --schedule 1f1b --link "
+      "10GB/s,5us");
+  command.runs([flags] { return run_sensitivity(*flags); });
+}
+
+}  // namespace
+
+extern const Command sensitivity_command;
+const Command sensitivity_command = {
+    "sensitivity", "What the step hangs on, and what faster ops, devices and links are worth", add,
+    ""};
+
+}  // namespace stageline

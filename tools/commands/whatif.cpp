@@ -1,0 +1,231 @@
+// stageline whatif: the distribution of the step under jitter, slow devices and pauses, and which
+// schedule is the best how often.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "schedulers/aliases.hpp"
+#include "sim/errors.hpp"
+#include "sim/numbers.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/inputs/perturbation_file.hpp"
+#include "tools/report/charts/chart.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/text/heading.hpp"
+#include "tools/report/text/uncertainty.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t coloured = 6;  // curves of the picture
+
+struct WhatIfFlags {
+  CommonFlags common;
+  SvgFlags svg;
+  std::string perturb;  // file
+  std::string jitter;
+  std::string sometimes;
+  std::string pause;
+  std::string by = "p95";
+  std::string mtbf;
+  std::string checkpoint;
+  std::string restart;
+  std::string interval;
+  std::int64_t scenarios = 10'000;
+  std::string seed;
+  int threads = 0;
+  bool freeze = false;
+};
+
+Perturbation perturbation_of(const WhatIfFlags& flags) {
+  Perturbation asked;
+  if (!flags.perturb.empty()) asked = read_perturbation(read_file(flags.perturb), flags.perturb);
+  if (!flags.jitter.empty()) asked.jitter = parse_jitter(flags.jitter, "--jitter");
+  if (!flags.sometimes.empty()) {
+    for (Slow& item : parse_slow_items(flags.sometimes, "--sometimes-slow")) {
+      asked.slow.push_back(std::move(item));
+    }
+  }
+  if (!flags.pause.empty()) {
+    for (const Pause pause : parse_pauses(flags.pause, "--pause")) asked.pauses.push_back(pause);
+  }
+  if (!flags.seed.empty()) {
+    const auto seed = parse_number<std::uint64_t>(flags.seed);
+    if (!seed) {
+      throw UsageError(fmt::format("--seed is a whole number from 0, not \"{}\"", flags.seed));
+    }
+    asked.seed = *seed;
+  }
+  return asked;
+}
+
+// "8h", "30min" or a time as everywhere.
+double seconds_of(const std::string& text, const char* flag) {
+  for (const auto& [unit, seconds] : {std::pair("h", 3600.0), {"min", 60.0}, {"d", 86400.0}}) {
+    if (!text.ends_with(unit)) continue;
+    const auto number =
+        parse_number<double>(text.substr(0, text.size() - std::string_view(unit).size()));
+    if (number && *number > 0 && *number <= 1e9) return *number * seconds;
+  }
+  try {
+    const Time time = parse_time(text);
+    if (time > Time{}) return to_seconds(time);
+  } catch (const std::invalid_argument&) {  // said below
+  }
+  throw UsageError(
+      fmt::format("{} is a time above 0 (60s, 30min, 8h, 2d), not \"{}\"", flag, text));
+}
+
+std::string words_of(double seconds) {
+  if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);
+  if (seconds >= 2 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  if (seconds >= 120) return fmt::format("{:.1f} min", seconds / 60);
+  return fmt::format("{:.1f} s", seconds);
+}
+
+std::string failures_text(const WhatIfFlags& flags) {
+  if (flags.mtbf.empty() && flags.checkpoint.empty()) return "";
+  if (flags.mtbf.empty() || flags.checkpoint.empty()) {
+    throw UsageError(
+        "--mtbf and --checkpoint belong together: the mean time between failures of the whole run, "
+        "and what a checkpoint costs (--mtbf 8h --checkpoint 60s)");
+  }
+  Failures failures;
+  failures.between = seconds_of(flags.mtbf, "--mtbf");
+  failures.checkpoint = seconds_of(flags.checkpoint, "--checkpoint");
+  if (!flags.restart.empty()) failures.restart = seconds_of(flags.restart, "--restart");
+  if (!flags.interval.empty()) {
+    failures.interval = seconds_of(flags.interval, "--checkpoint-interval");
+  }
+  const UsefulShare share = useful_share(failures);
+  return fmt::format(
+      "failures every {}, a checkpoint of {} every {}: {} of the time is useful work (Young's "
+      "interval {}, Daly's {})",
+      words_of(failures.between), words_of(failures.checkpoint), words_of(share.interval),
+      percent(share.useful), words_of(share.young), words_of(share.daly));
+}
+
+int run_whatif(const WhatIfFlags& flags) {
+  const CommonFlags& common = flags.common;
+  ScenarioRequest scenarios;
+  scenarios.perturbation = perturbation_of(flags);
+  scenarios.scenarios = flags.scenarios;
+  scenarios.threads = flags.threads;
+  scenarios.freeze = flags.freeze;
+  const std::optional<double> by = parse_quantile(flags.by, "--by");
+  const std::string failures = failures_text(flags);
+  check_pictures(flags.svg);
+  if (scenarios.perturbation.none() && failures.empty()) {
+    throw UsageError(
+        "nothing is uncertain; give --jitter 5%, --sometimes-slow gpu2:1.2@0.1, --pause 100:50ms, "
+        "--mtbf 8h --checkpoint 60s, or a file of them by --perturb");
+  }
+  const SettingRequest request = request_of(common);
+  const Setting setting = read_setting(request);
+  if (setting.device_counts.size() > 1) throw UsageError("whatif takes one number of devices");
+  std::vector<ScheduleSpec> schedules = all_schedules(common);
+  if (common.schedules.empty()) schedules = {one_schedule(common)};
+  scenarios.stop = &catch_signals(Waiting::ends);
+  const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);
+  const auto partial = [](const UncertainRow& row) { return row.steps && row.steps->partial; };
+  const bool stopped = std::any_of(rows.begin(), rows.end(), partial);
+  const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
+  if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};
+  std::vector<std::string> said = read_as_notes(common.schedules);
+  for (const std::string& note : notes(setting)) said.push_back(note);
+  for (const UncertainRow& row : rows) {
+    if (!row.steps || row.steps->engine != ScenarioEngine::frozen) continue;
+    said.push_back(fmt::format(
+        "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
+        "on average in the first scenarios",
+        row.row.schedule, row.steps->frozen_error * 100));
+  }
+  if (stopped) {
+    said.push_back(fmt::format("interrupted: only the first {} of {} scenarios",
+                               rows[order.front()].steps->step.size(), flags.scenarios));
+  }
+  if (!common.json.empty()) {
+    write_file(common.json, uncertainty_json(setting, rows, order, said));
+  }
+  if (any_picture(flags.svg)) {
+    Chart chart = uncertainty_chart(rows, order, coloured);
+    chart.title = "Distribution of the step · " + setting.model.name;
+    chart.subtitle = fmt::format("{} scenarios", rows[order.front()].steps->step.size());
+    for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
+    write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
+  }
+  const int answer = stopped ? 130 : 0;
+  if (to_stdout(common.json, flags.svg)) return answer;
+  if (!common.quiet) {
+    print_wrapped(heading(setting, rows[order.front()].row.asked) +
+                  fmt::format("{} scenarios\n\n", rows[order.front()].steps->step.size()));
+  }
+  fmt::print("{}", uncertainty_table(rows, order, text_width()));
+  for (const UncertainRow& row : rows) {
+    if (!row.steps) {
+      print_wrapped(fmt::format("{}: not possible: {}\n", row.row.schedule, row.row.why_not));
+    }
+  }
+  print_wrapped(fmt::format("→ {}\n", uncertainty_sentence(rows, order, by)));
+  if (!failures.empty()) print_wrapped(fmt::format("→ {}\n", failures));
+  for (std::size_t i = 0; i < said.size() && !common.quiet; ++i) {
+    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
+  }
+  return answer;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<WhatIfFlags>();
+  add_case_flags(command, flags->common, Many::yes);
+  add_degree_flags(command, flags->common);
+  add_messages_flag(command, flags->common);
+  command.option("--perturb", flags->perturb, "a file of perturbations (stageline-perturbation 1)");
+  command.option("--jitter", flags->jitter,
+                 "every op takes a random multiple of its time: the coefficient of variation (5%), "
+                 "or \"measured\"; \",transfers\" behind it: messages, too");
+  command.option("--sometimes-slow", flags->sometimes,
+                 "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, "
+                 "links:1.5@0.05");
+  command.option("--pause", flags->pause,
+                 "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)");
+  command.option("--mtbf", flags->mtbf,
+                 "mean time between failures of the whole run (8h), with --checkpoint");
+  command.option("--checkpoint", flags->checkpoint, "what writing a checkpoint takes (60s)");
+  command.option("--restart", flags->restart,
+                 "from a failure until work goes on (5min); default: 0");
+  command.option("--checkpoint-interval", flags->interval,
+                 "work between checkpoints (30min); default: Daly's optimum");
+  command.option("--scenarios", flags->scenarios, "how many; default: 10000");
+  command.option("--by", flags->by, "rank by mean or a percentile: p50, p95; default: p95");
+  command.option("--seed", flags->seed, "of the random numbers; default: 1");
+  command.option("--threads", flags->threads, "default: all cores; changes no result")
+      .range(1, 1024);
+  command.flag("--freeze", flags->freeze,
+               "where links are shared, keep the order in which they serve transfers: faster, and "
+               "the error is reported");
+  add_svg_flag(command, flags->svg,
+               "write the distributions of the step as an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
+  command.footer(
+      "Example:\n  stageline whatif resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --jitter 5%\n"
+      "Exit code 130: interrupted; what is known so far was printed.");
+  command.runs([flags] { return run_whatif(*flags); });
+}
+
+}  // namespace
+
+extern const Command whatif_command;
+const Command whatif_command = {
+    "whatif", "The distribution of the step under jitter, slow devices, pauses and failures", add,
+    ""};
+
+}  // namespace stageline

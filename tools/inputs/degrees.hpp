@@ -1,0 +1,24 @@
+// Degrees of parallelism as the user gives them.
+#pragma once
+
+#include <string>
+
+#include "sim/cluster.hpp"
+#include "sim/degrees.hpp"
+
+namespace stageline {
+
+/// The same with the pipeline degree that `devices` leave to it. Throws UsageError, with both
+/// numbers, where the degrees do not multiply to them.
+Degrees completed(Degrees degrees, int devices);
+
+/// "tp 8 × dp 4 × pp 2", without the degrees that are 1.
+std::string print(const Degrees& degrees);
+
+/// "0" to "3". Throws UsageError, which begins with `what`.
+Zero parse_zero(const std::string& text, const std::string& what);
+
+/// "fair". Throws UsageError, which begins with `what`.
+Sharing parse_sharing(const std::string& text, const std::string& what);
+
+}  // namespace stageline

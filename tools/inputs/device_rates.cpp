@@ -1,0 +1,143 @@
+#include "tools/inputs/device_rates.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "cost_models/spec.hpp"
+#include "schedulers/partition/cuts.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/numbers.hpp"
+#include "tools/inputs/traces.hpp"
+
+namespace stageline {
+namespace {
+
+bool names(const Slowdown& item, const std::string& name) {
+  if (item.name.empty() || item.name.back() != '*') return item.name == name;
+  return name.compare(0, item.name.size() - 1, item.name, 0, item.name.size() - 1) == 0;
+}
+
+bool names_device(const Slowdown& item, const Cluster& cluster, const Device& device) {
+  return names(item, device.name) ||
+         (device.host >= 0 && names(item, nth(cluster.hosts, device.host).name));
+}
+
+double peak_at(const DeviceKind& kind, const std::string& dtype) {
+  for (const PeakRate& peak : kind.peak) {
+    if (peak.precision == dtype) return peak.flops;
+  }
+  return 0;
+}
+
+// Of a priced trace: as its spelling says, else as roofline() takes it.
+std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
+  for (const auto& [key, value] : parse_spec(trace).options) {
+    if (key == "dtype") return value;
+  }
+  return peak_at(kind, "bf16") > 0 ? "bf16" : "fp32";
+}
+
+}  // namespace
+
+std::vector<Slowdown> parse_slow(const std::string& text, const std::string& what) {
+  std::vector<Slowdown> slow;
+  for (const std::string& item : split_at_commas(text)) {
+    const std::size_t colon = item.rfind(':');
+    const auto factor =
+        colon == std::string::npos ? std::nullopt : parse_number<double>(item.substr(colon + 1));
+    if (colon == 0 || !factor || !(*factor >= 0.001 && *factor <= 1000)) {
+      throw UsageError(fmt::format(
+          "{} \"{}\": write a device or machine and how many times as long compute takes "
+          "there, from 0.001 to 1000, like gpu2:1.2",
+          what, item));
+    }
+    slow.push_back({item.substr(0, colon), *factor});
+  }
+  return slow;
+}
+
+void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {
+  for (const Slowdown& item : slow) {
+    const bool known =
+        std::any_of(cluster.devices.begin(), cluster.devices.end(),
+                    [&](const Device& device) { return names_device(item, cluster, device); });
+    if (known) continue;
+    std::vector<std::string> all;
+    for (const Device& device : cluster.devices) all.push_back(device.name);
+    for (const Host& host : cluster.hosts) all.push_back(host.name);
+    throw UsageError(fmt::format(
+        "--slow {}: no device of the {} in use has that name, nor the machine of one ({} to {}{}){}",
+        item.name, cluster.devices.size(), cluster.devices.front().name,
+        cluster.devices.back().name,
+        cluster.hosts.empty() ? "" : "; machines from " + cluster.hosts.front().name,
+        did_you_mean(item.name, all)));
+  }
+}
+
+Cluster slowed(Cluster cluster, const std::vector<Slowdown>& slow) {
+  for (const Slowdown& item : slow) {
+    for (Device& device : cluster.devices) {
+      if (!names_device(item, cluster, device)) continue;
+      device.rate /= item.factor;
+      device.memory_rate /= item.factor;
+      device.op_overhead =
+          Time{std::llround(static_cast<double>(device.op_overhead.count()) * item.factor)};
+    }
+  }
+  return cluster;
+}
+
+KindRates with_rates_of_kinds(Cluster cluster, const std::string& trace) {
+  KindRates result{std::move(cluster), {}};
+  const std::string priced_for = priced_device(trace);
+  if (priced_for.empty()) return result;
+  const std::vector<DeviceKind>& kinds = result.cluster.kinds;
+  std::vector<bool> used(kinds.size());
+  for (const Device& device : result.cluster.devices) {
+    if (device.kind >= 0) used[as_size(device.kind)] = true;
+  }
+  const auto priced = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](const DeviceKind& kind) { return kind.name == priced_for; });
+  if (priced == kinds.end() || !used[as_size(priced - kinds.begin())]) return result;
+  const std::string dtype = dtype_of(trace, *priced);
+  const double peak = peak_at(*priced, dtype);
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const DeviceKind& kind = kinds[k];
+    if (!used[k] || &kind == &*priced) continue;
+    const double own = peak_at(kind, dtype);
+    const Bandwidth memory = kind.memory_bandwidth;
+    if (!(peak > 0) || !(own > 0) || memory.is_unlimited() ||
+        priced->memory_bandwidth.is_unlimited()) {
+      result.notes.push_back(fmt::format(
+          "devices of kind {} count as fast as {}: the kinds do not both state a {} peak and a "
+          "memory bandwidth; give the devices a rate",
+          kind.name, priced_for, dtype));
+      continue;
+    }
+    const double rate = own / peak;
+    const double memory_rate = static_cast<double>(memory.bytes_per_second) /
+                               static_cast<double>(priced->memory_bandwidth.bytes_per_second);
+    bool any = false;
+    for (Device& device : result.cluster.devices) {
+      if (device.kind != static_cast<int>(k) || device.rate != 1 || device.memory_rate != 0) {
+        continue;
+      }
+      device.rate = rate;
+      device.memory_rate = memory_rate;
+      any = true;
+    }
+    if (!any) continue;
+    result.notes.push_back(fmt::format(
+        "devices of kind {} do arithmetic at {:.3g} and memory traffic at {:.3g} of the rate of {}, "
+        "for which the trace is priced: the ratios of their {} peaks and memory bandwidths",
+        kind.name, rate, memory_rate, priced_for, dtype));
+  }
+  return result;
+}
+
+}  // namespace stageline

@@ -1,0 +1,81 @@
+#include "tools/inputs/perturbation_file.hpp"
+
+#include <fmt/core.h>
+
+#include "traces/json/tree.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr const char* format_name = "stageline-perturbation 1";
+
+double within(const JsonNode& node, double least, double most) {
+  const double value = node.number();
+  if (value < least || value > most) {
+    node.refuse(fmt::format("must be from {} to {}, not {}", least, most, value));
+  }
+  return value;
+}
+
+double member(const JsonNode& node, std::string_view key, double least, double most,
+              double otherwise) {
+  const auto found = node.find(key);
+  return found ? within(*found, least, most) : otherwise;
+}
+
+Jitter jitter_of(const JsonNode& node) {
+  node.check_keys({"law"}, {"variation", "samples", "transfers"});
+  Jitter jitter;
+  const JsonNode law = node.at("law");
+  if (const auto transfers = node.find("transfers")) jitter.transfers = transfers->boolean();
+  if (law.text() == "log_normal") {
+    jitter.variation = within(node.at("variation"), 0, most_variation);
+    jitter.law = jitter.variation > 0 ? Jitter::Law::log_normal : Jitter::Law::none;
+  } else if (law.text() == "measured") {
+    jitter.law = Jitter::Law::measured;
+  } else if (law.text() == "samples") {
+    jitter.law = Jitter::Law::samples;
+    for (const JsonNode& item : node.at("samples").items()) {
+      jitter.samples.push_back(within(item, 0, most_slow));
+    }
+    if (jitter.samples.empty()) node.at("samples").refuse("must have at least one factor");
+  } else {
+    law.refuse(
+        fmt::format("must be log_normal, measured or samples, not {}", in_quotes(law.text())));
+  }
+  return jitter;
+}
+
+}  // namespace
+
+Perturbation read_perturbation(const std::string& text, const std::string& file) {
+  const JsonValue value = parse_json(text, file);
+  const JsonNode root(value, "", file);
+  root.check_keys({"format"}, {"seed", "jitter", "slow", "pauses"});
+  if (root.at("format").text() != format_name) {
+    root.at("format").refuse(fmt::format("must be \"{}\"", format_name));
+  }
+  Perturbation result;
+  if (const auto seed = root.find("seed")) {
+    result.seed = static_cast<std::uint64_t>(seed->whole(0, std::int64_t{1} << 62U));
+  }
+  if (const auto jitter = root.find("jitter")) result.jitter = jitter_of(*jitter);
+  if (const auto slow = root.find("slow")) {
+    for (const JsonNode& item : slow->items()) {
+      item.check_keys({"name", "factor"}, {"probability"});
+      result.slow.push_back({item.at("name").text(),
+                             within(item.at("factor"), least_slow, most_slow),
+                             member(item, "probability", 0, 1, 1)});
+    }
+  }
+  if (const auto pauses = root.find("pauses")) {
+    for (const JsonNode& item : pauses->items()) {
+      item.check_keys({"every", "time_us"}, {});
+      result.pauses.push_back(
+          {within(item.at("every"), 1, 1e9), item.at("time_us").microseconds()});
+    }
+  }
+  return result;
+}
+
+}  // namespace stageline

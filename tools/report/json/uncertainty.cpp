@@ -1,0 +1,52 @@
+// Distributions of the step under scenarios, as JSON.
+#include <algorithm>
+
+#include "tools/base/json.hpp"
+#include "tools/report/json/outcome.hpp"
+
+namespace stageline {
+
+std::string uncertainty_json(const Setting& setting, const std::vector<UncertainRow>& rows,
+                             const std::vector<std::size_t>& order,
+                             const std::vector<std::string>& said) {
+  Json result;
+  const UncertainRow& first = rows[order.front()];
+  result["model"] = setting.model.name;
+  result["scenarios"] = first.steps->step.size();
+  result["partial"] = std::any_of(rows.begin(), rows.end(), [](const UncertainRow& row) {
+    return row.steps && row.steps->partial;
+  });
+  result["rows"] = Json::array();
+  for (const std::size_t i : order) {
+    const UncertainRow& row = rows[i];
+    const Distribution& d = row.distribution;
+    Json item{{"schedule", row.row.schedule}, {"engine", name(row.steps->engine)}};
+    put_time(item, "nominal", row.steps->nominal);
+    put_time(item, "mean", d.mean);
+    put_time(item, "deviation", d.deviation);
+    put_time(item, "p5", d.p5);
+    put_time(item, "p50", d.p50);
+    put_time(item, "p95", d.p95);
+    put_time(item, "p99", d.p99);
+    item["loss"] = row.loss();
+    item["best"] = row.best;
+    if (row.steps->engine == ScenarioEngine::frozen) {
+      item["frozen_error"] = row.steps->frozen_error;
+    }
+    item["critical"] = Json::array();
+    for (const CriticalShare& share : row.steps->critical) {
+      item["critical"].push_back(
+          {{"name", share.name}, {"share", share.share}, {"often", share.often}});
+    }
+    result["rows"].push_back(item);
+  }
+  result["not_possible"] = Json::array();
+  for (const UncertainRow& row : rows) {
+    if (row.steps) continue;
+    result["not_possible"].push_back({{"schedule", row.row.schedule}, {"why", row.row.why_not}});
+  }
+  result["notes"] = said;
+  return result.text();
+}
+
+}  // namespace stageline

@@ -1,0 +1,157 @@
+#include "tools/report/text/sensitivity.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tools/base/json.hpp"
+#include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double nothing = 1e-6;  // of the step: less is rounding
+
+std::string change(const Sensitivity& found, Time step) {
+  const double share = -gain(found.step, step);
+  return std::abs(share) < nothing ? "0" : signed_share(share);
+}
+
+std::string in_percent(double factor) { return fmt::format("{:+.3g} %", (factor - 1) * 100); }
+
+// How far the shares hold: of a lever on the cycle until its gain gets smaller, of another until it
+// begins to cost.
+std::string reach(const Sensitivity& found, const LeverEffect& effect) {
+  std::string text;
+  if (effect.gains_from) {
+    text = fmt::format("nothing before {}", in_percent(*effect.gains_from));
+  } else if (effect.share_faster > nothing && found.exact &&
+             found.engine == SensitivityEngine::cycle) {
+    text = effect.least <= 0 ? "gains alike down to 0"
+                             : fmt::format("gains less below {}", in_percent(effect.least));
+  } else if (effect.share_faster <= nothing && effect.share_slower > nothing) {
+    text = "costs at once, gains nothing";
+  }
+  if (effect.share_slower > nothing) return text;
+  std::string costs;
+  if (found.engine == SensitivityEngine::cycle) {
+    costs = effect.most >= PeriodCurve::most_factor
+                ? fmt::format("costs nothing up to ×{:g}", PeriodCurve::most_factor)
+                : fmt::format("costs nothing up to {}", in_percent(effect.most));
+  } else if (effect.costs_from) {
+    costs = fmt::format("costs at {}", in_percent(*effect.costs_from));
+  } else {
+    costs = fmt::format("costs nothing up to ×{:g}", PeriodCurve::most_factor);
+  }
+  return text.empty() ? costs : text + ", " + costs;
+}
+
+bool matters(const Sensitivity& found, const LeverEffect& effect) {
+  const auto changes = [&](Time step) { return std::abs(gain(found.step, step)) >= nothing; };
+  return changes(effect.faster) || changes(effect.twice) || changes(effect.free) ||
+         changes(effect.slower);
+}
+
+std::vector<const LeverEffect*> shown(const Sensitivity& found, std::size_t most) {
+  std::vector<const LeverEffect*> rows;
+  for (const LeverEffect& effect : found.effects) {
+    if (most > 0 && (rows.size() >= most || !matters(found, effect))) continue;
+    rows.push_back(&effect);
+  }
+  return rows;
+}
+
+Json json_of(const Sensitivity& found, const LeverEffect& effect) {
+  const Lever& lever = effect.lever;
+  Json row{{"name", lever.name}, {"kind", name(lever.kind)}};
+  row["op"] = lever.op ? Json(symbol(*lever.op)) : Json(nullptr);
+  row["stage"] = lever.stage ? Json(*lever.stage) : Json(nullptr);
+  row["device"] = lever.device ? Json(*lever.device) : Json(nullptr);
+  row["to_device"] = lever.to ? Json(*lever.to) : Json(nullptr);
+  row["dimension"] = lever.dimension ? Json(name(*lever.dimension)) : Json(nullptr);
+  row["share_faster"] = effect.share_faster;
+  row["share_slower"] = effect.share_slower;
+  const bool exact = found.engine == SensitivityEngine::cycle;
+  row["holds_from_factor"] = exact ? Json(effect.least) : Json(nullptr);
+  row["holds_to_factor"] = exact ? Json(effect.most) : Json(nullptr);
+  row["gains_from_factor"] = effect.gains_from ? Json(*effect.gains_from) : Json(nullptr);
+  row["costs_from_factor"] = effect.costs_from ? Json(*effect.costs_from) : Json(nullptr);
+  put_time(row, "slower_10_percent", effect.slower);
+  put_time(row, "faster_10_percent", effect.faster);
+  put_time(row, "twice_as_fast", effect.twice);
+  put_time(row, "free", effect.free);
+  return row;
+}
+
+}  // namespace
+
+std::string sensitivity_table(const Sensitivity& found, std::size_t most, int width) {
+  std::vector<std::vector<std::string>> cells;
+  for (const LeverEffect* const effect : shown(found, most)) {
+    cells.push_back({effect->lever.name, percent(effect->share_faster),
+                     change(found, effect->faster), change(found, effect->twice),
+                     change(found, effect->free), change(found, effect->slower),
+                     reach(found, *effect)});
+  }
+  std::vector<Column> columns{{"what", true}, {"on the cycle"}, {"10 % faster"},
+                              {"2×"},         {"free"},         {"10 % slower"}};
+  const bool reaches =
+      std::any_of(cells.begin(), cells.end(), [](const auto& row) { return !row.back().empty(); });
+  if (reaches) {
+    columns.push_back({"reach", true, 0, false, true});
+  } else {
+    for (std::vector<std::string>& row : cells) row.pop_back();
+  }
+  std::string text = table(columns, cells, width);
+  const std::size_t rest = found.effects.size() - cells.size();
+  if (rest > 0) {
+    text += fmt::format("{} more change the step less, or not at all: --full\n", rest);
+  }
+  return text;
+}
+
+Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most) {
+  Tornado tornado;
+  tornado.label = "change of the step, %";
+  for (const LeverEffect* const effect : shown(found, most)) {
+    const auto change_of = [&](Time step) {
+      const double share = -gain(found.step, step);
+      return std::abs(share) < nothing ? 0 : share * 100;
+    };
+    tornado.bars.push_back(
+        {effect->lever.name, change_of(effect->faster), change_of(effect->twice),
+         change_of(effect->slower),
+         fmt::format("{}: 10 % faster {}, twice as fast {}, free {}, 10 % slower {}",
+                     effect->lever.name, change(found, effect->faster),
+                     change(found, effect->twice), change(found, effect->free),
+                     change(found, effect->slower))});
+  }
+  return tornado;
+}
+
+std::string sensitivity_json(const Setting& setting, const Case& asked, const Outcome& outcome,
+                             const Sensitivity& found) {
+  Json result;
+  result["schedule"] = outcome.schedule;
+  result["model"] = setting.model.name;
+  result["cluster"] = asked.cluster.name;
+  result["devices"] = outcome.devices;
+  result["microbatches"] = outcome.microbatches;
+  put_time(result, "step", found.step);
+  result["exact"] = found.exact;
+  result["engine"] = name(found.engine);
+  result["decided_by"] = found.cycle.empty() ? Json(nullptr) : Json(found.cycle);
+  result["levers"] = Json::array();
+  for (const LeverEffect& effect : found.effects)
+    result["levers"].push_back(json_of(found, effect));
+  result["advice"] = advice_of(found);
+  std::vector<std::string> said = notes(setting);
+  said.insert(said.end(), found.notes.begin(), found.notes.end());
+  result["notes"] = said;
+  return result.text();
+}
+
+}  // namespace stageline

@@ -1,0 +1,25 @@
+// What the step hangs on: table, tornado and JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tools/inputs/setting.hpp"
+#include "tools/report/charts/tornado.hpp"
+#include "tools/study/sensitivity.hpp"
+
+namespace stageline {
+
+/// A row a lever: its share of the critical cycle, the change of the step where it is 10 % faster,
+/// twice as fast, free and 10 % slower, and how far that goes. The first `most` rows that change
+/// anything; 0: all levers. `width`: the most columns of a line.
+std::string sensitivity_table(const Sensitivity& found, std::size_t most, int width);
+
+/// The bars of the first `most` levers that change anything.
+Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most);
+
+/// Keys in tools/report/json/README.md.
+std::string sensitivity_json(const Setting& setting, const Case& asked, const Outcome& outcome,
+                             const Sensitivity& found);
+
+}  // namespace stageline

@@ -1,0 +1,139 @@
+// Writes tokens/s, MFU and the price of a training.
+#include "tools/report/text/training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "sim/index.hpp"
+#include "tools/base/table.hpp"
+
+namespace stageline {
+namespace {
+
+struct Unit {
+  double size;
+  std::string_view suffix;
+};
+constexpr std::array units{Unit{1e12, "T"}, Unit{1e9, "B"}, Unit{1e6, "M"}, Unit{1e3, "k"}};
+
+// "1,024".
+std::string with_commas(int count) {
+  std::string text = fmt::format("{}", count);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(as_size(at), ",");
+  return text;
+}
+
+std::string flops_text(double flops) {
+  if (flops >= 1e12) return fmt::format("{:.1f} TFLOP/s", flops / 1e12);
+  return flops >= 1e9 ? fmt::format("{:.1f} GFLOP/s", flops / 1e9)
+                      : fmt::format("{:.4g} FLOP/s", flops);
+}
+
+std::string line(std::string_view name, const std::vector<std::string>& parts) {
+  if (parts.empty()) return "";
+  return fmt::format("{:<13}  {}\n", name, fmt::join(parts, " · "));
+}
+
+std::string tokens_line(const Outcome& outcome, const TrainingRates& rates) {
+  if (!rates.tokens_per_second) return "";
+  const double step = *rates.tokens_per_second * to_seconds(outcome.step_time);
+  return line("tokens", {count_text(*rates.tokens_per_second) + "/s",
+                         count_text(*rates.tokens_per_device_second) + "/s a GPU",
+                         count_text(step) + " a step"});
+}
+
+std::string flops_line(const TrainingRates& rates) {
+  std::vector<std::string> parts;
+  if (rates.flops_per_device_second) {
+    parts.push_back(flops_text(*rates.flops_per_device_second) + " a GPU");
+  }
+  if (rates.mfu) {
+    parts.push_back("MFU " + percent(*rates.mfu));
+    parts.push_back(fmt::format("HFU {} of {}", percent(*rates.hfu),
+                                flops_text(*rates.flops_per_device_second / *rates.mfu)));
+  }
+  return line("FLOPs", parts);
+}
+
+std::string communication_line(const Outcome& outcome, const TrainingRates& rates) {
+  std::vector<std::string> groups;
+  for (std::size_t g = 0; g < rates.blocking.size(); ++g) {
+    if (rates.blocking[g] <= 0) continue;
+    groups.push_back(fmt::format("{} {}", name(all_dimensions[g]), percent(rates.blocking[g])));
+  }
+  std::vector<std::string> parts;
+  if (!groups.empty()) {
+    const auto& devices = outcome.metrics.device;
+    const auto busiest = std::max_element(
+        devices.begin(), devices.end(),
+        [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.busy < b.busy; });
+    parts.push_back(fmt::format("blocking: {} of a step on {}", fmt::join(groups, ", "),
+                                nth(outcome.program.devices, busiest - devices.begin())));
+  }
+  parts.push_back(fmt::format("idle for messages {}, for reductions {}",
+                              percent(rates.idle_for_messages),
+                              percent(rates.idle_for_reductions)));
+  parts.push_back(fmt::format("exposed {}", percent(rates.exposed)));
+  return line("communication", parts);
+}
+
+// "at $2.50 an hour and GPU".
+std::string price_words(const TrainingRates& rates) {
+  return fmt::format("{} at ${:.2f} an hour and GPU", dollars_text(*rates.dollars),
+                     *rates.dollars / *rates.device_hours);
+}
+
+std::string budget_line(const Case& asked, const TrainingRates& rates,
+                        const TrainingBudget& budget) {
+  if (!rates.device_hours) return "";
+  const int devices = asked.device_count();
+  return line("training",
+              {fmt::format("{} tokens: {} GPU-hours, {} on {} GPU{}", count_text(budget.tokens),
+                           count_text(*rates.device_hours), days_text(*rates.days),
+                           with_commas(devices), devices == 1 ? "" : "s"),
+               rates.dollars ? price_words(rates) : "cost unknown: give --price"});
+}
+
+}  // namespace
+
+std::string count_text(double count) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    // Which is 1k, and not 1000, where four digits round it up to that.
+    if (count < 0.99995 * units[u].size) continue;
+    const double value = std::max(1.0, count / units[u].size);
+    return value < 9999.5 ? fmt::format("{:.4g}{}", value, units[u].suffix)
+                          : fmt::format("{:.0f}{}", value, units[u].suffix);
+  }
+  return fmt::format("{:.4g}", count);
+}
+
+std::string dollars_text(double dollars) {
+  return dollars < 999.995 ? fmt::format("${:.2f}", dollars) : "$" + count_text(dollars);
+}
+
+std::string days_text(double days) {
+  if (days < 2) return fmt::format("{:.1f} hours", days * 24);
+  return days < 730 ? fmt::format("{:.1f} days", days) : fmt::format("{:.1f} years", days / 365.25);
+}
+
+std::string training_lines(const Case& asked, const Outcome& outcome, const TrainingRates& rates,
+                           const TrainingBudget& budget) {
+  if (!rates.tokens_per_second && !rates.model_flops) return "";
+  return tokens_line(outcome, rates) + flops_line(rates) + communication_line(outcome, rates) +
+         budget_line(asked, rates, budget);
+}
+
+std::string rates_words(const TrainingRates& rates) {
+  std::vector<std::string> parts;
+  if (rates.tokens_per_device_second) {
+    parts.push_back(count_text(*rates.tokens_per_device_second) + " tokens/s a GPU");
+  }
+  if (rates.mfu) parts.push_back("MFU " + percent(*rates.mfu));
+  return fmt::format("{}", fmt::join(parts, " · "));
+}
+
+}  // namespace stageline

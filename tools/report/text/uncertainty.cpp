@@ -1,0 +1,100 @@
+#include "tools/report/text/uncertainty.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t curve_points = 101;  // of a distribution's curve
+
+std::string critical_of(const ScenarioSteps& steps) {
+  if (steps.critical.empty()) return "–";
+  const CriticalShare& most = steps.critical.front();
+  return fmt::format("{} {:.0f} %", most.name, most.share * 100);
+}
+
+std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+
+}  // namespace
+
+std::string uncertainty_table(const std::vector<UncertainRow>& rows,
+                              const std::vector<std::size_t>& order, int width) {
+  std::vector<std::vector<std::string>> cells;
+  for (const std::size_t i : order) {
+    const UncertainRow& row = rows[i];
+    const Distribution& d = row.distribution;
+    cells.push_back({row.row.schedule, print(row.steps->nominal), print(d.mean),
+                     signed_percent(row.loss()), print(d.p5), print(d.p50), print(d.p95),
+                     print(d.p99), percent(row.best), critical_of(*row.steps)});
+  }
+  const std::vector<Column> columns{{"schedule", true},
+                                    {"nominal"},
+                                    {"mean"},
+                                    {"loss"},
+                                    {"p5"},
+                                    {"p50"},
+                                    {"p95"},
+                                    {"p99"},
+                                    {"best"},
+                                    {"critical", true, 0, false, true}};
+  return table(columns, cells, width);
+}
+
+std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
+                                 const std::vector<std::size_t>& order,
+                                 std::optional<double> share) {
+  if (order.empty()) return "";
+  const UncertainRow& first = rows[order.front()];
+  if (order.size() == 1) {
+    const Distribution& d = first.distribution;
+    return fmt::format("{}: 95 % of the steps take at most {}, {} against the nominal step",
+                       first.row.schedule, print(d.p95),
+                       signed_percent(to_seconds(d.p95) / to_seconds(first.steps->nominal) - 1));
+  }
+  const std::string by = share ? fmt::format("p{:g}", *share * 100) : "the mean";
+  std::string text =
+      fmt::format("{}: least by {}; the fastest in {} of {} scenarios", first.row.schedule, by,
+                  percent(first.best), first.steps->step.size());
+  const auto most = std::max_element(
+      rows.begin(), rows.end(),
+      [](const UncertainRow& a, const UncertainRow& b) { return a.best < b.best; });
+  if (most->best > first.best) {
+    text += fmt::format(", {} in {}", most->row.schedule, percent(most->best));
+  }
+  return text;
+}
+
+Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
+                        const std::vector<std::size_t>& order, std::size_t most) {
+  Chart chart;
+  chart.x.label = "step";
+  Time longest{};
+  for (const std::size_t i : order) longest = std::max(longest, rows[i].distribution.p99);
+  const bool long_steps = to_seconds(longest) >= 10;
+  chart.x.unit = long_steps ? "s" : "ms";
+  chart.y.label = "share of the steps that take at most so long";
+  chart.y.unit = "%";
+  chart.y.from = 0;
+  chart.y.to = 100;
+  for (std::size_t place = 0; place < std::min(most, order.size()); ++place) {
+    const UncertainRow& row = rows[order[place]];
+    std::vector<Time> sorted = row.steps->step;
+    if (sorted.empty()) continue;
+    std::sort(sorted.begin(), sorted.end());
+    Series series{row.row.schedule, SeriesStyle::line, {}};
+    for (std::size_t point = 0; point < curve_points; ++point) {
+      const double share = static_cast<double>(point) / (curve_points - 1);
+      series.points.push_back(
+          {to_seconds(quantile(sorted, share)) * (long_steps ? 1 : 1e3), share * 100, false});
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+}  // namespace stageline

@@ -1,0 +1,79 @@
+#include "tools/report/text/waterfall.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr int most_bar = 40;  // columns of the whole step
+constexpr int least_bar = 10;
+constexpr int beside_bar = 44;  // columns: the name, the time and the share
+
+double share_of(Time part, Time whole) {
+  return whole > Time{} ? to_seconds(part) / to_seconds(whole) : 0;
+}
+
+// From one moment to another on a line of so many columns.
+std::string bar(Time from, Time to, Time whole, int columns) {
+  const auto at = [&](Time time) {
+    return std::clamp(static_cast<int>(std::lround(share_of(time, whole) * columns)), 0, columns);
+  };
+  const int begin = at(std::min(from, to));
+  const int end = std::max(at(std::max(from, to)), std::min(begin + 1, columns));
+  std::string text(static_cast<std::size_t>(begin), ' ');
+  for (int column = begin; column < end; ++column) text += "█";
+  return text;
+}
+
+}  // namespace
+
+std::string waterfall_table(const Waterfall& waterfall, int width) {
+  const int columns = width == 0 ? most_bar : std::min(most_bar, width - beside_bar);
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](std::string_view name, Time from, Time to, bool ends) {
+    const Time time = to - from;
+    rows.push_back({std::string(name), ends ? print(time) : signed_time(time),
+                    percent(share_of(time, waterfall.step))});
+    if (columns >= least_bar) rows.back().push_back(bar(from, to, waterfall.step, columns));
+  };
+  add("ideal", Time{}, waterfall.ideal, true);
+  Time until = waterfall.ideal;
+  std::size_t most = 0;
+  for (std::size_t cause = 0; cause < waterfall.by.size(); ++cause) {
+    const Time time = waterfall.by[cause];
+    if (time > waterfall.by[most]) most = cause;
+    if (time == Time{}) continue;
+    add(name(static_cast<StepCause>(cause)), until, until + time, false);
+    until += time;
+  }
+  add("step", Time{}, waterfall.step, true);
+  std::vector<Column> titles{{"cause", true}, {"time"}, {"of the step"}};
+  if (columns >= least_bar) titles.push_back({"", true});
+  std::string text = table(titles, rows, width);
+  if (waterfall.by[most] <= Time{}) return text + "→ nothing is lost: the step is all work\n";
+  return text + fmt::format("→ most is lost by {}: {} of the step\n",
+                            name(static_cast<StepCause>(most)),
+                            percent(share_of(waterfall.by[most], waterfall.step)));
+}
+
+Json waterfall_json(const Waterfall& waterfall) {
+  Json result;
+  put_time(result, "step", waterfall.step);
+  put_time(result, "ideal", waterfall.ideal);
+  result["causes"] = Json::array();
+  for (std::size_t cause = 0; cause < waterfall.by.size(); ++cause) {
+    Json row{{"cause", name(static_cast<StepCause>(cause))}};
+    put_time(row, "time", waterfall.by[cause]);
+    result["causes"].push_back(row);
+  }
+  return result;
+}
+
+}  // namespace stageline

@@ -1,0 +1,41 @@
+// The order of unequal devices along the pipeline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// Device d of a pipeline is the cluster's device d, or the order is searched.
+enum class DeviceOrdering : std::uint8_t { given, search };
+inline constexpr std::array all_device_orderings{DeviceOrdering::given, DeviceOrdering::search};
+/// "search", as in --device-order.
+std::string_view name(DeviceOrdering ordering);
+
+/// Orders that are simulated at most: all of six devices without two that are alike.
+inline constexpr int most_orders = 720;
+
+/// The same machines and links, the devices numbered otherwise: `order` has, by new number, the
+/// device's old one. Names stay with their devices.
+Cluster in_order(const Cluster& cluster, const std::vector<int>& order);
+
+/// By device, its class, numbered in the order of their first devices: two devices are of one class
+/// where exchanging them leaves the cluster as it is, but for names.
+std::vector<int> device_classes(const Cluster& cluster);
+
+/// The order of the case's devices with the fastest step, each order cut and simulated by study():
+/// all distinct orders where they are at most `most`; else from the best of the given one and those
+/// sorted by rate and by memory on, the exchange of two devices that gains most, until none does or
+/// `most` orders are simulated. An order that fits into memory goes before one that does not, so
+/// the result is never worse than the given order, and is that one among equals.
+DeviceOrder search_device_order(const Case& asked, int most = most_orders);
+
+/// The case with its devices in the order that the search found. Throws UsageError for a given
+/// program and for degrees beside the pipeline, which say themselves which device does what.
+Case with_searched_order(Case asked, int most = most_orders);
+
+}  // namespace stageline

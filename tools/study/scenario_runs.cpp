@@ -1,0 +1,387 @@
+#include "tools/study/scenario_runs.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "sim/analysis/metrics.hpp"
+#include "sim/batch/batched_sweep.hpp"
+#include "sim/engine.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/interference.hpp"
+#include "tools/study/layout.hpp"
+#include "tools/study/run.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t block = BatchedSweep::width;
+constexpr std::size_t chunk = 64;            // scenarios that a thread takes at a time
+constexpr std::int64_t traced = 256;         // scenarios whose critical path is walked
+constexpr std::int64_t checked_frozen = 64;  // scenarios that are run both ways
+constexpr int longest_flushed = 6;           // steps until a flushed step is steady
+constexpr double half_interquartile_of_normal = 0.674489750196;  // of σ
+
+// The ends of the last step and of the one before it. An update belongs to a step where there is
+// one a step; else it ends with the micro-batches.
+class StepEnds {
+ public:
+  StepEnds(const Program& program, const TaskGraph& graph) : belongs_(graph.tasks()) {
+    const auto microbatches = static_cast<std::uint32_t>(program.microbatches);
+    const auto final_step = static_cast<std::uint32_t>(program.steps) - 1;
+    const bool by_step = updates_by_step(program.settings.weights);
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      const Op op = graph.op[task];
+      const bool counts = counts_microbatches(op.kind);
+      if (!counts && !by_step) continue;
+      const std::uint32_t step = counts ? op.microbatch / microbatches : op.microbatch;
+      belongs_[task] = step == final_step ? Belongs::last : Belongs::before;
+    }
+  }
+
+  // Of `scenarios` columns; available[task * scenarios + k].
+  void steps(std::span<const std::int64_t> available, std::size_t scenarios, Time* step) const {
+    std::vector<std::int64_t> before(scenarios);
+    std::vector<std::int64_t> last(scenarios);
+    for (std::size_t task = 0; task < belongs_.size(); ++task) {
+      if (belongs_[task] == Belongs::none) continue;
+      std::vector<std::int64_t>& latest = belongs_[task] == Belongs::last ? last : before;
+      for (std::size_t k = 0; k < scenarios; ++k) {
+        latest[k] = std::max(latest[k], available[task * scenarios + k]);
+      }
+    }
+    for (std::size_t k = 0; k < scenarios; ++k) {
+      step[k] = Time{std::max<std::int64_t>(0, last[k] - before[k])};
+    }
+  }
+
+ private:
+  enum class Belongs : std::uint8_t { none, before, last };
+  std::vector<Belongs> belongs_;  // by task
+};
+
+// The standard deviation over the mean of a stage's ops, from the layers' measured spreads.
+StageVariation variation_of(const Model& model, const Partition& partition, int stages) {
+  struct Sum {
+    double time = 0;
+    double variance = 0;
+  };
+  std::vector<std::array<Sum, op_kinds>> sums(as_size(stages));
+  bool any = false;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    auto& stage = sums[as_size(partition.stage_of[l])];
+    const auto add = [&](OpKind kind, Time time, Time spread) {
+      const double deviation = static_cast<double>(spread.count()) / half_interquartile_of_normal;
+      Sum& sum = stage[static_cast<std::size_t>(kind)];
+      sum.time += static_cast<double>(time.count());
+      sum.variance += deviation * deviation;
+      any = any || spread > Time{};
+    };
+    add(OpKind::forward, layer.forward, layer.forward_spread);
+    add(OpKind::recompute, layer.forward, layer.forward_spread);
+    add(OpKind::input_grad, layer.input_grad, layer.input_grad_spread);
+    add(OpKind::weight_grad, layer.weight_grad, layer.weight_grad_spread);
+    add(OpKind::backward, layer.backward, layer.backward_spread);
+    add(OpKind::update, layer.update, layer.update_spread);
+  }
+  if (!any) return {};
+  StageVariation variation(sums.size());
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    for (std::size_t kind = 0; kind < sums[s].size(); ++kind) {
+      const Sum& sum = sums[s][kind];
+      variation[s][kind] = sum.time > 0 ? std::sqrt(sum.variance) / sum.time : 0;
+    }
+  }
+  return variation;
+}
+
+// What a thread works with.
+struct Bench {
+  explicit Bench(const TaskGraph& graph)
+      : graph(graph), duration(graph.tasks() * block), available(graph.tasks() * block) {}
+  TaskGraph graph;  // with durations of its own
+  std::vector<std::int64_t> duration;
+  std::vector<std::int64_t> available;
+};
+
+// Walks the critical paths of single scenarios.
+class CriticalShares {
+ public:
+  explicit CriticalShares(const TaskGraph& graph) : names_(graph.devices) {
+    names_.emplace_back("messages");
+    share_.resize(names_.size());
+    often_.resize(names_.size());
+  }
+
+  void add(const TaskGraph& graph, const TaskTimes& times) {
+    std::vector<double> time(names_.size());
+    double sum = 0;
+    if (device_of_.empty()) {
+      for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+        const Lane& lane = graph.lanes[graph.lane[task]];
+        if (lane.kind == LaneKind::compute) device_of_[plain(graph.op[task])] = lane.device;
+      }
+    }
+    for (const PathPiece& piece : critical_path(graph, times)) {
+      const auto found = device_of_.find(plain(piece.op));
+      const bool computes = piece.kind == PathPiece::Kind::task && found != device_of_.end();
+      const double took = static_cast<double>((piece.end - piece.start).count());
+      time[computes ? as_size(found->second) : names_.size() - 1] += took;
+      sum += took;
+    }
+    if (sum == 0) return;
+    const auto most =
+        static_cast<std::size_t>(std::max_element(time.begin(), time.end()) - time.begin());
+    for (std::size_t i = 0; i < time.size(); ++i) share_[i] += time[i] / sum;
+    often_[most] += 1;
+    ++count_;
+  }
+
+  std::vector<CriticalShare> sorted() const {
+    std::vector<CriticalShare> all;
+    for (std::size_t i = 0; i < names_.size() && count_ > 0; ++i) {
+      all.push_back({names_[i], share_[i] / count_, often_[i] / count_});
+    }
+    std::stable_sort(all.begin(), all.end(), [](const CriticalShare& a, const CriticalShare& b) {
+      return a.share > b.share;
+    });
+    return all;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<double> share_;
+  std::vector<double> often_;
+  std::map<Op, int> device_of_;
+  double count_ = 0;
+};
+
+class ScenarioRunner {
+ public:
+  ScenarioRunner(const Case& asked, const Outcome& nominal, const ScenarioRequest& request)
+      : request_(request) {
+    const Layout layout = checked_layout(asked);
+    const bool synchronous = nominal.synchrony == Synchrony::synchronous;
+    const int least = synchronous ? 2 : std::max(2, nominal.program.steps);
+    const int most = asked.program && !repeats(asked) ? nominal.program.steps
+                     : synchronous                    ? longest_flushed
+                                                      : 2 * least;
+    if (most < 2) {
+      throw UsageError(
+          "the program has one step and cannot be continued, so no step of it follows another; give "
+          "one of two steps or more");
+    }
+    Runs runs(asked, layout, nominal.costs, most);
+    for (int steps = std::min(least, most);; steps = std::min(2 * steps, most)) {
+      const Run& run = runs.of(steps);
+      std::vector<std::int64_t> available;
+      for (const Time at : run.times.available) available.push_back(at.count());
+      Time step{};
+      StepEnds(run.program, run.graph).steps(available, 1, &step);
+      found_.nominal = step;
+      found_.steps = steps;
+      if (step == nominal.step_time || steps == most) break;
+    }
+    run_ = runs.take(found_.steps);
+    ends_.emplace(run_.program, run_.graph);
+    scenarios_.emplace(run_.graph, request.perturbation,
+                       static_cast<std::uint32_t>(run_.program.microbatches),
+                       variation_of(asked.model, nominal.plan.partition, run_.program.stages()));
+    const bool shared = is_fair(run_.graph) || shares_resources(run_.graph);
+    found_.engine = !shared          ? ScenarioEngine::batched
+                    : request.freeze ? ScenarioEngine::frozen
+                                     : ScenarioEngine::single;
+    if (found_.engine == ScenarioEngine::batched) sweep_.emplace(run_.graph);
+    if (found_.engine == ScenarioEngine::frozen) sweep_.emplace(run_.graph, run_.times);
+  }
+
+  ScenarioSteps all() {
+    const auto count = static_cast<std::size_t>(request_.scenarios);
+    found_.step.resize(count);
+    const std::size_t chunks = (count + chunk - 1) / chunk;
+    std::vector<char> done(chunks);
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      Bench bench(run_.graph);
+      for (std::size_t c = next++; c < chunks && !stopped(); c = next++) {
+        take(c, count, bench);
+        done[c] = 1;
+      }
+    };
+    const std::size_t threads = std::min(
+        chunks, as_size(request_.threads > 0
+                            ? request_.threads
+                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))));
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work);
+    work();
+    for (std::thread& thread : others) thread.join();
+    const auto missing = std::find(done.begin(), done.end(), 0);
+    if (missing != done.end()) {
+      found_.partial = true;
+      found_.step.resize(static_cast<std::size_t>(missing - done.begin()) * chunk);
+    }
+    trace();
+    return std::move(found_);
+  }
+
+ private:
+  bool stopped() const { return request_.stop != nullptr && request_.stop->load(); }
+
+  void take(std::size_t c, std::size_t count, Bench& bench) {
+    for (std::size_t first = c * chunk; first < std::min(count, (c + 1) * chunk); first += block) {
+      scenarios_->draw(first, block, bench.duration);
+      if (sweep_) {
+        sweep_->ends(bench.duration, bench.available);
+      } else {
+        for (std::size_t k = 0; k < std::min(block, count - first); ++k) run_single(k, bench);
+      }
+      std::array<Time, block> step{};
+      ends_->steps(bench.available, block, step.data());
+      for (std::size_t k = 0; k < std::min(block, count - first); ++k) {
+        found_.step[first + k] = step[k];
+      }
+    }
+  }
+
+  // Column k of the bench by the engine that serves shared links.
+  TaskTimes run_single(std::size_t k, Bench& bench) const {
+    for (std::uint32_t task = 0; task < run_.graph.tasks(); ++task) {
+      const std::int64_t drawn = bench.duration[task * block + k];
+      bench.graph.duration[task] = Time{drawn};
+      if (!bench.graph.bytes.empty()) scale_flow(task, drawn, bench.graph);
+    }
+    TaskTimes times = simulate(bench.graph);
+    for (std::uint32_t task = 0; task < run_.graph.tasks(); ++task) {
+      bench.available[task * block + k] = times.available[task].count();
+    }
+    return times;
+  }
+
+  // A slow transfer has as many more bytes to move.
+  void scale_flow(std::uint32_t task, std::int64_t drawn, TaskGraph& graph) const {
+    const std::int64_t usual = run_.graph.duration[task].count();
+    const Bytes bytes = run_.graph.bytes[task];
+    graph.bytes[task] =
+        usual == drawn || usual == 0
+            ? bytes
+            : Bytes{std::llround(static_cast<double>(bytes.count) * static_cast<double>(drawn) /
+                                 static_cast<double>(usual))};
+  }
+
+  // The critical paths of the first scenarios, and how far off a frozen order is.
+  void trace() {
+    CriticalShares shares(run_.graph);
+    Bench bench(run_.graph);
+    const auto count = static_cast<std::size_t>(
+        std::min<std::int64_t>(traced, static_cast<std::int64_t>(found_.step.size())));
+    double error = 0;
+    std::size_t compared = 0;
+    for (std::size_t first = 0; first < count && !stopped(); first += block) {
+      scenarios_->draw(first, block, bench.duration);
+      for (std::size_t k = 0; k < std::min(block, count - first); ++k) {
+        bench.graph.bytes = run_.graph.bytes;
+        const TaskTimes times = run_single(k, bench);
+        if (!is_fair(bench.graph)) shares.add(bench.graph, times);
+        if (found_.engine != ScenarioEngine::frozen || first + k >= checked_frozen) continue;
+        std::vector<std::int64_t> column;
+        for (const Time at : times.available) column.push_back(at.count());
+        Time step{};
+        ends_->steps(column, 1, &step);
+        const double off = to_seconds(found_.step[first + k]) / to_seconds(step) - 1;
+        error += std::abs(off);
+        ++compared;
+      }
+    }
+    if (compared > 0) found_.frozen_error = error / static_cast<double>(compared);
+    found_.critical = shares.sorted();
+  }
+
+  const ScenarioRequest& request_;
+  Run run_;
+  std::optional<StepEnds> ends_;
+  std::optional<Scenarios> scenarios_;
+  std::optional<BatchedSweep> sweep_;
+  ScenarioSteps found_;
+};
+
+}  // namespace
+
+std::string_view name(ScenarioEngine engine) {
+  switch (engine) {
+    case ScenarioEngine::batched:
+      return "batched";
+    case ScenarioEngine::frozen:
+      return "frozen";
+    case ScenarioEngine::single:
+      return "single";
+  }
+  return "";  // unreachable; g++ wants it
+}
+
+ScenarioSteps scenario_steps(const Case& asked, const Outcome& nominal,
+                             const ScenarioRequest& request) {
+  if (request.scenarios < 1 || request.scenarios > most_scenarios) {
+    throw UsageError(fmt::format("the number of scenarios must be from 1 to {}, not {}",
+                                 most_scenarios, request.scenarios));
+  }
+  return ScenarioRunner(asked, nominal, request).all();
+}
+
+Time quantile(const std::vector<Time>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  const double part = at - static_cast<double>(low);
+  return sorted[low] +
+         Time{std::llround(part * static_cast<double>((sorted[high] - sorted[low]).count()))};
+}
+
+Distribution distribution_of(std::vector<Time> times) {
+  std::sort(times.begin(), times.end());
+  const auto count = static_cast<double>(times.size());
+  double sum = 0;
+  for (const Time time : times) sum += static_cast<double>(time.count()) / count;
+  double squares = 0;
+  for (const Time time : times) {
+    const double off = static_cast<double>(time.count()) - sum;
+    squares += off * off / count;
+  }
+  return {Time{std::llround(sum)}, Time{std::llround(std::sqrt(squares))},
+          quantile(times, 0.05),   quantile(times, 0.5),
+          quantile(times, 0.95),   quantile(times, 0.99)};
+}
+
+std::vector<double> shares_of_best(const std::vector<std::vector<Time>>& steps,
+                                   const std::vector<double>& samples) {
+  std::vector<double> best(steps.size());
+  if (steps.empty()) return best;
+  const std::size_t scenarios = steps.front().size();
+  for (std::size_t k = 0; k < scenarios; ++k) {
+    double highest = 0;
+    std::vector<std::size_t> who;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double rate =
+          samples[i] / static_cast<double>(std::max<std::int64_t>(1, steps[i][k].count()));
+      if (who.empty() || rate > highest) {
+        highest = rate;
+        who = {i};
+      } else if (rate == highest) {
+        who.push_back(i);
+      }
+    }
+    for (const std::size_t i : who) best[i] += 1.0 / static_cast<double>(who.size());
+  }
+  for (double& share : best) share /= static_cast<double>(scenarios);
+  return best;
+}
+
+}  // namespace stageline

@@ -1,0 +1,302 @@
+#include "tools/study/sensitivity.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "sim/analysis/cycle_words.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/table.hpp"
+#include "tools/study/pace.hpp"
+#include "tools/study/run_with_pace.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double a_little = 0.01;  // of finite differences, and the least change that counts
+// Tried where 1 % changes nothing.
+constexpr std::array down{0.95, 0.9, 0.8, 0.7, 0.5, 0.25, 0.0};
+constexpr std::array up{1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0};
+constexpr double least_effect = 1e-6;  // of the step: less is rounding
+
+// One after the other on one thread, else shared; each writes its own result.
+template <class Work>
+void for_all(std::size_t count, int threads, const Work& work) {
+  const auto cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::size_t workers = std::min(count, as_size(threads > 0 ? threads : cores));
+  std::atomic<std::size_t> next{0};
+  const auto take = [&] {
+    for (std::size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < workers; ++i) others.emplace_back(take);
+  take();
+  for (std::thread& other : others) other.join();
+}
+
+// Of a run whose order in the lanes stays, with other times.
+class Resimulation {
+ public:
+  Resimulation(const Program& program, const TaskGraph& alone, const Levers& levers,
+               const Costs& costs)
+      : program_(program), alone_(alone), levers_(levers), costs_(costs) {}
+
+  Time step(const Lever& lever, double factor) const {
+    const TaskTable part = levers_.part(lever);
+    const TaskTable times = scaled(levers_.times(), part, factor);
+    TaskGraph graph = alone_;
+    const bool setups = Levers::has_setups(lever);
+    for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+      graph.duration[task] = times.duration[task];
+      if (!times.second.empty()) {
+        graph.duration[task] = std::max(times.duration[task], times.second[task]);
+      }
+      Path& path = graph.paths[graph.path_of[task]];
+      path.lag = times.lag[task];
+      path.head_start = times.head_start[task];
+      if (!graph.bytes.empty()) scale_flow(task, part, factor, setups, graph);
+    }
+    return pace_with(program_, std::move(graph), costs_).step.time;
+  }
+
+ private:
+  // A flow has as many times the bytes as they take the time.
+  void scale_flow(std::uint32_t task, const TaskTable& part, double factor, bool setups,
+                  TaskGraph& graph) const {
+    const Path& path = alone_.paths[alone_.path_of[task]];
+    const Time all = alone_.duration[task];
+    const Time changed = part.duration[task];
+    if (changed == Time{} || alone_.bytes[task] == Bytes{}) return;
+    const Time setup = std::min(path.setup, all);
+    const Time of_setup = setups ? std::min(setup, changed) : Time{};
+    graph.paths[graph.path_of[task]].setup =
+        setup - of_setup + Time{std::llround(static_cast<double>(of_setup.count()) * factor)};
+    if (all == setup) return;
+    const double share = static_cast<double>((changed - of_setup).count()) /
+                         static_cast<double>((all - setup).count());
+    const double bytes = static_cast<double>(alone_.bytes[task].count);
+    graph.bytes[task] = Bytes{std::llround(bytes * (1 - share * (1 - factor)))};
+  }
+
+  const Program& program_;
+  const TaskGraph& alone_;
+  const Levers& levers_;
+  const Costs& costs_;
+};
+
+// The largest change that makes a difference, of those tried.
+template <std::size_t tries>
+std::optional<double> first_effect(const Resimulation& resimulated, const Lever& lever, Time step,
+                                   const std::array<double, tries>& factors) {
+  for (const double factor : factors) {
+    if (std::abs(gain(step, resimulated.step(lever, factor))) > least_effect) return factor;
+  }
+  return std::nullopt;
+}
+
+// Everything may take `most_factor` times as long.
+void check_room(const TaskGraph& graph) {
+  double sum = 0;
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    sum += to_seconds(graph.duration[task] + graph.paths[graph.path_of[task]].lag);
+  }
+  if (sum * PeriodCurve::most_factor <= to_seconds(longest_run)) return;
+  throw UsageError(fmt::format(
+      "the program lasts up to {:.3g} s, and {:g} times as long is asked for, more than can be added "
+      "up ({:.3g} s); check the units of times and links",
+      sum, PeriodCurve::most_factor, to_seconds(longest_run)));
+}
+
+void sort_effects(std::vector<LeverEffect>& effects) {
+  std::stable_sort(effects.begin(), effects.end(), [](const LeverEffect& a, const LeverEffect& b) {
+    return std::tie(a.faster, a.twice, a.free) < std::tie(b.faster, b.twice, b.free);
+  });
+}
+
+std::string hardware(const Lever& lever) {
+  switch (lever.kind) {
+    case LeverKind::stage:
+      return fmt::format("the compute of {}", lever.name);
+    case LeverKind::bandwidth:
+      return "the bandwidth of the links";
+    case LeverKind::latency:
+      return "the latency of the links";
+    case LeverKind::device:
+    case LeverKind::collectives:
+      return "the " + lever.name;
+    case LeverKind::op_kind:
+    case LeverKind::stage_op:
+    case LeverKind::memory:
+    case LeverKind::route:
+      break;
+  }
+  return lever.name;
+}
+
+}  // namespace
+
+std::string_view name(SensitivityEngine engine) {
+  switch (engine) {
+    case SensitivityEngine::cycle:
+      return "cycle";
+    case SensitivityEngine::simulated:
+      return "simulated";
+  }
+  return "";
+}
+
+double gain(Time step, Time changed) {
+  if (step == Time{}) return 0;
+  return static_cast<double>((step - changed).count()) / static_cast<double>(step.count());
+}
+
+Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads) {
+  const Layout layout = checked_layout(asked);
+  const Run run = run_with_pace(asked, layout, nominal);
+  Pace pace = pace_of(run);
+  Sensitivity found;
+  found.step = pace.step.time;
+  found.steps = run.program.steps;
+  if (found.step == Time{}) throw UsageError("a step takes no time, so nothing makes it shorter");
+  const Costs& costs = nominal.costs;
+  const TaskGraph alone = compile(run.program, costs);
+  const Levers levers(asked, layout, costs, run.program, alone);
+  check_room(alone);
+  const int microbatches = run.program.microbatches;
+  if (std::abs(gain(nominal.step_time, found.step)) > same_step) {
+    found.notes.push_back(fmt::format(
+        "the run of {} steps that is changed has a step of {}, the steady state one of {}",
+        found.steps, print(found.step), print(nominal.step_time)));
+  }
+
+  const bool slowed = !costs.slowdown.empty();
+  const bool shared = shares_resources(run.graph);
+  found.exact = pace.derived && !slowed;
+  found.engine = found.exact && !shared ? SensitivityEngine::cycle : SensitivityEngine::simulated;
+  if (pace.derived) {
+    found.cycle = in_words(pace.derived->period, pace.derived->round, run.program.devices);
+  }
+  std::optional<PeriodCurve> curve;
+  const int round = pace.derived ? pace.derived->round : 1;
+  if (found.exact) curve.emplace(alone, std::move(pace.derived->events), levers.times());
+  const Resimulation resimulated(run.program, alone, levers, costs);
+
+  found.effects.resize(levers.all().size());
+  for_all(found.effects.size(), threads, [&](std::size_t i) {
+    LeverEffect& effect = found.effects[i];
+    effect.lever = levers.all()[i];
+    const TaskTable part = levers.part(effect.lever);
+    const auto step = [&](double factor) {
+      return found.engine == SensitivityEngine::cycle
+                 ? step_of(curve->at(part, factor), round, microbatches)
+                 : resimulated.step(effect.lever, factor);
+    };
+    effect.slower = step(1.1);
+    effect.faster = step(0.9);
+    effect.twice = step(0.5);
+    effect.free = step(0);
+    if (curve) {
+      const PeriodSlopes slopes = curve->slopes(part);
+      const Period& period = curve->period();
+      const double whole =
+          static_cast<double>(period.time.count()) / static_cast<double>(period.rounds);
+      effect.share_faster = slopes.faster.value() / whole;
+      effect.share_slower = slopes.slower.value() / whole;
+      const SlopeReach reach = curve->reach(part, slopes);
+      effect.least = reach.least;
+      effect.most = reach.most;
+    } else {
+      effect.share_faster = gain(found.step, step(1 - a_little)) / a_little;
+      effect.share_slower = -gain(found.step, step(1 + a_little)) / a_little;
+      effect.least = 1 - a_little;
+      effect.most = 1 + a_little;
+    }
+    if (found.engine == SensitivityEngine::cycle) return;
+    if (std::abs(effect.share_faster) <= least_effect) {
+      effect.gains_from = first_effect(resimulated, effect.lever, found.step, down);
+    }
+    if (std::abs(effect.share_slower) <= least_effect) {
+      effect.costs_from = first_effect(resimulated, effect.lever, found.step, up);
+    }
+  });
+  sort_effects(found.effects);
+
+  if (!found.exact) {
+    found.notes.push_back(fmt::format("shares are finite differences of 1 %, because {}",
+                                      slowed ? "devices of a machine slow one another"
+                                      : is_fair(run.graph) && shared
+                                          ? "links are shared at fair rates"
+                                          : "no order of rounds repeats exactly"));
+  } else if (shared) {
+    found.notes.push_back(
+        "shares are exact for the order in which shared links serve messages now; the steps with "
+        "changed times serve them anew, which may be a worse order");
+  }
+  if (!asked.program) {
+    found.notes.push_back(
+        "devices keep the order of their ops; a schedule that orders them by their costs (list, "
+        "zb_auto, dapple) may do better with the new ones");
+  }
+  return found;
+}
+
+std::string advice_of(const Sensitivity& found) {
+  const auto best = [&](auto&& is, auto&& time) -> const LeverEffect* {
+    const LeverEffect* most = nullptr;
+    for (const LeverEffect& effect : found.effects) {
+      if (!is(effect.lever)) continue;
+      if (most == nullptr || time(effect) < time(*most)) most = &effect;
+    }
+    return most != nullptr && gain(found.step, time(*most)) > least_effect ? most : nullptr;
+  };
+  const auto faster = [](const LeverEffect& effect) { return effect.faster; };
+  const auto twice = [](const LeverEffect& effect) { return effect.twice; };
+  const auto saved = [&](Time step) { return percent(gain(found.step, step)); };
+  const LeverEffect* const kind = best(
+      [](const Lever& lever) {
+        return lever.kind == LeverKind::op_kind && lane_of(*lever.op) == LaneKind::compute;
+      },
+      faster);
+  const LeverEffect* const place =
+      best([](const Lever& lever) { return lever.kind == LeverKind::stage; }, faster);
+  const LeverEffect* const device = best(
+      [](const Lever& lever) {
+        return lever.device && (lever.kind == LeverKind::device || lever.kind == LeverKind::stage);
+      },
+      twice);
+  const LeverEffect* const links = best(
+      [](const Lever& lever) {
+        return lever.kind == LeverKind::bandwidth || lever.kind == LeverKind::latency ||
+               lever.kind == LeverKind::collectives;
+      },
+      twice);
+  std::string text;
+  if (kind != nullptr) {
+    text = fmt::format("optimize {} first (10 % faster: a step {} shorter)", kind->lever.name,
+                       saved(kind->faster));
+    text += place != nullptr
+                ? fmt::format(", on {} above all ({})", place->lever.name, saved(place->faster))
+                : ", on all stages: no stage by itself makes the step shorter";
+  }
+  if (device != nullptr || links != nullptr) {
+    const bool compute = device != nullptr && (links == nullptr || device->twice <= links->twice);
+    const LeverEffect& bought = compute ? *device : *links;
+    text += fmt::format("{}of the hardware, {} (twice as fast: {})", text.empty() ? "" : "; ",
+                        hardware(bought.lever), saved(bought.twice));
+    if (compute && links != nullptr) {
+      text += fmt::format(", before {} ({})", hardware(links->lever), saved(links->twice));
+    }
+  } else if (!text.empty()) {
+    text += "; no faster device or link by itself makes it shorter";
+  }
+  return text.empty() ? "nothing by itself makes the step shorter" : text;
+}
+
+}  // namespace stageline

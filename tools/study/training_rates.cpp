@@ -1,0 +1,169 @@
+// Derives tokens/s, FLOP/s, MFU and the price of a training from an outcome.
+#include "tools/study/training_rates.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cost_models/recomputation.hpp"
+#include "sim/index.hpp"
+#include "tools/study/blocking.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double seconds_an_hour = 3600;
+constexpr double hours_a_day = 24;
+
+const Cluster& all_devices(const Case& asked) {
+  return asked.ranked ? asked.ranked->devices() : asked.cluster;
+}
+
+// The ranks that share each layer of one micro-batch. Expert-parallel ranks have micro-batches of
+// their own.
+double ranks_of_a_layer(const Model& model) {
+  return static_cast<double>(model.sharding.tensor) * model.sharding.context;
+}
+
+double flops_of_a_microbatch(const Model& model) {
+  double flops = 0;
+  for (const Layer& layer : model.layers) {
+    flops += static_cast<double>(layer.forward_flops) + static_cast<double>(layer.backward_flops);
+  }
+  return flops * ranks_of_a_layer(model);
+}
+
+// Of one R of each stage, a whole micro-batch.
+std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
+  constexpr int skipped = 100;  // recompute below this part of forward
+  const Partition& cut = outcome.plan.partition;
+  const std::vector<StageRecomputation> rebuilt = by_stage(asked.recomputation, asked.model, cut);
+  std::vector<double> flops(as_size(cut.stages));
+  for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
+    const Layer& layer = asked.model.layers[l];
+    const int stage = cut.stage_of[l];
+    if (!rebuilt.empty() && nth(rebuilt, stage).rebuild == Rebuild::selective) {
+      nth(flops, stage) += static_cast<double>(layer.selective_flops);
+    } else if (layer.recompute == Time{} || layer.recompute * skipped >= layer.forward) {
+      nth(flops, stage) += static_cast<double>(layer.forward_flops);
+    }
+  }
+  for (double& one : flops) one *= ranks_of_a_layer(asked.model);
+  return flops;
+}
+
+// By the R of the program, in one step of the pipelines that are simulated.
+double repeated_in_a_step(const Case& asked, const Outcome& outcome) {
+  std::vector<std::int64_t> repeats(as_size(outcome.plan.partition.stages));
+  bool any = false;
+  for (const std::vector<Op>& list : outcome.program.ops) {
+    for (const Op op : list) {
+      if (op.kind != OpKind::recompute) continue;
+      ++nth(repeats, op.stage);
+      any = true;
+    }
+  }
+  if (!any) return 0;
+  const std::vector<double> flops = repeated_flops(asked, outcome);
+  double sum = 0;
+  for (std::size_t s = 0; s < flops.size(); ++s) sum += static_cast<double>(repeats[s]) * flops[s];
+  return sum / outcome.program.steps / outcome.program.settings.sequence_chunks;
+}
+
+bool states_peak(const DeviceKind& kind, double flops) {
+  return std::any_of(kind.peak.begin(), kind.peak.end(),
+                     [&](const PeakRate& peak) { return peak.flops == flops; });
+}
+
+// Of all devices together, per second.
+double peak_flops(const Model& model, const Cluster& cluster) {
+  std::vector<double> rate(cluster.kinds.size());
+  for (const Device& device : cluster.devices) {
+    if (device.kind >= 0) nth(rate, device.kind) = std::max(nth(rate, device.kind), device.rate);
+  }
+  for (std::size_t k = 0; k < rate.size(); ++k) {
+    if (states_peak(cluster.kinds[k], model.peak_flops)) rate[k] = 1;
+  }
+  double sum = 0;
+  for (const Device& device : cluster.devices) {
+    sum += device.kind >= 0 ? nth(rate, device.kind) : device.rate;
+  }
+  return sum * model.peak_flops;
+}
+
+void set_flops(TrainingRates& rates, const Case& asked, const Outcome& outcome) {
+  const double microbatch = flops_of_a_microbatch(asked.model);
+  if (!(microbatch > 0)) return;
+  const double step = to_seconds(outcome.step_time);
+  const double copies = outcome.copies;
+  rates.model_flops = microbatch * outcome.microbatches * copies;
+  rates.hardware_flops = *rates.model_flops + repeated_in_a_step(asked, outcome) * copies;
+  rates.flops_per_device_second = *rates.model_flops / step / asked.device_count();
+  const double peak = peak_flops(asked.model, all_devices(asked));
+  if (!(peak > 0)) return;
+  rates.mfu = *rates.model_flops / (step * peak);
+  rates.hfu = *rates.hardware_flops / (step * peak);
+}
+
+void set_communication(TrainingRates& rates, const Outcome& outcome) {
+  rates.exposed = outcome.exposed_communication;
+  const std::vector<DeviceMetrics>& devices = outcome.metrics.device;
+  if (devices.empty()) return;
+  const auto busiest = std::max_element(
+      devices.begin(), devices.end(),
+      [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.busy < b.busy; });
+  const double run = outcome.program.steps * to_seconds(outcome.step_time);
+  for (const Op op : nth(outcome.program.ops, busiest - devices.begin())) {
+    if (as_size(op.stage) >= outcome.costs.stage.size()) continue;  // measured: costs are unknown
+    const auto& times = nth(outcome.costs.stage, op.stage).blocking_by;
+    for (std::size_t g = 0; g < times.size(); ++g) {
+      rates.blocking[g] += to_seconds(blocking_of(times[g], op.kind)) / run;
+    }
+  }
+  const double all = static_cast<double>(devices.size()) * to_seconds(outcome.metrics.makespan);
+  for (const DeviceMetrics& device : devices) {
+    rates.idle_for_messages += to_seconds(nth(device.idle_by, IdleKind::link)) / all;
+    rates.idle_for_reductions += to_seconds(nth(device.idle_by, IdleKind::collectives)) / all;
+  }
+}
+
+// US dollars an hour of all devices.
+std::optional<double> hourly_price(const Case& asked, const TrainingBudget& budget) {
+  if (budget.price_per_hour) return *budget.price_per_hour * asked.device_count();
+  const Cluster& cluster = all_devices(asked);
+  double sum = 0;
+  for (const Device& device : cluster.devices) {
+    if (device.kind < 0 || !(nth(cluster.kinds, device.kind).price_per_hour > 0)) return {};
+    sum += nth(cluster.kinds, device.kind).price_per_hour;
+  }
+  return sum;
+}
+
+void set_budget(TrainingRates& rates, const Case& asked, const TrainingBudget& budget) {
+  if (!(budget.tokens > 0) || !rates.tokens_per_second) return;
+  const double hours = budget.tokens / *rates.tokens_per_second / seconds_an_hour;
+  rates.device_hours = hours * asked.device_count();
+  rates.days = hours / hours_a_day;
+  if (const auto price = hourly_price(asked, budget)) rates.dollars = hours * *price;
+}
+
+}  // namespace
+
+TrainingRates training_rates(const Case& asked, const Outcome& outcome,
+                             const TrainingBudget& budget) {
+  TrainingRates rates;
+  if (outcome.step_time == Time{}) return rates;
+  if (asked.model.tokens > 0 && outcome.microbatch_size > 0) {
+    const double samples =
+        static_cast<double>(outcome.microbatches) * outcome.microbatch_size * outcome.copies;
+    rates.tokens_per_second =
+        samples * static_cast<double>(asked.model.tokens) / to_seconds(outcome.step_time);
+    rates.tokens_per_device_second = *rates.tokens_per_second / asked.device_count();
+  }
+  set_flops(rates, asked, outcome);
+  set_communication(rates, outcome);
+  set_budget(rates, asked, budget);
+  return rates;
+}
+
+}  // namespace stageline

@@ -1,0 +1,150 @@
+#include "traces/native/groups.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "traces/json/parts.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::int64_t highest_degree = 1 << 16;
+constexpr std::int64_t most_collectives = 10'000;  // of one kind in one pass of a layer
+
+// The groups whose collectives are part of F, I and W.
+constexpr std::array blocking_groups{Dimension::tensor, Dimension::context, Dimension::expert};
+
+// The value that is called so.
+template <class Values>
+auto called(const JsonNode& node, std::string_view what, const Values& values) {
+  const std::string word = node.text();
+  std::vector<std::string> known;
+  for (const auto value : values) {
+    if (name(value) == word) return value;
+    known.emplace_back(name(value));
+  }
+  node.refuse(fmt::format("{} is not {}; there are {}{}", in_quotes(word), what,
+                          fmt::join(known, ", "), suggestion(word, known)));
+}
+
+struct DegreeField {
+  const char* key;
+  int Sharding::*member;
+};
+constexpr std::array<DegreeField, 3> degree_fields{{{"tensor", &Sharding::tensor},
+                                                    {"context", &Sharding::context},
+                                                    {"expert", &Sharding::expert}}};
+
+struct CountField {
+  const char* key;
+  int LayerCollective::*member;
+};
+constexpr std::array<CountField, 3> count_fields{{{"forward", &LayerCollective::forward},
+                                                  {"input_grad", &LayerCollective::input_grad},
+                                                  {"weight_grad", &LayerCollective::weight_grad}}};
+
+// At every batch size.
+std::vector<LayerCollective> read_collective(const JsonNode& node, const TraceSizes& batches) {
+  node.check_keys({"kind", "group", "bytes"}, {"forward", "input_grad", "weight_grad"});
+  LayerCollective common;
+  common.kind = called(node.at("kind"), "a collective", all_collective_kinds);
+  common.group =
+      called(node.at("group"), "a group whose collectives are part of a layer", blocking_groups);
+  bool any = false;
+  for (const CountField& field : count_fields) {
+    if (const auto found = node.find(field.key)) {
+      common.*field.member = static_cast<int>(found->whole(0, most_collectives));
+    }
+    any = any || common.*field.member > 0;
+  }
+  if (!any) {
+    node.refuse(
+        "a collective is part of F, I or W: forward, input_grad or weight_grad must be "
+        "above 0");
+  }
+  const std::vector<Bytes> bytes = by_batch(node.at("bytes"), batches, PerBatch::may,
+                                            [](const JsonNode& value) { return value.bytes(); });
+  std::vector<LayerCollective> sizes(bytes.size(), common);
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i].bytes = bytes[i];
+  return sizes;
+}
+
+}  // namespace
+
+Sharding read_sharding(const JsonNode& node) {
+  node.check_keys({}, {"tensor", "context", "expert", "sequence"});
+  Sharding sharding;
+  for (const DegreeField& field : degree_fields) {
+    if (const auto found = node.find(field.key)) {
+      sharding.*field.member = static_cast<int>(found->whole(1, highest_degree));
+    }
+  }
+  if (const auto found = node.find("sequence")) {
+    sharding.sequence = found->boolean();
+    if (sharding.sequence && sharding.tensor == 1) {
+      found->refuse(
+          "sequence parallelism divides what tensor parallelism leaves whole, but "
+          "\"tensor\" is 1");
+    }
+  }
+  return sharding;
+}
+
+std::vector<std::vector<LayerCollective>> read_collectives(const JsonNode& node,
+                                                           const TraceSizes& batches) {
+  std::vector<std::vector<LayerCollective>> by_size(batches.sizes.size());
+  const std::vector<JsonNode> items = node.items();
+  if (items.empty()) node.refuse("a list of collectives must not be empty; leave it out");
+  for (const JsonNode& item : items) {
+    const std::vector<LayerCollective> sizes = read_collective(item, batches);
+    for (std::size_t i = 0; i < by_size.size(); ++i) by_size[i].push_back(sizes[i]);
+  }
+  return by_size;
+}
+
+std::string sharding_text(const Sharding& sharding) {
+  std::vector<std::string> members;
+  for (const DegreeField& field : degree_fields) {
+    const int degree = sharding.*field.member;
+    if (degree != 1) members.push_back(fmt::format("\"{}\": {}", field.key, degree));
+  }
+  if (sharding.sequence) members.emplace_back("\"sequence\": true");
+  return fmt::format("{{{}}}", fmt::join(members, ", "));
+}
+
+std::string collectives_text(const std::vector<const std::vector<LayerCollective>*>& by_size,
+                             std::string_view indent) {
+  const std::vector<LayerCollective>& first = *by_size.front();
+  std::string list;
+  for (std::size_t c = 0; c < first.size(); ++c) {
+    std::vector<std::int64_t> bytes;
+    for (const auto* const collectives : by_size) bytes.push_back((*collectives)[c].bytes.count);
+    const bool same = std::all_of(bytes.begin(), bytes.end(),
+                                  [&](std::int64_t count) { return count == bytes.front(); });
+    list += fmt::format(
+        "{}\n{}{{\"kind\": \"{}\", \"group\": \"{}\", \"bytes\": {}", list.empty() ? "[" : ",",
+        indent, name(first[c].kind), name(first[c].group),
+        same ? fmt::format("{}", bytes.front()) : fmt::format("[{}]", fmt::join(bytes, ", ")));
+    for (const CountField& field : count_fields) {
+      const int count = first[c].*field.member;
+      if (count > 0) list += fmt::format(", \"{}\": {}", field.key, count);
+    }
+    list += "}";
+  }
+  return list + "]";
+}
+
+bool same_exchange(const std::vector<LayerCollective>& one,
+                   const std::vector<LayerCollective>& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](LayerCollective a, const LayerCollective& b) {
+                      a.bytes = b.bytes;
+                      return a == b;
+                    });
+}
+
+}  // namespace stageline

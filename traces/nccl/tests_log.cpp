@@ -1,0 +1,303 @@
+// Reads the output of nccl-tests (NVIDIA/nccl-tests, src/common.cu), from 2.0 to 2.18.
+#include "traces/nccl/tests_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "sim/bus_bandwidth.hpp"
+#include "sim/errors.hpp"
+#include "sim/numbers.hpp"
+#include "traces/json/tree.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 5> tests{{
+    {"all_reduce_perf", CollectiveKind::all_reduce},
+    {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
+    {"all_gather_perf", CollectiveKind::all_gather},
+    {"alltoall_perf", CollectiveKind::all_to_all},
+    {"broadcast_perf", CollectiveKind::broadcast},
+}};
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (;;) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) return words;
+    line.remove_prefix(begin);
+    const std::size_t end = line.find_first_of(" \t\r");
+    words.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    line.remove_prefix(end);
+  }
+}
+
+// Without mpirun's tag: "[1,0]<stdout>:# nThread 1 …".
+std::string_view without_tag(std::string_view line) {
+  constexpr std::string_view tag = "<stdout>:";
+  const std::size_t found = line.find(tag);
+  return line.substr(0, 1) == "[" && found < 24 ? line.substr(found + tag.size()) : line;
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+// Behind a '#', which people lose when they paste a log.
+std::string_view comment_of(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of("# \t");
+  return begin == std::string_view::npos ? std::string_view{} : line.substr(begin);
+}
+
+// The columns of the table, as its header has them.
+struct TableColumns {
+  std::size_t count = 0;
+  std::size_t time = 0;  // out of place, as all here
+  std::size_t algorithm_bandwidth = 0;
+  std::size_t bus_bandwidth = 0;
+  std::vector<std::size_t> wrong;  // numbers of wrong values
+};
+
+// A run as the log has it.
+struct LoggedRun {
+  int begun = 0;                       // its first line
+  std::optional<CollectiveKind> kind;  // by a title, or the command before it
+  NcclTestsRun run;
+  std::set<std::string> hosts;
+  TableColumns columns;
+  std::vector<std::pair<double, int>> ratios;  // bus over algorithm bandwidth, and the line
+};
+
+class LogReader {
+ public:
+  explicit LogReader(const std::string& file) : file_(file) {}
+
+  void read(std::string_view line);
+  /// At the end of the text.
+  std::vector<NcclTestsRun> runs(std::optional<CollectiveKind> kind);
+
+ private:
+  [[noreturn]] void refuse(int line, const std::string& message) const {
+    throw TraceError(file_, fmt::format("line {}", line), message);
+  }
+  [[noreturn]] void refuse_cut() const;
+
+  void read_comment(std::string_view comment);
+  void begin();
+  void end();
+  void add_rank(const std::vector<std::string_view>& words);
+  void read_header(const std::vector<std::string_view>& words);
+  void add_row(const std::vector<std::string_view>& words);
+  void check_wrong(std::string_view wrong, std::string_view size) const;
+  void check_kind(const LoggedRun& logged) const;
+
+  const std::string& file_;
+  int line_ = 0;
+  std::optional<CollectiveKind> said_;  // by the last line that names a test
+  std::optional<LoggedRun> open_;
+  std::vector<LoggedRun> runs_;
+};
+
+void LogReader::refuse_cut() const {
+  const std::size_t rows = open_->run.rows.size();
+  refuse(line_, fmt::format("the run that begins at line {} is cut off {}: \"# Avg bus bandwidth\" "
+                            "is missing; give the whole output",
+                            open_->begun,
+                            rows == 0   ? std::string("before its first row")
+                            : rows == 1 ? std::string("behind its first row")
+                                        : fmt::format("behind {} rows", rows)));
+}
+
+void LogReader::read(std::string_view line) {
+  ++line_;
+  line = without_tag(line);
+  const std::string_view comment = comment_of(line);
+  if (const auto kind = kind_of_nccl_test(line)) {
+    if (starts_with(comment, "Collective test concluded") && !open_ && !runs_.empty()) {
+      runs_.back().kind = kind;
+    } else if (!open_) {
+      said_ = kind;
+    } else if (!open_->kind) {
+      open_->kind = kind;
+    }
+  }
+  const std::vector<std::string_view> words = words_of(line);
+  const bool row = open_ && open_->columns.count > 0 && !words.empty() &&
+                   parse_number<std::int64_t>(words[0]) &&
+                   (words.size() == 1 || parse_number<std::int64_t>(words[1]));
+  if (row) {
+    add_row(words);
+  } else {
+    read_comment(comment);
+  }
+}
+
+void LogReader::read_comment(std::string_view comment) {
+  const std::vector<std::string_view> words = words_of(comment);
+  if (starts_with(comment, "nThread ")) begin();
+  if (words.size() > 4 && words[0] == "size" && words[1] == "count") read_header(words);
+  if (!open_) return;
+  if (words.size() > 4 && words[0] == "Rank") add_rank(words);
+  if (starts_with(comment, "NCCL version ")) {
+    open_->run.version = std::string(comment.substr(0, comment.find_last_not_of(" \r") + 1));
+  }
+  // "Out of bounds values : 0 OK"
+  if (starts_with(comment, "Out of bounds values") && words.back() == "FAILED") {
+    refuse(line_, "the run failed its check of results, so its times say nothing");
+  }
+  if (starts_with(comment, "Avg bus bandwidth")) end();
+}
+
+void LogReader::begin() {
+  if (open_) refuse_cut();
+  open_.emplace();
+  open_->begun = line_;
+  open_->kind = said_;
+}
+
+void LogReader::end() {
+  if (open_->run.ranks == 0) {
+    refuse(line_, fmt::format("the run that begins at line {} lists no devices (\"#  Rank  0 …\"), "
+                              "so the number of its ranks is not known; give the whole output",
+                              open_->begun));
+  }
+  if (open_->run.rows.empty()) {
+    refuse(line_, fmt::format("the run that begins at line {} has no row with a size and a time",
+                              open_->begun));
+  }
+  open_->run.machines = std::max(1, static_cast<int>(open_->hosts.size()));
+  runs_.push_back(std::move(*open_));
+  open_.reset();
+  said_.reset();
+}
+
+// "Rank  0 Group  0 Pid  9228 on  host device  0 [0x07] NVIDIA A100-SXM4-40GB"
+void LogReader::add_rank(const std::vector<std::string_view>& words) {
+  NcclTestsRun& run = open_->run;
+  for (std::size_t i = 2; i + 1 < words.size(); ++i) {
+    if (words[i] == "Group" && words[i + 1] != "0") return;  // of a group that ran beside it
+    if (words[i] == "on") open_->hosts.emplace(words[i + 1]);
+    if (words[i].front() != '[' || run.ranks > 0) continue;
+    run.device = fmt::format(
+        "{}", fmt::join(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end(), " "));
+  }
+  ++run.ranks;
+}
+
+void LogReader::read_header(const std::vector<std::string_view>& words) {
+  if (!open_) {
+    refuse(line_,
+           "the table begins without the line \"# nThread …\" and the list of devices; give "
+           "the whole output");
+  }
+  TableColumns columns;
+  columns.count = words.size();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "#wrong") columns.wrong.push_back(i);
+    if (columns.bus_bandwidth > 0) continue;  // of the columns in place
+    if (words[i] == "time" || words[i] == "cputime") columns.time = i;
+    if (words[i] == "algbw") columns.algorithm_bandwidth = i;
+    if (words[i] == "busbw") columns.bus_bandwidth = i;
+  }
+  if (columns.time == 0 || columns.algorithm_bandwidth == 0 || columns.bus_bandwidth == 0) {
+    refuse(line_, "the table's header lacks one of the columns time, algbw and busbw");
+  }
+  open_->columns = columns;
+}
+
+void LogReader::add_row(const std::vector<std::string_view>& words) {
+  const TableColumns& columns = open_->columns;
+  if (words.size() != columns.count) {
+    refuse(line_, fmt::format("the row has {} columns, but the table {}; the log is cut off, or "
+                              "mixed with other output",
+                              words.size(), columns.count));
+  }
+  for (const std::size_t column : columns.wrong) check_wrong(words[column], words[0]);
+  const std::optional<ScaledDecimal> bytes = scale_decimal(words[0], 0);
+  const std::optional<ScaledDecimal> time = scale_decimal(words[columns.time], 6);
+  const auto algorithm = parse_number<double>(words[columns.algorithm_bandwidth]);
+  const auto bus = parse_number<double>(words[columns.bus_bandwidth]);
+  if (!bytes || bytes->value < 0 || !time || time->value < 0 ||
+      time->value > longest_input.count() || !algorithm || !bus) {
+    refuse(line_, fmt::format("a row has a size, a time in us and two bandwidths as numbers, not "
+                              "{}, {}, {} and {}",
+                              in_quotes(words[0]), in_quotes(words[columns.time]),
+                              in_quotes(words[columns.algorithm_bandwidth]),
+                              in_quotes(words[columns.bus_bandwidth])));
+  }
+  // Bandwidths have two decimals: the ratio of small ones says little.
+  if (*algorithm >= 1 && *bus >= 1) open_->ratios.emplace_back(*bus / *algorithm, line_);
+  if (bytes->value == 0 || time->value == 0) return;
+  open_->run.rows.push_back({Bytes{bytes->value}, Time{time->value}, line_});
+}
+
+// "N/A" and -1: not checked.
+void LogReader::check_wrong(std::string_view wrong, std::string_view size) const {
+  const auto number = parse_number<double>(wrong);
+  if (number ? *number <= 0 : wrong == "N/A") return;
+  refuse(line_, fmt::format("#wrong is {} at size {}: the results of the collective were wrong, so "
+                            "its times say nothing",
+                            wrong, size));
+}
+
+void LogReader::check_kind(const LoggedRun& logged) const {
+  const NcclTestsRun& run = logged.run;
+  const double factor = run.ranks > 1 ? bus_factor(run.kind, run.ranks) : 0;
+  for (const auto& [ratio, line] : logged.ratios) {
+    if (std::abs(ratio - factor) <= 0.02 * std::max(1.0, factor)) continue;
+    refuse(line, fmt::format("busbw is {:.3f} times algbw, but {:.3f} times for {} among {} ranks; "
+                             "name the collective that ran by --kind",
+                             ratio, factor, name(run.kind), run.ranks));
+  }
+}
+
+std::vector<NcclTestsRun> LogReader::runs(std::optional<CollectiveKind> kind) {
+  if (open_) refuse_cut();
+  if (runs_.empty()) {
+    throw TraceError(file_, "",
+                     "it is no output of nccl-tests: there is no line \"# nThread …\"; give what "
+                     "all_reduce_perf or its like printed");
+  }
+  std::vector<NcclTestsRun> runs;
+  for (LoggedRun& logged : runs_) {
+    if (!logged.kind && !kind) {
+      refuse(logged.begun,
+             "the run does not say which collective it is of; name it by --kind all_reduce, "
+             "reduce_scatter, all_gather, all_to_all or broadcast");
+    }
+    logged.run.kind = logged.kind ? *logged.kind : *kind;
+    check_kind(logged);
+    runs.push_back(std::move(logged.run));
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::optional<CollectiveKind> kind_of_nccl_test(std::string_view line) {
+  for (const auto& [test, kind] : tests) {
+    if (line.find(test) != std::string_view::npos) return kind;
+  }
+  return std::nullopt;
+}
+
+std::vector<NcclTestsRun> read_nccl_tests(const std::string& text, const std::string& file,
+                                          std::optional<CollectiveKind> kind) {
+  LogReader reader(file);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    reader.read(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return reader.runs(kind);
+}
+
+}  // namespace stageline
