@@ -140,7 +140,9 @@ struct Executor::Run {
       run_task(d, task);
       synchronize(devices[d].where);
       const Time end = now();
-      if (counted) holds.ended(d, record.start[task], end);
+      if (counted && graph.lanes[lane].kind == LaneKind::compute) {
+        holds.ended(d, record.start[task], end);
+      }
       record.board.publish(task, end);
       if (remote) {
         remote->done(task, end);
