@@ -17,6 +17,7 @@ ORDER = [
     ["schedulers", "cost_models", "traces", "tools/base"],
     ["tools/study", "tools/datasets"],
     ["tools/inputs"],
+    ["tools/planner"],
     ["tools/compare"],
     ["tools/report"],
     ["tools/answer"],

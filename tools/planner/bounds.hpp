@@ -1,0 +1,27 @@
+// What no schedule and no cut of a shape can beat, in microseconds.
+#pragma once
+
+#include <string>
+
+#include "tools/planner/candidate.hpp"
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// Never above what simulating any candidate of the shape gives.
+struct ShapeBound {
+  Time step{};        // work, the longest layer, fill, the reductions that nothing hides
+  std::string why;    // which of them, in words with the figures
+  Bytes memory{};     // of the fullest device: weights, gradients, optimizer, the least stash
+  std::string where;  // which device, and what fills it most ("gpu7, the vocabulary")
+};
+
+/// Of all schedules and cuts. `asked`: a case of the shape; its schedule, cut and recomputation are
+/// ignored: the bound holds with full recomputation and offload, too.
+ShapeBound bound_of_shape(const Case& asked);
+
+/// Of one schedule with its recomputation, on any cut: at least bound_of_shape(). For flushed
+/// schedules with fill and drain.
+ShapeBound bound_of_family(const Case& asked);
+
+}  // namespace stageline

@@ -1,0 +1,39 @@
+// One way to train: the degrees, the micro-batches, the schedule, the cut, what is recomputed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedulers/scheduler.hpp"
+#include "tools/inputs/setting.hpp"
+
+namespace stageline {
+
+/// What decides which trace is priced for which ranks; candidates of one shape share a Setting.
+struct Shape {
+  Degrees degrees{};  // with pipeline ≥ 1
+  bool sequence_parallel = false;
+  int microbatch_size = 0;  // samples; 0: as in the trace
+  int microbatches = 1;     // per step and pipeline
+
+  int devices() const { return degrees.width() * degrees.pipeline; }
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+struct Candidate {
+  Shape shape;
+  ScheduleSpec spec;
+  Recomputation recomputation{};
+  Offloading offloading{};
+  std::string partition = "balanced";  // as --partition takes it
+};
+
+/// The request that asks for it: `base`, with what the candidate says in its place.
+SettingRequest request_of(const SettingRequest& base, const Candidate& candidate);
+
+/// The flags that ask for it beside those of the base, to paste: "--schedule zb_h1 --pp 8 --tp 4
+/// …". Those whose value is the command's default are left out.
+std::string flags_of(const SettingRequest& base, const Candidate& candidate);
+
+}  // namespace stageline

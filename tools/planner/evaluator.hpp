@@ -1,0 +1,47 @@
+// Judges candidates: opens the setting of each shape once, and simulates.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "tools/planner/candidate.hpp"
+#include "tools/study/verdict.hpp"
+
+namespace stageline {
+
+/// A verdict, or the sentence that refuses the candidate.
+struct Judgement {
+  std::optional<Verdict> verdict;
+  std::string why_not;
+};
+
+/// Threads may call it at the same time.
+class Evaluator {
+ public:
+  /// Keeps at most `most_settings` open at a time.
+  explicit Evaluator(SettingRequest base, std::size_t most_settings = 256);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  const SettingRequest& base() const { return base_; }
+  /// The trace and cluster for those ranks, opened when first asked for. Throws UsageError where
+  /// there is none: degrees that the model does not allow, a size that the trace does not have.
+  std::shared_ptr<const Setting> setting(const Shape& shape);
+  /// The case of study(). Throws as setting() does.
+  Case case_of(const Candidate& candidate);
+  /// What study() says of it, to the picosecond and byte.
+  Judgement judge(const Candidate& candidate);
+  Judge& judge() { return judge_; }
+
+ private:
+  struct Settings;
+  SettingRequest base_;
+  std::unique_ptr<Settings> settings_;
+  Judge judge_;
+};
+
+}  // namespace stageline

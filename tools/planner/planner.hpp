@@ -1,0 +1,111 @@
+// What should I do instead? Searches degrees, micro-batches, schedules, recomputation and cuts,
+// with the simulator in the loop.
+//
+//      shapes ──bound──▶ families ──bound──▶ cuts ──simulate──▶ front ──refine──▶ answer
+//
+// A shape or family whose bound is no better than the front is pruned, and counted: what is left
+// unsimulated is known to be no better.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/planner/candidate.hpp"
+#include "tools/planner/evaluator.hpp"
+#include "tools/study/training_rates.hpp"
+
+namespace stageline {
+
+/// What is not searched: the values to choose among; empty: all that make sense.
+struct PlanSpace {
+  std::vector<int> devices;  // used in all; empty: all of the cluster
+  std::vector<int> tensor, context, expert, data, pipeline;
+  std::vector<int> microbatch_size;
+  std::vector<Zero> zero;
+  std::vector<ScheduleSpec>
+      schedules;  // empty: all synchronous ones, with knobs that change memory
+  std::vector<Recomputation> recomputation;
+  std::vector<Offloading> offloading;  // empty: none is offloaded
+  std::vector<std::string> partitions;
+  std::optional<bool> sequence_parallel;
+  bool asynchronous = false;  // search schedules without flush, too
+};
+
+/// "schedule=1f1b", "tp=4|8", "microbatch-size=1": one item of --fix, which replaces what the space
+/// says of that key. Throws UsageError, with the nearest key.
+void fix(PlanSpace& space, const std::string& item);
+
+enum class Objective : std::uint8_t { time, memory, devices, cost };
+inline constexpr std::array all_objectives{Objective::time, Objective::memory, Objective::devices,
+                                           Objective::cost};
+std::string_view name(Objective objective);
+
+struct PlanProgress {
+  std::int64_t judged = 0;   // simulated
+  std::int64_t pruned = 0;   // by a bound
+  std::int64_t refused = 0;  // that cannot run: with the rules of their schedule, or the model
+  std::int64_t left = 0;     // not looked at yet, as far as they are counted
+  Time best{};               // step of the fastest that fits; 0: none
+  Time bound{};              // no candidate of the space is faster
+  std::string best_flags;
+};
+
+struct PlanRequest {
+  SettingRequest setting;    // the trace, the cluster, and what all candidates share
+  std::int64_t samples = 0;  // of one update, all replicas together
+  PlanSpace space;
+  Objective objective = Objective::time;
+  double within = 0.01;  // recommend the least memory among those at most so much slower
+  std::optional<std::chrono::milliseconds> budget;
+  int threads = 0;          // 0: one a core; changes no result without a budget
+  bool exhaustive = false;  // no pruning: every candidate is simulated
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const PlanProgress&)> progress;  // called some times a second, from one thread
+};
+
+struct PlanPoint {
+  Candidate candidate;
+  Verdict verdict;
+  TrainingRates rates{};               // of a language model
+  std::optional<double> dollars_step;  // where the devices have a price
+  std::string flags;                   // that reproduce it
+  int devices() const { return candidate.shape.devices(); }
+};
+
+/// What is missing where nothing fits: the least found.
+struct PlanMissing {
+  Bytes bytes{};
+  std::string where;  // "gpu7: weights 12 GB, the vocabulary …"
+  std::string flags;  // of the candidate that lacks least
+};
+
+struct Plan {
+  /// Not dominated in step time, peak memory and devices; the fastest first. Those that may fit:
+  /// memory that is unknown is no reason to leave one out.
+  std::vector<PlanPoint> front;
+  std::optional<std::size_t> recommended;  // into the front
+  std::string sentence;                    // the recommendation, and what the next step up costs
+  PlanProgress counts;
+  Time bound{};                        // no candidate that was pruned or simulated is faster
+  bool exhausted = false;              // everything in the space was simulated or pruned by a bound
+  bool partial = false;                // the budget or `stop` ended it
+  std::optional<PlanMissing> missing;  // nothing fits
+  std::vector<std::string> notes;
+};
+
+/// Throws UsageError where the space is contradictory or empty (samples that no micro-batch size
+/// divides, degrees whose product is not the number of devices), and what opening the setting
+/// throws. Never worse than any row of compare() for a shape in the space.
+Plan plan(const PlanRequest& request);
+
+/// The micro-batch sizes and counts of a number of samples on so many replicas: all divisors that
+/// the trace can be priced for, smallest first.
+std::vector<Shape> shapes_of(const PlanRequest& request);
+
+}  // namespace stageline
