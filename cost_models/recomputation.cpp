@@ -65,6 +65,17 @@ StageRecomputation parse_way(std::string_view text, const std::string& what) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// "0,2-3,5-"
+std::string print(const std::vector<StageRange>& ranges) {
+  std::string text;
+  for (const StageRange& range : ranges) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", range.first);
+    if (!range.last) text += "-";
+    if (range.last.value_or(range.first) != range.first) text += fmt::format("-{}", *range.last);
+  }
+  return text;
+}
+
 // Calls each(stage) for the stages of the ranges, or for all where there are none.
 template <class Each>
 void for_stages(const std::vector<StageRange>& ranges, int stages, std::string_view flag,
@@ -117,6 +128,29 @@ Recomputation parse_recomputation(const std::string& text, const std::string& wh
     asked.parts.push_back(std::move(part));
   }
   return asked;
+}
+
+std::string print(const Recomputation& asked) {
+  std::string text;
+  for (const Recomputation::Part& part : asked.parts) {
+    if (!text.empty()) text += ";";
+    switch (part.how.rebuild) {
+      case Rebuild::none:
+        text += "none";
+        break;
+      case Rebuild::selective:
+        text += "selective";
+        break;
+      case Rebuild::every:
+        text += fmt::format("{}{}", block_prefix, part.how.every);
+        break;
+      case Rebuild::full:
+        text += "full";
+        break;
+    }
+    if (!part.stages.empty()) text += "@" + print(part.stages);
+  }
+  return text.empty() ? "none" : text;
 }
 
 RecomputeStart parse_recompute_start(const std::string& text, const std::string& what) {
@@ -172,6 +206,11 @@ Offloading parse_offloading(const std::string& text, const std::string& what) {
     asked.stages.push_back(parse_range(item, what));
   }
   return asked;
+}
+
+std::string print(const Offloading& asked) {
+  if (asked.all) return "all";
+  return asked.stages.empty() ? "none" : "@" + print(asked.stages);
 }
 
 std::vector<bool> by_stage(const Offloading& asked, int stages) {

@@ -53,6 +53,9 @@ struct Recomputation {
 /// ("--recompute").
 Recomputation parse_recomputation(const std::string& text, const std::string& what);
 
+/// As parse_recomputation() takes it, except `start`; "none" without parts.
+std::string print(const Recomputation& asked);
+
 /// "late". Throws UsageError "WHAT is one of …".
 RecomputeStart parse_recompute_start(const std::string& text, const std::string& what);
 
@@ -77,6 +80,9 @@ struct Offloading {
 
 /// "none", "all" or "@0,2-3". Throws UsageError, which begins with `what` ("--offload").
 Offloading parse_offloading(const std::string& text, const std::string& what);
+
+/// As parse_offloading() takes it, except `ahead`.
+std::string print(const Offloading& asked);
 
 /// By stage; empty where nothing is asked. Throws UsageError for a stage out of range.
 std::vector<bool> by_stage(const Offloading& asked, int stages);

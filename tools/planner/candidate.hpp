@@ -29,11 +29,15 @@ struct Candidate {
   std::string partition = "balanced";  // as --partition takes it
 };
 
-/// The request that asks for it: `base`, with what the candidate says in its place.
+/// The request that asks for it: `base`, with what the candidate says in its place. A pipeline
+/// without other degrees is asked for by its devices, as the command does without flags of degrees:
+/// so any trace and any cluster will do.
 SettingRequest request_of(const SettingRequest& base, const Candidate& candidate);
 
-/// The flags that ask for it beside those of the base, to paste: "--schedule zb_h1 --pp 8 --tp 4
-/// …". Those whose value is the command's default are left out.
+/// The flags that ask for it, to paste behind those of the base that no candidate decides (trace,
+/// cluster, memory, --sharing, …): "--schedule zb_h1 --pp 8 --tp 4 …". Schedule, ranks and
+/// micro-batches are always said; of the others, those whose value is the command's default are
+/// left out. Each value is one word of a POSIX shell.
 std::string flags_of(const SettingRequest& base, const Candidate& candidate);
 
 }  // namespace stageline

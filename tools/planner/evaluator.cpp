@@ -1,0 +1,125 @@
+// Opens the setting of each shape once, and judges the candidates of all.
+#include "tools/planner/evaluator.hpp"
+
+#include <exception>
+#include <list>
+#include <tuple>
+#include <utility>
+
+#include "schedulers/partition/megatron_layout.hpp"
+#include "sim/errors.hpp"
+#include "tools/inputs/program_files.hpp"
+
+namespace stageline {
+namespace {
+
+// What a setting depends on, of all that a shape says.
+struct Key {
+  Degrees degrees;
+  bool sequence_parallel = false;
+  int microbatch_size = 0;
+
+  explicit Key(const Shape& shape)
+      : degrees(shape.degrees),
+        sequence_parallel(shape.sequence_parallel),
+        microbatch_size(shape.microbatch_size) {}
+
+  auto tied() const {
+    return std::tie(degrees.tensor, degrees.context, degrees.expert, degrees.data, degrees.pipeline,
+                    degrees.order, degrees.zero, degrees.precision.name, degrees.precision.weights,
+                    degrees.precision.gradients, degrees.precision.optimizer, sequence_parallel,
+                    microbatch_size);
+  }
+  friend bool operator<(const Key& a, const Key& b) { return a.tied() < b.tied(); }
+};
+
+}  // namespace
+
+// Opened settings and refusals. A thread that asks for what another is opening waits for it; those
+// that ask for others do not.
+struct Evaluator::Settings {
+  struct Opened {
+    std::once_flag once;
+    std::shared_ptr<const Setting> setting;
+    std::exception_ptr refused;
+  };
+  struct Place {
+    std::shared_ptr<Opened> opened;
+    std::list<const Key*>::iterator use;
+  };
+
+  explicit Settings(std::size_t most_open) : most(most_open) {}
+
+  std::shared_ptr<Opened> find(const Shape& shape) {
+    const std::lock_guard<std::mutex> lock(using_);
+    const auto [place, is_new] = places.try_emplace(Key(shape));
+    if (is_new) {
+      place->second.opened = std::make_shared<Opened>();
+      place->second.use = uses.insert(uses.begin(), &place->first);
+    } else {
+      uses.splice(uses.begin(), uses, place->second.use);
+    }
+    std::shared_ptr<Opened> found = place->second.opened;
+    while (places.size() > most && uses.size() > 1) {
+      const auto oldest = places.find(*uses.back());
+      uses.pop_back();
+      places.erase(oldest);
+    }
+    return found;
+  }
+
+  const std::size_t most;
+  std::mutex using_;
+  std::map<Key, Place> places;
+  std::list<const Key*> uses;  // the latest first
+};
+
+Evaluator::Evaluator(SettingRequest base, std::size_t most_settings)
+    : base_(std::move(base)), settings_(std::make_unique<Settings>(most_settings)) {}
+Evaluator::~Evaluator() = default;
+
+std::shared_ptr<const Setting> Evaluator::setting(const Shape& shape) {
+  const std::shared_ptr<Settings::Opened> opened = settings_->find(shape);
+  std::call_once(opened->once, [&] {
+    try {
+      // A layout in Megatron's notation changes the layers: case_of() applies it.
+      Candidate any;
+      any.shape = shape;
+      opened->setting = std::make_shared<const Setting>(read_setting(request_of(base_, any)));
+    } catch (const UsageError&) {
+      opened->refused = std::current_exception();
+    } catch (const TraceError&) {
+      opened->refused = std::current_exception();
+    }
+  });
+  if (opened->refused) std::rethrow_exception(opened->refused);
+  return opened->setting;
+}
+
+Case Evaluator::case_of(const Candidate& candidate) {
+  const std::shared_ptr<const Setting> opened = setting(candidate.shape);
+  const SettingRequest request = request_of(base_, candidate);
+  const int devices = candidate.shape.devices();
+  if (!looks_like_megatron(partition_text(candidate.partition))) {
+    return make_case(request, *opened, candidate.spec, devices);
+  }
+  Setting cut = *opened;
+  cut.model = cut_by_layout(std::move(cut.model), candidate.partition);
+  return make_case(request, cut, candidate.spec, devices);
+}
+
+Judgement Evaluator::judge(const Candidate& candidate) {
+  try {
+    return {judge_.verdict(case_of(candidate)), {}};
+  } catch (const UsageError& error) {
+    return {{}, error.what()};
+  } catch (const ProgramError& error) {
+    return {{}, error.what()};
+  } catch (const Deadlock& error) {
+    return {{}, error.what()};
+  } catch (const TraceError& error) {
+    return {{}, error.what()};
+  }
+}
+
+}  // namespace stageline
