@@ -140,6 +140,8 @@ struct Costs {
   Sharing sharing = Sharing::fifo;
   /// By tier: compute takes 1 + γ times as long while its device communicates over it; see Cluster.
   std::array<double, tiers> overlap_slowdown{};
+  /// And transfers 1 + γ' times as long while a device of theirs computes.
+  std::array<double, tiers> transfer_slowdown{};
 
   int stages() const { return static_cast<int>(stage.size()); }
   /// What an op of that time takes on a device.

@@ -72,7 +72,10 @@ TaskTimes run(const TaskGraph& graph);
 ///     includes its setup), as in run().
 ///   * compute on one of Path::devices runs at 1 / (1 + Σ overlap_slowdown) while flows move bytes
 ///     there: one term for each tier that moves any, however many flows it has; not during their
-///     setup. What is never slowed takes its duration. Compute does not slow flows.
+///     setup. What is never slowed takes its duration.
+///   * a flow moves its bytes at its rate / (1 + transfer_slowdown of its tier) while any of
+///     Path::devices computes; no other flow gains by that. Where it has no resources, what its
+///     duration leaves behind the setup passes at that pace.
 ///
 /// All that happens at one moment happens before new rates are found. A flow or op whose rate does
 /// not change keeps its end. A start ahead of needs (Path::head_start) follows from their ends as

@@ -58,8 +58,9 @@ struct TaskGraph {
   std::vector<std::string> resources;  // names of the shared ones
   std::vector<Bandwidth> capacity;     // by resource, under fair sharing; else empty
   std::vector<Bytes> bytes;            // by task: of its flow, under fair sharing; else empty
-  std::array<double, tiers> overlap_slowdown{};  // as Costs::overlap_slowdown
-  std::vector<std::string> devices;              // names
+  std::array<double, tiers> overlap_slowdown{};   // as Costs::overlap_slowdown
+  std::array<double, tiers> transfer_slowdown{};  // as Costs::transfer_slowdown
+  std::vector<std::string> devices;               // names
 
   std::uint32_t tasks() const { return static_cast<std::uint32_t>(op.size()); }
 };

@@ -109,9 +109,26 @@ class FairBruteForce {
 
   const Path& path(std::uint32_t task) const { return graph_.paths[graph_.path_of[task]]; }
   double slowdown_of(Tier tier) const { return nth(graph_.overlap_slowdown, tier); }
+  bool meets_compute(std::uint32_t task, const std::array<double, tiers>& slowdown) const {
+    return nth(slowdown, path(task).tier) > 0 && !path(task).devices.empty();
+  }
   bool is_flow(std::uint32_t task) const {
-    const bool slows = slowdown_of(path(task).tier) > 0 && !path(task).devices.empty();
-    return graph_.bytes[task] > Bytes{} && (!path(task).resources.empty() || slows);
+    const bool meets = meets_compute(task, graph_.overlap_slowdown) ||
+                       meets_compute(task, graph_.transfer_slowdown);
+    return graph_.bytes[task] > Bytes{} && (!path(task).resources.empty() || meets);
+  }
+  // How many times as long its bytes take.
+  double drag_of(std::uint32_t task) const {
+    if (!meets_compute(task, graph_.transfer_slowdown)) return 1;
+    const std::vector<std::uint16_t>& devices = path(task).devices;
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
+      const Lane& lane = graph_.lanes[graph_.lane[t]];
+      if (tasks_[t].state != State::computes || graph_.duration[t] == Time{}) continue;
+      if (lane.kind != LaneKind::compute) continue;
+      if (std::count(devices.begin(), devices.end(), lane.device) == 0) continue;
+      return 1 + nth(graph_.transfer_slowdown, path(task).tier);
+    }
+    return 1;
   }
 
   void simulate() {
@@ -137,7 +154,9 @@ class FairBruteForce {
       Task& task = tasks_[t];
       if (task.state == State::setup && task.start + path(t).setup <= now_) {
         task.state = State::moves;
-        task.left = static_cast<double>(graph_.bytes[t].count);
+        const Time rest = std::max(Time{}, graph_.duration[t] - path(t).setup);
+        task.left =
+            static_cast<double>(path(t).resources.empty() ? rest.count() : graph_.bytes[t].count);
         task.rate = 0;
         any = true;
       } else if (is_over(task) || (is_fixed(t) && task.end <= now_)) {
@@ -158,7 +177,9 @@ class FairBruteForce {
 
   // Whether it has an end without a rate.
   bool is_fixed(std::uint32_t t) const {
-    if (tasks_[t].state == State::moves) return path(t).resources.empty();
+    if (tasks_[t].state == State::moves) {
+      return path(t).resources.empty() && !meets_compute(t, graph_.transfer_slowdown);
+    }
     return tasks_[t].state == State::computes && graph_.duration[t] == Time{};
   }
 
@@ -216,7 +237,15 @@ class FairBruteForce {
       Task& task = tasks_[moving[i]];
       if (task.rate == 0) task.since = now_;
       const Time alone = task.start + graph_.duration[moving[i]];
-      go_on(task, shares[i].rate, shares[i].at_bound ? alone : Time{-1});
+      const double drag = drag_of(moving[i]);
+      go_on(task, shares[i].rate / drag, shares[i].at_bound && drag == 1 ? alone : Time{-1});
+    }
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
+      Task& task = tasks_[t];
+      if (task.state != State::moves || !path(t).resources.empty() || is_fixed(t)) continue;
+      if (task.rate == 0) task.since = now_;
+      const double drag = drag_of(t);
+      go_on(task, 1 / drag, drag == 1 ? task.start + graph_.duration[t] : Time{-1});
     }
   }
 

@@ -64,6 +64,7 @@ class GraphWriter {
     return task(lane, of_flow.setup + transfer_time(bytes, alone), needs, path, bytes);
   }
   void slow_by(Tier tier, double slowdown) { nth(graph_.overlap_slowdown, tier) = slowdown; }
+  void drag_by(Tier tier, double slowdown) { nth(graph_.transfer_slowdown, tier) = slowdown; }
 
   TaskGraph graph() const {
     TaskGraph graph = graph_;
@@ -84,7 +85,7 @@ class GraphWriter {
 
 struct RandomFairOptions {
   bool binding = true;      // capacities that flows share; else more than all could use
-  bool slowdowns = true;    // of compute
+  bool slowdowns = true;    // of compute, and of transfers beside it
   bool head_starts = true;  // of up to the task's duration
 };
 
@@ -112,7 +113,10 @@ class RandomFairGraphs {
       }
     }
     if (options.slowdowns) {
-      for (const Tier tier : all_tiers) writer.slow_by(tier, number(0, 1) * number(1, 8) / 20.0);
+      for (const Tier tier : all_tiers) {
+        writer.slow_by(tier, number(0, 1) * number(1, 8) / 20.0);
+        writer.drag_by(tier, number(0, 1) * number(1, 8) / 10.0);
+      }
     }
     std::vector<std::uint16_t> lane_of;
     for (int i = number(5, 60); i > 0; --i) {
@@ -244,6 +248,7 @@ inline Shuffled shuffled(const TaskGraph& graph, std::mt19937& random) {
     result.graph.capacity.push_back(graph.capacity[link]);
   }
   result.graph.overlap_slowdown = graph.overlap_slowdown;
+  result.graph.transfer_slowdown = graph.transfer_slowdown;
   return result;
 }
 

@@ -217,6 +217,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   costs.network = network_;
   scatter_messages(costs.network, model);
   costs.overlap_slowdown = cluster_.overlap_slowdown;
+  costs.transfer_slowdown = cluster_.transfer_slowdown;
   add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
   add_buffers(costs, model, partition);
   add_exchanges(costs, model, partition, placement);

@@ -116,6 +116,7 @@ void RankedCluster::make_ranks() {
   ranks_.pair_overlap = cluster_.pair_overlap;
   if (degrees.width() == 1) ranks_.interference = cluster_.interference;
   ranks_.overlap_slowdown = cluster_.overlap_slowdown;
+  ranks_.transfer_slowdown = cluster_.transfer_slowdown;
   std::vector<int> on_host(cluster_.hosts.size());  // devices of the run
   for (const Device& device : cluster_.devices) {
     if (device.host >= 0) ++nth(on_host, device.host);

@@ -1,7 +1,7 @@
 // run_fair: tasks of the lanes as in run(), but transfers are flows at max-min fair rates, and
-// compute is slowed meanwhile. What nothing can slow is done ahead of time, as its lane is walked;
-// every other lane has one event in a heap: a start, the end of a setup, or an end that moves when
-// the rate changes.
+// compute and transfers slow one another. What nothing can slow is done ahead of time, as its lane
+// is walked; every other lane has one event in a heap: a start, the end of a setup, or an end that
+// moves when the rate changes.
 //
 //     moment t │ ends, setups, starts of t │ rates │ ends that moved │ starts ahead of a need
 //
@@ -30,6 +30,7 @@ struct FairPath {
   std::vector<ResourceLoad> loads;
   double bound = MaxMin::unbounded;  // bytes a picosecond
   bool slows = false;                // compute on its devices
+  double drag = 0;                   // Path::tier's transfer_slowdown, where it has devices
 };
 
 double per_picosecond(Bandwidth bandwidth) {
@@ -110,8 +111,10 @@ class FairRunner {
   };
   struct DeviceState {
     std::array<std::uint32_t, tiers> flows{};  // that move bytes and slow compute
+    std::uint32_t computing = 0;               // of `lanes`
     bool unsettled = false;
-    std::vector<std::uint32_t> lanes;  // of compute, if anything can slow it
+    std::vector<std::uint32_t> lanes;   // of compute, if it meets flows
+    std::vector<std::uint32_t> moving;  // lanes with flows that compute slows
   };
 
   const Path& path(std::uint32_t task) const { return graph_.paths[graph_.path_of[task]]; }
@@ -126,21 +129,23 @@ class FairRunner {
         fair.loads.push_back({given.resources[i], given.load.empty() ? 1 : given.load[i]});
       }
       fair.bound = per_picosecond(given.bandwidth);
-      fair.slows = nth(graph_.overlap_slowdown, given.tier) > 0 && !given.devices.empty();
+      if (given.devices.empty()) continue;
+      fair.slows = nth(graph_.overlap_slowdown, given.tier) > 0;
+      fair.drag = nth(graph_.transfer_slowdown, given.tier);
     }
   }
 
   void find_compute_lanes() {
-    std::vector<bool> slowed(graph_.devices.size());
+    std::vector<bool> meets(graph_.devices.size());
     for (std::size_t p = 0; p < paths_.size(); ++p) {
-      if (!paths_[p].slows) continue;
-      for (const std::uint16_t device : graph_.paths[p].devices) slowed[device] = true;
+      if (!paths_[p].slows && paths_[p].drag == 0) continue;
+      for (const std::uint16_t device : graph_.paths[p].devices) meets[device] = true;
     }
-    slowable_.resize(graph_.lanes.size());
+    meets_flows_.resize(graph_.lanes.size());
     for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) {
       const Lane& is = graph_.lanes[lane];
-      slowable_[lane] = is.kind == LaneKind::compute && slowed[as_size(is.device)];
-      if (slowable_[lane]) nth(devices_, is.device).lanes.push_back(lane);
+      meets_flows_[lane] = is.kind == LaneKind::compute && meets[as_size(is.device)];
+      if (meets_flows_[lane]) nth(devices_, is.device).lanes.push_back(lane);
     }
   }
 
@@ -157,7 +162,7 @@ class FairRunner {
 
   bool is_flow(std::uint32_t task) const {
     const FairPath& fair = paths_[graph_.path_of[task]];
-    return graph_.bytes[task] > Bytes{} && (!fair.loads.empty() || fair.slows);
+    return graph_.bytes[task] > Bytes{} && (!fair.loads.empty() || fair.slows || fair.drag > 0);
   }
 
   void walk_all() {
@@ -187,7 +192,7 @@ class FairRunner {
         }
         ready = std::max(ready, available);
       }
-      if (!slowable_[lane] && !is_flow(task)) {
+      if (!meets_flows_[lane] && !is_flow(task)) {
         finish(lane, ready, ready + graph_.duration[task]);
       } else if (ready > now_) {
         at_[lane].phase = Phase::asks;
@@ -233,9 +238,11 @@ class FairRunner {
       } else {
         move_bytes(lane);
       }
-    } else if (slowable_[lane] && graph_.duration[task] > Time{}) {
+    } else if (meets_flows_[lane] && graph_.duration[task] > Time{}) {
       state.phase = Phase::computes;
       state.work = {static_cast<double>(graph_.duration[task].count()), 0, now_};
+      DeviceState& device = nth(devices_, graph_.lanes[lane].device);
+      if (++device.computing == 1) unsettle(device);
       set_pace(lane);
     } else {
       finish(lane, now_, now_ + graph_.duration[task]);
@@ -248,8 +255,10 @@ class FairRunner {
     const FairPath& fair = paths_[graph_.path_of[task]];
     LaneState& state = at_[lane];
     state.phase = Phase::moves;
-    if (fair.loads.empty()) {
+    if (fair.loads.empty() && fair.drag == 0) {
       queue_.set(lane, state.end);
+    } else if (fair.loads.empty()) {
+      state.work = {static_cast<double>((state.end - now_).count()), 0, now_};
     } else {
       state.work = {static_cast<double>(graph_.bytes[task].count), 0, now_};
       state.flow = solver_.add(task, fair.loads, fair.bound);
@@ -257,6 +266,15 @@ class FairRunner {
       lane_of_flow_[state.flow] = lane;
     }
     if (fair.slows) slow(task, +1);
+    if (fair.drag == 0) return;
+    for (const std::uint16_t device : path(task).devices) devices_[device].moving.push_back(lane);
+    if (fair.loads.empty()) undriven_.push_back(lane);
+  }
+
+  void unsettle(DeviceState& device) {
+    if (device.unsettled) return;
+    device.unsettled = true;
+    unsettled_devices_.push_back(static_cast<std::uint16_t>(&device - devices_.data()));
   }
 
   // A flow of the task begins to slow its devices, or ceases to.
@@ -267,9 +285,7 @@ class FairRunner {
       std::uint32_t& flows = nth(state.flows, of_task.tier);
       flows += static_cast<std::uint32_t>(change);
       const bool turned = flows == (change > 0 ? 1U : 0U);
-      if (!turned || state.unsettled || state.lanes.empty()) continue;
-      state.unsettled = true;
-      unsettled_devices_.push_back(device);
+      if (turned && !state.lanes.empty()) unsettle(state);
     }
   }
 
@@ -283,6 +299,13 @@ class FairRunner {
         solver_.remove(state.flow);
       }
       if (fair.slows) slow(task, -1);
+      for (std::size_t i = 0; fair.drag > 0 && i < path(task).devices.size(); ++i) {
+        std::vector<std::uint32_t>& moving = devices_[path(task).devices[i]].moving;
+        moving.erase(std::find(moving.begin(), moving.end(), lane));
+      }
+    } else if (DeviceState& device = nth(devices_, graph_.lanes[lane].device);
+               --device.computing == 0) {
+      unsettle(device);
     }
     finish(lane, state.start, now_);
   }
@@ -310,24 +333,52 @@ class FairRunner {
   // New rates, and the ends that follow from them.
   void settle() {
     if (solver_.is_changed()) {
-      for (const MaxMin::Flow flow : solver_.update()) set_rate(lane_of_flow_[flow], flow);
+      for (const MaxMin::Flow flow : solver_.update()) {
+        const std::uint32_t lane = lane_of_flow_[flow];
+        set_rate(lane, rate_of(lane));
+      }
     }
+    for (const std::uint32_t lane : undriven_) set_rate(lane, rate_of(lane));
+    undriven_.clear();
     for (const std::uint16_t device : unsettled_devices_) {
       devices_[device].unsettled = false;
       for (const std::uint32_t lane : devices_[device].lanes) {
         if (at_[lane].phase == Phase::computes) set_pace(lane);
       }
+      for (const std::uint32_t lane : devices_[device].moving) {
+        const double rate = rate_of(lane);
+        if (std::abs(rate - at_[lane].work.rate) > 1e-12 * rate) set_rate(lane, rate);
+      }
     }
     unsettled_devices_.clear();
   }
 
+  // Bytes a picosecond that a flow moves, or picoseconds of one that shares nothing: its share of
+  // the links, which stays its own, or less beside compute.
+  double rate_of(std::uint32_t lane) const {
+    const std::uint32_t task = task_at(lane);
+    const FairPath& fair = paths_[graph_.path_of[task]];
+    const double share = fair.loads.empty() ? 1 : solver_.rate(at_[lane].flow);
+    return is_dragged(task) ? share / (1 + fair.drag) : share;
+  }
+
+  bool is_dragged(std::uint32_t task) const {
+    if (paths_[graph_.path_of[task]].drag == 0) return false;
+    const std::vector<std::uint16_t>& devices = path(task).devices;
+    return std::any_of(devices.begin(), devices.end(),
+                       [this](std::uint16_t device) { return devices_[device].computing > 0; });
+  }
+
   // A flow that has its own bandwidth from the first byte takes as long as alone, to the
   // picosecond.
-  void set_rate(std::uint32_t lane, MaxMin::Flow flow) {
+  void set_rate(std::uint32_t lane, double rate) {
     LaneState& state = at_[lane];
-    const bool alone = state.work.rate == 0 && solver_.is_at_bound(flow);
-    const Time end = state.work.go_on(solver_.rate(flow), now_);
-    plan(lane, alone ? std::max(now_, state.start + graph_.duration[task_at(lane)]) : end);
+    const std::uint32_t task = task_at(lane);
+    const bool shares = !paths_[graph_.path_of[task]].loads.empty();
+    const bool alone =
+        state.work.rate == 0 && !is_dragged(task) && (!shares || solver_.is_at_bound(state.flow));
+    const Time end = state.work.go_on(rate, now_);
+    plan(lane, alone ? std::max(now_, state.start + graph_.duration[task]) : end);
   }
 
   void set_pace(std::uint32_t lane) {
@@ -426,7 +477,7 @@ class FairRunner {
   std::vector<std::uint32_t> next_waiter_;  // by lane: the next lane that waits for the same task
   std::vector<Time> lane_free_;             // by lane
   std::vector<LaneState> at_;               // by lane
-  std::vector<bool> slowable_;              // by lane: compute that communication may slow
+  std::vector<bool> meets_flows_;           // by lane: compute that flows slow, or that slows them
   std::vector<std::uint32_t> waiter_;       // by task: the first lane that waits for it
   std::vector<bool> awaited_ahead_;         // by task: a task with a head start needs it
   std::vector<Time> took_;                  // by task
@@ -434,6 +485,7 @@ class FairRunner {
   std::vector<DeviceState> devices_;
   std::vector<std::uint16_t> unsettled_devices_;
   std::vector<std::uint32_t> ready_lanes_;
+  std::vector<std::uint32_t> undriven_;  // lanes with flows on no link, which have no rate yet
   std::vector<std::uint32_t> ahead_;     // lanes whose next task may start ahead of its needs
   std::vector<std::uint32_t> starting_;  // of these
   bool any_ahead_ = false;

@@ -110,6 +110,7 @@ void Charges::give_paths(TaskGraph& graph) {
 void Charges::give_bytes(TaskGraph& graph) const {
   if (costs_.sharing != Sharing::fair) return;
   graph.overlap_slowdown = costs_.overlap_slowdown;
+  graph.transfer_slowdown = costs_.transfer_slowdown;
   graph.bytes.resize(graph.tasks());
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Op op = graph.op[task];

@@ -74,12 +74,13 @@ struct Beside {
   Time compute_took;
   Time flow_end;
 };
-Beside beside(Time compute, std::int64_t bytes, double slowdown, Path path = {}) {
+Beside beside(Time compute, std::int64_t bytes, double slowdown, Path path = {}, double drag = 0) {
   GraphWriter writer(2);
   path.bandwidth = {byte_per_ps};
   path.tier = Tier::network;
   path.devices = {0};
   writer.slow_by(Tier::network, slowdown);
+  writer.drag_by(Tier::network, drag);
   const std::uint32_t op = writer.task(writer.lane(0, LaneKind::compute), compute);
   const std::uint32_t flow =
       writer.flow(writer.lane(0, LaneKind::send), writer.path(path), {bytes});
@@ -98,6 +99,37 @@ TEST_CASE("compute is slowed while bytes move on its device, and at full rate af
   // Short compute is slowed to its end.
   CHECK(beside(Time{1'000}, 6'000, 0.25).compute_end == Time{1'250});
   CHECK(beside(Time{1'001}, 6'000, 0.25).compute_end == Time{1'252});  // 1251.25
+}
+
+TEST_CASE("a transfer is slowed while a device of it computes, and at full rate after") {
+  // 10 ms beside 6 ms at γ = 0.25 and γ' = 0.5: 9 ms for the bytes, in which compute does 7.2 ms.
+  const Beside both = beside(Time{10'000'000'000}, 6'000'000'000, 0.25, {}, 0.5);
+  CHECK(both.flow_end == Time{9'000'000'000});
+  CHECK(both.compute_end == Time{11'800'000'000});
+  // Compute ends first: 1.25 s, in which 5/6 of a second's bytes move; the rest at full rate.
+  CHECK(beside(Time{1'000}, 6'000, 0.25, {}, 0.5).flow_end == Time{6'417});  // 1250 + 5166.67
+  // Where transfers alone are slowed.
+  const Beside alone = beside(Time{3'000}, 6'000, 0, {}, 0.5);
+  CHECK(alone.compute_end == Time{3'000});
+  CHECK(alone.flow_end == Time{7'000});
+}
+
+TEST_CASE("a slowed transfer keeps its share of a link") {
+  GraphWriter writer(2, {1});
+  writer.drag_by(Tier::network, 1);
+  writer.task(writer.lane(0, LaneKind::compute), Time{100'000});
+  std::vector<std::uint32_t> flows;
+  for (const std::uint16_t device : {0, 1}) {
+    Path path = across({0});
+    path.tier = Tier::network;
+    path.devices = {device};
+    const std::uint16_t lane = writer.lane(device, LaneKind::send);
+    flows.push_back(writer.flow(lane, writer.path(path), {1'000}));
+  }
+  TaskGraph graph = writer.graph();
+  const TaskTimes times = run_fair(graph);
+  CHECK(times.available[flows[1]] == Time{2'000});  // half of the link
+  CHECK(times.available[flows[0]] == Time{3'000});  // 500 bytes by then, then 500 at half the rate
 }
 
 TEST_CASE("setup moves no bytes and slows nothing") {

@@ -237,6 +237,10 @@ TEST_CASE("several machines, groups and a flag take the driver's memory, less it
       R"("machines": 1)", R"("machines": 1, "overlap": {"pcie": 0.25})"));
   CHECK(own.overlap_slowdown == std::array<double, tiers>{0, 0, 0.25, 0});
   CHECK(usable_memory(own.devices[0]) == Bytes{59'000'000'000});
+  const Cluster slowed = read_lab(
+      replaced(one, R"("machines": 1)", R"("machines": 1, "overlap_transfers": {"nvlink": 0.5})"));
+  CHECK(slowed.transfer_slowdown == std::array<double, tiers>{0, 0.5, 0, 0});
+  CHECK(read_lab(write_cluster(slowed)) == slowed);
 }
 
 TEST_CASE("kinds of bundled clusters need no entry") {

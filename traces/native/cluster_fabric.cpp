@@ -121,7 +121,9 @@ Fabric read_fabric(const JsonNode& node, const Cluster& machine, const NameTable
     fabric.leaf_machines = static_cast<int>(found->whole(1, most_switches));
   }
   if (const auto found = node.find("spine")) read_spine(*found, fabric);
-  if (const auto found = node.find("overlap")) fabric.overlap = read_overlap(*found);
+  if (const auto found = node.find("overlap")) {
+    fabric.overlap = read_overlap(*found, "compute beside communication");
+  }
   const auto devices = static_cast<int>(machine.devices.size());
   for (const JsonNode& nics : node.at("nics").items()) {
     fabric.nics.push_back(read_nics(nics, fabric.rails, nodes, devices));

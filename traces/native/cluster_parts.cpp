@@ -149,7 +149,7 @@ std::vector<DeviceKind> bundled_kinds(bool driver) {
   return kinds;
 }
 
-std::array<double, tiers> read_overlap(const JsonNode& node) {
+std::array<double, tiers> read_overlap(const JsonNode& node, std::string_view what) {
   std::vector<std::string> names;
   for (const Tier tier : all_tiers) names.emplace_back(name(tier));
   node.check_keys({}, names);
@@ -160,9 +160,7 @@ std::array<double, tiers> read_overlap(const JsonNode& node) {
     const double share = found->number();
     if (!(share >= 0 && share <= 1)) {
       found->refuse(
-          fmt::format("compute beside communication takes 1 + γ times as long, with γ from 0 to 1 "
-                      "(it is {})",
-                      share));
+          fmt::format("{} takes 1 + γ times as long, with γ from 0 to 1 (it is {})", what, share));
     }
     slowdown[as_size(tier)] = share;
   }

@@ -71,8 +71,8 @@ DeviceKind read_kind(const JsonNode& node, bool driver);
 /// Refuses a reserve that is larger than the memory.
 void check_reserve(const JsonNode& node, std::optional<Bytes> memory, Bytes reserve);
 
-/// "overlap": γ by tier.
-std::array<double, tiers> read_overlap(const JsonNode& node);
+/// "overlap": γ by tier. `what` takes 1 + γ times as long, as the refusal says.
+std::array<double, tiers> read_overlap(const JsonNode& node, std::string_view what);
 
 /// NICs of one machine.
 struct Nics {

@@ -222,7 +222,7 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   }
   root.check_keys({"format", "name", "devices"},
                   {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network",
-                   "overlap", "pair_overlap", "interference", "collectives"});
+                   "overlap", "overlap_transfers", "pair_overlap", "interference", "collectives"});
   Cluster cluster;
   cluster.name = root.at("name").text();
   cluster.source = root.text_or_empty("source");
@@ -254,7 +254,12 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
     nodes.add(node, cluster.switches.back());
   }
   for (const JsonNode& node : list_or_nothing(root, "links")) read_links(node, nodes, cluster);
-  if (const auto found = root.find("overlap")) cluster.overlap_slowdown = read_overlap(*found);
+  if (const auto found = root.find("overlap")) {
+    cluster.overlap_slowdown = read_overlap(*found, "compute beside communication");
+  }
+  if (const auto found = root.find("overlap_transfers")) {
+    cluster.transfer_slowdown = read_overlap(*found, "communication beside compute");
+  }
   read_interference(root, cluster);
   for (const JsonNode& node : list_or_nothing(root, "collectives")) {
     cluster.collectives.push_back(read_measured_collective(node));

@@ -117,6 +117,14 @@ std::string link_text(const Link& link, const Cluster& cluster) {
   return members.object();
 }
 
+// "key": γ by tier; nothing where all are 0.
+std::string overlap_text(std::string_view key, const std::array<double, tiers>& slowdown) {
+  if (slowdown == std::array<double, tiers>{}) return {};
+  Members overlap;
+  for (const Tier tier : all_tiers) overlap.number(name(tier), slowdown[as_size(tier)], 0);
+  return fmt::format(",\n  \"{}\": {}", key, overlap.object());
+}
+
 // "key": the list of `text` of each item, one item a line; nothing for an empty list.
 template <class Item, class Text>
 std::string list_text(std::string_view key, const std::vector<Item>& items, Text text) {
@@ -139,13 +147,8 @@ std::string write_cluster(const Cluster& cluster) {
   text += list_text("switches", cluster.switches, json_text);
   text +=
       list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
-  if (cluster.overlap_slowdown != std::array<double, tiers>{}) {
-    Members overlap;
-    for (const Tier tier : all_tiers) {
-      overlap.number(name(tier), cluster.overlap_slowdown[as_size(tier)], 0);
-    }
-    text += fmt::format(",\n  \"overlap\": {}", overlap.object());
-  }
+  text += overlap_text("overlap", cluster.overlap_slowdown);
+  text += overlap_text("overlap_transfers", cluster.transfer_slowdown);
   if (cluster.pair_overlap != 0) {
     text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
   }
