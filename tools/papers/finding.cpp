@@ -47,15 +47,15 @@ Rule rule_of(const std::string& schedule) {
   return specs.front().scheduler->rebuilt.empty() ? Rule::quoted : Rule::rebuilt;
 }
 
-std::string_view name(Verdict verdict) {
+std::string_view name(Reproduction verdict) {
   switch (verdict) {
-    case Verdict::reproduced:
+    case Reproduction::reproduced:
       return "reproduced";
-    case Verdict::consistent:
+    case Reproduction::consistent:
       return "consistent";
-    case Verdict::differs:
+    case Reproduction::differs:
       return "differs";
-    case Verdict::not_comparable:
+    case Reproduction::not_comparable:
       return "not comparable";
   }
   return "";
@@ -89,14 +89,14 @@ std::string print_deviation(const Finding& finding) {
 Finding judged(Finding finding) {
   const bool same = std::abs(deviation(finding)) <= finding.allowed + tolerance;
   const bool theirs = !from_costs(finding.basis);
-  finding.verdict = !same                                    ? Verdict::differs
-                    : theirs && finding.rule == Rule::quoted ? Verdict::reproduced
-                                                             : Verdict::consistent;
+  finding.verdict = !same                                    ? Reproduction::differs
+                    : theirs && finding.rule == Rule::quoted ? Reproduction::reproduced
+                                                             : Reproduction::consistent;
   return finding;
 }
 
 Finding not_comparable(Finding finding, std::string why) {
-  finding.verdict = Verdict::not_comparable;
+  finding.verdict = Reproduction::not_comparable;
   finding.note = std::move(why);
   return finding;
 }
