@@ -3,6 +3,8 @@
 #   exec.sh STAGELINE-EXEC STAGELINE [several]    several: with processes, too
 set -euo pipefail
 exec_tool=$(realpath "$1") stageline=$(realpath "$2") several=${3:-}
+# shellcheck source=tests/executor/await_handler.sh
+. "$(dirname "$0")/await_handler.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -53,7 +55,8 @@ refused 'cannot finish' "$trace" "${gpt[@]}" --program stuck.slp --partition 0- 
 # Ctrl-C: soon, with its own code, without a file.
 "$exec_tool" "$trace" "${gpt[@]}" --devices "$on" --runs 100000 --json lost.json --quiet >said 2>err &
 pid=$!
-sleep 3
+await_handler "$pid" "$exec_tool"
+sleep 1
 kill -INT "$pid"
 rc=0
 wait "$pid" || rc=$?
@@ -120,7 +123,8 @@ PY
 # Ctrl-C among processes: none is left. Other tests run the same program, so this one's file is looked for.
 "$exec_tool" "$trace" "${gpt[@]}" --devices process:"$stages" --runs 100000 --json "$work/none.json" --quiet >said 2>err &
 pid=$!
-sleep 4
+await_handler "$pid" "$exec_tool"
+sleep 3
 kill -INT "$pid"
 wait "$pid" && fail 'interrupted processes ended well'
 if pgrep -f "$work/none.json" >/dev/null; then fail 'a process was left'; fi

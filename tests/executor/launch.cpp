@@ -3,6 +3,7 @@
 #include "tools/executor/processes/place.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -68,7 +69,23 @@ std::string complaint(const Variables& some) {
   return "none";
 }
 
-// A folder for what the started processes write, one file a rank.
+// What started processes have written, one file a rank.
+std::string text_of(const std::string& folder, int rank) {
+  std::ostringstream all;
+  all << std::ifstream(folder + "/" + std::to_string(rank)).rdbuf();
+  return all.str();
+}
+
+// Waits until the rank has written who it is.
+pid_t process_of(const std::string& folder, int rank) {
+  std::string written;
+  while ((written = text_of(folder, rank)).find('\n') == std::string::npos) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return static_cast<pid_t>(std::stoi(written));
+}
+
+// A folder for what they write.
 struct Folder {
   Folder() {
     std::string name = "/tmp/stageline-launch.XXXXXX";
@@ -77,36 +94,35 @@ struct Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   ~Folder() {
-    for (int rank = 0; rank < 4; ++rank) std::remove(file(rank).c_str());
+    for (int rank = 0; rank < 4; ++rank) std::remove((path + "/" + std::to_string(rank)).c_str());
     ::rmdir(path.c_str());
   }
-  std::string file(int rank) const { return path + "/" + std::to_string(rank); }
-  std::string text(int rank) const {
-    std::ostringstream all;
-    all << std::ifstream(file(rank)).rdbuf();
-    return all.str();
-  }
+  std::string text(int rank) const { return text_of(path, rank); }
   // Waits until ranks 0 to 2 have written who they are.
   std::vector<pid_t> processes() const {
-    std::vector<pid_t> found;
-    for (int rank = 0; rank < 3; ++rank) {
-      std::string written;
-      while ((written = text(rank)).find('\n') == std::string::npos)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      found.push_back(static_cast<pid_t>(std::stoi(written)));
-    }
-    return found;
+    return {process_of(path, 0), process_of(path, 1), process_of(path, 2)};
   }
   std::string path;
 };
 
-// Waits until there is no such process, for ten seconds at most.
+// Waits until there is no such process, for a minute at most.
 bool ended(pid_t process) {
-  for (const auto start = Clock::now(); Clock::now() - start < std::chrono::seconds(10);) {
+  for (const auto start = Clock::now(); Clock::now() - start < std::chrono::minutes(1);) {
     if (::kill(process, 0) != 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
+}
+
+// How long ranks stay that nobody ends, and what says on any machine that they were ended.
+constexpr std::chrono::minutes by_themselves{10};
+constexpr std::chrono::minutes ended_by_another{5};
+
+// Says in the rank's file that it was asked to end, and ends.
+int own_file = -1;
+void end_when_asked(int) {
+  constexpr char words[] = "asked\n";
+  ::_exit(::write(own_file, words, sizeof words - 1) > 0 ? 0 : 1);
 }
 
 const std::string launcher = "as a launcher: of three";
@@ -123,16 +139,26 @@ TEST_CASE("as a launcher: of three" * doctest::skip()) {
     arguments.push_back(nullptr);
     std::_Exit(launch(3, arguments.data()));
   }
-  std::ofstream(variable("RANKS_WRITE") + "/" + std::to_string(place->rank))
+  const std::string what = variable("RANKS_DO");
+  const std::string file = variable("RANKS_WRITE") + "/" + std::to_string(place->rank);
+  if (what == "end when asked") {
+    own_file = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ::signal(SIGTERM, end_when_asked);
+  }
+  if (what == "ignore SIGTERM") ::signal(SIGTERM, SIG_IGN);
+  std::ofstream(file, std::ios::app)
       << ::getpid() << '\n'
       << place->rank << ' ' << place->size << ' ' << place->local_rank << ' ' << place->local_size
       << ' ' << place->master << ' ' << (place->port > 0) << ' ' << place->agent << '\n';
-  const std::string what = variable("RANKS_DO");
   if (place->rank == 1) std::fputs("first line\nsecond line\n", stderr);
-  if (what == "fail" && place->rank == 1) std::_Exit(7);
+  if (what == "fail" && place->rank == 1) {
+    for (const int other : {0, 2}) process_of(variable("RANKS_WRITE"), other);
+    std::_Exit(7);
+  }
   if (what == "fail, and 0 says why" && place->rank == 1) std::_Exit(7);
   if (what == "fail, and 0 says why" && place->rank == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    // The parent has heard of that end, too, before there is no such process any more.
+    if (!ended(process_of(variable("RANKS_WRITE"), 1))) std::_Exit(9);
     std::fputs("error: rank 1: first line\n", stderr);
     std::_Exit(2);
   }
@@ -141,12 +167,8 @@ TEST_CASE("as a launcher: of three" * doctest::skip()) {
     ::signal(SIGSEGV, SIG_DFL);
     ::raise(SIGSEGV);
   }
-  if (what == "crash") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    std::_Exit(0);
-  }
-  if (what == "ignore SIGTERM") ::signal(SIGTERM, SIG_IGN);
-  if (what != "end") std::this_thread::sleep_for(std::chrono::seconds(60));
+  if (what == "crash") std::_Exit(0);
+  if (what != "end") std::this_thread::sleep_for(by_themselves);
   std::_Exit(0);
 }
 
@@ -216,7 +238,7 @@ TEST_CASE("one that fails ends all, with its code and what it said") {
   const auto start = Clock::now();
   Spawned parent(launcher, with({{"RANKS_DO", "fail"}, {"RANKS_WRITE", folder.path}}));
   CHECK(parent.wait() == 7);
-  CHECK(Clock::now() - start < std::chrono::seconds(10));
+  CHECK(Clock::now() - start < ended_by_another);
   CHECK(parent.errors() == "rank 1: first line\nrank 1: second line\n");
   for (const pid_t process : folder.processes()) CHECK(ended(process));
 }
@@ -241,8 +263,8 @@ TEST_CASE("a signal to the parent ends all at once, even those that ignore it") 
     int signal;
     std::string ranks_do;
   };
-  for (const Case& one :
-       {Case{SIGINT, "sleep"}, Case{SIGTERM, "sleep"}, Case{SIGINT, "ignore SIGTERM"}}) {
+  for (const Case& one : {Case{SIGINT, "end when asked"}, Case{SIGTERM, "end when asked"},
+                          Case{SIGINT, "ignore SIGTERM"}}) {
     const int signal = one.signal;
     const std::string ranks_do = one.ranks_do;
     CAPTURE(signal);
@@ -253,8 +275,11 @@ TEST_CASE("a signal to the parent ends all at once, even those that ignore it") 
     const auto start = Clock::now();
     parent.kill(signal);
     CHECK(parent.wait() == 128 + signal);
-    CHECK(Clock::now() - start < std::chrono::seconds(ranks_do == "sleep" ? 1 : 4));
+    CHECK(Clock::now() - start < ended_by_another);
     CHECK(parent.errors() == "");
+    for (int rank = 0; rank < 3; ++rank) {
+      CHECK(folder.text(rank).ends_with("asked\n") == (ranks_do == "end when asked"));
+    }
     for (const pid_t process : processes) CHECK(::kill(process, 0) != 0);
   }
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -284,7 +285,8 @@ TEST_CASE("lanes are profiled one by one and at once") {
   REQUIRE(rates.size() == 2);
   CHECK(rates[0] > 0);
   CHECK(rates[1] == 1);
-  CHECK(profiles.slowdown() < 100);  // finite; at least 1 by definition
+  CHECK(profiles.slowdown() >= 1);  // how much, the machine says
+  CHECK(std::isfinite(profiles.slowdown()));
   const Model model = profiles.result().model;
   REQUIRE(model.layers.size() == request.shape.layers.size());
   CHECK(model.whole.samples == 3);

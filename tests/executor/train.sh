@@ -2,6 +2,8 @@
 # The command stageline-train, as a user types it: train.sh STAGELINE_TRAIN STAGELINE
 set -uo pipefail
 train=$(realpath "$1") stageline=$(realpath "$2")
+# shellcheck source=tests/executor/await_handler.sh
+. "$(dirname "$0")/await_handler.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -78,7 +80,8 @@ done
 "$train" "$trace" --steps 300000 --pipelined-steps 1000 --checkpoint kept --json lost.json \
   >said 2>err &
 pid=$!
-sleep 3
+await_handler "$pid" "$train"
+sleep 1
 kill -INT "$pid"
 rc=0
 wait "$pid" || rc=$?
