@@ -8,6 +8,7 @@
 //   ahead of its backwards bounded, or a number of them awaited before its first I (as ZB-H1,
 //   ZB-H2, or as many as fit before a gradient can arrive); W in any gap, in gaps that fit it, or
 //   so that all devices idle alike
+//   where a shorter order is possible, branch and bound over so many states (order_beam.hpp)
 //   of the best of these, other counts, a device at a time, until none helps
 //   of the best three orders, other places for single ops (schedulers/parts/order_climb.hpp)
 //
@@ -84,6 +85,7 @@ void search_straight(OrderSearch& search, const Problem& problem, const StashLim
   ListRules rules;
   rules.rank = forward_first();
   search.try_rules(rules);
+  search.branch();
   search.vary_counts();
   search.climb();
 }
@@ -100,6 +102,7 @@ void search_looped(OrderSearch& search, const Problem& problem) {
     }
   }
   try_list_rules(search, problem);
+  search.branch();
   try_in_flight(search, problem);
   search.climb();
 }
@@ -111,12 +114,15 @@ StepLists best_order(const Problem& problem, const StashLimit& limit) {
   if (problem.placement.stages() == devices) {
     search_straight(search, problem, limit);
   } else if (in_a_v && problem.placement.stages() == 2 * devices) {
+    try_list_rules(search, problem);
+    search.branch();
     search_v(
         search, problem, limit,
         {zb_v_plan(problem), v_rounds_plan(problem), block_plan(problem, v_half_block(devices), 0),
          block_plan(problem, v_min_block(devices), 0)});
   } else if (in_a_v) {
     try_list_rules(search, problem);
+    search.branch();
     try_in_flight(search, problem);
     search.climb();
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedulers/parts/order_beam.hpp"
 #include "schedulers/parts/stash_bound.hpp"
 #include "sim/index.hpp"
 #include "sim/interference.hpp"
@@ -20,6 +21,10 @@ constexpr std::int64_t simulation_cost = 80;
 
 constexpr std::int64_t most_climbed = 12'000'000;  // ops run in climb()
 constexpr std::size_t most_starts = 3;             // of climb()
+
+constexpr std::int64_t most_branched = 1'200'000;  // states of branch() times stages
+constexpr std::size_t narrowest = 16;              // states of a level
+constexpr std::size_t widest = 1024;
 
 // I and W.
 bool are_apart(const StepLists& lists) {
@@ -210,7 +215,28 @@ void OrderSearch::vary_counts() {
   }
 }
 
+void OrderSearch::branch() {
+  if (!found_ || found_->first <= bound_.first || over()) return;
+  const OrderStates states(problem_, limit_, for_span_);
+  if (!states.can()) return;
+  const std::int64_t level = 3 * forwards() * static_cast<std::int64_t>(states.stages());
+  std::int64_t left = most_branched;
+  for (std::size_t width = narrowest; width <= widest; width *= 4) {
+    const std::int64_t work = level * static_cast<std::int64_t>(width);
+    if (width > narrowest && work > left) return;
+    BeamLimits limits;
+    limits.below = found_->first;
+    limits.width = width;
+    const BeamOutcome outcome = beam_search(states, limits);
+    left -= outcome.states * static_cast<std::int64_t>(states.stages());
+    if (!outcome.lists.empty()) try_order(outcome.lists);
+    is_proved_ = states.complete() && room_.bytes.empty() && found_->first <= outcome.least;
+    if (is_proved_ || found_->first <= bound_.first) return;
+  }
+}
+
 void OrderSearch::climb() {
+  if (is_proved_) return;
   const auto starts = starts_;
   const std::int64_t share = most_climbed / static_cast<std::int64_t>(most_starts);
   for (const auto& [key, lists] : starts) {

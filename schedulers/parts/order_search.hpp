@@ -35,11 +35,16 @@ class OrderSearch {
   /// Of the best rules, other `ahead` and `warm_up`, a device at a time, as long as that helps.
   void vary_counts();
 
+  /// By branch and bound over a bounded number of states (schedulers/parts/order_beam.hpp), where
+  /// something may be shorter than the best and stages follow one another. It ends the search where
+  /// it proves that nothing is.
+  void branch();
+
   /// The best orders op by op.
   void climb();
 
   /// Nothing can be better, or the work is used up.
-  bool over() const { return found_ && (*found_ == bound_ || left_ <= 0); }
+  bool over() const { return found_ && (is_proved_ || *found_ == bound_ || left_ <= 0); }
 
   /// At least one order or rule has been tried that has room.
   const StepLists& best() const { return best_; }
@@ -73,6 +78,7 @@ class OrderSearch {
   std::vector<std::pair<Key, StepLists>> starts_;  // the best with I and W apart, for climb()
   std::int64_t left_;                              // forwards
   std::optional<bool> shared_;
+  bool is_proved_ = false;  // by branch()
 };
 
 }  // namespace stageline
