@@ -1,6 +1,7 @@
 // Prices what the ranks of a run exchange: blocking collectives, reductions, gathers.
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "cost_models/buckets.hpp"
@@ -163,6 +164,37 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
     stage.backward += blocking.backward;
     stage.recompute += blocking.recompute;
   }
+}
+
+std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
+  const std::lock_guard lock(pricing_);
+  std::map<LayerCollective, Time, bool (*)(const LayerCollective&, const LayerCollective&)> least(
+      [](const LayerCollective& a, const LayerCollective& b) {
+        return std::tie(a.kind, a.group, a.bytes) < std::tie(b.kind, b.group, b.bytes);
+      });
+  const auto least_of = [&](const LayerCollective& collective) {
+    const auto known = least.find(collective);
+    if (known != least.end()) return known->second;
+    Time time = blocking_time(collective, rank_of(0));
+    for (int device = 1; device < static_cast<int>(ranks_.devices.size()); ++device) {
+      time = std::min(time, blocking_time(collective, rank_of(device)));
+    }
+    least.emplace(collective, time);
+    return time;
+  };
+  std::vector<BlockingTimes> layers;
+  for (const Layer& layer : model.layers) {
+    BlockingTimes& times = layers.emplace_back();
+    for (const LayerCollective& collective : layer.collectives) {
+      const Time time = least_of(collective);
+      times.forward += time * collective.forward;
+      times.input_grad += time * collective.input_grad;
+      times.weight_grad += time * collective.weight_grad;
+    }
+    times.backward = times.input_grad + times.weight_grad;
+    times.recompute = times.forward;
+  }
+  return layers;
 }
 
 // The weights that are exchanged among ranks of their own.

@@ -64,6 +64,10 @@ class RankedCluster {
   Costs priced(Costs costs, const Model& model, const Partition& partition,
                const Placement& placement, const Recomputation& recomputed = {});
 
+  /// The blocking collectives of each layer on the simulated rank where they are fastest: no stage
+  /// that priced() makes has less of them than its layers here. Throws as priced().
+  std::vector<BlockingTimes> least_blocking(const Model& model);
+
  private:
   struct Rank {
     int pipeline = 0;

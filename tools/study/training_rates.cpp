@@ -127,7 +127,16 @@ void set_communication(TrainingRates& rates, const Outcome& outcome) {
   }
 }
 
-// US dollars an hour of all devices.
+void set_budget(TrainingRates& rates, const Case& asked, const TrainingBudget& budget) {
+  if (!(budget.tokens > 0) || !rates.tokens_per_second) return;
+  const double hours = budget.tokens / *rates.tokens_per_second / seconds_an_hour;
+  rates.device_hours = hours * asked.device_count();
+  rates.days = hours / hours_a_day;
+  if (const auto price = hourly_price(asked, budget)) rates.dollars = hours * *price;
+}
+
+}  // namespace
+
 std::optional<double> hourly_price(const Case& asked, const TrainingBudget& budget) {
   if (budget.price_per_hour) return *budget.price_per_hour * asked.device_count();
   const Cluster& cluster = all_devices(asked);
@@ -138,16 +147,6 @@ std::optional<double> hourly_price(const Case& asked, const TrainingBudget& budg
   }
   return sum;
 }
-
-void set_budget(TrainingRates& rates, const Case& asked, const TrainingBudget& budget) {
-  if (!(budget.tokens > 0) || !rates.tokens_per_second) return;
-  const double hours = budget.tokens / *rates.tokens_per_second / seconds_an_hour;
-  rates.device_hours = hours * asked.device_count();
-  rates.days = hours / hours_a_day;
-  if (const auto price = hourly_price(asked, budget)) rates.dollars = hours * *price;
-}
-
-}  // namespace
 
 TrainingRates training_rates(const Case& asked, const Outcome& outcome,
                              const TrainingBudget& budget) {

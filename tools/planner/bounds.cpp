@@ -1,0 +1,13 @@
+#include "tools/planner/bounds.hpp"
+
+#include "tools/planner/shape_loads.hpp"
+
+namespace stageline {
+
+ShapeBound bound_of_shape(const Case& asked) { return ShapeLoads(asked).shape(); }
+
+ShapeBound bound_of_family(const Case& asked) {
+  return ShapeLoads(asked).family(asked.spec, asked.recomputation, asked.offloading);
+}
+
+}  // namespace stageline

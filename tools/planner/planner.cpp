@@ -1,0 +1,79 @@
+#include "tools/planner/planner.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/planner/search.hpp"
+#include "tools/planner/words.hpp"
+
+namespace stageline {
+namespace {
+
+// What can be said of a verdict without its program: not what is recomputed, nor what waits.
+TrainingRates rates_of(const Case& asked, const Verdict& verdict) {
+  Outcome outcome;
+  outcome.step_time = verdict.step;
+  outcome.microbatch_size = asked.model.batch;
+  outcome.microbatches = asked.microbatches * asked.pipelines();
+  outcome.copies = asked.copies();
+  TrainingRates rates = training_rates(asked, outcome);
+  rates.hardware_flops.reset();
+  rates.hfu.reset();
+  return rates;
+}
+
+PlanPoint point_of(const FrontPoint& found, Evaluator& evaluator) {
+  constexpr double seconds_an_hour = 3600;
+  PlanPoint point;
+  point.candidate = found.candidate;
+  point.verdict = found.verdict;
+  point.flags = found.flags;
+  const Case asked = evaluator.case_of(found.candidate);
+  point.rates = rates_of(asked, found.verdict);
+  if (const std::optional<double> price = hourly_price(asked)) {
+    point.dollars_step = *price * to_seconds(found.verdict.step) / seconds_an_hour;
+  }
+  return point;
+}
+
+}  // namespace
+
+std::string_view name(Objective objective) {
+  switch (objective) {
+    case Objective::time:
+      return "time";
+    case Objective::memory:
+      return "memory";
+    case Objective::devices:
+      return "devices";
+    case Objective::cost:
+      return "cost";
+  }
+  return "";  // unreachable; g++ wants it
+}
+
+Plan plan(const PlanRequest& request) {
+  Search search(request);
+  search.walk();
+  search.refine();
+  if (search.front().empty()) search.find_nearest();
+  Plan plan;
+  for (const FrontPoint& found : search.front().points()) {
+    plan.front.push_back(point_of(found, search.evaluator()));
+  }
+  Recommendation recommendation = recommend(plan.front, request.objective, request.within);
+  plan.recommended = recommendation.index;
+  plan.sentence = std::move(recommendation.sentence);
+  plan.counts = search.counts();
+  plan.bound = search.bound();
+  plan.partial = search.partial();
+  plan.exhausted = !plan.partial && (search.all_cuts() || !request.space.partitions.empty());
+  if (plan.front.empty()) plan.missing = search.missing();
+  plan.notes = search.notes();
+  return plan;
+}
+
+}  // namespace stageline

@@ -1,0 +1,122 @@
+// Changes what was found: knobs one step further, recomputation stage by stage, cuts.
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/parallel.hpp"
+#include "tools/planner/search.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t members_refined = 8;  // of the front, the fastest
+constexpr int most_rounds = 8;
+
+// Recomputation of all stages up to one, which hold most.
+Recomputation up_to(const StageRecomputation& how, int last) {
+  Recomputation rebuilt;
+  if (last >= 0) rebuilt.parts.push_back({how, {{0, last}}});
+  return rebuilt;
+}
+
+// The last stage of "how@0-last"; empty for anything else.
+std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
+  if (rebuilt.parts.size() != 1 || rebuilt.parts[0].stages.size() != 1) return std::nullopt;
+  const StageRange range = rebuilt.parts[0].stages[0];
+  if (range.first != 0) return std::nullopt;
+  return range.last;
+}
+
+}  // namespace
+
+std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
+  std::vector<Candidate> near;
+  const Candidate& here = point.candidate;
+  if (request_.space.schedules.empty()) {
+    for (ScheduleSpec& spec : neighbours_of(here.spec)) {
+      Candidate& other = near.emplace_back(here);
+      other.spec = std::move(spec);
+      // A cut into so many stages is not one into others.
+      if (request_.space.partitions.empty()) other.partition = "balanced";
+    }
+  }
+  if (const std::optional<int> last = last_rebuilt(here.recomputation)) {
+    for (const int other : {*last - 1, *last + 1}) {
+      Candidate& changed = near.emplace_back(here);
+      changed.recomputation = up_to(here.recomputation.parts[0].how, other);
+    }
+  }
+  return near;
+}
+
+// The fewest stages to recompute with which what lacks little fits: by bisection, since more of
+// them never hold more.
+bool Search::fit_by_recomputing() {
+  if (!request_.space.recomputation.empty()) return false;
+  struct Trial {
+    Candidate candidate;
+    StageRecomputation how;
+    int low = -1;  // does not fit
+    int high = 0;  // fits, or is not known
+    int stages = 0;
+  };
+  std::vector<Trial> trials;
+  for (const auto& [key, point] : nearly_) {
+    const Candidate& lacking = point.candidate;
+    if (!lacking.recomputation.parts.empty()) continue;
+    if (!front_.empty() && point.verdict.step >= front_.fastest().verdict.step) break;
+    const int stages = stages_of(lacking.spec, lacking.shape.degrees.pipeline);
+    if (stages < 2) continue;
+    for (const StageRecomputation how :
+         {StageRecomputation{Rebuild::selective, 1}, StageRecomputation{Rebuild::every, 1},
+          StageRecomputation{Rebuild::full, 1}}) {
+      trials.push_back({lacking, how, -1, stages - 1, stages});
+    }
+  }
+  bool changed = false;
+  while (!ended()) {
+    std::vector<Candidate> batch;
+    std::vector<Trial*> open;
+    for (Trial& trial : trials) {
+      if (trial.high - trial.low <= 1) continue;
+      const int middle = trial.low + (trial.high - trial.low) / 2;
+      Candidate& candidate = batch.emplace_back(trial.candidate);
+      candidate.recomputation = up_to(trial.how, middle);
+      open.push_back(&trial);
+    }
+    if (batch.empty()) break;
+    std::vector<Judgement> judgements(batch.size());
+    in_parallel(batch.size(), workers_,
+                [&](std::size_t i) { judgements[i] = evaluator_.judge(batch[i]); });
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      Trial& trial = *open[i];
+      const bool fits = judgements[i].verdict && judgements[i].verdict->fit != Fit::no;
+      (fits ? trial.high : trial.low) = trial.low + (trial.high - trial.low) / 2;
+      if (!judgements[i].verdict) trial.low = trial.high;  // it cannot be rebuilt so
+      if (seen_.insert(flags_of(request_.setting, batch[i])).second &&
+          enter(batch[i], judgements[i])) {
+        changed = true;
+      }
+    }
+    report(false);
+  }
+  return changed;
+}
+
+void Search::refine() {
+  if (request_.exhaustive) return;
+  fit_by_recomputing();
+  for (int round = 0; round < most_rounds && !ended(); ++round) {
+    std::vector<Candidate> near;
+    const std::size_t members = std::min(members_refined, front_.points().size());
+    for (std::size_t i = 0; i < members; ++i) {
+      for (Candidate& candidate : neighbours(front_.points()[i])) {
+        near.push_back(std::move(candidate));
+      }
+    }
+    if (!judge(near)) break;
+  }
+}
+
+}  // namespace stageline

@@ -1,0 +1,102 @@
+// The work and the bytes of a shape, added up by layer once, and what follows from them for any
+// schedule on any cut.
+//
+//      work      Σ layers · micro-batches + updates over the devices
+//      layer     the slowest stage of the best cut is at least so slow
+//      way       one micro-batch forward through all layers, and back
+//      fill      of a straight pipeline: ahead of stage s + micro-batches · s + back, for all s
+//
+// Messages, reductions, gathered weights and idle time only add to these.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/recomputation.hpp"
+#include "schedulers/scheduler.hpp"
+#include "tools/planner/bounds.hpp"
+#include "tools/study/case.hpp"
+
+namespace stageline {
+
+/// What is known of a schedule's orders, whatever the costs.
+struct ScheduleTraits {
+  enum class Backward : std::uint8_t {
+    whole,   // B
+    apart,   // I and W
+    either,  // some of both
+  };
+  enum class InFlight : std::uint8_t {
+    one,        // at least
+    ascending,  // min(m, p - s) on device s before its first backward, as 1F1B
+    twice,      // min(m, 2 (p - s) - 1)
+    all,        // m
+  };
+  std::string_view name;
+  Backward backward = Backward::either;
+  InFlight in_flight = InFlight::one;
+  bool pairs = false;  // runs overlapped pairs
+};
+/// Of schedules that are not in the table: nothing is known.
+ScheduleTraits traits_of(const Scheduler& scheduler);
+
+/// The stashes that stage `stage` of so many has made before its first backward, at least.
+int least_in_flight(const ScheduleTraits& traits, int stage, int stages, int microbatches);
+
+class ShapeLoads {
+ public:
+  /// `asked`: a case of the shape. Its schedule, cut, recomputation and offloading are ignored.
+  /// Throws what with_state() throws. O(layers).
+  explicit ShapeLoads(const Case& asked);
+
+  /// Of all flushed schedules and all cuts.
+  ShapeBound shape() const;
+
+  /// Of one schedule on all cuts. Throws UsageError where it cannot be placed on the devices, or
+  /// wants more stages than there are layers. O(stages · log(layers)) steps.
+  ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,
+                    const Offloading& offloading) const;
+
+  int layers() const { return static_cast<int>(names_.size()); }
+
+ private:
+  // By number of layers from the first one on: of one micro-batch, in picoseconds.
+  struct Sums {
+    std::vector<double> load;  // that a device is busy for
+    std::vector<double> way;   // of what must pass before the next stage can go on
+  };
+  struct Family;
+  Family family_of(const ScheduleSpec& spec, const Recomputation& recomputation) const;
+  Sums sums_of(const Family& family) const;
+  double work(const Sums& sums) const;
+  double slowest_stage(const Sums& sums, int stages, double microbatches) const;
+  double filled(const Sums& sums, int stages) const;
+  void bound_time(const Family& family, ShapeBound& bound) const;
+  void bound_memory(const Family& family, ShapeBound& bound) const;
+  double fullest_stage(const Family& family) const;
+
+  struct LayerLoad {
+    double forward = 0;
+    double input_grad = 0;
+    double weight_grad = 0;
+    double backward = 0;
+    double recompute_full = 0;
+    double recompute_selective = 0;
+    double update = 0;
+    double state = 0;         // bytes that the rank holds
+    double stash = 0;         // at least
+    double stash_kept = 0;    // of it, with selective recomputation
+    double workspace = 0;     // of a backward
+    bool reads_data = false;  // and so has no I
+  };
+  std::vector<LayerLoad> layer_;
+  std::vector<std::string> names_;
+  int devices_ = 1;  // of one pipeline
+  std::string first_device_;
+  double rates_ = 1;  // of all devices together
+  double microbatches_ = 1;
+  double pair_overlap_ = 0;
+  bool cut_sequences_ = false;  // a schedule might
+};
+
+}  // namespace stageline

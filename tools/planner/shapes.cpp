@@ -1,0 +1,279 @@
+// The shapes of a cluster: degrees that multiply to its devices, and micro-batches that add up to
+// the samples.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/planner/planner.hpp"
+
+namespace stageline {
+namespace {
+
+// Context parallelism divides sequences; shorter parts than this are not worth their collectives.
+constexpr std::int64_t least_tokens_a_part = 4096;
+constexpr std::int64_t most_microbatches = 1 << 20;
+
+std::vector<int> divisors(std::int64_t of) {
+  std::vector<int> all;
+  for (std::int64_t d = 1; d * d <= of; ++d) {
+    if (of % d != 0) continue;
+    all.push_back(static_cast<int>(d));
+    if (d * d != of && of / d <= 1 << 30) all.push_back(static_cast<int>(of / d));
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// What the trace and the cluster allow, before any shape is fixed.
+struct Ground {
+  Model model;  // of one rank of the least degrees
+  int devices = 0;
+  int in_a_machine = 0;
+  bool language = false;
+};
+
+SettingRequest without_shape(const SettingRequest& base) {
+  SettingRequest request = base;
+  request.degrees = Degrees{};
+  request.degrees.order = base.degrees.order;
+  request.program.reset();
+  request.recomputation = {};
+  request.offloading = {};
+  request.partition = SettingRequest{}.partition;
+  return request;
+}
+
+// Whether the trace has the layers of one rank of these degrees.
+bool is_priced(const SettingRequest& base, const Sharding& sharding, int microbatch_size) {
+  SettingRequest request = without_shape(base);
+  request.degrees.tensor = sharding.tensor;
+  request.degrees.context = sharding.context;
+  request.degrees.expert = sharding.expert;
+  request.degrees.data = std::max(1, sharding.expert / sharding.context);
+  request.degrees.pipeline = 1;
+  request.devices.clear();
+  request.sequence_parallel = sharding.sequence;
+  request.microbatch_size = microbatch_size;
+  try {
+    read_setting(request);
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  } catch (const TraceError&) {
+    return false;
+  }
+}
+
+Ground ground_of(const PlanRequest& request) {
+  SettingRequest any = without_shape(request.setting);
+  Setting setting = read_setting(any);
+  Ground ground;
+  ground.devices = setting.device_counts.back();
+  const Cluster cluster = cluster_of(setting.cluster, ground.devices);
+  ground.in_a_machine = static_cast<int>(std::count_if(
+      cluster.devices.begin(), cluster.devices.end(),
+      [&](const Device& device) { return device.host == cluster.devices.front().host; }));
+  ground.model = std::move(setting.model);
+  ground.language = ground.model.tokens > 0;
+  return ground;
+}
+
+class Shapes {
+ public:
+  explicit Shapes(const PlanRequest& request) : request_(request), ground_(ground_of(request)) {}
+
+  std::vector<Shape> all() {
+    if (request_.samples < 1) {
+      throw UsageError(fmt::format("the samples of an update are a positive number (they are {})",
+                                   request_.samples));
+    }
+    for (const int devices : device_counts()) add_for(devices);
+    if (shapes_.empty()) refuse();
+    return std::move(shapes_);
+  }
+
+ private:
+  const PlanRequest& request_;
+  Ground ground_;
+  std::vector<Shape> shapes_;
+  std::set<int> width_left_;    // numbers of samples a replica that no size divides
+  std::set<int> devices_seen_;  // products of degrees that were refused for the number of layers
+  bool any_degrees_ = false;
+  bool any_samples_ = false;
+
+  const PlanSpace& space() const { return request_.space; }
+  const Degrees& given() const { return request_.setting.degrees; }
+
+  std::vector<int> device_counts() const {
+    if (!space().devices.empty()) return space().devices;
+    if (!request_.setting.devices.empty()) return request_.setting.devices;
+    return {ground_.devices};
+  }
+
+  // The values of a degree: what the space says, what the setting says, or all that divide.
+  static std::vector<int> choose(const std::vector<int>& fixed, int given, int least,
+                                 const std::vector<int>& all) {
+    if (!fixed.empty()) return fixed;
+    if (given > least) return {given};
+    return all;
+  }
+
+  std::vector<int> tensor_degrees() const {
+    if (!space().tensor.empty()) return space().tensor;
+    if (given().tensor > 1) return {given().tensor};
+    std::vector<int> degrees;
+    for (const int degree : divisors(ground_.in_a_machine)) {
+      if (degree == ground_.model.sharding.tensor ||
+          is_priced(request_.setting, {degree, 1, 1, false}, request_.setting.microbatch_size)) {
+        degrees.push_back(degree);
+      }
+    }
+    return degrees;
+  }
+
+  std::vector<int> context_degrees() const {
+    if (!space().context.empty()) return space().context;
+    if (given().context > 1) return {given().context};
+    std::vector<int> degrees{1};
+    for (int degree = 2; degree <= ground_.in_a_machine; degree *= 2) {
+      if (!ground_.language || ground_.model.tokens / degree < least_tokens_a_part) break;
+      if (is_priced(request_.setting, {1, degree, 1, false}, request_.setting.microbatch_size)) {
+        degrees.push_back(degree);
+      }
+    }
+    return degrees;
+  }
+
+  std::vector<int> expert_degrees(int holders) const {
+    if (!space().expert.empty()) return space().expert;
+    if (given().expert > 1) return {given().expert};
+    const bool experts =
+        std::any_of(ground_.model.layers.begin(), ground_.model.layers.end(),
+                    [](const Layer& layer) { return layer.expert_parameters > 0; });
+    if (!experts) return {1};
+    return divisors(holders);
+  }
+
+  std::vector<Zero> zeros(int holders) const {
+    if (!space().zero.empty()) return space().zero;
+    if (given().zero != Zero::none) return {given().zero};
+    if (holders == 1) return {Zero::none};
+    return {Zero::none, Zero::optimizer, Zero::weights};
+  }
+
+  std::vector<bool> sequence_parallel(int tensor) const {
+    if (space().sequence_parallel) return {*space().sequence_parallel};
+    if (request_.setting.sequence_parallel) return {true};
+    if (tensor == 1 || !ground_.language) return {false};
+    return {false, true};
+  }
+
+  std::vector<int> sizes(std::int64_t samples) const {
+    std::vector<int> all;
+    const std::vector<int>& fixed = space().microbatch_size;
+    if (!fixed.empty()) {
+      all = fixed;
+    } else if (ground_.model.batch == 0) {
+      all = {0};
+    } else if (request_.setting.microbatch_size > 0) {
+      all = {request_.setting.microbatch_size};
+    } else {
+      all = divisors(samples);
+    }
+    std::vector<int> dividing;
+    for (const int size : all) {
+      const std::int64_t each = std::max(size, 1);
+      if (samples % each != 0 || samples / each > most_microbatches) continue;
+      dividing.push_back(size);
+    }
+    return dividing;
+  }
+
+  void add_for(int devices) {
+    if (devices < 1 || devices > ground_.devices) {
+      // Equal devices can be made in any number.
+      if (devices < 1 || !request_.setting.cluster.cluster.empty()) {
+        throw UsageError(fmt::format("the cluster has {} devices, and devices={} are asked for",
+                                     ground_.devices, devices));
+      }
+    }
+    const int layers = static_cast<int>(ground_.model.layers.size());
+    for (const int tensor : tensor_degrees()) {
+      for (const int context : context_degrees()) {
+        if (devices % (tensor * context) != 0) continue;
+        const int left = devices / (tensor * context);
+        for (const int data : choose(space().data, given().data, 1, divisors(left))) {
+          if (data < 1 || left % data != 0) continue;
+          const int pipeline = left / data;
+          if (!allowed(space().pipeline, given().pipeline, pipeline) || pipeline > layers) continue;
+          any_degrees_ = true;
+          if (request_.samples % data != 0) continue;
+          any_samples_ = true;
+          add_for(tensor, context, data, pipeline);
+        }
+      }
+    }
+  }
+
+  static bool allowed(const std::vector<int>& fixed, int given, int value) {
+    if (!fixed.empty()) return std::find(fixed.begin(), fixed.end(), value) != fixed.end();
+    return given == 0 || given == value;
+  }
+
+  void add_for(int tensor, int context, int data, int pipeline) {
+    const std::int64_t samples = request_.samples / data;
+    for (const int expert : expert_degrees(data * context)) {
+      for (const Zero zero : zeros(data * context)) {
+        for (const bool sequence : sequence_parallel(tensor)) {
+          for (const int size : sizes(samples)) {
+            Shape shape;
+            shape.degrees = given();
+            shape.degrees.tensor = tensor;
+            shape.degrees.context = context;
+            shape.degrees.expert = expert;
+            shape.degrees.data = data;
+            shape.degrees.pipeline = pipeline;
+            shape.degrees.zero = zero;
+            shape.sequence_parallel = sequence;
+            shape.microbatch_size = size;
+            shape.microbatches = static_cast<int>(samples / std::max(size, 1));
+            shapes_.push_back(shape);
+          }
+        }
+      }
+    }
+  }
+
+  [[noreturn]] void refuse() const {
+    if (!any_degrees_) {
+      throw UsageError(fmt::format(
+          "no degrees that are left multiply to {} devices with at most {} pipeline ranks, as many "
+          "as the model has layers; fix fewer of tp, cp, dp, pp, or other devices",
+          fmt::join(device_counts(), " or "), ground_.model.layers.size()));
+    }
+    if (!any_samples_) {
+      throw UsageError(
+          fmt::format("no data-parallel degree that is left divides the {} samples; give --samples "
+                      "a multiple, or fix another dp",
+                      request_.samples));
+    }
+    throw UsageError(fmt::format(
+        "no micro-batch size that is left divides the {} samples of an update; give --samples a "
+        "multiple of {}, or fix another microbatch-size",
+        request_.samples,
+        space().microbatch_size.empty() ? std::max(1, request_.setting.microbatch_size)
+                                        : space().microbatch_size.front()));
+  }
+};
+
+}  // namespace
+
+std::vector<Shape> shapes_of(const PlanRequest& request) { return Shapes(request).all(); }
+
+}  // namespace stageline

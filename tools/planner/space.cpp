@@ -1,0 +1,174 @@
+#include "tools/planner/space.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "schedulers/partition/transformer_blocks.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/numbers.hpp"
+
+namespace stageline {
+namespace {
+
+// Knob values beside the defaults that change what is held, or how many stages there are.
+struct KnobValues {
+  std::string_view scheduler;
+  std::string_view knob;
+  int stages_each;  // stages a device by one of the knob's value; 0: it does not count stages
+  std::vector<std::string_view> values;
+};
+
+const std::array<KnobValues, 11>& knob_values() {
+  static const std::array<KnobValues, 11> table{{
+      {"gpipe", "recompute", 0, {"except_last"}},
+      {"dapple", "policy", 0, {"B"}},
+      {"chimera", "concat", 0, {"doubling"}},
+      {"interleaved_1f1b", "chunks", 1, {"3", "4", "5", "6", "8", "10", "12", "16"}},
+      {"interleaved_zb", "chunks", 1, {"3", "4", "5", "6", "8", "10", "12", "16"}},
+      {"looped_bfs", "chunks", 1, {"3", "4", "6", "8"}},
+      {"hanayo", "waves", 2, {"2", "3", "4"}},
+      {"seq1f1b", "sequence_chunks", 0, {"4"}},
+      {"zb_auto", "limit", 0, {"2p", "memory"}},
+      {"zb_auto", "placement", 0, {"v"}},
+      {"list", "placement", 0, {"v"}},
+  }};
+  return table;
+}
+
+// Every scheduler with its defaults, and with each of the values above.
+std::vector<ScheduleSpec> default_specs(bool asynchronous, int layers, int pipeline) {
+  std::vector<ScheduleSpec> specs;
+  for (const Scheduler* const scheduler : schedulers()) {
+    if (scheduler->synchrony == Synchrony::asynchronous && !asynchronous) continue;
+    const ScheduleSpec plain = parse_schedules(std::string(scheduler->name)).front();
+    if (const int stages = stages_of(plain, pipeline); stages > layers) continue;
+    specs.push_back(plain);
+    for (const KnobValues& row : knob_values()) {
+      if (row.scheduler != scheduler->name) continue;
+      for (const std::string_view value : row.values) {
+        const int each = row.stages_each * parse_number<int>(value).value_or(0);
+        if (std::int64_t{each} * pipeline > layers) continue;
+        ScheduleSpec& spec = specs.emplace_back(plain);
+        spec.knobs[std::string(row.knob)] = std::string(value);
+      }
+    }
+  }
+  return specs;
+}
+
+std::vector<Recomputation> default_recomputation(const Model& model) {
+  std::vector<Recomputation> all{{}};
+  const bool selective =
+      std::any_of(model.layers.begin(), model.layers.end(),
+                  [](const Layer& layer) { return layer.selective_stash > Bytes{}; });
+  if (!model.bytes_known) return all;  // there is nothing to win
+  if (selective) all.push_back({{{{Rebuild::selective, 1}, {}}}, {}});
+  all.push_back({{{{Rebuild::every, 1}, {}}}, {}});
+  all.push_back({{{{Rebuild::full, 1}, {}}}, {}});
+  return all;
+}
+
+bool recomputes_itself(const ScheduleSpec& spec) {
+  const auto knob = spec.knobs.find("recompute");
+  return knob != spec.knobs.end() && knob->second != "never";
+}
+
+}  // namespace
+
+int stages_of(const ScheduleSpec& spec, int devices) {
+  if (spec.scheduler->place == nullptr) return 0;
+  try {
+    return spec.scheduler->place(devices, spec.knobs).stages();
+  } catch (const UsageError&) {
+    return 0;
+  }
+}
+
+std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline) {
+  const int layers = static_cast<int>(model.layers.size());
+  const std::vector<ScheduleSpec> specs = space.schedules.empty()
+                                              ? default_specs(space.asynchronous, layers, pipeline)
+                                              : space.schedules;
+  const std::vector<Recomputation> recomputation =
+      space.recomputation.empty() ? default_recomputation(model) : space.recomputation;
+  const std::vector<Offloading> offloading =
+      space.offloading.empty() ? std::vector<Offloading>{{}} : space.offloading;
+  std::vector<Family> families;
+  for (const ScheduleSpec& spec : specs) {
+    for (const Recomputation& rebuilt : recomputation) {
+      const bool twice = recomputes_itself(spec) && !rebuilt.parts.empty();
+      if (twice && space.recomputation.empty()) continue;
+      for (const Offloading& copied : offloading) {
+        const bool both = (copied.all || !copied.stages.empty()) && !rebuilt.parts.empty();
+        if (both && space.recomputation.empty()) continue;
+        families.push_back({spec, rebuilt, copied});
+      }
+    }
+  }
+  return families;
+}
+
+std::vector<ScheduleSpec> neighbours_of(const ScheduleSpec& spec) {
+  std::vector<ScheduleSpec> near;
+  for (const Knob& knob : spec.scheduler->knobs) {
+    const auto at = spec.knobs.find(std::string(knob.name));
+    if (at == spec.knobs.end()) continue;
+    const std::optional<int> value = parse_number<int>(at->second);
+    if (!value) continue;
+    for (const int other : {*value - 1, *value + 1}) {
+      if (other < 1) continue;
+      ScheduleSpec& changed = near.emplace_back(spec);
+      changed.knobs[std::string(knob.name)] = fmt::format("{}", other);
+    }
+  }
+  return near;
+}
+
+std::vector<std::string> first_cuts(const PlanSpace& space, const Model& model) {
+  if (!space.partitions.empty()) return space.partitions;
+  std::vector<std::string> cuts{"balanced"};
+  if (model.edges.empty() && blocks_of(model).size() > 1) cuts.emplace_back("blocks");
+  return cuts;
+}
+
+std::int64_t count_cuts(int layers, int stages, std::int64_t most) {
+  if (stages < 1 || stages > layers) return 0;
+  // Of n - 1 places between layers, stages - 1.
+  std::int64_t count = 1;
+  const int chosen = std::min(stages - 1, layers - stages);
+  for (int i = 1; i <= chosen; ++i) {
+    count = count * (layers - 1 - chosen + i) / i;
+    if (count > most) return most + 1;
+  }
+  return count;
+}
+
+std::vector<std::string> all_cuts(int layers, int stages) {
+  std::vector<std::string> cuts;
+  std::vector<int> last(as_size(stages));  // layers, ascending
+  for (int s = 0; s < stages; ++s) nth(last, s) = s;
+  nth(last, stages - 1) = layers - 1;
+  while (true) {
+    std::string text;
+    for (int s = 0; s < stages; ++s) {
+      const int first = s == 0 ? 0 : nth(last, s - 1) + 1;
+      if (s + 1 < stages) {
+        text += fmt::format("{}-{},", first, nth(last, s));
+      } else {
+        text += fmt::format("{}-", first);
+      }
+    }
+    cuts.push_back(std::move(text));
+    int s = stages - 2;
+    while (s >= 0 && nth(last, s) + 1 == nth(last, s + 1)) --s;
+    if (s < 0) return cuts;
+    ++nth(last, s);
+    for (int t = s + 1; t + 1 < stages; ++t) nth(last, t) = nth(last, t - 1) + 1;
+  }
+}
+
+}  // namespace stageline

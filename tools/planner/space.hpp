@@ -1,0 +1,40 @@
+// What is searched: the shapes of a cluster, and for each of them the families.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/planner/planner.hpp"
+
+namespace stageline {
+
+/// A schedule with its knobs, and what becomes of its stashes; together with a shape all that a
+/// candidate says but the cut.
+struct Family {
+  ScheduleSpec spec;
+  Recomputation recomputation{};
+  Offloading offloading{};
+};
+
+/// Those to try on a pipeline of so many ranks: what the space says, else every synchronous
+/// schedule (with PlanSpace::asynchronous all), with the knobs that change its memory or its chunks
+/// as far as the model has layers for them, each without recomputation, with selective one where
+/// the model says what that rebuilds, by layers and in full.
+std::vector<Family> families_of(const PlanSpace& space, const Model& model, int pipeline);
+
+/// The knobs of a schedule one step further, each way.
+std::vector<ScheduleSpec> neighbours_of(const ScheduleSpec& spec);
+
+/// The cuts to try first where the space does not say them.
+std::vector<std::string> first_cuts(const PlanSpace& space, const Model& model);
+
+/// How many cuts of the layers into so many stages there are; at most `most` + 1.
+std::int64_t count_cuts(int layers, int stages, std::int64_t most);
+
+/// All of them, as --partition takes them, in lexicographic order.
+std::vector<std::string> all_cuts(int layers, int stages);
+
+/// Stages of the schedule on so many devices; 0 where it cannot be placed, or cuts by itself.
+int stages_of(const ScheduleSpec& spec, int devices);
+
+}  // namespace stageline

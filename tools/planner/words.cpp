@@ -1,0 +1,133 @@
+#include "tools/planner/words.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "sim/index.hpp"
+#include "tools/inputs/degrees.hpp"
+#include "tools/study/ranking.hpp"
+
+namespace stageline {
+namespace {
+
+// What the objective wants least of, of a point.
+double amount(const PlanPoint& point, Objective objective) {
+  switch (objective) {
+    case Objective::time:
+      return static_cast<double>(point.verdict.step.count());
+    case Objective::memory:
+      return static_cast<double>(point.verdict.fullest().count);
+    case Objective::devices:
+      return point.devices();
+    case Objective::cost:
+      return point.dollars_step.value_or(to_seconds(point.verdict.step) * point.devices());
+  }
+  return 0;  // unreachable; g++ wants it
+}
+
+std::string_view superlative(Objective objective) {
+  switch (objective) {
+    case Objective::time:
+      return "the fastest";
+    case Objective::memory:
+      return "the least memory";
+    case Objective::devices:
+      return "the fewest devices";
+    case Objective::cost:
+      return "the cheapest";
+  }
+  return "";  // unreachable; g++ wants it
+}
+
+std::string figures(const PlanPoint& point) {
+  std::string text = print(point.verdict.step);
+  if (point.verdict.fullest() > Bytes{}) text += ", " + print(point.verdict.fullest());
+  return text;
+}
+
+std::string more_or_less(Time than, Time here) {
+  const double ratio = to_seconds(here) / to_seconds(than);
+  if (ratio < 1) return fmt::format("{:.1f} % faster", (1 / ratio - 1) * 100);
+  return fmt::format("{:.1f} % slower", (ratio - 1) * 100);
+}
+
+}  // namespace
+
+std::string named(const PlanPoint& point) {
+  const Candidate& candidate = point.candidate;
+  std::string text = spelled(candidate.spec);
+  const std::string degrees = print(candidate.shape.degrees);
+  if (!degrees.empty()) text += ", " + degrees;
+  if (candidate.shape.degrees.zero != Zero::none) {
+    text += fmt::format(" with ZeRO {}", name(candidate.shape.degrees.zero));
+  }
+  text += fmt::format(", {} micro-batch{}", candidate.shape.microbatches,
+                      candidate.shape.microbatches == 1 ? "" : "es");
+  if (candidate.shape.microbatch_size > 0) {
+    text += fmt::format(" of {}", candidate.shape.microbatch_size);
+  }
+  if (const std::string again = print(candidate.recomputation); !again.empty() && again != "none") {
+    text += fmt::format(", recomputing {}", again);
+  }
+  if (const std::string copied = print(candidate.offloading); copied != "none") {
+    text += fmt::format(", offloading {}", copied);
+  }
+  return text;
+}
+
+Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within) {
+  if (front.empty()) return {};
+  const auto less = [](double a, double b) { return a < b; };
+  double best = amount(front.front(), objective);
+  for (const PlanPoint& point : front) best = std::min(best, amount(point, objective), less);
+  // Of those that are nearly as good: the least memory, or where memory is the objective the
+  // fastest.
+  const auto better = [&](const PlanPoint& a, const PlanPoint& b) {
+    const auto key = [&](const PlanPoint& point) {
+      const auto memory = point.verdict.fullest();
+      const auto time = point.verdict.step;
+      return objective == Objective::time || objective == Objective::cost
+                 ? std::pair(memory.count, std::int64_t{time.count()})
+                 : std::pair(std::int64_t{time.count()}, memory.count);
+    };
+    if (key(a).first != key(b).first) return key(a).first < key(b).first;
+    if (a.devices() != b.devices()) return a.devices() < b.devices();
+    if (key(a).second != key(b).second) return key(a).second < key(b).second;
+    return a.flags < b.flags;
+  };
+  std::optional<std::size_t> taken;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const double share = objective == Objective::devices ? 0 : within;
+    if (amount(front[i], objective) > best * (1 + share)) continue;
+    if (!taken || better(front[i], front[*taken])) taken = i;
+  }
+  const PlanPoint& point = front[*taken];
+  Recommendation recommendation{taken, {}};
+  const double distance = best > 0 ? amount(point, objective) / best - 1 : 0;
+  recommendation.sentence =
+      fmt::format("{}: {}, {}", named(point), figures(point),
+                  distance > same_time && objective == Objective::time
+                      ? fmt::format("the least memory within {:g} % of the fastest", within * 100)
+                      : std::string(superlative(objective)));
+  // A step up is the next faster one; at the top, what a slower one saves.
+  const auto beside = [&](const PlanPoint& other) {
+    return fmt::format("{}: {} ({})", more_or_less(point.verdict.step, other.verdict.step),
+                       named(other), figures(other));
+  };
+  if (*taken > 0) {
+    // The first that is faster by more than times are told apart.
+    std::size_t next = *taken - 1;
+    while (next > 0 && to_seconds(front[next].verdict.step) * (1 + same_time) >
+                           to_seconds(point.verdict.step)) {
+      --next;
+    }
+    recommendation.sentence += "; " + beside(front[next]);
+  } else if (front.size() > 1) {
+    recommendation.sentence += "; with less memory, " + beside(front[1]);
+  }
+  return recommendation;
+}
+
+}  // namespace stageline

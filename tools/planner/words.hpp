@@ -1,0 +1,21 @@
+// Sentences about plans.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/planner/planner.hpp"
+
+namespace stageline {
+
+/// "1f1b, tp 8 × pp 8, 64 micro-batches of 1"
+std::string named(const PlanPoint& point);
+
+/// Which member of the front to take, and why; empty where there is none.
+struct Recommendation {
+  std::optional<std::size_t> index;
+  std::string sentence;
+};
+Recommendation recommend(const std::vector<PlanPoint>& front, Objective objective, double within);
+
+}  // namespace stageline
