@@ -4,17 +4,21 @@
 BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
 file is compiled, its Ninja log which headers that read. A file found clean is not checked again
 until it, one of those headers, its command or .clang-tidy changes: CACHE holds an empty file for
-each such state, named by its hash. Prints what clang-tidy found; exit code 1 if anything.
+each such state, named by its hash, which is the same wherever the tree lies; those that nobody has asked
+for in a month are removed. Prints what clang-tidy found; exit code 1 if anything.
 """
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 
 TIDY = "clang-tidy-14"
+KEPT = 30 * 24 * 3600  # seconds that a marker is kept unused
 FINDING = re.compile(r"^(\S.*?)(:\d+:\d+: (?:error|warning): .*)$", re.M)
 
 
@@ -54,10 +58,11 @@ class Contents:
 def state(command, headers, contents, common):
     """The hash of all that decides what clang-tidy says about this file."""
     build = command["directory"]
-    parts = [common, command["file"], command.get("command") or " ".join(command["arguments"])]
+    said = command.get("command") or " ".join(command["arguments"])
+    parts = [common, command["file"], said.replace(contents.root.rstrip(os.sep), "")]
     for path in sorted({command["file"], *headers.get(command["output"], [])}):
         full = os.path.realpath(os.path.join(build, path))
-        parts.append(f"{full} {contents.of(full)}")
+        parts.append(f"{full.removeprefix(contents.root)} {contents.of(full)}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -71,9 +76,17 @@ def check(build, file):
     return run.returncode == 0, found or [file + ": " + (run.stdout or run.stderr).strip()]
 
 
+def forget_unused(cache):
+    for entry in os.scandir(cache):
+        with contextlib.suppress(FileNotFoundError):  # another run's
+            if entry.stat().st_mtime < time.time() - KEPT:
+                os.unlink(entry.path)
+
+
 def main(build, cache):
     root = os.path.realpath(".")
     os.makedirs(cache, exist_ok=True)
+    forget_unused(cache)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     version = subprocess.run([TIDY, "--version"], check=True, text=True, stdout=subprocess.PIPE)
@@ -92,7 +105,9 @@ def main(build, cache):
         files.add(file)
         headers_of[file] = headers.get(command["output"], [])
         marker = os.path.join(cache, state(command, headers, contents, common))
-        if not os.path.exists(marker):
+        try:
+            os.utime(marker)
+        except FileNotFoundError:
             waiting[file] = marker
     bad, told = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
