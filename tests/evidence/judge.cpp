@@ -62,7 +62,7 @@ TEST_CASE("a case is predicted by the program that ran, kept where the schedule 
 
 TEST_CASE("each figure of a case is predicted less measured") {
   const Evidence evidence = test::small_evidence();
-  const Judgement judgement = judge(evidence);
+  const EvidenceJudgement judgement = judge(evidence);
   REQUIRE(judgement.cases.size() == 6);
   const std::vector<double> errors{0.2, -0.25, 1.0 / 3, 2.0 / 13, -0.2, -0.1};
   for (std::size_t i = 0; i < errors.size(); ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("each figure of a case is predicted less measured") {
 }
 
 TEST_CASE("what the calibration has seen is summed up apart") {
-  const Judgement judgement = judge(test::small_evidence());
+  const EvidenceJudgement judgement = judge(test::small_evidence());
   const Summary& held_out = judgement.held_out;
   CHECK(held_out.cases == std::vector<std::size_t>{0, 1, 2, 3, 4});
   CHECK(held_out.mean_error == doctest::Approx((0.2 + 0.25 + 1.0 / 3 + 2.0 / 13 + 0.2) / 5));

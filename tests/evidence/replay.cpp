@@ -114,7 +114,7 @@ TEST_CASE("pairs that fall out of order and a stash that is no longer exact are 
 }
 
 TEST_CASE("a kept summary must be one, and of the same cases") {
-  const Judgement judgement = judge(test::small_evidence());
+  const EvidenceJudgement judgement = judge(test::small_evidence());
   const std::string kept = kept_json(judgement);
   const auto said = [&](const std::string& text) {
     return test::complaint<TraceError>([&] { worse_than_kept(text, "kept", judgement); });

@@ -21,7 +21,7 @@ using test::contains;
 
 struct Replayed {
   Evidence evidence = test::small_evidence();
-  Judgement judgement = judge(evidence);
+  EvidenceJudgement judgement = judge(evidence);
 };
 
 std::string aims_text(const std::vector<Aim>& aims) {

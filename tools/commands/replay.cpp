@@ -25,7 +25,7 @@ struct ReplayFlags {
 };
 
 void write_report(const std::filesystem::path& folder, const Evidence& evidence,
-                  const Judgement& judgement) {
+                  const EvidenceJudgement& judgement) {
   make_folder(folder.string());
   const std::vector<Picture> pictures = replay_pictures(evidence, judgement);
   for (const Picture& picture : pictures) {
@@ -39,7 +39,7 @@ int replay(const ReplayFlags& flags) {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
   const Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
-  const Judgement judgement = judge(evidence);
+  const EvidenceJudgement judgement = judge(evidence);
   std::vector<std::string> worse;
   if (!flags.against.empty()) {
     worse = worse_than_kept(read_text(flags.against), flags.against, judgement);

@@ -65,7 +65,7 @@ std::string signed_percent(double fraction) {
   return fraction > 0 && text != "0.0 %" ? "+" + text : text;
 }
 
-std::vector<Aim> aims_of(const Evidence& evidence, const Judgement& judgement) {
+std::vector<Aim> aims_of(const Evidence& evidence, const EvidenceJudgement& judgement) {
   const Summary& held = judgement.held_out;
   const Summary& seen = judgement.calibrated;
   const int cases = static_cast<int>(held.cases.size());
@@ -111,7 +111,7 @@ std::vector<Aim> aims_of(const Evidence& evidence, const Judgement& judgement) {
   return aims;
 }
 
-std::string worst_pair_text(const Evidence& evidence, const Judgement& judgement) {
+std::string worst_pair_text(const Evidence& evidence, const EvidenceJudgement& judgement) {
   const Ranking& ranking = judgement.held_out.ranking;
   if (!ranking.worst) return "";
   const auto one = [&](std::size_t at) {

@@ -26,10 +26,10 @@ struct Aim {
 
 /// The figures of the cases held out; below them the figures needed to interpret them: noise,
 /// messages, and the cases that the calibration has seen.
-std::vector<Aim> aims_of(const Evidence& evidence, const Judgement& judgement);
+std::vector<Aim> aims_of(const Evidence& evidence, const EvidenceJudgement& judgement);
 
 /// The clearest pair in the wrong order, in a sentence; "" where there is none.
-std::string worst_pair_text(const Evidence& evidence, const Judgement& judgement);
+std::string worst_pair_text(const Evidence& evidence, const EvidenceJudgement& judgement);
 
 /// "+1.2 %", "-0.4 %", "0.0 %": with a sign unless it rounds to zero.
 std::string signed_percent(double fraction);

@@ -27,7 +27,7 @@ struct Strip {
 };
 
 // One strip per schedule, in order of first appearance.
-std::vector<Strip> strips_of(const Evidence& evidence, const Judgement& judgement) {
+std::vector<Strip> strips_of(const Evidence& evidence, const EvidenceJudgement& judgement) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
     const std::string& schedule = evidence.cases[i].schedule;
@@ -70,7 +70,7 @@ ValueScale scale_of(const std::vector<Strip>& strips) {
 
 class Page {
  public:
-  Page(const Evidence& evidence, const Judgement& judgement, const SvgOptions& options)
+  Page(const Evidence& evidence, const EvidenceJudgement& judgement, const SvgOptions& options)
       : evidence_(evidence),
         judgement_(judgement),
         options_(options),
@@ -216,7 +216,7 @@ class Page {
   }
 
   const Evidence& evidence_;
-  const Judgement& judgement_;
+  const EvidenceJudgement& judgement_;
   const SvgOptions& options_;
   std::vector<Strip> strips_;
   std::vector<std::string> models_;
@@ -227,7 +227,7 @@ class Page {
 
 }  // namespace
 
-std::string errors_svg(const Evidence& evidence, const Judgement& judgement,
+std::string errors_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
                        const SvgOptions& options) {
   check(options);
   if (evidence.cases.empty()) throw UsageError("there is no case whose error could be drawn");

@@ -180,8 +180,8 @@ std::optional<Time> noise_of(const std::vector<Time>& runs) {
   return std::max(halves < Time{} ? -halves : halves, Time{std::llround(errors)});
 }
 
-Judgement judge(const Evidence& evidence) {
-  Judgement judgement;
+EvidenceJudgement judge(const Evidence& evidence) {
+  EvidenceJudgement judgement;
   std::vector<std::size_t> held_out;
   std::vector<std::size_t> calibrated;
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {

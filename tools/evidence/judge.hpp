@@ -121,14 +121,14 @@ struct Summary {
   Ranking ranking;          // of the pairs among these cases
 };
 
-struct Judgement {
+struct EvidenceJudgement {
   std::vector<CaseJudgement> cases;  // in the order of the evidence
   Summary held_out;                  // cases that the calibration has not seen
   Summary calibrated;                // cases that the calibration has seen
 };
 
 /// Throws as predict() does, and UsageError where a device lacks the time of a run.
-Judgement judge(const Evidence& evidence);
+EvidenceJudgement judge(const Evidence& evidence);
 
 /// The summary of some of the cases.
 Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& cases,

@@ -78,7 +78,7 @@ void compare(const JsonValue& kept, const std::string& file, const std::string& 
 }  // namespace
 
 std::vector<std::string> worse_than_kept(const std::string& kept, const std::string& file,
-                                         const Judgement& judgement) {
+                                         const EvidenceJudgement& judgement) {
   const JsonValue json = parse_kept(kept, file);
   const JsonValue* const format = find(json, "format");
   if (format == nullptr || format->text != kept_format) {

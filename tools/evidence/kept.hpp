@@ -16,13 +16,13 @@ inline constexpr std::string_view kept_format = "stageline-replay 1";
 inline constexpr double kept_tolerance = 0.0005;
 
 /// The summaries of a judgement as JSON, as in replay_json.
-std::string kept_json(const Judgement& judgement);
+std::string kept_json(const EvidenceJudgement& judgement);
 
 /// The regressions since `kept` was written, a sentence each; empty where nothing got worse. Checks
 /// mean and worst errors of the time, of cases held out and of those seen; pairs in the wrong
 /// order; stashes that are not exact. Throws TraceError where `kept` is not such a file or is of
 /// other cases. `file` is for messages.
 std::vector<std::string> worse_than_kept(const std::string& kept, const std::string& file,
-                                         const Judgement& judgement);
+                                         const EvidenceJudgement& judgement);
 
 }  // namespace stageline

@@ -27,7 +27,7 @@ TimeUnit unit_of(Time longest) {
 
 }  // namespace
 
-std::string diagonal_svg(const Evidence& evidence, const Judgement& judgement,
+std::string diagonal_svg(const Evidence& evidence, const EvidenceJudgement& judgement,
                          const SvgOptions& options) {
   Chart chart;
   chart.title = "Predicted against measured time";
@@ -79,7 +79,7 @@ std::string timelines_svg(const MeasuredCase& measured, const CaseJudgement& jud
   return svg(drawing, options);
 }
 
-std::vector<Picture> replay_pictures(const Evidence& evidence, const Judgement& judgement) {
+std::vector<Picture> replay_pictures(const Evidence& evidence, const EvidenceJudgement& judgement) {
   if (evidence.cases.empty()) return {};
   std::vector<Picture> pictures{
       {"errors.svg",

@@ -51,8 +51,8 @@ std::string cell(const std::string& text) {
 
 // Groups the held-out cases by `key`, in order of first appearance.
 template <class Key>
-std::string group_table(const Evidence& evidence, const Judgement& judgement, const char* title,
-                        Key key) {
+std::string group_table(const Evidence& evidence, const EvidenceJudgement& judgement,
+                        const char* title, Key key) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
   for (const std::size_t at : judgement.held_out.cases) {
     const std::string name = key(evidence.cases[at]);
@@ -77,7 +77,7 @@ std::string group_table(const Evidence& evidence, const Judgement& judgement, co
   return text;
 }
 
-std::string cases_table(const Evidence& evidence, const Judgement& judgement) {
+std::string cases_table(const Evidence& evidence, const EvidenceJudgement& judgement) {
   std::string text =
       "| | model | schedule | cut | micro-batches | link | measured | noise | predicted | error | "
       "idle | messages | stash | peak |\n"
@@ -131,7 +131,7 @@ std::string machine(const Evidence& evidence) {
 
 }  // namespace
 
-std::string replay_text(const Evidence& evidence, const Judgement& judgement) {
+std::string replay_text(const Evidence& evidence, const EvidenceJudgement& judgement) {
   std::string text =
       fmt::format("{} · {} · {} held out, {} calibrated on{}\n\n", evidence.device, evidence.date,
                   cases_word(judgement.held_out.cases.size()), judgement.calibrated.cases.size(),
@@ -145,7 +145,7 @@ std::string replay_text(const Evidence& evidence, const Judgement& judgement) {
   return pair.empty() ? text : text + "\n" + pair + "\n";
 }
 
-std::string replay_markdown(const Evidence& evidence, const Judgement& judgement,
+std::string replay_markdown(const Evidence& evidence, const EvidenceJudgement& judgement,
                             const std::vector<Picture>& pictures) {
   std::string text =
       "# The simulator against real runs\n\nMade by `stageline replay EVIDENCE.json --report DIR` "

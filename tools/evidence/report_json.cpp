@@ -102,7 +102,7 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
 
 }  // namespace
 
-std::string replay_json(const Evidence& evidence, const Judgement& judgement) {
+std::string replay_json(const Evidence& evidence, const EvidenceJudgement& judgement) {
   Json json{{"device", evidence.device},     {"date", evidence.date},
             {"software", evidence.software}, {"settings", evidence.settings},
             {"command", evidence.command},   {"notes", evidence.notes}};
@@ -116,7 +116,7 @@ std::string replay_json(const Evidence& evidence, const Judgement& judgement) {
   return json.text();
 }
 
-std::string kept_json(const Judgement& judgement) {
+std::string kept_json(const EvidenceJudgement& judgement) {
   Json json{{"format", kept_format}};
   json["held_out"] = summary_object(judgement.held_out);
   json["calibrated"] = summary_object(judgement.calibrated);

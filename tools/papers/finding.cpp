@@ -47,15 +47,15 @@ Rule rule_of(const std::string& schedule) {
   return specs.front().scheduler->rebuilt.empty() ? Rule::quoted : Rule::rebuilt;
 }
 
-std::string_view name(Verdict verdict) {
+std::string_view name(FindingVerdict verdict) {
   switch (verdict) {
-    case Verdict::reproduced:
+    case FindingVerdict::reproduced:
       return "reproduced";
-    case Verdict::consistent:
+    case FindingVerdict::consistent:
       return "consistent";
-    case Verdict::differs:
+    case FindingVerdict::differs:
       return "differs";
-    case Verdict::not_comparable:
+    case FindingVerdict::not_comparable:
       return "not comparable";
   }
   return "";
@@ -89,14 +89,14 @@ std::string print_deviation(const Finding& finding) {
 Finding judged(Finding finding) {
   const bool same = std::abs(deviation(finding)) <= finding.allowed + tolerance;
   const bool theirs = !from_costs(finding.basis);
-  finding.verdict = !same                                    ? Verdict::differs
-                    : theirs && finding.rule == Rule::quoted ? Verdict::reproduced
-                                                             : Verdict::consistent;
+  finding.verdict = !same                                    ? FindingVerdict::differs
+                    : theirs && finding.rule == Rule::quoted ? FindingVerdict::reproduced
+                                                             : FindingVerdict::consistent;
   return finding;
 }
 
 Finding not_comparable(Finding finding, std::string why) {
-  finding.verdict = Verdict::not_comparable;
+  finding.verdict = FindingVerdict::not_comparable;
   finding.note = std::move(why);
   return finding;
 }
