@@ -57,8 +57,8 @@ TEST_CASE("the kept report is what the command says now, to the byte") {
     for (const Finding& finding : section.findings) {
       CAPTURE(finding.what);
       const bool theirs = !from_costs(finding.basis) && finding.rule == Rule::quoted;
-      CHECK((finding.verdict != Reproduction::reproduced || theirs));
-      CHECK((finding.verdict != Reproduction::not_comparable || !finding.note.empty()));
+      CHECK((finding.verdict != FindingVerdict::reproduced || theirs));
+      CHECK((finding.verdict != FindingVerdict::not_comparable || !finding.note.empty()));
     }
     CHECK_FALSE(section.headline.empty());
   }
@@ -68,24 +68,24 @@ TEST_CASE("only a quoted rule on the paper's own inputs can reproduce a number")
   const auto verdict = [](Basis basis, Rule rule) {
     return finding_of(1.65, 1.65, 0.005, basis, rule).verdict;
   };
-  CHECK(verdict(Basis::their_inputs, Rule::quoted) == Reproduction::reproduced);
-  CHECK(verdict(Basis::counted, Rule::quoted) == Reproduction::reproduced);
+  CHECK(verdict(Basis::their_inputs, Rule::quoted) == FindingVerdict::reproduced);
+  CHECK(verdict(Basis::counted, Rule::quoted) == FindingVerdict::reproduced);
   for (const Basis basis : {Basis::closed_form, Basis::mac_costs, Basis::measured_costs,
                             Basis::roofline_costs, Basis::equal_stages, Basis::their_shares}) {
-    CHECK(verdict(basis, Rule::quoted) == Reproduction::consistent);
+    CHECK(verdict(basis, Rule::quoted) == FindingVerdict::consistent);
   }
-  CHECK(verdict(Basis::their_inputs, Rule::rebuilt) == Reproduction::consistent);
-  CHECK(verdict(Basis::counted, Rule::rebuilt) == Reproduction::consistent);
+  CHECK(verdict(Basis::their_inputs, Rule::rebuilt) == FindingVerdict::consistent);
+  CHECK(verdict(Basis::counted, Rule::rebuilt) == FindingVerdict::consistent);
 }
 
 TEST_CASE("what lies further off than allowed differs, on either side") {
   const auto verdict = [](double ours) {
     return finding_of(1.24, ours, 0.01, Basis::their_inputs, Rule::quoted).verdict;
   };
-  CHECK(verdict(1.25) == Reproduction::reproduced);
-  CHECK(verdict(1.23) == Reproduction::reproduced);
-  CHECK(verdict(1.2501) == Reproduction::differs);
-  CHECK(verdict(1.2299) == Reproduction::differs);
+  CHECK(verdict(1.25) == FindingVerdict::reproduced);
+  CHECK(verdict(1.23) == FindingVerdict::reproduced);
+  CHECK(verdict(1.2501) == FindingVerdict::differs);
+  CHECK(verdict(1.2299) == FindingVerdict::differs);
 }
 
 TEST_CASE("of a range only what lies outside is a deviation") {
@@ -95,7 +95,7 @@ TEST_CASE("of a range only what lies outside is a deviation") {
                   0,
                   Basis::closed_form,
                   Rule::rebuilt,
-                  Reproduction::not_comparable,
+                  FindingVerdict::not_comparable,
                   ""};
   CHECK(deviation(finding) == 0);
   CHECK(print_deviation(finding) == "inside");
@@ -116,7 +116,7 @@ TEST_CASE("percentages deviate by points, other numbers by percent") {
                   0.005,
                   Basis::counted,
                   Rule::quoted,
-                  Reproduction::not_comparable,
+                  FindingVerdict::not_comparable,
                   ""};
   CHECK(print_deviation(finding) == "+0.02 points");
   finding.ours->unit = "×";

@@ -47,15 +47,15 @@ Rule rule_of(const std::string& schedule) {
   return specs.front().scheduler->rebuilt.empty() ? Rule::quoted : Rule::rebuilt;
 }
 
-std::string_view name(Reproduction verdict) {
+std::string_view name(FindingVerdict verdict) {
   switch (verdict) {
-    case Reproduction::reproduced:
+    case FindingVerdict::reproduced:
       return "reproduced";
-    case Reproduction::consistent:
+    case FindingVerdict::consistent:
       return "consistent";
-    case Reproduction::differs:
+    case FindingVerdict::differs:
       return "differs";
-    case Reproduction::not_comparable:
+    case FindingVerdict::not_comparable:
       return "not comparable";
   }
   return "";
@@ -89,14 +89,14 @@ std::string print_deviation(const Finding& finding) {
 Finding judged(Finding finding) {
   const bool same = std::abs(deviation(finding)) <= finding.allowed + tolerance;
   const bool theirs = !from_costs(finding.basis);
-  finding.verdict = !same                                    ? Reproduction::differs
-                    : theirs && finding.rule == Rule::quoted ? Reproduction::reproduced
-                                                             : Reproduction::consistent;
+  finding.verdict = !same                                    ? FindingVerdict::differs
+                    : theirs && finding.rule == Rule::quoted ? FindingVerdict::reproduced
+                                                             : FindingVerdict::consistent;
   return finding;
 }
 
 Finding not_comparable(Finding finding, std::string why) {
-  finding.verdict = Reproduction::not_comparable;
+  finding.verdict = FindingVerdict::not_comparable;
   finding.note = std::move(why);
   return finding;
 }

@@ -32,14 +32,14 @@ std::string_view name(Rule rule);
 /// Of a number that the scheduler of that name yields, by Scheduler::rebuilt.
 Rule rule_of(const std::string& schedule);
 
-enum class Reproduction : std::uint8_t {
+enum class FindingVerdict : std::uint8_t {
   reproduced,      // within `allowed`, by a quoted rule on the paper's own inputs
   consistent,      // within `allowed`, but the rule is rebuilt or the costs are ours
   differs,         // outside `allowed`
   not_comparable,  // the note gives the reason
 };
 inline constexpr int verdicts = 4;
-std::string_view name(Reproduction verdict);
+std::string_view name(FindingVerdict verdict);
 
 /// `unit` is appended to the number: "×", " %", " s".
 struct Number {
@@ -65,7 +65,7 @@ struct Finding {
   double allowed = 0;  // deviation, in the unit of the number, that still counts as the same
   Basis basis = Basis::their_inputs;
   Rule rule = Rule::quoted;
-  Reproduction verdict = Reproduction::not_comparable;
+  FindingVerdict verdict = FindingVerdict::not_comparable;
   std::string note{};  // why it is not comparable, or the cause of a deviation; may be empty
 };
 

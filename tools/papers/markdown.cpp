@@ -32,7 +32,7 @@ never mixed:
 std::string ours_of(const Finding& finding) { return finding.ours ? print(*finding.ours) : "–"; }
 
 std::string allowed(const Finding& finding) {
-  if (finding.verdict == Reproduction::not_comparable) return "";
+  if (finding.verdict == FindingVerdict::not_comparable) return "";
   if (finding.allowed == 0) return finding.published.low == finding.published.high ? "0" : "";
   Number most = *finding.ours;
   most.value = finding.allowed;
@@ -91,8 +91,8 @@ Tally tally(const Section& section, bool of_costs) {
 
 std::string print(const Tally& tally) {
   std::string text;
-  for (const Reproduction verdict : {Reproduction::reproduced, Reproduction::consistent,
-                                     Reproduction::differs, Reproduction::not_comparable}) {
+  for (const FindingVerdict verdict : {FindingVerdict::reproduced, FindingVerdict::consistent,
+                                       FindingVerdict::differs, FindingVerdict::not_comparable}) {
     const int count = tally.of[static_cast<int>(verdict)];
     if (count == 0) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name(verdict));

@@ -236,7 +236,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
       fmt::print(stderr, "{}\n", evidence.notes[i]);
     }
   }
-  const Judgement judgement = judge(evidence);
+  const EvidenceJudgement judgement = judge(evidence);
   if (!flags.out.empty()) {
     write_file(flags.out, write_evidence(evidence));
     write_file(beside(flags.out), kept_json(judgement));
