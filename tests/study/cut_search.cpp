@@ -311,6 +311,7 @@ TEST_CASE("what cannot be searched is refused, or left for the simulation to ref
   Case wide = uniform_case("1f1b", 9, 4);
   wide.partition = "simulated";
   CHECK(with_searched_cut(wide).partition == "balanced");
+  CHECK(with_searched_cut(wide).cut_asked() == "simulated");
   CHECK_THROWS_AS(study(with_searched_cut(wide)), UsageError);
   // One stage has one cut.
   Case one = uniform_case("1f1b", 1, 4);
