@@ -82,6 +82,38 @@ TEST_CASE("several numbers of devices are compared, and what cannot run is a row
   CHECK(said["rankings"][0]["rows"] == Json::array({0}));
 }
 
+TEST_CASE("several cuts are rows side by side, each of which names its own") {
+  const std::string many =
+      R"({"trace": "uniform:layers=7", "devices": 3, "microbatches": 8, "schedule": "1f1b",)";
+  const std::string first = "0-4,5,6-";
+  const Json said = asked(many + R"("partition": [")" + first + R"(", "simulated", "balanced", ")" +
+                          first + R"("]})");
+  REQUIRE(said["rows"].size() == 3);
+  CHECK(said["rows"][0]["cut"] == first);
+  CHECK(said["rows"][1]["cut"] == "simulated");
+  CHECK(said["rows"][1]["cut_search"]["all"] == true);
+  CHECK(said["rows"][1]["cut_search"]["simulated"] == 15);
+  CHECK(said["rows"][1]["cut_search"]["step_time_ps"] == said["rows"][1]["step_time_ps"]);
+  CHECK(said["rows"][1]["cut_search"]["plain_step_time_ps"] == said["rows"][2]["step_time_ps"]);
+  CHECK_FALSE(said["rows"][2].contains("cut"));
+  const auto sentence = said["rankings"][0]["sentence"].get<std::string>();
+  CHECK(sentence.starts_with("1f1b ("));
+  // One cut in a list is that cut.
+  const Json alone = asked(many + R"("partition": [")" + first + R"("]})");
+  CHECK(alone["rows"] == asked(many + R"("partition": ")" + first + R"("})")["rows"]);
+  CHECK(asked(many + R"("partition": []})")["error"]["kind"] == "trace");
+  CHECK(message(many + R"("partition": ["simulated:least=3"]})").find("is not known") !=
+        std::string::npos);
+  // Each row has the empty stages of its own layout.
+  const Json empty = asked(
+      R"({"trace": "model:gpt2@h100", "devices": 4, "microbatches": 8, "schedule": "1f1b",
+          "partition": ["Et*4||t*4|t*4L", "blocks"]})");
+  CHECK(empty["rows"][0]["cut"] == "Et*4||t*4|t*4L");
+  CHECK(empty["rows"][1]["cut"] == "blocks");
+  CHECK_FALSE(empty["rows"][1].contains("error"));
+  CHECK(empty["rows"][0]["per_stage"].size() == 4);
+}
+
 TEST_CASE("traces, clusters and programs may be in the request") {
   const std::string by_name = answer("{" + uniform + "}");
   const std::string trace = write_trace({uniform_model("layers=8")});

@@ -105,7 +105,7 @@ class RequestReader {
     setting.microbatch_size = whole("microbatch_size", most_microbatches);
     setting.profile_batch = whole("profile_batch", std::numeric_limits<int>::max());
     setting.steps = whole("steps", most_steps);
-    if (const auto partition = node_.find("partition")) setting.partition = partition->text();
+    read_partitions(setting);
     if (const auto rule = node_.find("weights")) {
       setting.weights = parse_weight_rule(rule->text(), "\"weights\"");
     }
@@ -202,6 +202,19 @@ class RequestReader {
     if (const auto reserve = node_.find("reserve")) cluster.reserve = bytes(*reserve);
     if (const auto memory = node_.find("host_memory")) cluster.host_memory = bytes(*memory);
     if (const auto share = node_.find("pair_overlap")) cluster.pair_overlap = share->number();
+  }
+
+  void read_partitions(SettingRequest& setting) const {
+    const auto found = node_.find("partition");
+    if (!found) return;
+    if (!found->is_list()) {
+      setting.partition = found->text();
+      return;
+    }
+    for (const JsonNode& item : found->items()) setting.partitions.push_back(item.text());
+    if (setting.partitions.empty()) found->refuse("give at least one cut, or leave it out");
+    setting.partition = setting.partitions.front();
+    if (setting.partitions.size() == 1) setting.partitions.clear();
   }
 
   void read_stashes(SettingRequest& setting) const {

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "cost_models/state_bytes.hpp"
@@ -280,12 +279,8 @@ SettingRequest request_of(const CommonFlags& flags) {
   if (!flags.offload.empty()) request.offloading = parse_offloading(flags.offload, "--offload");
   if (flags.prefetch > 0) request.offloading.ahead = flags.prefetch;
   request.partition = flags.partition;
-  for (const std::string& cut : flags.partitions) {
-    const auto known = std::find(request.partitions.begin(), request.partitions.end(), cut);
-    if (known == request.partitions.end()) request.partitions.push_back(cut);
-  }
   if (!flags.partitions.empty()) request.partition = flags.partitions.front();
-  if (request.partitions.size() == 1) request.partitions.clear();
+  if (flags.partitions.size() > 1) request.partitions = flags.partitions;
   request.degrees = degrees_of(flags);
   if (!flags.sharing.empty()) request.sharing = parse_sharing(flags.sharing, "--sharing");
   if (!flags.collectives.empty()) request.collectives = flags.collectives;

@@ -46,15 +46,24 @@ Row row_of(Case asked, const ScheduleSpec& spec) {
   return row;
 }
 
+// A request for each cut, those that were named twice once.
+std::vector<SettingRequest> by_cut(const SettingRequest& request) {
+  if (request.partitions.empty()) return {request};
+  std::vector<SettingRequest> requests;
+  for (const std::string& cut : request.partitions) {
+    const auto same = [&](const SettingRequest& other) { return other.partition == cut; };
+    if (std::any_of(requests.begin(), requests.end(), same)) continue;
+    requests.push_back(request);
+    requests.back().partition = cut;
+  }
+  return requests;
+}
+
 }  // namespace
 
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers) {
-  std::vector<SettingRequest> requests{request};  // by cut
-  for (std::size_t cut = 0; cut < request.partitions.size(); ++cut) {
-    if (cut > 0) requests.push_back(request);
-    requests.back().partition = request.partitions[cut];
-  }
+  const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
   std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
   double largest = 1;

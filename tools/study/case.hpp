@@ -31,7 +31,7 @@ struct DeviceOrder {
 /// What a search for the cut has found.
 struct FoundCut {
   std::string asked;               // "simulated:blocks", as --partition says it
-  int simulated = 0;               // cuts
+  int simulated = 0;               // cuts; 0: none can run, and the case has a plain one
   bool all = false;                // there are no others
   Time found{};                    // step with this cut
   bool fits = true;                // into memory, as far as that is known

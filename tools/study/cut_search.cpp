@@ -279,9 +279,9 @@ Case with_searched_cut(Case asked) {
     if (!cut.plain.empty()) found.plain_step = cut.first.step;
     found.plain_fits = cut.first.fit != Fit::no;
     asked.partition = cut.partition;
-    asked.found_cut = std::move(found);
   } catch (const UsageError&) {  // study() says it of the plain cut
   }
+  asked.found_cut = std::move(found);
   return asked;
 }
 

@@ -20,6 +20,9 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 
 double ps(Time time) { return static_cast<double>(time.count()); }
 double bytes(Bytes size) { return static_cast<double>(size.count); }
+double ps_a_byte(Bandwidth bandwidth) {
+  return bandwidth.is_unlimited() ? 0 : 1e12 / static_cast<double>(bandwidth.bytes_per_second);
+}
 
 Case cut_by_balanced(const Case& asked) {
   if (asked.program) {
@@ -55,10 +58,10 @@ std::vector<BlockingTimes> collectives_of(const Case& asked, const Layout& layou
   return times;
 }
 
-// The ops on the device of one stage, at most in flight at a time.
+// Of one stage on one device.
 struct InFlight {
-  int ahead = 0;
-  int held = 0;
+  int ahead = 0;  // forwards before their B or I
+  int held = 0;   // and before their B or W
 };
 
 }  // namespace
@@ -276,20 +279,14 @@ void CutSpace::price_routes() {
     const Route& there = network.between(from, to);
     const Route& back = network.between(to, from);
     for (std::size_t unit = 1; unit < first_layer_.size(); ++unit) {
-      const double alone =
-          there.bandwidth.is_unlimited()
-              ? 0
-              : crossing_[unit] * 1e12 / static_cast<double>(there.bandwidth.bytes_per_second);
-      stage.into[unit] = alone * chunk + ps(there.latency);
+      stage.into[unit] = crossing_[unit] * ps_a_byte(there.bandwidth) * chunk + ps(there.latency);
     }
     for (const Route* const route : {&there, &back}) {
       for (std::size_t i = 0; i < route->resources.size(); ++i) {
-        const Bandwidth capacity = nth(network.capacity, route->resources[i]);
-        if (capacity.is_unlimited()) continue;
+        const int resource = route->resources[i];
         const double load = route->load.empty() ? 1 : route->load[i];
         stage.loads.push_back(
-            {as_size(route->resources[i]),
-             load * chunk * 1e12 / static_cast<double>(capacity.bytes_per_second)});
+            {as_size(resource), load * chunk * ps_a_byte(nth(network.capacity, resource))});
       }
     }
   }

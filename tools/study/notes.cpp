@@ -60,7 +60,7 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
 }
 
 std::string cut_note(const Case& asked, const Outcome& outcome) {
-  if (!asked.found_cut) return "";
+  if (!asked.found_cut || asked.found_cut->simulated == 0) return "";
   const FoundCut& found = *asked.found_cut;
   const std::string cuts = found.all ? fmt::format("all {} cuts", found.simulated)
                                      : fmt::format("{} cuts", found.simulated);
