@@ -64,6 +64,9 @@ std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit
   const std::vector<StageTimes> stages = stage_times(problem, true);
   const std::size_t count = stages.size();
   if (count != problem.devices.size() || count > most_stages) return std::nullopt;
+  for (const double pace : problem.costs.pace) {
+    if (pace < 1) return std::nullopt;
+  }
   for (std::size_t s = 0; s < count; ++s) {
     if (stages[s].device != static_cast<int>(s)) return std::nullopt;
     if (problem.costs.stage[s].backward < stages[s].backward + stages[s].weight) {
