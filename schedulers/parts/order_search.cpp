@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedulers/parts/device_bound.hpp"
 #include "schedulers/parts/order_beam.hpp"
 #include "schedulers/parts/stash_bound.hpp"
 #include "sim/index.hpp"
@@ -78,6 +79,10 @@ OrderSearch::Key OrderSearch::least_times() const {
   if (const std::optional<StepTimes> bound = stash_bound(problem_, limit_)) {
     span = std::max(span, bound->span);
     makespan = std::max(makespan, bound->makespan);
+  }
+  if (const std::optional<StashBounds> bounds = device_bounds(problem_, limit_)) {
+    span = std::max(span, bounds->span.value);
+    makespan = std::max(makespan, bounds->makespan.value);
   }
   return keyed(span, makespan);
 }

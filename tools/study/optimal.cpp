@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "schedulers/parts/device_bound.hpp"
 #include "schedulers/parts/stash_bound.hpp"
 #include "schedulers/parts/stash_limit.hpp"
 #include "schedulers/zb_auto.hpp"
@@ -42,9 +43,10 @@ std::string in_words(const LimitChoice& choice) {
 // What decides the bound, where it is in closed form.
 std::string closed_form(const Problem& problem, const StashLimit& limit, bool for_span,
                         Time bound) {
-  const std::optional<StashBounds> stash = stash_bounds(problem, limit);
-  if (stash) {
-    const StashBound& one = for_span ? stash->span : stash->makespan;
+  for (const std::optional<StashBounds>& each :
+       {stash_bounds(problem, limit), device_bounds(problem, limit)}) {
+    if (!each) continue;
+    const StashBound& one = for_span ? each->span : each->makespan;
     if (one.value == bound) {
       return fmt::format("in closed form ({})", in_words(one, problem.devices));
     }
