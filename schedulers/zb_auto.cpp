@@ -28,6 +28,8 @@
 //   1 | 00112233aa44bb55cc66dd77eeffgghhABCDEFGH
 //   2 |   0 1 aa2bb3cc4dd5ee6ffA7ggBhhCDEFGH
 //   3 |    0aa1bb2cc3dd4ee5ff6ggA7hhBCDEFGH
+#include "schedulers/zb_auto.hpp"
+
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/interleaved_plan.hpp"
 #include "schedulers/parts/list_candidates.hpp"
@@ -107,7 +109,10 @@ void search_looped(OrderSearch& search, const Problem& problem) {
   search.climb();
 }
 
-StepLists best_order(const Problem& problem, const StashLimit& limit) {
+}  // namespace
+
+SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
+                           const std::function<bool()>& stop) {
   const auto devices = static_cast<int>(problem.devices.size());
   OrderSearch search(problem, limit, {}, "zb_auto", problem.knobs.at("goal") == "span");
   const bool in_a_v = problem.knobs.at("placement") == "v";
@@ -128,15 +133,23 @@ StepLists best_order(const Problem& problem, const StashLimit& limit) {
   } else {
     search_looped(search, problem);
   }
-  return search.best();
+  if (stop) search.branch_until(stop);
+  return {search.best(),
+          search.value(),
+          search.bound(),
+          search.is_found_by_branch(),
+          search.is_bound_by_branch(),
+          search.states()};
 }
+
+namespace {
 
 Program schedule(const Problem& problem) {
   const LimitChoice choice =
       read_limit("zb_auto", problem.knobs.at("limit"), static_cast<int>(problem.devices.size()));
   const Program blank = blank_program(problem, "zb_auto", WeightRule::flush);
   return under_limit(problem, choice, true, [&](const StashLimit& limit) {
-    return freeze(blank, best_order(problem, limit));
+    return freeze(blank, search_order(problem, limit).lists);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedulers/parts/device_bound.hpp"
 #include "schedulers/parts/order_climb.hpp"
 #include "schedulers/parts/stash_bound.hpp"
 #include "sim/index.hpp"
@@ -189,6 +190,9 @@ TEST_CASE("the shortest order of small steps is found, and nothing is proved tha
         if (const auto bound = stash_bound(problem, limit)) {
           CHECK((for_span ? bound->span : bound->makespan) <= *shortest);
         }
+        const auto bounds = device_bounds(problem, limit);
+        REQUIRE(bounds.has_value());
+        CHECK((for_span ? bounds->span : bounds->makespan).value <= *shortest);
         const OrderStates states(problem, limit, for_span);
         REQUIRE(states.can());
         BeamLimits limits;

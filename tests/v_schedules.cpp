@@ -1,17 +1,13 @@
-// Are the V schedules, and zb_auto in a V or in loops, as good as their authors' schedulers, as the
-// list scheduler and as the proved optima? A span is a device's time from its first start to its
+// Are the V schedules, and zb_auto in a V or in loops, as good as their authors' schedulers and as
+// the list scheduler? A span is a device's time from its first start to its
 // last end.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/order_climb.hpp"
-#include "schedulers/parts/stash_bound.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/make.hpp"
@@ -213,92 +209,6 @@ TEST_CASE("zb_auto keeps its limit with any placement, and is never worse than a
     }
   }
   CHECK_THROWS_AS(run("zb_auto:chunks=2", {2, 2}), UsageError);
-}
-
-// The columns are p,m,F,I,W,comm,limit_stashes,goal,optimal,proved, times by device where they are
-// apart with '/'.
-TEST_CASE("no straight order is below the bound for a limit of stashes") {
-  const char* const data = std::getenv("STAGELINE_DATA");
-  std::ifstream in(std::filesystem::path(data == nullptr ? "" : data) / "optimal" /
-                   "optimal_spans.csv");
-  if (!in) {
-    MESSAGE("skipped: STAGELINE_DATA holds no optimal/optimal_spans.csv");
-    return;
-  }
-  int rows = 0;
-  int tight = 0;
-  for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line[0] == '#' || line[0] == 'p') continue;
-    CAPTURE(line);
-    const std::vector<std::string> field = test::split(line, ',');
-    const auto number = [&](std::size_t i) { return std::stoi(field[i]); };
-    const auto of_stage = [&](std::size_t i, std::size_t s) {
-      const std::vector<std::string> each = test::split(field[i], '/');
-      return Time{std::stoi(each.size() > s ? each[s] : each.back())};
-    };
-    const int p = number(0);
-    Costs costs = uniform_costs(p, p, Time{1}, Time{1}, Time{1}, Time{1});
-    for (Route& route : costs.network.routes) {
-      if (route.is_free()) continue;
-      route = Route{};
-      route.latency = Time{number(5)};
-    }
-    for (std::size_t s = 0; s < costs.stage.size(); ++s) {
-      StageCosts& stage = costs.stage[s];
-      stage.forward = of_stage(2, s);
-      stage.input_grad = of_stage(3, s);
-      stage.weight_grad = of_stage(4, s);
-      stage.backward = stage.input_grad + stage.weight_grad;
-    }
-    const Problem problem = test::problem_for(test::spec("zb_auto"), p, costs, number(1));
-    const StashLimit limit = field[6] == "none" ? StashLimit{} : stash_limit(problem, number(6));
-    const auto bound = stash_bound(problem, limit);
-    REQUIRE(bound.has_value());
-    const Time optimal{number(8)};
-    const Time ours = field[7] == "span" ? bound->span : bound->makespan;
-    CHECK(ours <= optimal);
-    ++rows;
-    tight += ours == optimal ? 1 : 0;
-  }
-  CHECK(rows > 500);
-  CHECK(10 * tight > 9 * rows);
-}
-
-// Optimal makespans of a V under a limit, proved by CP-SAT; and the best spans it knew. The table's
-// head: p,m,F,I,W,limit_chunk_stashes,goal,best,bound,proved,…
-TEST_CASE("zb_auto in a V comes near the proved optima") {
-  const char* const data = std::getenv("STAGELINE_DATA");
-  std::ifstream in(std::filesystem::path(data == nullptr ? "" : data) / "optimal" /
-                   "optimal_spans_v.csv");
-  if (!in) {
-    MESSAGE("skipped: STAGELINE_DATA holds no optimal/optimal_spans_v.csv");
-    return;
-  }
-  std::string line;
-  std::getline(in, line);
-  int optimal = 0;
-  int rows = 0;
-  std::mt19937 random(54);
-  while (std::getline(in, line)) {
-    if (!test::chosen(random, 6)) continue;
-    const std::vector<std::string> field = test::split(line, ',');
-    REQUIRE(field.size() > 9);
-    const auto number = [&](std::size_t i) { return std::stoi(field[i]); };
-    CAPTURE(line);
-    const std::string& goal = field[6];
-    const Ran ran = run("zb_auto:placement=v,goal=" + goal + ",limit=" + field[5],
-                        {number(0), number(1), number(2), number(3), number(4), 0});
-    const Time reached = goal == "span" ? longest_span(ran) : makespan(ran.times);
-    CHECK(reached >= Time{number(8)});
-    CHECK(static_cast<double>(reached.count()) <= 1.08 * number(7));
-    CHECK(peak(ran) <= number(5));
-    ++rows;
-    optimal += reached <= Time{number(7)} ? 1 : 0;
-  }
-  CHECK(10 * optimal >= 6 * rows);
-  if (!test::thorough) return;
-  CHECK(rows == 84);
-  CHECK(optimal >= 62);
 }
 
 }  // namespace

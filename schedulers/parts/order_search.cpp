@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedulers/parts/device_bound.hpp"
 #include "schedulers/parts/order_beam.hpp"
 #include "schedulers/parts/stash_bound.hpp"
 #include "sim/index.hpp"
@@ -25,6 +26,7 @@ constexpr std::size_t most_starts = 3;             // of climb()
 constexpr std::int64_t most_branched = 1'200'000;  // states of branch() times stages
 constexpr std::size_t narrowest = 16;              // states of a level
 constexpr std::size_t widest = 1024;
+constexpr std::size_t most_states = std::size_t{1} << 20;  // of a level of branch_until()
 
 // I and W.
 bool are_apart(const StepLists& lists) {
@@ -77,6 +79,10 @@ OrderSearch::Key OrderSearch::least_times() const {
   if (const std::optional<StepTimes> bound = stash_bound(problem_, limit_)) {
     span = std::max(span, bound->span);
     makespan = std::max(makespan, bound->makespan);
+  }
+  if (const std::optional<StashBounds> bounds = device_bounds(problem_, limit_)) {
+    span = std::max(span, bounds->span.value);
+    makespan = std::max(makespan, bounds->makespan.value);
   }
   return keyed(span, makespan);
 }
@@ -215,28 +221,50 @@ void OrderSearch::vary_counts() {
   }
 }
 
+void OrderSearch::branch(const OrderStates& states, std::size_t width,
+                         const std::function<bool()>& stop) {
+  BeamLimits limits;
+  limits.below = found_->first;
+  limits.width = width;
+  limits.stop = stop;
+  const BeamOutcome outcome = beam_search(states, limits);
+  states_ += outcome.states;
+  if (!outcome.lists.empty()) {
+    const Key before = *found_;
+    try_order(outcome.lists);
+    is_branched_ = is_branched_ || *found_ < before;
+  }
+  if (states.complete() && room_.bytes.empty()) proved_ = std::max(proved_, outcome.least);
+}
+
 void OrderSearch::branch() {
   if (!found_ || found_->first <= bound_.first || over()) return;
   const OrderStates states(problem_, limit_, for_span_);
   if (!states.can()) return;
-  const std::int64_t level = 3 * forwards() * static_cast<std::int64_t>(states.stages());
-  std::int64_t left = most_branched;
+  const std::int64_t before = states_;
   for (std::size_t width = narrowest; width <= widest; width *= 4) {
-    const std::int64_t work = level * static_cast<std::int64_t>(width);
-    if (width > narrowest && work > left) return;
-    BeamLimits limits;
-    limits.below = found_->first;
-    limits.width = width;
-    const BeamOutcome outcome = beam_search(states, limits);
-    left -= outcome.states * static_cast<std::int64_t>(states.stages());
-    if (!outcome.lists.empty()) try_order(outcome.lists);
-    is_proved_ = states.complete() && room_.bytes.empty() && found_->first <= outcome.least;
-    if (is_proved_ || found_->first <= bound_.first) return;
+    const std::int64_t level = 3 * forwards() * static_cast<std::int64_t>(width);
+    const std::int64_t work = states_ - before + level;
+    if (width > narrowest && work * static_cast<std::int64_t>(states.stages()) > most_branched) {
+      return;
+    }
+    branch(states, width, {});
+    if (is_proved() || found_->first <= bound_.first) return;
+  }
+}
+
+void OrderSearch::branch_until(const std::function<bool()>& stop) {
+  if (!found_ || is_proved() || found_->first <= bound_.first) return;
+  const OrderStates states(problem_, limit_, for_span_);
+  if (!states.can()) return;
+  for (std::size_t width = widest; width <= most_states && !stop(); width *= 4) {
+    branch(states, width, stop);
+    if (is_proved() || found_->first <= bound_.first) return;
   }
 }
 
 void OrderSearch::climb() {
-  if (is_proved_) return;
+  if (is_proved()) return;
   const auto starts = starts_;
   const std::int64_t share = most_climbed / static_cast<std::int64_t>(most_starts);
   for (const auto& [key, lists] : starts) {

@@ -4,6 +4,8 @@
 // same outcome.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 
 #include "schedulers/parts/list_schedule.hpp"
 #include "schedulers/parts/order_climb.hpp"
+#include "schedulers/parts/order_states.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {
@@ -39,17 +42,31 @@ class OrderSearch {
   /// something may be shorter than the best and stages follow one another. It ends the search where
   /// it proves that nothing is.
   void branch();
+  /// The same with ever more states, until it is proved that nothing is shorter, `stop` says so, or
+  /// there would be too many for the memory.
+  void branch_until(const std::function<bool()>& stop);
 
   /// The best orders op by op.
   void climb();
 
   /// Nothing can be better, or the work is used up.
-  bool over() const { return found_ && (is_proved_ || *found_ == bound_ || left_ <= 0); }
+  bool over() const { return found_ && (is_proved() || *found_ == bound_ || left_ <= 0); }
 
   /// At least one order or rule has been tried that has room.
   const StepLists& best() const { return best_; }
 
+  /// Of best(): what is to be short, as simulated.
+  Time value() const { return found_ ? found_->first : Time{}; }
+  /// No order is shorter. The longest of the device's work, the stash bound and what branch() has
+  /// proved.
+  Time bound() const { return std::max(bound_.first, proved_); }
+  bool is_bound_by_branch() const { return proved_ > bound_.first; }
+  bool is_found_by_branch() const { return is_branched_; }
+  std::int64_t states() const { return states_; }  // that branch() has looked at
+
  private:
+  bool is_proved() const { return found_ && found_->first <= proved_; }
+
   using Key = std::pair<Time, Time>;  // what is to be short goes first
 
   Key least_times() const;
@@ -62,6 +79,7 @@ class OrderSearch {
     return for_span_ ? Key{span, makespan} : Key{makespan, span};
   }
   std::int64_t forwards() const;
+  void branch(const OrderStates& states, std::size_t width, const std::function<bool()>& stop);
   void keep(const StepLists& lists, Key key);
 
   const Problem& problem_;
@@ -78,7 +96,9 @@ class OrderSearch {
   std::vector<std::pair<Key, StepLists>> starts_;  // the best with I and W apart, for climb()
   std::int64_t left_;                              // forwards
   std::optional<bool> shared_;
-  bool is_proved_ = false;  // by branch()
+  Time proved_{};             // by branch(): no order is shorter
+  bool is_branched_ = false;  // the best order is from branch()
+  std::int64_t states_ = 0;
 };
 
 }  // namespace stageline

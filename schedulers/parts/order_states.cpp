@@ -23,6 +23,8 @@ OrderStates::OrderStates(const Problem& problem, const StashLimit& limit, bool f
   const std::vector<StageTimes> times = stage_times(problem, true);
   const bool bytes = limit.unit == StashLimit::Unit::bytes;
   can_ = times.size() <= most_stages && problem.microbatches <= most_microbatches;
+  // What takes less time than its stage says could be sooner than is seen here.
+  for (const double pace : problem.costs.pace) can_ = can_ && pace >= 1;
   devices_.resize(problem.devices.size());
   ops_ = 3 * times.size() * count_;
   Time begins{};

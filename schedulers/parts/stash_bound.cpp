@@ -59,11 +59,15 @@ void keep_longer(StashBound& best, const StashBound& one) {
 
 }  // namespace
 
-std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit) {
+std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit,
+                                        bool updates) {
   using Why = StashBound::Why;
   const std::vector<StageTimes> stages = stage_times(problem, true);
   const std::size_t count = stages.size();
   if (count != problem.devices.size() || count > most_stages) return std::nullopt;
+  for (const double pace : problem.costs.pace) {
+    if (pace < 1) return std::nullopt;
+  }
   for (std::size_t s = 0; s < count; ++s) {
     if (stages[s].device != static_cast<int>(s)) return std::nullopt;
     if (problem.costs.stage[s].backward < stages[s].backward + stages[s].weight) {
@@ -102,15 +106,18 @@ std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit
     const std::int64_t input_rounds = (m - 1) / room.whole;
     const Time chain =
         std::max((rt + i) * (rounds + 1) + w * rounds, (rt + i) * (input_rounds + 1));
-    keep_longer(bound.span, {own, Why::own, s, s});
-    keep_longer(bound.makespan, {ahead[s] + own, Why::own, s, 0});
+    const auto update = [&](std::size_t r) {
+      return updates ? problem.costs.stage[r].update : Time{};
+    };
+    keep_longer(bound.span, {own + update(s), Why::own, s, s, warm + cool});
+    keep_longer(bound.makespan, {ahead[s] + own + update(s), Why::own, s, s, warm + cool});
     for (std::size_t r = 0; r <= s; ++r) {
       // Before the first F of s, and behind its last I: the gradient's way back to r, I and W
       // there.
       const Time returns = back[s] - i - back[r] + stages[r].backward;
-      const Time around = ahead[s] - ahead[r] + returns + stages[r].weight;
-      for (const StashBound& one : {StashBound{around + tail, Why::tail, s, r},
-                                    StashBound{around + chain, Why::chain, s, r}}) {
+      const Time around = ahead[s] - ahead[r] + returns + stages[r].weight + update(r);
+      for (const StashBound& one : {StashBound{around + tail, Why::tail, s, r, Time{}},
+                                    StashBound{around + chain, Why::chain, s, r, Time{}}}) {
         keep_longer(bound.span, one);
         if (r == 0) keep_longer(bound.makespan, one);
       }
@@ -133,12 +140,21 @@ std::string in_words(const StashBound& bound, const std::vector<std::string>& de
           : fmt::format(", then the last gradient's way to {}", devices[bound.seen_from]);
   switch (bound.why) {
     case StashBound::Why::own:
-      return fmt::format("{}: its work, and the wait for gradients with no more stashes to fill",
-                         device);
+      return bound.idle > Time{}
+                 ? fmt::format(
+                       "{}: its work, and {} in which it waits for gradients with no more "
+                       "stashes to fill",
+                       device, print(bound.idle))
+                 : fmt::format("{}: its work", device);
     case StashBound::Why::tail:
       return fmt::format("{}: its work to the last gradient{}", device, back);
     case StashBound::Why::chain:
       return fmt::format("{}: micro-batches that wait for a stash of earlier ones{}", device, back);
+    case StashBound::Why::machine:
+      return fmt::format("{}: its work, behind what must come before and ahead of what must follow",
+                         device);
+    case StashBound::Why::area:
+      return fmt::format("{}: how long all stashes are held, of as many as there may be", device);
   }
   return "";
 }

@@ -21,24 +21,29 @@ namespace stageline {
 /// A time that no order under the limit can beat, and what decides it.
 struct StashBound {
   enum class Why : std::uint8_t {
-    own,    // a device's work, and its idle time before the first I and behind the last F
-    tail,   // the same until the last I, whose gradient still goes back to `seen_from`
-    chain,  // micro-batches that wait for the stash of earlier ones
+    own,      // a device's work, and its idle time before the first I and behind the last F
+    tail,     // the same until the last I, whose gradient still goes back to `seen_from`
+    chain,    // micro-batches that wait for the stash of earlier ones
+    machine,  // a device's work, between what must come before and what must follow
+    area,     // the time for which all its stashes are held, of as many as there may be
   };
   Time value{};
   Why why = Why::own;
   std::size_t device = 0;     // that is the bottleneck
   std::size_t seen_from = 0;  // whose span it is
+  Time idle{};                // part of `own`
 };
 struct StashBounds {
   StashBound span;
   StashBound makespan;
 };
 
-/// No order has a shorter longest device span, and none a smaller makespan. Nothing where this is
-/// not known: several stages a device, stages that do not follow one another, or a B that is
-/// shorter than I and W. O(stages² + stages · micro-batches).
-std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit);
+/// No order has a shorter longest device span, and none a smaller makespan. `updates`: with each
+/// device's update behind its last W. Nothing where this is not known: several stages a device,
+/// stages that do not follow one another, or a B that is shorter than I and W. O(stages² + stages ·
+/// micro-batches).
+std::optional<StashBounds> stash_bounds(const Problem& problem, const StashLimit& limit,
+                                        bool updates = false);
 
 /// Their values alone.
 std::optional<StepTimes> stash_bound(const Problem& problem, const StashLimit& limit);

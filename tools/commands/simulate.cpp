@@ -25,6 +25,7 @@
 #include "tools/study/blocking.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
+#include "tools/study/stash_gap.hpp"
 #include "tools/study/waterfall.hpp"
 
 namespace stageline {
@@ -65,6 +66,10 @@ std::string summary(const Case& asked, const Outcome& outcome) {
     text += fmt::format("decided by: {}\n",
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
   }
+  // Orders that keep I and W apart look for the shortest one.
+  const std::optional<StashGap> gap =
+      is_apart(outcome.program) ? stash_gap(asked, outcome) : std::nullopt;
+  if (gap) text += in_words(*gap) + "\n";
   text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
                       outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));
   return text;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/analysis/cycle_words.hpp"
+#include "sim/analysis/memory.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
@@ -15,6 +16,7 @@
 #include "tools/study/overflow_guard.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
+#include "tools/study/stash_gap.hpp"
 
 namespace stageline {
 namespace {
@@ -167,6 +169,19 @@ Time way_of_one(Program program, const Costs& costs) {
   return longest;
 }
 
+// Of orders that hold no more on a device than this one does on the fullest.
+std::optional<LowerBound> under_as_many_stashes(const Case& asked, Program program,
+                                                const Costs& costs) {
+  const Run run = run_of(std::move(program), costs);
+  const Timeline timeline = timeline_of(run.program, run.graph, run.times);
+  const std::optional<StashGap> gap = stash_gap(
+      asked, run.program, costs, memory_of(run.program, costs, timeline).device_stash_peak);
+  if (!gap) return std::nullopt;
+  return LowerBound{"stashes", gap->bound,
+                    fmt::format("any order under {} stash{}; {}", gap->stashes,
+                                gap->stashes == 1 ? "" : "es", gap->why)};
+}
+
 }  // namespace
 
 const LowerBound& Bound::largest() const {
@@ -207,6 +222,9 @@ std::optional<Bound> bound_of(const Case& asked) {
   if (synchronous) {
     bound.bounds.push_back({"path", way_of_one(runs.program(1), costs),
                             "one micro-batch forward, back, and the update"});
+    if (std::optional<LowerBound> stashes = under_as_many_stashes(asked, runs.program(1), costs)) {
+      bound.bounds.push_back(*std::move(stashes));
+    }
   }
   return bound;
 }

@@ -12,7 +12,8 @@ namespace stageline {
 
 /// A time that no step of the same work on the same devices can beat.
 struct LowerBound {
-  std::string name;  // "load", "send", "receive", "copy-out", "copy-in", "link", "path"
+  std::string name;  // "load", "send", "receive", "copy-out", "copy-in", "link", "path",
+                     // "stashes"
   Time step{};
   std::string why;  // in words, with its device or link
 };
@@ -28,7 +29,7 @@ struct Bound {
   Time step{};  // the period for the micro-batches of a step, rounded once
   /// The load of the busiest device first; of lanes and links the busiest where they carry more
   /// than devices compute; of a flushed step the way of one micro-batch forward, back, and the
-  /// update.
+  /// update, and what a shorter order would need more stashes for.
   std::vector<LowerBound> bounds;
 
   const LowerBound& largest() const;

@@ -111,7 +111,8 @@ Network first_of(const Network& network, int devices) {
   return first;
 }
 
-// What the scheduler is given: one pipeline.
+}  // namespace
+
 Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   Problem problem;
   problem.placement = layout.pipeline;
@@ -138,6 +139,8 @@ Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, 
   problem.knobs = layout.knobs;
   return problem;
 }
+
+namespace {
 
 // With what is asked to happen to stashes, beside what the program says itself.
 Program with_stashes(const Case& asked, const Layout& layout, Program program) {

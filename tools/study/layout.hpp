@@ -34,6 +34,9 @@ int microbatches_of(const Case& asked, const Layout& layout);
 /// Of the stages, for one micro-batch of the program (a chunk, where sequences are cut).
 Costs costs_of(const Case& asked, const Layout& layout);
 
+/// What the scheduler of the case is asked, of one of the pipelines that are simulated.
+Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
+
 /// Whether the given program is one flushed step: the next can only be the same again.
 bool repeats(const Case& asked);
 

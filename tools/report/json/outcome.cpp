@@ -10,6 +10,7 @@
 #include "tools/study/blocking.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
+#include "tools/study/stash_gap.hpp"
 #include "traces/json/timeline.hpp"
 
 #include "tools/report/text/waterfall.hpp"
@@ -326,6 +327,14 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   for (const PathShare& share : shares(outcome.critical_path))
     put_time(path, share.kind, share.time);
   result["critical_path"] = path;
+  if (const auto gap = is_apart(outcome.program) ? stash_gap(asked, outcome) : std::nullopt) {
+    Json least{{"stashes", gap->stashes}};
+    put_time(least, "span", gap->span);
+    put_time(least, "bound", gap->bound);
+    least["gap"] = gap->share();
+    least["why"] = gap->why;
+    result["stash_bound"] = std::move(least);
+  }
   for (std::size_t d = 0; d < outcome.metrics.device.size(); ++d) {
     result["per_device"].push_back(device_json(outcome, d));
   }

@@ -1,0 +1,160 @@
+// stageline optimal: the shortest order of a step under a limit of memory, with its proof.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/json.hpp"
+#include "tools/base/table.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/report/text/heading.hpp"
+#include "tools/study/optimal.hpp"
+
+namespace stageline {
+namespace {
+
+struct OptimalFlags {
+  CommonFlags common;
+  std::string limit;
+  std::string goal = "span";
+  std::string placement = "straight";
+  std::string chunks = "auto";
+  std::string time = "60s";
+  std::string out;
+};
+
+Time allowed(const std::string& text) {
+  try {
+    return parse_time(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--time: {}", error.what()));
+  }
+}
+
+ScheduleSpec spec_of(const OptimalFlags& flags) {
+  const std::string limit = !flags.limit.empty()          ? flags.limit
+                            : flags.common.memory.empty() ? "p"
+                                                          : "memory";
+  return parse_schedules(fmt::format("zb_auto:limit={},goal={},placement={},chunks={}", limit,
+                                     flags.goal, flags.placement, flags.chunks))
+      .front();
+}
+
+Json json_of(const Setting& setting, const Optimal& found) {
+  Json result;
+  result["model"] = setting.model.name;
+  result["cluster"] = found.asked.cluster.name;
+  result["devices"] = found.asked.cluster.devices.size();
+  result["microbatches"] = found.asked.microbatches;
+  result["limit"] = found.limit.empty() ? Json(nullptr) : Json(found.limit);
+  result["goal"] = found.for_span ? "span" : "makespan";
+  put_time(result, "value", found.value);
+  put_time(result, "bound", found.bound);
+  result["gap"] = found.gap();
+  result["optimal"] = found.is_proved();
+  result["found_by"] = found.found_by;
+  result["bound_by"] = found.bound_by;
+  result["states"] = found.states;
+  result["stopped"] = found.is_stopped;
+  put_time(result, "step", found.outcome.step_time);
+  result["program"] = print(found.outcome.program);
+  result["notes"] = notes(setting);
+  return result;
+}
+
+std::string report(const Optimal& found) {
+  std::string text =
+      fmt::format("{}: {}\n", found.for_span ? "longest device span" : "makespan", in_words(found));
+  text += fmt::format("order: by {}\n", found.found_by);
+  text += fmt::format("bound: {}, {}\n", print(found.bound), found.bound_by);
+  if (found.states > 0) text += fmt::format("branch and bound: {} states\n", found.states);
+  if (found.is_stopped) text += "stopped before it was proved; --time gives it longer\n";
+  text += fmt::format("step: {}\n", print(found.outcome.step_time));
+  return text;
+}
+
+int run_optimal(const OptimalFlags& flags) {
+  const ScheduleSpec spec = spec_of(flags);
+  const Time most = allowed(flags.time);
+  const SettingRequest request = request_of(flags.common);
+  const Setting setting = read_setting(request);
+  if (setting.device_counts.size() > 1) throw UsageError("optimal takes one number of devices");
+  if (!flags.out.empty()) check_writable(flags.out);
+  const Case asked = make_case(request, setting, spec, setting.device_counts.front());
+  const std::atomic<bool>& is_interrupted = catch_signals(Waiting::goes_on);
+  const auto begin = std::chrono::steady_clock::now();
+  const Optimal found = optimal(
+      asked, [&] { return is_interrupted || std::chrono::steady_clock::now() - begin >= most; });
+  if (!flags.out.empty()) {
+    parse_program_format("slp").write({flags.out, found.outcome.program});
+    if (flags.out == "-") return 0;
+  }
+  if (!flags.common.json.empty()) write_file(flags.common.json, json_of(setting, found).text());
+  if (flags.common.json == "-") return 0;
+  if (!flags.common.quiet) print_wrapped(heading(setting, found.asked) + "\n");
+  print_wrapped(report(found));
+  if (!flags.out.empty() && !flags.common.quiet) {
+    print_wrapped(
+        fmt::format("\nwritten to {}; simulate and draw take it by --program\n", flags.out));
+  }
+  if (!flags.common.quiet) {
+    for (const std::string& note : notes(setting)) print_wrapped(fmt::format("note: {}\n", note));
+  }
+  return 0;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<OptimalFlags>();
+  add_trace_flags(command, flags->common);
+  command.option("--devices", flags->common.devices,
+                 "number of devices; default: all of the cluster, or 4");
+  add_cluster_flags(command, flags->common);
+  command
+      .option("--microbatches", flags->common.microbatches,
+              "micro-batches per step; default: 4 per device")
+      .range(1, 1 << 20);
+  add_batch_size_flag(command, flags->common);
+  command.option("--partition", flags->common.partition, "as for simulate; default: balanced");
+  command.option("--limit", flags->limit,
+                 "the most a device may hold: N stashes, p or 2p of them, memory (the bytes it has "
+                 "room for) or none; default: p, or memory with --memory");
+  command
+      .option("--goal", flags->goal,
+              "shorten the longest device span, which is the pace of steps that follow each other, "
+              "or the makespan of one step")
+      .one_of({"span", "makespan"})
+      .default_shown();
+  command.option("--placement", flags->placement, "one stage a device, or several")
+      .one_of({"straight", "looped", "v"})
+      .default_shown();
+  command
+      .option("--chunks", flags->chunks,
+              "stages a device; auto: 1 where the placement is straight, else 2")
+      .default_shown();
+  command
+      .option("--time", flags->time,
+              "how long to search at most; what is proved sooner ends sooner. Ctrl-C stops it, "
+              "too, and prints the best so far")
+      .default_shown();
+  command.option("--out", flags->out, "write the program to this file, or - for stdout");
+  add_output_flags(command, flags->common);
+  command.footer(
+      "Example:\n  stageline optimal uniform:layers=4 --devices 4 --microbatches 8 --limit 3\n"
+      "F, I and W of each micro-batch are apart, and each stage takes its micro-batches in turn. "
+      "Shared links are\nsimulated, and not part of the bound.");
+  command.runs([flags] { return run_optimal(*flags); });
+}
+
+}  // namespace
+
+extern const Command optimal_command;
+const Command optimal_command = {
+    "optimal", "The shortest order of a step under a limit of memory, with bound and gap", add, ""};
+
+}  // namespace stageline

@@ -1,0 +1,92 @@
+#include "tools/study/stash_gap.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "schedulers/parts/device_bound.hpp"
+#include "sim/index.hpp"
+#include "tools/base/table.hpp"
+#include "tools/study/layout.hpp"
+
+namespace stageline {
+namespace {
+
+// F, and B or I and W, once a micro-batch and stage, each whole.
+bool is_plain(const Program& program) {
+  return std::all_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
+    return std::all_of(list.begin(), list.end(), [](Op op) {
+      return lane_of(op.kind) != LaneKind::copy_out && lane_of(op.kind) != LaneKind::copy_in &&
+             op.kind != OpKind::recompute && op.overlapped == 0;
+    });
+  });
+}
+
+bool can_be_judged(const Case& asked, const Program& program) {
+  const std::vector<StagePlace>& stages = program.placement.stage;
+  return asked.pipelines() == 1 && program.steps == 1 &&
+         program.settings.weights == WeightRule::flush &&
+         program.microbatches == asked.microbatches && is_plain(program) &&
+         std::all_of(stages.begin(), stages.end(), [](const StagePlace& place) {
+           return place.replicas.size() == 1 && !place.apart();
+         });
+}
+
+}  // namespace
+
+double StashGap::share() const {
+  if (bound <= Time{}) return 0;
+  return static_cast<double>((span - bound).count()) / static_cast<double>(bound.count());
+}
+
+std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
+                                  const std::vector<int>& peaks) {
+  if (!can_be_judged(asked, program)) return std::nullopt;
+  Problem problem;
+  problem.placement = program.placement;
+  problem.costs = costs;
+  problem.microbatches = asked.microbatches;
+  problem.devices = program.devices;
+  problem.memory.resize(program.devices.size());
+  StashGap gap;
+  gap.stashes = *std::max_element(peaks.begin(), peaks.end());
+  const StashLimit limit = stash_limit(problem, gap.stashes);
+  for (const std::optional<StashBounds>& bounds :
+       {stash_bounds(problem, limit, true), device_bounds(problem, limit)}) {
+    if (!bounds || bounds->span.value <= gap.bound) continue;
+    gap.bound = bounds->span.value;
+    gap.why = in_words(bounds->span, program.devices);
+  }
+  if (gap.bound == Time{}) return std::nullopt;
+  return gap;
+}
+
+std::optional<StashGap> stash_gap(const Case& asked, const Outcome& outcome) {
+  std::optional<StashGap> gap =
+      stash_gap(asked, outcome.program, outcome.costs, outcome.memory.device_stash_peak);
+  if (!gap) return gap;
+  for (const DeviceMetrics& device : outcome.metrics.device) {
+    gap->span = std::max(gap->span, device.busy + device.span_idle);
+  }
+  return gap;
+}
+
+bool is_apart(const Program& program) {
+  return std::any_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](Op op) { return op.kind == OpKind::weight_grad; });
+  });
+}
+
+std::string in_words(const StashGap& gap) {
+  const std::string under =
+      fmt::format("under {} stash{}", gap.stashes, gap.stashes == 1 ? "" : "es");
+  if (gap.span == gap.bound) {
+    return fmt::format("longest span {}, optimal: no order {} is shorter ({})", print(gap.span),
+                       under, gap.why);
+  }
+  return fmt::format("longest span {}, at most {} above the shortest order {}: {} ({})",
+                     print(gap.span), percent(gap.share()), under, print(gap.bound), gap.why);
+}
+
+}  // namespace stageline
