@@ -235,7 +235,10 @@ int run_compare(const CompareFlags& flags) {
     }
     fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
-  if (common.quiet) return answer;
+  if (common.quiet) {
+    if (found.stopped) print_wrapped(fmt::format("\nnote: {}\n", found.interrupted));
+    return answer;
+  }
   std::vector<std::string> said = found.notes;
   if (why && *why == CauseOrder::shapley) said.push_back(shapley_note(both[0].waterfall));
   print_notes(flags, view, setting, rows, said);

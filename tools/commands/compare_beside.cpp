@@ -42,7 +42,8 @@ RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest reque
       "which the schedule is the fastest that fits",
       any->steps->step.size()));
   if (found.stopped) {
-    found.notes.push_back(interrupted_note(*any->steps, request.scenarios));
+    found.interrupted = interrupted_note(*any->steps, request.scenarios);
+    found.notes.push_back(found.interrupted);
   }
   found.notes.insert(found.notes.end(), refused.begin(), refused.end());
   return found;

@@ -16,7 +16,8 @@ namespace stageline {
 struct RowScenarios {
   std::vector<Uncertainty> uncertain;
   std::vector<std::string> notes;
-  bool stopped = false;  // by a signal
+  bool stopped = false;     // by a signal
+  std::string interrupted;  // how far it came, where it was stopped
 };
 /// Draws them on up to `jobs` threads (0: all cores). Throws Interrupted where a signal comes
 /// before the first scenario has ended.

@@ -122,9 +122,8 @@ Flag Flags::flag(const std::string& name, bool& value, const std::string& help) 
   return Flag(app_->add_flag(name, value, help));
 }
 
-Flag Flags::flag(const std::string& name, std::string& value, const std::string& usual,
-                 const std::string& help) const {
-  return Flag(app_->add_flag(fmt::format("{}{{{}}}", name, usual), value, help));
+Flag Flags::flag(const std::string& name, std::string& value, const std::string& help) const {
+  return Flag(app_->add_flag(name, value, help));
 }
 
 void Flags::prints(const std::string& name, const std::function<std::string()>& text,

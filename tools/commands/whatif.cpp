@@ -107,7 +107,9 @@ int run_whatif(const WhatIfFlags& flags) {
   if (common.schedules.empty()) schedules = {one_schedule(common)};
   scenarios.stop = &catch_signals(Waiting::ends);
   const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);
-  const auto partial = [](const UncertainRow& row) { return row.steps && row.steps->partial; };
+  const auto partial = [&](const UncertainRow& row) {
+    return row.steps ? row.steps->partial : scenarios.stop->load();
+  };
   const bool stopped = std::any_of(rows.begin(), rows.end(), partial);
   const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
   if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};

@@ -8,12 +8,12 @@
 namespace stageline {
 namespace {
 
-constexpr const char* fixed_order = "fixed";
+constexpr const char* without_value = "true";
 
 }  // namespace
 
 Flag add_why_flag(Flags command, std::string& why, const std::string& help) {
-  return command.flag("--why", why, fixed_order,
+  return command.flag("--why", why,
                       help +
                           "; --why=shapley: each cause as the mean over all orders in which "
                           "causes can be removed");
@@ -21,7 +21,7 @@ Flag add_why_flag(Flags command, std::string& why, const std::string& help) {
 
 std::optional<CauseOrder> why_order(const std::string& why) {
   if (why.empty()) return std::nullopt;
-  if (why == fixed_order) return CauseOrder::fixed;
+  if (why == without_value) return CauseOrder::fixed;
   if (why == "shapley") return CauseOrder::shapley;
   throw UsageError(fmt::format(
       "--why={} is unknown: it is --why, for the documented order of causes, or --why=shapley",
