@@ -29,8 +29,11 @@ struct DeviceKind {
   std::optional<Bytes> memory;  // capacity; empty: unknown
   Bandwidth memory_bandwidth;   // of the device's own memory
   std::vector<PeakRate> peak;   // by precision
-  double power_watts = 0;       // board power; 0: unknown
+  double power_watts = 0;       // board power, while its ops run; 0: unknown
+  double idle_watts = 0;        // while it waits in a step; 0: unknown
+  std::string power_source;     // of both
   double price_per_hour = 0;    // US dollars; 0: unknown
+  std::string price_source;
   std::string source;           // data sheet
   Bytes reserve{};              // of the memory: context and communication buffers
 

@@ -22,5 +22,5 @@ stageline simulate $problem --tokens 300B --price 2 --json - | grep -E 'tokens|f
 echo '$ errors'
 stageline simulate uniform --tokens 1T
 stageline simulate tiny.json --tokens many
-stageline simulate tiny.json --price 2
+stageline simulate tiny.json --price 2 | grep -e "^cost" -e "note: cost"
 stageline simulate tiny.json --tokens 1T --price 0

@@ -13,6 +13,7 @@
 #include <regex>
 
 #include "sim/errors.hpp"
+#include "tests/report/small_waterfall.hpp"
 #include "tests/text.hpp"
 #include "tools/report/charts/axis.hpp"
 #include "tools/report/charts/canvas.hpp"
@@ -399,8 +400,13 @@ TEST_CASE("every XML parser reads a chart, whatever its names") {
   odd.series[1].name = "<&\">";
   Region region = small_region();
   region.marks = {{2, 0.5, "<mark>"}};
-  const std::vector<std::string> documents{chart_svg(odd), chart_svg(odd, {Theme::dark, 400}),
-                                           region_svg(region), chart_svg(crowded(36))};
+  const std::vector<std::string> documents{
+      chart_svg(odd),
+      chart_svg(odd, {Theme::dark, 400}),
+      region_svg(region),
+      chart_svg(crowded(36)),
+      waterfall_svg(test::small_waterfall()),
+      waterfall_svg(test::small_waterfall(), {Theme::dark, 400})};
   CHECK(contains(documents[0], "&lt;&amp;&quot;&gt;</text>"));
   CHECK(chart_svg(odd) == documents[0]);
   const char* checker = std::getenv("STAGELINE_WELLFORMED");

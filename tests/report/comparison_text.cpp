@@ -61,10 +61,17 @@ std::string shown(const Compared& all, const ComparisonView& view) {
 }
 
 // Those that a model without tokens has no values for.
+// Of scenarios, or of what ranks the rows.
+bool is_asked_for(const std::string& title) {
+  for (const char* const one : {"p95", "best", "cost", "energy"}) {
+    if (title == one) return true;
+  }
+  return false;
+}
+
 bool is_of_language_models(const std::string& title) {
-  return has(
-      {"tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU", "GPU-hours", "cost", "activations"},
-      title);
+  return has({"tokens/s", "tokens/s/GPU", "TFLOP/s/GPU", "MFU", "HFU", "GPU-hours", "activations"},
+             title);
 }
 
 const std::string many = "1f1b,gpipe,gpipe:recompute=always,naive,interleaved_1f1b,zb_h1,list";
@@ -73,7 +80,8 @@ TEST_CASE("without a width every column is shown") {
   const std::string text = shown(compared(many, {4}), {});
   for (const std::string& name : comparison_columns()) {
     CAPTURE(name);
-    CHECK(has(titles_of(text), name) == (name != "devices" && !is_of_language_models(name)));
+    CHECK(has(titles_of(text), name) ==
+          (name != "devices" && !is_of_language_models(name) && !is_asked_for(name)));
   }
   CHECK_FALSE(contains(text, "…"));
   CHECK(lines_of(text).size() == 2 + 7);
@@ -85,6 +93,7 @@ TEST_CASE("at any width lines fit, and columns are left out in the documented or
   CHECK(order.front() == "on");
   CHECK(order.back() == "MFU");
   order.erase(std::remove_if(order.begin(), order.end(), is_of_language_models), order.end());
+  order.erase(std::remove_if(order.begin(), order.end(), is_asked_for), order.end());
   std::size_t fewer = 0;
   for (const int width : {160, 120, 100, 80, 60, 40}) {
     const std::string text = shown(all, {width});
@@ -149,4 +158,24 @@ TEST_CASE("a list of columns is checked") {
 }
 
 }  // namespace
+TEST_CASE(
+    "a quantile and the share of the best are shown with scenarios, under the name asked for") {
+  Compared all = compared("gpipe,zb_h1", {4});
+  ScenarioRequest scenarios;
+  scenarios.perturbation.jitter = parse_jitter("5%", "--jitter");
+  scenarios.scenarios = 64;
+  const std::vector<Uncertainty> uncertain = uncertainty_of(all.rows, scenarios);
+  ComparisonView view;
+  view.uncertain = &uncertain;
+  CHECK(has(titles_of(shown(all, view)), "p95"));
+  CHECK(has(titles_of(shown(all, view)), "best"));
+  view.by = {RankBy::Measure::quantile, 0.99};
+  CHECK(has(titles_of(shown(all, view)), "p99"));
+  CHECK(!has(titles_of(shown(all, view)), "p95"));
+  view.by = {RankBy::Measure::cost, std::nullopt};
+  view.budget.price_per_hour = 2;
+  CHECK(has(titles_of(shown(all, view)), "cost"));
+  CHECK(contains(shown(all, view), "$0.000"));
+}
+
 }  // namespace stageline

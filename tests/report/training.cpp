@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tools/base/amounts.hpp"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

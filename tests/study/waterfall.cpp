@@ -11,6 +11,7 @@
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
+#include "tests/study/uneven.hpp"
 #include "tests/study/uniform.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/waterfall.hpp"
@@ -23,29 +24,9 @@ Time sum_of(const Waterfall& waterfall) {
   return std::accumulate(waterfall.by.begin(), waterfall.by.end(), waterfall.ideal);
 }
 
-Case uneven_case(std::mt19937& random, const ScheduleSpec& spec, int devices, bool link) {
-  Case asked;
-  asked.model = uniform_model("layers=12");
-  const auto time = [&](unsigned most) {
-    return Time{1'000'000} * (1 + static_cast<int>(random() % most)) + Time{random() % 1000};
-  };
-  for (Layer& layer : asked.model.layers) {
-    layer.forward = time(12);
-    layer.input_grad = time(12);
-    layer.weight_grad = time(11);
-    layer.backward = layer.input_grad + layer.weight_grad;
-    layer.update = time(3);
-    layer.output = Bytes{static_cast<std::int64_t>(1 + random() % 9) * 1000};
-    layer.gradients = layer.weights = Bytes{static_cast<std::int64_t>(1 + random() % 9) * 1000};
-  }
-  const LinkSpec wire{Bandwidth{1'000'000'000}, Time{1'000'000} * (1 + random() % 4)};
-  asked.cluster = uniform_cluster(devices, link ? std::optional(wire) : std::nullopt, std::nullopt);
-  asked.spec = spec;
-  asked.microbatches = devices * (1 + static_cast<int>(random() % 3));
-  if (spec.scheduler->assign != nullptr) {
-    asked.model.layers.resize(static_cast<std::size_t>(devices) + 3);
-  }
-  return asked;
+Time sum_of(const DeviceWaterfall& device) {
+  const Time busy = std::accumulate(device.busy.begin(), device.busy.end(), device.work);
+  return std::accumulate(device.idle.begin(), device.idle.end(), busy);
 }
 
 }  // namespace
@@ -61,7 +42,7 @@ TEST_CASE("the causes add up to the step, to the picosecond, for every scheduler
         CAPTURE(schedule);
         CAPTURE(devices);
         CAPTURE(link);
-        const Case asked = uneven_case(random, spec, devices, link);
+        const Case asked = test::uneven_case(random, spec, devices, link);
         std::optional<Outcome> outcome;
         try {
           outcome = study(asked);
@@ -70,6 +51,11 @@ TEST_CASE("the causes add up to the step, to the picosecond, for every scheduler
         }
         const Waterfall waterfall = waterfall_of(asked, *outcome);
         CHECK(sum_of(waterfall) == waterfall.step);
+        REQUIRE(waterfall.device.size() == outcome->program.devices.size());
+        for (const DeviceWaterfall& device : waterfall.device) {
+          CAPTURE(device.name);
+          CHECK(sum_of(device) == waterfall.step);
+        }
         if (outcome->settled) CHECK(waterfall.step == outcome->step_time);
         CHECK(waterfall.ideal > Time{});
         CHECK(waterfall.ideal <= waterfall.step);
@@ -155,6 +141,77 @@ TEST_CASE("blocking collectives and reductions of degrees are causes, at fair ra
   CHECK(sum_of(waterfall) == waterfall.step);
   CHECK(waterfall.of(StepCause::blocking_collectives) > Time{});
   CHECK(waterfall.of(StepCause::reductions) > Time{});
+}
+
+TEST_CASE("a device's own work and idle time are told apart") {
+  Case asked = test::uniform_case("pipedream", 4, 16);
+  asked.cluster.devices[2].rate = 0.5;
+  asked.partition = "0-1,2-3,4-5,6-7";
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  constexpr Time ms{1'000'000'000};
+  const auto imbalance = static_cast<std::size_t>(StepCause::imbalance);
+  for (std::size_t d = 0; d < waterfall.device.size(); ++d) {
+    const DeviceWaterfall& device = waterfall.device[d];
+    CHECK(device.work == 16 * (d == 2 ? 12 : 6) * ms);  // the slow one never waits
+    CHECK(device.idle[imbalance] == 16 * (d == 2 ? 0 : 6) * ms);
+    CHECK(device.busy[imbalance] == Time{});
+  }
+}
+
+TEST_CASE("a device that recomputes is busy with it, and the others wait as long") {
+  const Case asked = test::uniform_case("1f1b:recompute=always", 4, 8);
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  const auto recompute = static_cast<std::size_t>(StepCause::recompute);
+  constexpr Time ms{1'000'000'000};
+  for (const DeviceWaterfall& device : waterfall.device) {
+    CHECK(device.busy[recompute] >= Time{});
+    CHECK(device.busy[recompute] <= 16 * ms);  // 8 micro-batches of two layers of 1 ms
+    CHECK(device.busy[recompute] + device.idle[recompute] == waterfall.of(StepCause::recompute));
+  }
+  CHECK(waterfall.device.front().busy[recompute] == 16 * ms);
+}
+
+TEST_CASE("the mean over the devices is the whole, where stages are equal") {
+  Case asked = test::uniform_case("1f1b", 4, 8);
+  for (Layer& layer : asked.model.layers) layer.output = Bytes{1'000'000};
+  asked.cluster =
+      uniform_cluster(4, LinkSpec{Bandwidth{10'000'000'000}, Time{5'000'000}}, std::nullopt);
+  const Waterfall waterfall = waterfall_of(asked, study(asked));
+  Time work{};
+  for (const DeviceWaterfall& device : waterfall.device) work += device.work;
+  CHECK(work / 4 == waterfall.ideal);
+  for (std::size_t cause = 0; cause < std::size_t{step_causes}; ++cause) {
+    Time sum{};
+    for (const DeviceWaterfall& device : waterfall.device) {
+      sum += device.busy[cause] + device.idle[cause];
+    }
+    const Time off = sum / 4 - waterfall.by[cause];
+    CHECK(off >= Time{-2});
+    CHECK(off <= Time{2});
+  }
+}
+
+TEST_CASE("a limit of memory is a cause where the schedule is faster without it") {
+  const Case asked = test::uniform_case("zb_auto:limit=2", 4, 8);
+  const Outcome outcome = study(asked);
+  const Waterfall waterfall = waterfall_of(asked, outcome);
+  const Outcome free = study(test::uniform_case("zb_auto:limit=none", 4, 8));
+  REQUIRE(free.step_time < outcome.step_time);
+  CHECK(waterfall.of(StepCause::memory_limit) == outcome.step_time - free.step_time);
+  CHECK(sum_of(waterfall) == waterfall.step);
+  const Case wide = test::uniform_case("zb_auto:limit=none", 4, 8);
+  CHECK(waterfall_of(wide, free).of(StepCause::memory_limit) == Time{});
+}
+
+TEST_CASE("jitter lengthens the step by what the mean is longer") {
+  const Case asked = test::uniform_case("1f1b", 4, 8);
+  Waterfall waterfall = waterfall_of(asked, study(asked));
+  const Time nominal = waterfall.step;
+  add_jitter(waterfall, Time{1234});
+  CHECK(waterfall.step == nominal + Time{1234});
+  CHECK(waterfall.of(StepCause::jitter) == Time{1234});
+  CHECK(sum_of(waterfall) == waterfall.step);
+  for (const DeviceWaterfall& device : waterfall.device) CHECK(sum_of(device) == waterfall.step);
 }
 
 }  // namespace stageline

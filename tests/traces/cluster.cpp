@@ -15,7 +15,8 @@ const std::string valid = R"({
   "name": "c",
   "source": "s",
   "kinds": [{"name": "k", "title": "T", "memory": "16GB", "memory_bandwidth": "900GB/s",
-             "peak": {"fp32": 14e12, "fp16": 112e12}, "power_watts": 250, "price_per_hour": 2.5,
+             "peak": {"fp32": 14e12, "fp16": 112e12}, "power_watts": 250,
+             "idle_watts": 40, "power_source": "p", "price_per_hour": 2.5, "price_source": "q",
              "source": "sheet"}],
   "devices": [{"name": "gpu", "count": 3, "kind": "k", "host": "host0"},
               {"name": "old", "rate": 0.5, "memory": 1000}],
@@ -42,6 +43,26 @@ const Cluster& bundled(const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("a bundled kind with a power has an idle one below it, and figures name their source") {
+  int priced = 0;
+  for (const DeviceKind& kind : bundled_kinds()) {
+    CAPTURE(kind.name);
+    if (kind.power_watts == 0) continue;
+    CHECK(kind.idle_watts > 0);
+    CHECK(kind.idle_watts < kind.power_watts);
+    CHECK(!kind.power_source.empty());
+    CHECK((kind.price_per_hour > 0) == !kind.price_source.empty());
+    if (kind.price_per_hour > 0) ++priced;
+  }
+  CHECK(priced >= 5);
+}
+
+TEST_CASE("more power idle than busy is refused") {
+  std::string text = valid;
+  text.replace(text.find("\"idle_watts\": 40"), 16, "\"idle_watts\": 400");
+  CHECK_THROWS_WITH_AS(read_cluster(text, "c.json"), doctest::Contains("power_watts"), TraceError);
+}
+
 TEST_CASE("a cluster file becomes devices, hosts, switches and links") {
   const Cluster cluster = read_cluster(valid, "c.json");
   CHECK(cluster.name == "c");
@@ -51,7 +72,10 @@ TEST_CASE("a cluster file becomes devices, hosts, switches and links") {
   CHECK(kind.memory_bandwidth == Bandwidth{900'000'000'000});
   CHECK(kind.peak == std::vector<PeakRate>{{"fp32", 14e12}, {"fp16", 112e12}});
   CHECK(kind.power_watts == 250);
+  CHECK(kind.idle_watts == 40);
+  CHECK(kind.power_source == "p");
   CHECK(kind.price_per_hour == 2.5);
+  CHECK(kind.price_source == "q");
   REQUIRE(cluster.devices.size() == 4);
   CHECK(cluster.devices[2] == Device{"gpu2", 0, Bytes{16'000'000'000}, 1, 0});
   CHECK(cluster.devices[3] == Device{"old", -1, Bytes{1000}, 0.5, -1});

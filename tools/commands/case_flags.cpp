@@ -160,13 +160,11 @@ void add_degree_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_budget_flags(Flags command, CommonFlags& flags) {
-  const Flag tokens = command.option(
+  command.option(
       "--tokens", flags.tokens,
       "of a language model: GPU-hours, days and cost of training on so many tokens: 15T, 300B, 1e12");
-  command
-      .option("--price", flags.price,
-              "US dollars for an hour of one device; default: as the cluster says")
-      .needs(tokens);
+  command.option("--price", flags.price,
+                 "US dollars for an hour of one device; default: as the cluster says");
 }
 
 void add_stash_flags(Flags command, CommonFlags& flags) {

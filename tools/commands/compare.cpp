@@ -9,17 +9,23 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
-#include "tools/base/provenance.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/compare_beside.hpp"
+#include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/why_flags.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
+#include "tools/compare/rank_by.hpp"
+#include "tools/compare/uncertainty.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/speedups.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/waterfall.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
 
@@ -39,7 +45,12 @@ struct CompareFlags {
   std::string columns;  // as typed
   std::string within = "1%";
   int jobs = 0;
+  PerturbationFlags perturbations;
+  std::string by;
+  std::string why;
 };
+
+constexpr std::int64_t usual_scenarios = 1000;
 
 // Reasons why rows have no outcome, each once, with the rows that share it.
 struct Impossible {
@@ -93,86 +104,10 @@ bool has_content(const std::vector<Row>& rows, const RankedRows& order) {
                      [&](const Impossible& reason) { return reason.synchrony == order.synchrony; });
 }
 
-// One series per schedule, in the order of the command line. Infeasible points are gaps; points
-// that do not fit into memory are hollow.
-Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
-  Chart chart;
-  chart.title = "Speed-up over one device · " + setting.model.name;
-  chart.x.label = "devices";
-  chart.x.whole = true;
-  chart.y.label = "speed-up over one device";
-  chart.y.unit = "×";
-  chart.horizontal = {{1, "one device"}};
-  const bool with_cut = cuts_differ(rows);
-  for (const Row& row : rows) {
-    const std::string name =
-        with_cut ? fmt::format("{} ({})", row.schedule, row.asked.cut_asked()) : row.schedule;
-    auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                               [&](const Series& known) { return known.name == name; });
-    if (series == chart.series.end()) {
-      chart.series.push_back({name, SeriesStyle::line, {}});
-      series = chart.series.end() - 1;
-    }
-    ChartPoint point{static_cast<double>(row.asked.device_count()), std::nullopt, false};
-    if (row.outcome) {
-      point.y = row.outcome->speedup;
-      point.open = row.outcome->fit == Fit::no;
-    }
-    series->points.push_back(point);
-  }
-  return chart;
-}
-
-// As they were asked for: "balanced, simulated".
-std::string cuts_of(const std::vector<Row>& rows) {
-  std::vector<std::string> cuts;
-  for (const Row& row : rows) {
-    const std::string& cut = row.asked.cut_asked();
-    if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(cut);
-  }
-  return fmt::format("{}", fmt::join(cuts, cuts_differ(rows) ? " and " : ""));
-}
-
 bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
 
-// Adds what a reader of the picture alone must know: problem, costs, cluster, notes.
-Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row>& rows,
-                      const std::string& link) {
-  // The default of 4 micro-batches per device differs from row to row.
-  const auto [least, most] = std::minmax_element(
-      rows.begin(), rows.end(),
-      [](const Row& a, const Row& b) { return a.asked.microbatches < b.asked.microbatches; });
-  const int low = least->asked.microbatches;
-  const int high = most->asked.microbatches;
-  const Model& model = setting.model;
-  const std::string count =
-      low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
-  chart.subtitle =
-      fmt::format("{} layers · {} micro-batches{} a step · cut: {}", model.layers.size(), count,
-                  of_samples(model.batch, model.sample), cuts_of(rows));
-  if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
-    chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
-  }
-  if (low < high) {
-    chart.footnotes.push_back("Micro-batches a step grow with the devices, four to each.");
-  }
-  chart.footnotes.push_back(
-      fmt::format("Costs of {}: {}.", model.name, described(model.provenance)));
-  const ClusterChoice& cluster = setting.cluster;
-  if (cluster.fixed) {
-    chart.footnotes.push_back(
-        fmt::format("Cluster: the first devices of {}.", cluster.fixed->name));
-  } else if (!link.empty()) {
-    chart.footnotes.push_back(fmt::format("Cluster: equal devices with ports of {}.", link));
-  }
-  for (const std::string& note : notes(setting)) {
-    chart.footnotes.push_back("Note: " + note + (!note.empty() && note.back() == '.' ? "" : "."));
-  }
-  return chart;
-}
-
 void write_svg(const CompareFlags& flags, const Setting& setting, const std::vector<Row>& rows) {
-  Chart chart = with_provenance(speedup_chart(setting, rows), setting, rows, flags.common.link);
+  Chart chart = with_problem(speedup_chart(setting, rows), setting, rows, flags.common.link);
   highlight_best(chart, coloured);
   write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
 }
@@ -184,8 +119,9 @@ bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
 }
 
 void print_notes(const CompareFlags& flags, const ComparisonView& view, const Setting& setting,
-                 const std::vector<Row>& rows) {
+                 const std::vector<Row>& rows, const std::vector<std::string>& first) {
   std::vector<std::string> said = read_as_notes(flags.common.schedules);
+  said.insert(said.end(), first.begin(), first.end());
   for (const std::string& note : notes(setting)) said.push_back(note);
   const auto say = [&](const std::string& note) {
     if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
@@ -206,6 +142,10 @@ void print_notes(const CompareFlags& flags, const ComparisonView& view, const Se
   }
   if (view.budget.tokens > 0 && !view.budget.price_per_hour && !any_priced(rows, view.budget)) {
     say("the cost of the training is unknown: give --price, or a cluster whose devices have one");
+  }
+  for (const Row& row : rows) {
+    if (!row.outcome) continue;
+    for (const std::string& note : amount_notes(row.asked, view)) say(note);
   }
   for (std::size_t i = 0; i < said.size(); ++i) {
     print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
@@ -233,19 +173,37 @@ int run_compare(const CompareFlags& flags) {
   ComparisonView view = view_of(flags, setting.model);
   view.sweep = sweep;
   check_pictures(flags.svg);
-  if (any_picture(flags.svg) && !sweep) {
+  const std::optional<CauseOrder> why = why_order(flags.why);
+  if (why) check_two(all_schedules(common), setting);
+  if (any_picture(flags.svg) && !sweep && !why) {
     throw UsageError(fmt::format(
         "--svg draws the speed-up against the number of devices and needs a sweep of them, but "
-        "there is one number, {}; give --devices FROM..TO, such as 2..16",
+        "there is one number, {}; give --devices FROM..TO, such as 2..16, or, for where the time "
+        "goes, two schedules and --why",
         setting.device_counts.front()));
   }
   const bool silent = to_stdout(common.json, flags.svg);
+  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
+  view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
   const std::vector<Row> rows = compare(request, setting, all_schedules(common), flags.jobs);
+  check_measure(view, rows);
+  const RowScenarios found = under_scenarios(rows, scenarios, flags.jobs);
+  if (!found.uncertain.empty()) view.uncertain = &found.uncertain;
+  const std::vector<NamedWaterfall> both =
+      why ? two_waterfalls(rows, *why, found.uncertain) : std::vector<NamedWaterfall>{};
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
-  const int answer = fits ? 0 : 1;
-  if (!common.json.empty()) write_file(common.json, rows_json(setting, rows, view.budget));
-  if (any_picture(flags.svg)) write_svg(flags, setting, rows);
+  const int answer = found.stopped ? 130 : fits ? 0 : 1;
+  if (!common.json.empty()) {
+    write_file(common.json, rows_json(setting, rows, view.budget, {found.uncertain, both}));
+  }
+  if (any_picture(flags.svg)) {
+    if (why) {
+      write_waterfalls(flags.svg, both, setting.model.name, notes(setting));
+    } else {
+      write_svg(flags, setting, rows);
+    }
+  }
   if (silent) return answer;
 
   Case first = rows.front().asked;
@@ -255,12 +213,18 @@ int run_compare(const CompareFlags& flags) {
     print_wrapped(sweep ? sweep_heading(setting, first, rows.back().asked)
                         : heading(setting, first));
   }
-  view.cuts = cuts_differ(rows);
+  const std::vector<Measured> measured = measured_by(view.by, rows, found.uncertain, view.budget);
   const std::string alone = one_device_advice(request, setting, rows);
   if (!alone.empty()) print_wrapped(fmt::format("\n→ {}\n", alone));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
-    const RankedRows order = ranked(rows, synchrony, within);
+    const RankedRows order = view.by == RankBy{}
+                                 ? ranked(rows, synchrony, within)
+                                 : ranked_by(rows, synchrony, measured, found.uncertain);
     if (has_content(rows, order)) print_wrapped("\n" + block(rows, order, view));
+  }
+  if (why) {
+    fmt::print("\nWhere the step's time goes\n{}",
+               two_waterfalls_table(both[0], both[1], text_width()));
   }
   const std::vector<std::string> changes = ways_to_fit(request, setting, rows, flags.jobs);
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -274,8 +238,13 @@ int run_compare(const CompareFlags& flags) {
     }
     fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
-  if (common.quiet) return answer;
-  print_notes(flags, view, setting, rows);
+  if (common.quiet) {
+    if (found.stopped) print_wrapped(fmt::format("\nnote: {}\n", found.interrupted));
+    return answer;
+  }
+  std::vector<std::string> said = found.notes;
+  if (why && *why == CauseOrder::shapley) said.push_back(shapley_note(both[0].waterfall));
+  print_notes(flags, view, setting, rows, said);
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
   }
@@ -288,6 +257,10 @@ void add(Flags command) {
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   add_budget_flags(command, flags->common);
+  add_perturbation_flags(command, flags->perturbations, usual_scenarios);
+  command.option("--by", flags->by,
+                 "rank by time, energy or cost, and with --jitter and the like by mean or a "
+                 "percentile; default: time, or p95");
   command.option("--within", flags->within,
                  "recommend the least memory among schedules at most this much slower than the "
                  "fastest; default: 1%");
@@ -296,9 +269,13 @@ void add(Flags command) {
               "rows that are simulated at a time; default: one a processor core. The answer is the "
               "same with any number")
       .range(1, 1024);
+  add_why_flag(
+      command, flags->why,
+      "of two schedules: from the ideal step to the real one, cause by cause, side by side");
   add_svg_flag(
       command, flags->svg,
-      "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout");
+      "of a sweep: write the speed-ups by number of devices as an SVG file, or - for stdout; with "
+      "--why: the waterfalls of the two schedules");
   add_svg_style_flags(command, flags->svg);
   const Flag top = command.option("--top", flags->top, "the best rows of each table; default: 10")
                        .range(1, 1 << 30);
@@ -316,7 +293,11 @@ void add(Flags command) {
       "ranks all schedules on 8 H100s. Exit code 1: none fits into memory.\n"
       "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
       "sweep.svg\n"
-      "ranks two on 2 to 16 devices and draws their speed-ups.");
+      "ranks two on 2 to 16 devices and draws their speed-ups.\n"
+      "  stageline compare resnet50-cpu --devices 4 --jitter 5% --by p99\n"
+      "ranks by the step that 99 % of all steps stay below.\n"
+      "  stageline compare resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --why\n"
+      "says where the difference between two comes from.");
   command.runs([flags] { return run_compare(*flags); });
 }
 

@@ -122,6 +122,10 @@ Flag Flags::flag(const std::string& name, bool& value, const std::string& help) 
   return Flag(app_->add_flag(name, value, help));
 }
 
+Flag Flags::flag(const std::string& name, std::string& value, const std::string& help) const {
+  return Flag(app_->add_flag(name, value, help));
+}
+
 void Flags::prints(const std::string& name, const std::function<std::string()>& text,
                    const std::string& help) const {
   const auto print_and_end = [text] {

@@ -65,6 +65,8 @@ class Flags {
   Flag option(const std::string& name, T& value, const std::string& help) const;
   /// A flag without a value.
   Flag flag(const std::string& name, bool& value, const std::string& help) const;
+  /// A flag that may have a value, as in --name=value; without one it has the value "true".
+  Flag flag(const std::string& name, std::string& value, const std::string& help) const;
   /// A flag that prints what `text` returns, and ends the program with exit code 0.
   void prints(const std::string& name, const std::function<std::string()>& text,
               const std::string& help) const;

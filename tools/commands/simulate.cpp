@@ -12,7 +12,10 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/perturbation_flags.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/why_flags.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/memory_peak.hpp"
@@ -23,6 +26,7 @@
 #include "tools/report/text/waterfall.hpp"
 #include "tools/report/timeline/weights.hpp"
 #include "tools/study/blocking.hpp"
+#include "tools/study/energy.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/stash_gap.hpp"
@@ -88,8 +92,36 @@ struct SimulateFlags {
   CommonFlags common;
   bool timeline = false;
   bool full = false;
-  bool why = false;
+  std::string why;
+  SvgFlags svg;
+  PerturbationFlags perturbations;
 };
+
+constexpr std::int64_t usual_scenarios = 1000;
+
+void check_needs_why(const SimulateFlags& flags, bool why, bool uncertain) {
+  if (why) return;
+  if (any_picture(flags.svg)) {
+    throw UsageError(
+        "simulate draws where the step's time goes, and needs --why for it; `stageline draw` draws "
+        "the timeline");
+  }
+  if (uncertain) {
+    throw UsageError(
+        "simulate takes --jitter and the like with --why, as a cause of the mean step; `stageline "
+        "whatif` has the distribution");
+  }
+}
+
+// With scenarios, of the mean step.
+Waterfall explained(const Case& asked, const Outcome& outcome, CauseOrder order,
+                    const ScenarioRequest& scenarios) {
+  Waterfall waterfall = waterfall_of(asked, outcome, order);
+  if (scenarios.perturbation.none()) return waterfall;
+  const ScenarioSteps steps = scenario_steps(asked, outcome, scenarios);
+  add_jitter(waterfall, distribution_of(steps.step).mean - steps.nominal);
+  return waterfall;
+}
 
 int run_simulate(const SimulateFlags& flags) {
   const CommonFlags& common = flags.common;
@@ -98,24 +130,37 @@ int run_simulate(const SimulateFlags& flags) {
   if (setting.device_counts.size() > 1) {
     throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
   }
+  const std::optional<CauseOrder> why = why_order(flags.why);
+  check_pictures(flags.svg);
+  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
+  check_needs_why(flags, why.has_value(), !scenarios.perturbation.none());
+  const bool silent = to_stdout(common.json, flags.svg);
   const TrainingBudget budget = budget_of(common, setting.model);
   const ScheduleSpec spec = one_schedule(common);
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const Outcome outcome = study(asked);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
-  const std::optional<Waterfall> waterfall =
-      flags.why ? std::optional(waterfall_of(asked, outcome)) : std::nullopt;
+  std::optional<Waterfall> waterfall;
+  if (why) waterfall = explained(asked, outcome, *why, scenarios);
   if (!common.json.empty()) {
     write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
                                          waterfall ? &*waterfall : nullptr));
   }
-  if (common.json == "-") return answer;
+  if (any_picture(flags.svg)) {
+    write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
+                     notes(setting));
+  }
+  if (silent) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   const TableView view{text_width(), flags.full, setting.model.tokens > 0};
   print_wrapped(summary(asked, outcome) +
                 training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
+                energy_line(asked, step_energy(asked, outcome, budget.price_per_hour)) +
                 peak_lines(outcome, flags.full) + path_line(outcome) + stream_report(outcome));
-  if (waterfall) fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
+  if (waterfall) {
+    fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
+    if (flags.full) fmt::print("\n{}", device_waterfall_table(*waterfall, text_width()));
+  }
   fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
   const FigureOptions options{Time{}, figure_columns(), colour_wanted()};
   fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
@@ -125,6 +170,9 @@ int run_simulate(const SimulateFlags& flags) {
   print_wrapped(
       fmt::format("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason));
   for (const std::string& note : read_as_notes(common.schedules))
+    print_wrapped("note: " + note + "\n");
+  for (const std::string& note : power_notes(asked)) print_wrapped("note: " + note + "\n");
+  for (const std::string& note : price_notes(asked, budget.price_per_hour))
     print_wrapped("note: " + note + "\n");
   for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
   for (const std::string& note : stream_notes(asked, outcome))
@@ -143,9 +191,14 @@ void add(Flags command) {
   command.flag("--full", flags->full,
                "all devices and stages, and the peak of memory of each device; default: of more "
                "than 24, the ends and the extremes, and equal neighbours as one");
-  command.flag("--why", flags->why,
+  add_why_flag(command, flags->why,
                "from all work spread evenly to the real step, cause by cause: imbalance, fill and "
-               "drain, dependency, messages, collectives, optimizer, copies");
+               "drain, dependency, messages, collectives, optimizer, copies, memory limit; with "
+               "--full by device, with --jitter and the like of the mean step");
+  add_perturbation_flags(command, flags->perturbations, usual_scenarios);
+  add_svg_flag(command, flags->svg,
+               "with --why: write where the step's time goes as an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
   command.footer(
       "Example:\n  stageline simulate uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms "
       "\\\n    --schedule 1f1b --devices 4 --microbatches 8\n"

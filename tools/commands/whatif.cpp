@@ -14,10 +14,10 @@
 #include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
-#include "tools/inputs/perturbation_file.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
@@ -31,42 +31,16 @@ constexpr std::size_t coloured = 6;  // curves of the picture
 struct WhatIfFlags {
   CommonFlags common;
   SvgFlags svg;
-  std::string perturb;  // file
-  std::string jitter;
-  std::string sometimes;
-  std::string pause;
+  PerturbationFlags perturbations;
   std::string by = "p95";
   std::string mtbf;
   std::string checkpoint;
   std::string restart;
   std::string interval;
-  std::int64_t scenarios = 10'000;
-  std::string seed;
   int threads = 0;
-  bool freeze = false;
 };
 
-Perturbation perturbation_of(const WhatIfFlags& flags) {
-  Perturbation asked;
-  if (!flags.perturb.empty()) asked = read_perturbation(read_file(flags.perturb), flags.perturb);
-  if (!flags.jitter.empty()) asked.jitter = parse_jitter(flags.jitter, "--jitter");
-  if (!flags.sometimes.empty()) {
-    for (Slow& item : parse_slow_items(flags.sometimes, "--sometimes-slow")) {
-      asked.slow.push_back(std::move(item));
-    }
-  }
-  if (!flags.pause.empty()) {
-    for (const Pause pause : parse_pauses(flags.pause, "--pause")) asked.pauses.push_back(pause);
-  }
-  if (!flags.seed.empty()) {
-    const auto seed = parse_number<std::uint64_t>(flags.seed);
-    if (!seed) {
-      throw UsageError(fmt::format("--seed is a whole number from 0, not \"{}\"", flags.seed));
-    }
-    asked.seed = *seed;
-  }
-  return asked;
-}
+constexpr std::int64_t usual_scenarios = 10'000;
 
 // "8h", "30min" or a time as everywhere.
 double seconds_of(const std::string& text, const char* flag) {
@@ -116,13 +90,10 @@ std::string failures_text(const WhatIfFlags& flags) {
 
 int run_whatif(const WhatIfFlags& flags) {
   const CommonFlags& common = flags.common;
-  ScenarioRequest scenarios;
-  scenarios.perturbation = perturbation_of(flags);
-  scenarios.scenarios = flags.scenarios;
-  scenarios.threads = flags.threads;
-  scenarios.freeze = flags.freeze;
   const std::optional<double> by = parse_quantile(flags.by, "--by");
   const std::string failures = failures_text(flags);
+  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, !failures.empty());
+  scenarios.threads = flags.threads;
   check_pictures(flags.svg);
   if (scenarios.perturbation.none() && failures.empty()) {
     throw UsageError(
@@ -136,7 +107,9 @@ int run_whatif(const WhatIfFlags& flags) {
   if (common.schedules.empty()) schedules = {one_schedule(common)};
   scenarios.stop = &catch_signals(Waiting::ends);
   const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);
-  const auto partial = [](const UncertainRow& row) { return row.steps && row.steps->partial; };
+  const auto partial = [&](const UncertainRow& row) {
+    return row.steps ? row.steps->partial : scenarios.stop->load();
+  };
   const bool stopped = std::any_of(rows.begin(), rows.end(), partial);
   const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
   if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};
@@ -144,14 +117,10 @@ int run_whatif(const WhatIfFlags& flags) {
   for (const std::string& note : notes(setting)) said.push_back(note);
   for (const UncertainRow& row : rows) {
     if (!row.steps || row.steps->engine != ScenarioEngine::frozen) continue;
-    said.push_back(fmt::format(
-        "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
-        "on average in the first scenarios",
-        row.row.schedule, row.steps->frozen_error * 100));
+    said.push_back(frozen_note(row.row.schedule, *row.steps));
   }
   if (stopped) {
-    said.push_back(fmt::format("interrupted: only the first {} of {} scenarios",
-                               rows[order.front()].steps->step.size(), flags.scenarios));
+    said.push_back(interrupted_note(*rows[order.front()].steps, scenarios.scenarios));
   }
   if (!common.json.empty()) {
     write_file(common.json, uncertainty_json(setting, rows, order, said));
@@ -188,15 +157,7 @@ void add(Flags command) {
   add_case_flags(command, flags->common, Many::yes);
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
-  command.option("--perturb", flags->perturb, "a file of perturbations (stageline-perturbation 1)");
-  command.option("--jitter", flags->jitter,
-                 "every op takes a random multiple of its time: the coefficient of variation (5%), "
-                 "or \"measured\"; \",transfers\" behind it: messages, too");
-  command.option("--sometimes-slow", flags->sometimes,
-                 "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, "
-                 "links:1.5@0.05");
-  command.option("--pause", flags->pause,
-                 "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)");
+  add_perturbation_flags(command, flags->perturbations, usual_scenarios);
   command.option("--mtbf", flags->mtbf,
                  "mean time between failures of the whole run (8h), with --checkpoint");
   command.option("--checkpoint", flags->checkpoint, "what writing a checkpoint takes (60s)");
@@ -204,14 +165,9 @@ void add(Flags command) {
                  "from a failure until work goes on (5min); default: 0");
   command.option("--checkpoint-interval", flags->interval,
                  "work between checkpoints (30min); default: Daly's optimum");
-  command.option("--scenarios", flags->scenarios, "how many; default: 10000");
   command.option("--by", flags->by, "rank by mean or a percentile: p50, p95; default: p95");
-  command.option("--seed", flags->seed, "of the random numbers; default: 1");
   command.option("--threads", flags->threads, "default: all cores; changes no result")
       .range(1, 1024);
-  command.flag("--freeze", flags->freeze,
-               "where links are shared, keep the order in which they serve transfers: faster, and "
-               "the error is reported");
   add_svg_flag(command, flags->svg,
                "write the distributions of the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

@@ -13,75 +13,100 @@
 namespace stageline {
 namespace {
 
-double samples_of(const Outcome& outcome) {
-  return static_cast<double>(outcome.microbatches) * outcome.copies *
-         std::max(outcome.microbatch_size, 1);
+Uncertainty under_scenarios(const Row& row, const ScenarioRequest& scenarios) {
+  Uncertainty one;
+  if (!row.outcome) return one;
+  if (scenarios.stop != nullptr && scenarios.stop->load()) {
+    one.why_not = "interrupted";
+    return one;
+  }
+  try {
+    one.steps = scenario_steps(row.asked, *row.outcome, scenarios);
+    if (one.steps->step.empty()) {
+      one.steps.reset();
+      one.why_not = "interrupted";
+    }
+  } catch (const UsageError& error) {
+    one.why_not = error.what();
+  } catch (const ProgramError& error) {
+    one.why_not = fmt::format("{}: {}", row.schedule, error.what());
+  } catch (const Deadlock& error) {
+    one.why_not = error.what();
+  }
+  return one;
 }
 
 }  // namespace
 
-double UncertainRow::loss() const {
-  if (!steps || steps->nominal == Time{}) return 0;
-  return to_seconds(distribution.mean) / to_seconds(steps->nominal) - 1;
+double loss_of(const ScenarioSteps& steps, const Distribution& distribution) {
+  if (steps.nominal == Time{}) return 0;
+  return to_seconds(distribution.mean) / to_seconds(steps.nominal) - 1;
+}
+
+double UncertainRow::loss() const { return steps ? loss_of(*steps, distribution) : 0; }
+
+std::vector<Uncertainty> uncertainty_of(const std::vector<Row>& rows,
+                                        const ScenarioRequest& scenarios) {
+  std::vector<Uncertainty> all;
+  std::size_t known = std::numeric_limits<std::size_t>::max();
+  std::string refusal;
+  for (const Row& row : rows) {
+    all.push_back(under_scenarios(row, scenarios));
+    if (all.back().steps) known = std::min(known, all.back().steps->step.size());
+    if (refusal.empty()) refusal = all.back().why_not;
+  }
+  const bool stopped = scenarios.stop != nullptr && scenarios.stop->load();
+  if (known == std::numeric_limits<std::size_t>::max()) {
+    if (!stopped) throw UsageError(refusal);
+    return all;
+  }
+  for (Uncertainty& one : all) {
+    if (!one.steps) continue;
+    one.steps->step.resize(known);
+    one.distribution = distribution_of(one.steps->step);
+  }
+  return all;
+}
+
+void set_best(const std::vector<Row>& rows, const std::vector<std::size_t>& rivals,
+              std::vector<Uncertainty>& uncertain) {
+  std::vector<std::vector<Time>> steps;
+  std::vector<double> samples;
+  for (const std::size_t i : rivals) {
+    steps.push_back(uncertain[i].steps->step);
+    samples.push_back(rows[i].outcome->samples());
+  }
+  const std::vector<double> best = shares_of_best(steps, samples);
+  for (std::size_t k = 0; k < rivals.size(); ++k) uncertain[rivals[k]].best = best[k];
+}
+
+Time at_quantile(const Uncertainty& row, std::optional<double> share) {
+  if (!share) return row.distribution.mean;
+  std::vector<Time> sorted = row.steps->step;
+  std::sort(sorted.begin(), sorted.end());
+  return quantile(sorted, *share);
 }
 
 std::vector<UncertainRow> under_uncertainty(const SettingRequest& request, const Setting& setting,
                                             const std::vector<ScheduleSpec>& schedules,
                                             const ScenarioRequest& scenarios) {
-  std::vector<UncertainRow> rows;
-  std::string first_reason;
-  const auto stopped = [&] { return scenarios.stop != nullptr && scenarios.stop->load(); };
-  for (const ScheduleSpec& spec : schedules) {
-    UncertainRow one;
-    one.row.schedule = spelled(spec);
-    if (stopped()) {
-      one.row.why_not = "interrupted";
-      rows.push_back(std::move(one));
-      continue;
-    }
-    try {
-      one.row.asked = make_case(request, setting, spec, setting.device_counts.front());
-      one.row.outcome = study(one.row.asked, Curves::none);
-      one.row.schedule = one.row.outcome->schedule;
-      one.steps = scenario_steps(one.row.asked, *one.row.outcome, scenarios);
-      if (one.steps->step.empty()) {
-        one.steps.reset();
-        one.row.why_not = "interrupted";
-      }
-    } catch (const UsageError& error) {
-      one.row.why_not = error.what();
-    } catch (const ProgramError& error) {
-      one.row.why_not = fmt::format("{}: {}", one.row.schedule, error.what());
-    } catch (const Deadlock& error) {
-      one.row.why_not = error.what();
-    }
+  std::vector<Row> rows = compare(request, setting, schedules, scenarios.threads);
+  std::vector<Uncertainty> uncertain = uncertainty_of(rows, scenarios);
+  std::vector<std::size_t> rivals;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (uncertain[i].steps) rivals.push_back(i);
+  }
+  set_best(rows, rivals, uncertain);
+  std::vector<UncertainRow> result;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    UncertainRow one{std::move(rows[i]), std::move(uncertain[i].steps), uncertain[i].distribution,
+                     uncertain[i].best};
+    if (one.row.outcome) one.row.schedule = one.row.outcome->schedule;
     if (!one.steps) one.row.outcome.reset();
-    if (first_reason.empty()) first_reason = one.row.why_not;
-    rows.push_back(std::move(one));
+    if (!uncertain[i].why_not.empty()) one.row.why_not = uncertain[i].why_not;
+    result.push_back(std::move(one));
   }
-  const bool any = std::any_of(rows.begin(), rows.end(),
-                               [](const UncertainRow& row) { return row.steps.has_value(); });
-  if (!any && stopped()) return rows;
-  if (!any) throw UsageError(first_reason);
-  std::size_t known = std::numeric_limits<std::size_t>::max();
-  for (const UncertainRow& row : rows) {
-    if (row.steps) known = std::min(known, row.steps->step.size());
-  }
-  std::vector<std::vector<Time>> steps;
-  std::vector<double> samples;
-  for (UncertainRow& row : rows) {
-    if (!row.steps) continue;
-    row.steps->step.resize(known);
-    row.distribution = distribution_of(row.steps->step);
-    steps.push_back(row.steps->step);
-    samples.push_back(samples_of(*row.row.outcome));
-  }
-  const std::vector<double> best = shares_of_best(steps, samples);
-  std::size_t next = 0;
-  for (UncertainRow& row : rows) {
-    if (row.steps) row.best = best[next++];
-  }
-  return rows;
+  return result;
 }
 
 std::vector<std::size_t> ranked_by_quantile(const std::vector<UncertainRow>& rows,
@@ -93,7 +118,7 @@ std::vector<std::size_t> ranked_by_quantile(const std::vector<UncertainRow>& row
     std::vector<Time> sorted = rows[i].steps->step;
     std::sort(sorted.begin(), sorted.end());
     const Time time = share ? quantile(sorted, *share) : rows[i].distribution.mean;
-    value[i] = to_seconds(time) / samples_of(*rows[i].row.outcome);
+    value[i] = to_seconds(time) / rows[i].row.outcome->samples();
     order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),

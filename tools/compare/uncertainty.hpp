@@ -20,6 +20,32 @@ struct UncertainRow {
   double loss() const;
 };
 
+/// Mean over nominal step, less 1; 0 where a step takes no time.
+double loss_of(const ScenarioSteps& steps, const Distribution& distribution);
+
+/// The same of a row that is held elsewhere.
+struct Uncertainty {
+  std::optional<ScenarioSteps> steps;
+  Distribution distribution;  // of steps
+  double best = 0;            // as set_best() sets it
+  std::string why_not;        // why it has no steps; empty where the row has no outcome
+};
+
+/// Of each row with an outcome, all under the same scenarios (common random numbers). Where
+/// `scenarios.stop` ends the run early, all have as many scenarios as the one with the least, and
+/// those without any say that they were interrupted. Throws UsageError where every outcome meets
+/// the same refusal.
+std::vector<Uncertainty> uncertainty_of(const std::vector<Row>& rows,
+                                        const ScenarioRequest& scenarios);
+
+/// Sets `best` of the rivals among the rows, which all have steps: the share of the scenarios in
+/// which a row's throughput is the highest of theirs.
+void set_best(const std::vector<Row>& rows, const std::vector<std::size_t>& rivals,
+              std::vector<Uncertainty>& uncertain);
+
+/// The quantile of a row's step, or its mean.
+Time at_quantile(const Uncertainty& row, std::optional<double> share);
+
 /// A row for each schedule, on the setting's one number of devices, all under the same scenarios
 /// (common random numbers). Where `scenarios.stop` ends the run early, rows have as many scenarios
 /// as the one with the least, and those without any say that they were interrupted. Throws as

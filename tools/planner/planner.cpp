@@ -8,6 +8,7 @@
 #include "sim/errors.hpp"
 #include "tools/planner/search.hpp"
 #include "tools/planner/words.hpp"
+#include "tools/study/energy.hpp"
 
 namespace stageline {
 namespace {
@@ -33,7 +34,7 @@ PlanPoint point_of(const FrontPoint& found, Evaluator& evaluator) {
   point.flags = found.flags;
   const Case asked = evaluator.case_of(found.candidate);
   point.rates = rates_of(asked, found.verdict);
-  if (const std::optional<double> price = hourly_price(asked)) {
+  if (const std::optional<double> price = hourly_price(asked, std::nullopt)) {
     point.dollars_step = *price * to_seconds(found.verdict.step) / seconds_an_hour;
   }
   return point;

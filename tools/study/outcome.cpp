@@ -34,4 +34,8 @@ bool Outcome::consistent() const {
                      [](const StageVersions& stage) { return stage.consistent; });
 }
 
+double Outcome::samples() const {
+  return static_cast<double>(microbatches) * copies * std::max(microbatch_size, 1);
+}
+
 }  // namespace stageline

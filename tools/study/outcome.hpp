@@ -62,6 +62,8 @@ struct Outcome {
   int versions_peak() const;  // most weight versions that any stage holds
   double staleness_max() const;
   bool consistent() const;  // every backward reads the weights that its forward read
+  /// Samples of a step of all replicas; micro-batches where their size is unknown.
+  double samples() const;
 };
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 #include "cost_models/recomputation.hpp"
 #include "sim/index.hpp"
 #include "tools/study/blocking.hpp"
+#include "tools/study/energy.hpp"
 
 namespace stageline {
 namespace {
@@ -132,21 +133,10 @@ void set_budget(TrainingRates& rates, const Case& asked, const TrainingBudget& b
   const double hours = budget.tokens / *rates.tokens_per_second / seconds_an_hour;
   rates.device_hours = hours * asked.device_count();
   rates.days = hours / hours_a_day;
-  if (const auto price = hourly_price(asked, budget)) rates.dollars = hours * *price;
+  if (const auto price = hourly_price(asked, budget.price_per_hour)) rates.dollars = hours * *price;
 }
 
 }  // namespace
-
-std::optional<double> hourly_price(const Case& asked, const TrainingBudget& budget) {
-  if (budget.price_per_hour) return *budget.price_per_hour * asked.device_count();
-  const Cluster& cluster = all_devices(asked);
-  double sum = 0;
-  for (const Device& device : cluster.devices) {
-    if (device.kind < 0 || !(nth(cluster.kinds, device.kind).price_per_hour > 0)) return {};
-    sum += nth(cluster.kinds, device.kind).price_per_hour;
-  }
-  return sum;
-}
 
 TrainingRates training_rates(const Case& asked, const Outcome& outcome,
                              const TrainingBudget& budget) {

@@ -39,9 +39,6 @@ struct TrainingRates {
   std::optional<double> dollars;
 };
 
-/// US dollars an hour of all devices; empty where the price of one is not known.
-std::optional<double> hourly_price(const Case& asked, const TrainingBudget& budget = {});
-
 /// Model FLOPs: those of all layers' F, I and W, for all micro-batches of all replicas and all
 /// ranks that divide a layer. Hardware FLOPs: with those of the forwards that R repeats, of a stage
 /// that is recomputed selectively its selective_flops alone; a layer that recomputation skips,

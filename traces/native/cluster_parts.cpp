@@ -92,8 +92,9 @@ void check_reserve(const JsonNode& node, std::optional<Bytes> memory, Bytes rese
 }
 
 DeviceKind read_kind(const JsonNode& node, bool driver) {
-  node.check_keys({"name"}, {"title", "memory", "reserve", "driver", "memory_bandwidth", "peak",
-                             "power_watts", "price_per_hour", "source"});
+  node.check_keys(
+      {"name"}, {"title", "memory", "reserve", "driver", "memory_bandwidth", "peak", "power_watts",
+                 "idle_watts", "power_source", "price_per_hour", "price_source", "source"});
   DeviceKind kind;
   kind.name = read_name(node.at("name"));
   kind.title = node.text_or_empty("title");
@@ -122,7 +123,15 @@ DeviceKind read_kind(const JsonNode& node, bool driver) {
     }
   }
   kind.power_watts = positive_or(node, "power_watts", 0);
+  kind.idle_watts = positive_or(node, "idle_watts", 0);
+  if (kind.power_watts > 0 && kind.idle_watts > kind.power_watts) {
+    node.at("idle_watts")
+        .refuse(fmt::format("{:g} W while it waits are more than the {:g} W of \"power_watts\"",
+                            kind.idle_watts, kind.power_watts));
+  }
+  kind.power_source = node.text_or_empty("power_source");
   kind.price_per_hour = positive_or(node, "price_per_hour", 0);
+  kind.price_source = node.text_or_empty("price_source");
   kind.source = node.text_or_empty("source");
   return kind;
 }

@@ -54,7 +54,10 @@ std::string kind_text(const DeviceKind& kind) {
     members.add("peak", peak.object());
   }
   members.number("power_watts", kind.power_watts, 0);
+  members.number("idle_watts", kind.idle_watts, 0);
+  members.text("power_source", kind.power_source);
   members.number("price_per_hour", kind.price_per_hour, 0);
+  members.text("price_source", kind.price_source);
   members.text("source", kind.source);
   return members.object();
 }

@@ -7,6 +7,7 @@
 #include "sim/index.hpp"
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
+#include "tools/report/json/row_parts.hpp"
 #include "tools/study/blocking.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
@@ -322,6 +323,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   if (asked.ranked) result["blocking_collectives_fraction"] = blocking_fraction(outcome);
   result["exposed_communication_fraction"] = outcome.exposed_communication;
   put_rates(result, training_rates(asked, outcome, budget));
+  put_energy(result, step_energy(asked, outcome, budget.price_per_hour));
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time
   for (const PathShare& share : shares(outcome.critical_path))
@@ -392,19 +394,39 @@ std::string outcome_json(const Setting& setting, const Case& asked, const Outcom
   return result.text();
 }
 
+namespace {
+
+Json uncertainty_part(const Uncertainty& row) {
+  if (!row.steps) return {{"error", row.why_not}};
+  Json part{{"scenarios", row.steps->step.size()}, {"partial", row.steps->partial}};
+  part.update(scenarios_json(*row.steps, row.distribution, row.best));
+  return part;
+}
+
+}  // namespace
+
 std::string unanswered_json(const Case& asked, const std::string& reason) {
   return unanswered(asked, spelled(asked.spec), reason).text();
 }
 
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
-                      const TrainingBudget& budget) {
+                      const TrainingBudget& budget, const RowsBeside& beside) {
   Json all = Json::array();
-  for (const Row& row : rows) {
-    if (row.outcome) {
-      all.push_back(json_of(setting, row.asked, *row.outcome, false, budget));
-    } else {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    if (!row.outcome) {
       all.push_back(unanswered(row.asked, row.schedule, row.why_not));
+      continue;
     }
+    Json item = json_of(setting, row.asked, *row.outcome, false, budget);
+    if (i < beside.uncertain.size()) item["uncertainty"] = uncertainty_part(beside.uncertain[i]);
+    if (i < beside.waterfalls.size()) {
+      item["waterfall"] = waterfall_json(beside.waterfalls[i].waterfall);
+      if (i > 0) {
+        item["waterfall_difference"] = difference_json(beside.waterfalls[0], beside.waterfalls[i]);
+      }
+    }
+    all.push_back(std::move(item));
   }
   return all.text();
 }

@@ -8,6 +8,7 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/inputs/setting.hpp"
+#include "tools/report/text/waterfall.hpp"
 #include "tools/study/study.hpp"
 #include "tools/study/training_rates.hpp"
 #include "tools/study/waterfall.hpp"
@@ -37,9 +38,16 @@ std::string outcome_json(const Setting& setting, const Case& asked, const Outcom
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);
 
+/// What --jitter and --why add to the rows of a comparison, each by row; empty where it is not
+/// asked for.
+struct RowsBeside {
+  std::vector<Uncertainty> uncertain{};
+  std::vector<NamedWaterfall> waterfalls{};  // two
+};
+
 /// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".
 std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
-                      const TrainingBudget& budget = {});
+                      const TrainingBudget& budget = {}, const RowsBeside& beside = {});
 
 /// {"scenarios": …, "partial": …, "rows": […], "notes": […]}; keys in
 /// tools/report/json/README.md.

@@ -3,6 +3,7 @@
 
 #include "tools/base/json.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/json/row_parts.hpp"
 
 namespace stageline {
 
@@ -19,25 +20,8 @@ std::string uncertainty_json(const Setting& setting, const std::vector<Uncertain
   result["rows"] = Json::array();
   for (const std::size_t i : order) {
     const UncertainRow& row = rows[i];
-    const Distribution& d = row.distribution;
-    Json item{{"schedule", row.row.schedule}, {"engine", name(row.steps->engine)}};
-    put_time(item, "nominal", row.steps->nominal);
-    put_time(item, "mean", d.mean);
-    put_time(item, "deviation", d.deviation);
-    put_time(item, "p5", d.p5);
-    put_time(item, "p50", d.p50);
-    put_time(item, "p95", d.p95);
-    put_time(item, "p99", d.p99);
-    item["loss"] = row.loss();
-    item["best"] = row.best;
-    if (row.steps->engine == ScenarioEngine::frozen) {
-      item["frozen_error"] = row.steps->frozen_error;
-    }
-    item["critical"] = Json::array();
-    for (const CriticalShare& share : row.steps->critical) {
-      item["critical"].push_back(
-          {{"name", share.name}, {"share", share.share}, {"often", share.often}});
-    }
+    Json item{{"schedule", row.row.schedule}};
+    item.update(scenarios_json(*row.steps, row.distribution, row.best));
     result["rows"].push_back(item);
   }
   result["not_possible"] = Json::array();

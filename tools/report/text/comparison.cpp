@@ -9,9 +9,11 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/training.hpp"
+#include "tools/study/energy.hpp"
 #include "tools/study/recompute.hpp"
 
 namespace stageline {
@@ -23,6 +25,9 @@ struct Facts {
   TrainingRates rates;
   bool tokens;  // whether the trace counts tokens
   std::string cut;
+  StepEnergy energy;
+  RankBy by;
+  const Uncertainty* uncertain = nullptr;  // null: no scenarios
 
   bool is_language() const { return tokens || rates.model_flops; }
 };
@@ -65,10 +70,36 @@ std::string activations_text(const Facts& row) {
 }
 
 constexpr const char* unknown = "–";
+constexpr double usual_quantile = 0.95;
 
 template <class Text>
 std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
   return value ? text(*value) : unknown;
+}
+
+std::string quantile_text(const Facts& row) {
+  if (row.uncertain == nullptr || !row.uncertain->steps) return unknown;
+  const bool asked = row.by.measure == RankBy::Measure::quantile;
+  return print(at_quantile(*row.uncertain, asked ? row.by.share : usual_quantile));
+}
+
+// Rows that do not fit are no rivals.
+std::string best_text(const Facts& row) {
+  const bool rival =
+      row.uncertain != nullptr && row.uncertain->steps && row.outcome->fit != Fit::no;
+  return rival ? percent(row.uncertain->best) : unknown;
+}
+
+bool has_scenarios(const Facts& row) { return row.uncertain != nullptr; }
+
+bool by_price(const Facts& row) {
+  return row.by.measure == RankBy::Measure::energy || row.by.measure == RankBy::Measure::cost;
+}
+
+// Of the training that is asked for, else of a step.
+std::string cost_text(const Facts& row) {
+  return text_or_unknown(row.rates.device_hours ? row.rates.dollars : row.energy.dollars,
+                         dollars_text);
 }
 
 bool without_tokens(const Facts& row) { return !row.tokens; }
@@ -81,6 +112,7 @@ struct ComparisonColumn {
   std::string (*cell)(const Facts&);
   bool (*matters)(const Facts&) = nullptr;  // shown unasked where any row does; null: always
   bool language = false;                    // known of language models alone
+  bool seldom = false;                      // known of some rows, or with some flags, alone
 };
 
 // In the units of those who train language models.
@@ -116,10 +148,6 @@ const std::vector<ComparisonColumn>& language_columns() {
        [](const Facts& row) { return text_or_unknown(row.rates.device_hours, count_text); },
        [](const Facts& row) { return row.rates.device_hours.has_value(); },
        true},
-      {{"cost", false, 15},
-       [](const Facts& row) { return text_or_unknown(row.rates.dollars, dollars_text); },
-       [](const Facts& row) { return row.rates.dollars.has_value(); },
-       true},
   };
   return columns;
 }
@@ -131,6 +159,18 @@ std::vector<ComparisonColumn> joined_columns() {
       {{"devices", false, 0, true},
        [](const Facts& row) { return fmt::format("{}", row.outcome->devices); }},
       {{"step"}, [](const Facts& row) { return print(row.outcome->step_time); }},
+      {{"p95", false, 12}, quantile_text, has_scenarios, false, true},
+      {{"best", false, 14}, best_text, has_scenarios, false, true},
+      {{"cost", false, 15},
+       cost_text,
+       [](const Facts& row) { return row.rates.dollars || by_price(row); },
+       false,
+       true},
+      {{"energy", false, 16},
+       [](const Facts& row) { return text_or_unknown(row.energy.joules, joules_text); },
+       by_price,
+       false,
+       true},
       {{"throughput", false, 70}, throughput_text, without_tokens},
       {{"speed-up", false, 20},
        [](const Facts& row) {
@@ -203,8 +243,9 @@ bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Facts>& 
 }
 
 bool is_known(const ComparisonColumn& column, const std::vector<Facts>& rows) {
-  return !column.language || std::any_of(rows.begin(), rows.end(), [&](const Facts& row) {
-    return row.is_language() && column.cell(row) != unknown;
+  if (!column.language && !column.seldom) return true;
+  return std::any_of(rows.begin(), rows.end(), [&](const Facts& row) {
+    return (!column.language || row.is_language()) && column.cell(row) != unknown;
   });
 }
 
@@ -297,11 +338,18 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
   for (const std::size_t i : order.rows) {
     const Row& row = rows[i];
     facts.push_back({&*row.outcome, training_rates(row.asked, *row.outcome, view.budget),
-                     row.asked.model.tokens > 0, row.asked.cut_asked()});
+                     row.asked.model.tokens > 0, row.asked.cut_asked(),
+                     step_energy(row.asked, *row.outcome, view.budget.price_per_hour), view.by,
+                     view.uncertain == nullptr ? nullptr : &(*view.uncertain)[i]});
   }
   const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
   std::vector<Column> columns;
-  for (const ComparisonColumn& one : shown) columns.push_back(one.column);
+  for (const ComparisonColumn& one : shown) {
+    columns.push_back(one.column);
+    if (one.cell == quantile_text && view.by.measure == RankBy::Measure::quantile) {
+      columns.back().title = view.by.share ? name(view.by) : "mean";
+    }
+  }
   const std::size_t top = view.top == 0 ? order.rows.size() : std::min(view.top, order.rows.size());
   std::vector<std::vector<std::string>> cells;
   for (std::size_t k = 0; k < top; ++k) {

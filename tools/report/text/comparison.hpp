@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
+#include "tools/compare/rank_by.hpp"
+#include "tools/compare/uncertainty.hpp"
 #include "tools/study/training_rates.hpp"
 
 namespace stageline {
@@ -17,6 +19,9 @@ struct ComparisonView {
   std::vector<std::string> columns{};  // titles, beside those that name a row; empty: all that fit
   bool known_only = false;  // of `columns`, without those of language models that no row can fill
   TrainingBudget budget{};  // what GPU-hours and cost are of
+  RankBy by{};              // the order; its columns are shown
+  /// Of the rows, with --jitter and the like; else empty.
+  const std::vector<Uncertainty>* uncertain = nullptr;
 };
 
 /// The titles of all columns, in their order.
@@ -33,8 +38,11 @@ std::vector<std::string> parse_comparison_columns(const std::string& list);
 
 /// The table of `order`. Of language models, tokens/s and what follows from it are in the place of
 /// throughput and speed-up, and versions and staleness are shown where rows differ from plain
-/// training. With the table, a line each on rows and columns that were left out. Columns that were
-/// asked for are never left out; where they are wider than a line, the table is broken into bands.
+/// training. Energy and cost are shown where rows are ranked by one of them, the cost of a step
+/// where no tokens are asked for; a quantile and the share of scenarios in which a row is the best,
+/// where there are scenarios. With the table, a line each on rows and columns that were left out.
+/// Columns that were asked for are never left out; where they are wider than a line, the table is
+/// broken into bands.
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schedulers/partition/megatron.hpp"
+#include "tools/base/amounts.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/report/text/training.hpp"

@@ -4,21 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
 #include "sim/index.hpp"
+#include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
 
 namespace stageline {
 namespace {
-
-struct Unit {
-  double size;
-  std::string_view suffix;
-};
-constexpr std::array units{Unit{1e12, "T"}, Unit{1e9, "B"}, Unit{1e6, "M"}, Unit{1e3, "k"}};
 
 // "1,024".
 std::string with_commas(int count) {
@@ -100,21 +94,6 @@ std::string budget_line(const Case& asked, const TrainingRates& rates,
 
 }  // namespace
 
-std::string count_text(double count) {
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    // Which is 1k, and not 1000, where four digits round it up to that.
-    if (count < 0.99995 * units[u].size) continue;
-    const double value = std::max(1.0, count / units[u].size);
-    return value < 9999.5 ? fmt::format("{:.4g}{}", value, units[u].suffix)
-                          : fmt::format("{:.0f}{}", value, units[u].suffix);
-  }
-  return fmt::format("{:.4g}", count);
-}
-
-std::string dollars_text(double dollars) {
-  return dollars < 999.995 ? fmt::format("${:.2f}", dollars) : "$" + count_text(dollars);
-}
-
 std::string days_text(double days) {
   if (days < 2) return fmt::format("{:.1f} hours", days * 24);
   return days < 730 ? fmt::format("{:.1f} days", days) : fmt::format("{:.1f} years", days / 365.25);
@@ -125,6 +104,24 @@ std::string training_lines(const Case& asked, const Outcome& outcome, const Trai
   if (!rates.tokens_per_second && !rates.model_flops) return "";
   return tokens_line(outcome, rates) + flops_line(rates) + communication_line(outcome, rates) +
          budget_line(asked, rates, budget);
+}
+
+std::string energy_line(const Case& asked, const StepEnergy& energy) {
+  if (!energy.joules && !energy.dollars) return "";
+  const auto figures = [&](double times) {
+    std::vector<std::string> parts;
+    if (energy.joules) parts.push_back(joules_text(*energy.joules * times));
+    if (energy.dollars) parts.push_back(dollars_text(*energy.dollars * times));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  std::vector<std::string> parts{figures(1) + " a step"};
+  if (energy.tokens > 0) {
+    parts.push_back(figures(1e9 / energy.tokens) + " for a billion tokens");
+  } else if (energy.samples > 0) {
+    const std::string sample = asked.model.sample.empty() ? "sample" : asked.model.sample;
+    parts.push_back(fmt::format("{} for a million {}s", figures(1e6 / energy.samples), sample));
+  }
+  return line(energy.joules ? "energy" : "cost", parts);
 }
 
 std::string rates_words(const TrainingRates& rates) {

@@ -69,6 +69,17 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
   return text;
 }
 
+std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps) {
+  return fmt::format(
+      "{}: shared links serve transfers in the nominal order (--freeze), which is {:.2f} % off "
+      "on average in the first scenarios",
+      schedule, steps.frozen_error * 100);
+}
+
+std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked) {
+  return fmt::format("interrupted: only the first {} of {} scenarios", steps.step.size(), asked);
+}
+
 Chart uncertainty_chart(const std::vector<UncertainRow>& rows,
                         const std::vector<std::size_t>& order, std::size_t most) {
   Chart chart;

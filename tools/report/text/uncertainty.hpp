@@ -1,6 +1,7 @@
 // Distributions of the step under scenarios: table and chart.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,11 @@ std::string uncertainty_table(const std::vector<UncertainRow>& rows,
 std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
                                  const std::vector<std::size_t>& order,
                                  std::optional<double> share);
+
+/// That shared links kept the nominal order, and how far off that is.
+std::string frozen_note(const std::string& schedule, const ScenarioSteps& steps);
+/// That fewer scenarios than `asked` were finished.
+std::string interrupted_note(const ScenarioSteps& steps, std::int64_t asked);
 
 /// The share of the steps that take at most so long, a curve a schedule: the first `most` of the
 /// order.

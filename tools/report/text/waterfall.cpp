@@ -32,6 +32,16 @@ std::string bar(Time from, Time to, Time whole, int columns) {
   return text;
 }
 
+Json causes_json(const TimeByCause& by) {
+  Json causes = Json::array();
+  for (std::size_t cause = 0; cause < by.size(); ++cause) {
+    Json row{{"cause", name(static_cast<StepCause>(cause))}};
+    put_time(row, "time", by[cause]);
+    causes.push_back(row);
+  }
+  return causes;
+}
+
 }  // namespace
 
 std::string waterfall_table(const Waterfall& waterfall, int width) {
@@ -63,15 +73,58 @@ std::string waterfall_table(const Waterfall& waterfall, int width) {
                             percent(share_of(waterfall.by[most], waterfall.step)));
 }
 
+std::string device_waterfall_table(const Waterfall& waterfall, int width) {
+  const auto of = [](const DeviceWaterfall& device, std::size_t cause) {
+    return device.busy[cause] + device.idle[cause];
+  };
+  std::vector<Column> titles{{"device", true}, {"work"}};
+  std::vector<std::size_t> shown;
+  for (std::size_t cause = 0; cause < waterfall.by.size(); ++cause) {
+    const bool any =
+        std::any_of(waterfall.device.begin(), waterfall.device.end(),
+                    [&](const DeviceWaterfall& device) { return of(device, cause) != Time{}; });
+    if (!any) continue;
+    shown.push_back(cause);
+    titles.push_back({std::string(name(static_cast<StepCause>(cause)))});
+  }
+  titles.push_back({"step"});
+  std::vector<std::vector<std::string>> rows;
+  for (const DeviceWaterfall& device : waterfall.device) {
+    rows.push_back({device.name, print(device.work)});
+    for (const std::size_t cause : shown) rows.back().push_back(signed_time(of(device, cause)));
+    rows.back().push_back(print(waterfall.step));
+  }
+  return table(titles, rows, width);
+}
+
+std::string shapley_note(const Waterfall& waterfall) {
+  if (waterfall.order == CauseOrder::fixed) return "";
+  return fmt::format(
+      "causes are Shapley values: the mean of what the step gets shorter by without a cause, over "
+      "{} {} in which causes can be removed",
+      waterfall.orders, waterfall.orders == 1 ? "order" : "orders");
+}
+
 Json waterfall_json(const Waterfall& waterfall) {
   Json result;
   put_time(result, "step", waterfall.step);
   put_time(result, "ideal", waterfall.ideal);
-  result["causes"] = Json::array();
-  for (std::size_t cause = 0; cause < waterfall.by.size(); ++cause) {
-    Json row{{"cause", name(static_cast<StepCause>(cause))}};
-    put_time(row, "time", waterfall.by[cause]);
-    result["causes"].push_back(row);
+  result["order"] = waterfall.order == CauseOrder::fixed ? "fixed" : "shapley";
+  result["orders"] = waterfall.orders;
+  result["causes"] = causes_json(waterfall.by);
+  result["devices"] = Json::array();
+  for (const DeviceWaterfall& device : waterfall.device) {
+    Json item{{"name", device.name}};
+    put_time(item, "work", device.work);
+    item["causes"] = Json::array();
+    for (std::size_t cause = 0; cause < device.busy.size(); ++cause) {
+      if (device.busy[cause] == Time{} && device.idle[cause] == Time{}) continue;
+      Json part{{"cause", name(static_cast<StepCause>(cause))}};
+      put_time(part, "busy", device.busy[cause]);
+      put_time(part, "idle", device.idle[cause]);
+      item["causes"].push_back(part);
+    }
+    result["devices"].push_back(item);
   }
   return result;
 }

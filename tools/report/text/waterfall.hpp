@@ -1,9 +1,11 @@
-// From the ideal step to the real one: a table with bars, and JSON.
+// From the ideal step to the real one: tables with bars, pictures, and JSON.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/base/json.hpp"
+#include "tools/report/charts/waterfall.hpp"
 #include "tools/study/waterfall.hpp"
 
 namespace stageline {
@@ -12,7 +14,35 @@ namespace stageline {
 /// sentence. `width`: the most columns of a line; bars are left out where there is no room.
 std::string waterfall_table(const Waterfall& waterfall, int width);
 
-/// {"step_s", "step_ps", "ideal_…", "causes": [{"cause", "time_s", "time_ps"}, …]}.
+/// A row a device: its work, and by cause what it does and waits beside that; rows add up to the
+/// step.
+std::string device_waterfall_table(const Waterfall& waterfall, int width);
+
+/// That the causes are Shapley values, and of how many orders; empty of the fixed order.
+std::string shapley_note(const Waterfall& waterfall);
+
+/// The step of a schedule, cause by cause.
+struct NamedWaterfall {
+  std::string name;
+  Waterfall waterfall;
+};
+
+/// Two side by side, cause by cause, with what the second has more; and difference_sentence().
+std::string two_waterfalls_table(const NamedWaterfall& first, const NamedWaterfall& second,
+                                 int width);
+
+/// "zb_h1 is 11.9 % faster than 1f1b: fill and drain -310.0 ms, messages +12.00 ms": the largest
+/// differences of the faster one, which add up with "the rest".
+std::string difference_sentence(const NamedWaterfall& first, const NamedWaterfall& second);
+
+/// The picture of one, or of two side by side; without a title.
+WaterfallChart waterfall_chart(const std::vector<NamedWaterfall>& waterfalls);
+
+/// {"step_s", "step_ps", "ideal_…", "order", "orders", "causes": [{"cause", "time_s", "time_ps"},
+/// …], "devices": [{"name", "work_…", "causes": [{"cause", "busy_…", "idle_…"}, …]}, …]}.
 Json waterfall_json(const Waterfall& waterfall);
+
+/// {"against", "step_…", "ideal_…", "causes": […], "sentence"}: what the second has more.
+Json difference_json(const NamedWaterfall& first, const NamedWaterfall& second);
 
 }  // namespace stageline

@@ -1,0 +1,22 @@
+# A comparison under uncertainty: p95 and the share of scenarios in which a schedule is the best, the
+# ranking by another quantile, as JSON; and what is refused.
+stageline compare uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms --schedule gpipe,1f1b,zb_h1,zb_v,pipedream,layerpipe --devices 4 --microbatches 8 --jitter 10%
+stageline compare uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 --microbatches 8 --sometimes-slow gpu2:1.5@0.3 --by p50 --scenarios 500 --seed 7 --jobs 1 --quiet
+stageline compare uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 --microbatches 8 --sometimes-slow gpu2:1.5@0.3 --by p50 --scenarios 500 --seed 7 --jobs 3 --quiet | tail -n 1
+stageline compare uniform:layers=8 --schedule gpipe,1f1b --devices 4 --microbatches 8 --jitter 5% --columns p95,best --by mean --quiet
+stageline compare uniform:layers=8 --schedule 1f1b --devices 2..3 --microbatches 8 --jitter 5% --quiet | head -n 6
+stageline compare uniform:layers=8 --schedule 1f1b,zb_h1 --devices 2 --link 1GB/s,5us --microbatches 8 --jitter 5% --freeze --scenarios 100 --json - | grep -A 40 '"uncertainty"' | head -n 44
+try() {
+  echo "\$ stageline $*"
+  stageline "$@"
+  echo "→ exit $?"
+}
+try compare uniform:layers=8 --by p95
+try compare uniform:layers=8 --by speed
+try compare uniform:layers=8 --scenarios 100
+try compare uniform:layers=8 --jitter 5% --scenarios 0
+try compare uniform:layers=8 --jitter 5% --scenarios 1000000000
+try compare uniform:layers=8 --jitter -5%
+try compare uniform:layers=8 --sometimes-slow gpu0:1.2@1.5
+try compare uniform:layers=8 --schedule 1f1b,gpipe --sometimes-slow gpu9:1.2@0.5
+try compare uniform:layers=8 --jitter 5% --by p101

@@ -1,0 +1,52 @@
+// Has a waterfall a bar for each piece, and is what cannot be drawn refused?
+#include "tools/report/charts/waterfall.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+#include "sim/errors.hpp"
+#include "tests/report/small_waterfall.hpp"
+#include "tests/text.hpp"
+
+using namespace stageline;
+using test::contains;
+using test::small_waterfall;
+
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a waterfall has a bar for each piece, solid for the first and hatched for the second") {
+  const std::string svg = waterfall_svg(small_waterfall());
+  CHECK(count_of(svg, "<rect class=\"f0\"") == 3 + 1);  // and the key
+  CHECK(count_of(svg, "url(#stageline-hatch-band)") == 3 + 1);
+  CHECK(contains(svg, "-5 ms"));
+  WaterfallChart one = small_waterfall();
+  one.waterfalls = {"a"};
+  for (WaterfallRow& row : one.rows) row.bars.resize(1);
+  CHECK(count_of(waterfall_svg(one), "<rect class=\"f0\"") == 3);
+  CHECK(!contains(waterfall_svg(one), "url(#stageline-hatch-band)"));
+}
+
+TEST_CASE("a waterfall of nothing, of three, and of no number is refused") {
+  WaterfallChart chart = small_waterfall();
+  chart.rows.clear();
+  CHECK_THROWS_AS(waterfall_svg(chart), UsageError);
+  chart = small_waterfall();
+  chart.waterfalls.emplace_back("d");
+  CHECK_THROWS_WITH_AS(waterfall_svg(chart), doctest::Contains("not 3"), UsageError);
+  chart = small_waterfall();
+  chart.rows[0].bars[0].to = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH_AS(waterfall_svg(chart), doctest::Contains("finite"), UsageError);
+  CHECK_THROWS_AS(waterfall_svg(small_waterfall(), {Theme::light, 10}), UsageError);
+}

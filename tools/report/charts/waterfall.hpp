@@ -1,0 +1,48 @@
+// A waterfall: how a whole is made of pieces, each drawn from where the one above ends; one, or two
+// side by side.
+//
+//                  0        20        40       60 ms
+//   ideal          ████████████████                    48.0 ms     solid: the first;
+//                  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒                    48.0 ms     hatched: the second
+//   fill and drain                 ██████             +18.0 ms
+//                                  ▒▒                  +6.0 ms
+//   step           ██████████████████████              66.0 ms
+//                  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒                  54.0 ms
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/report/svg/options.hpp"
+
+namespace stageline {
+
+/// A bar of one waterfall, in the unit of the axis. `to` is below `from` where the piece lessens
+/// the whole.
+struct WaterfallBar {
+  double from = 0;
+  double to = 0;
+  std::string words;    // beside the bar
+  std::string tooltip;  // empty: none
+};
+
+struct WaterfallRow {
+  std::string name;
+  std::vector<WaterfallBar> bars;  // one a waterfall
+};
+
+struct WaterfallChart {
+  std::string title;
+  std::string subtitle;
+  std::string label;                    // of the axis: "ms"
+  std::vector<std::string> waterfalls;  // names; one or two
+  std::vector<WaterfallRow> rows;       // from the top
+  std::vector<std::string> footnotes;
+};
+
+/// A self-contained SVG 1.1 document without scripts; the two waterfalls differ without colours,
+/// too. Throws UsageError where there is no row, for a number that is not finite, and for a width
+/// out of range.
+std::string waterfall_svg(const WaterfallChart& chart, const SvgOptions& options = {});
+
+}  // namespace stageline

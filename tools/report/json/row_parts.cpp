@@ -1,0 +1,44 @@
+// Builds the objects inside the rows of a comparison.
+#include "tools/report/json/row_parts.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr double million = 1e6;
+constexpr double billion = 1e9;
+
+Json amounts(double step, const StepEnergy& energy) {
+  Json all{{"step", step}};
+  if (energy.samples > 0) all["million_samples"] = step / energy.samples * million;
+  if (energy.tokens > 0) all["billion_tokens"] = step / energy.tokens * billion;
+  return all;
+}
+
+}  // namespace
+
+void put_energy(Json& row, const StepEnergy& energy) {
+  if (energy.joules) row["energy_joules"] = amounts(*energy.joules, energy);
+  if (energy.dollars) row["cost_dollars"] = amounts(*energy.dollars, energy);
+}
+
+Json scenarios_json(const ScenarioSteps& steps, const Distribution& distribution, double best) {
+  Json item{{"engine", name(steps.engine)}};
+  put_time(item, "nominal", steps.nominal);
+  put_time(item, "mean", distribution.mean);
+  put_time(item, "deviation", distribution.deviation);
+  put_time(item, "p5", distribution.p5);
+  put_time(item, "p50", distribution.p50);
+  put_time(item, "p95", distribution.p95);
+  put_time(item, "p99", distribution.p99);
+  item["loss"] = loss_of(steps, distribution);
+  item["best"] = best;
+  if (steps.engine == ScenarioEngine::frozen) item["frozen_error"] = steps.frozen_error;
+  item["critical"] = Json::array();
+  for (const CriticalShare& share : steps.critical) {
+    item["critical"].push_back(
+        {{"name", share.name}, {"share", share.share}, {"often", share.often}});
+  }
+  return item;
+}
+
+}  // namespace stageline

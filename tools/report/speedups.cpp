@@ -1,0 +1,92 @@
+// Makes the chart of speed-ups by number of devices.
+#include "tools/report/speedups.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tools/base/provenance.hpp"
+#include "tools/report/text/heading.hpp"
+
+namespace stageline {
+namespace {
+
+bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
+
+}  // namespace
+
+std::string cuts_of(const std::vector<Row>& rows) {
+  std::vector<std::string> cuts;
+  for (const Row& row : rows) {
+    const std::string& cut = row.asked.cut_asked();
+    if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(cut);
+  }
+  return fmt::format("{}", fmt::join(cuts, cuts_differ(rows) ? " and " : ""));
+}
+
+Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
+  Chart chart;
+  chart.title = "Speed-up over one device · " + setting.model.name;
+  chart.x.label = "devices";
+  chart.x.whole = true;
+  chart.y.label = "speed-up over one device";
+  chart.y.unit = "×";
+  chart.horizontal = {{1, "one device"}};
+  const bool with_cut = cuts_differ(rows);
+  for (const Row& row : rows) {
+    const std::string name =
+        with_cut ? fmt::format("{} ({})", row.schedule, row.asked.cut_asked()) : row.schedule;
+    auto series = std::find_if(chart.series.begin(), chart.series.end(),
+                               [&](const Series& known) { return known.name == name; });
+    if (series == chart.series.end()) {
+      chart.series.push_back({name, SeriesStyle::line, {}});
+      series = chart.series.end() - 1;
+    }
+    ChartPoint point{static_cast<double>(row.asked.device_count()), std::nullopt, false};
+    if (row.outcome) {
+      point.y = row.outcome->speedup;
+      point.open = row.outcome->fit == Fit::no;
+    }
+    series->points.push_back(point);
+  }
+  return chart;
+}
+
+Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& rows,
+                   const std::string& link) {
+  // The default of 4 micro-batches per device differs from row to row.
+  const auto [least, most] = std::minmax_element(
+      rows.begin(), rows.end(),
+      [](const Row& a, const Row& b) { return a.asked.microbatches < b.asked.microbatches; });
+  const int low = least->asked.microbatches;
+  const int high = most->asked.microbatches;
+  const Model& model = setting.model;
+  const std::string count =
+      low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
+  chart.subtitle =
+      fmt::format("{} layers · {} micro-batches{} a step · cut: {}", model.layers.size(), count,
+                  of_samples(model.batch, model.sample), cuts_of(rows));
+  if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
+    chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
+  }
+  if (low < high) {
+    chart.footnotes.push_back("Micro-batches a step grow with the devices, four to each.");
+  }
+  chart.footnotes.push_back(
+      fmt::format("Costs of {}: {}.", model.name, described(model.provenance)));
+  const ClusterChoice& cluster = setting.cluster;
+  if (cluster.fixed) {
+    chart.footnotes.push_back(
+        fmt::format("Cluster: the first devices of {}.", cluster.fixed->name));
+  } else if (!link.empty()) {
+    chart.footnotes.push_back(fmt::format("Cluster: equal devices with ports of {}.", link));
+  }
+  for (const std::string& note : notes(setting)) {
+    chart.footnotes.push_back("Note: " + note + (!note.empty() && note.back() == '.' ? "" : "."));
+  }
+  return chart;
+}
+
+}  // namespace stageline

@@ -1,0 +1,151 @@
+// Two waterfalls side by side: table, sentence, picture and JSON.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
+#include "tools/report/text/waterfall.hpp"
+#include "tools/study/ranking.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_terms = 4;  // of the sentence
+constexpr double told = 0.95;          // share of all differences that the sentence names
+
+struct Term {
+  std::string name;
+  Time time{};
+};
+
+Time size_of(const Term& term) { return term.time < Time{} ? -term.time : term.time; }
+
+// What `one` has more than `other`: the ideal and the causes, in the order of the waterfall.
+std::vector<Term> differences(const Waterfall& one, const Waterfall& other) {
+  std::vector<Term> terms{{"ideal", one.ideal - other.ideal}};
+  for (std::size_t cause = 0; cause < one.by.size(); ++cause) {
+    terms.push_back(
+        {std::string(name(static_cast<StepCause>(cause))), one.by[cause] - other.by[cause]});
+  }
+  return terms;
+}
+
+// The largest ones, and the rest as one.
+std::string in_words(std::vector<Term> terms) {
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& a, const Term& b) { return size_of(a) > size_of(b); });
+  double all = 0;
+  for (const Term& term : terms) all += to_seconds(size_of(term));
+  std::string text;
+  double named = 0;
+  Time rest{};
+  std::size_t count = 0;
+  for (const Term& term : terms) {
+    if (count < most_terms && named < told * all && term.time != Time{}) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", term.name, signed_time(term.time));
+      named += to_seconds(size_of(term));
+      ++count;
+    } else {
+      rest += term.time;
+    }
+  }
+  if (rest != Time{}) text += fmt::format(", the rest {}", signed_time(rest));
+  return text;
+}
+
+}  // namespace
+
+std::string difference_sentence(const NamedWaterfall& first, const NamedWaterfall& second) {
+  const bool second_is_faster = second.waterfall.step < first.waterfall.step;
+  const NamedWaterfall& fast = second_is_faster ? second : first;
+  const NamedWaterfall& slow = second_is_faster ? first : second;
+  const std::string terms = in_words(differences(fast.waterfall, slow.waterfall));
+  if (fast.waterfall.step == Time{}) return fast.name + " takes no time";
+  const double faster = to_seconds(slow.waterfall.step) / to_seconds(fast.waterfall.step) - 1;
+  const std::string speed =
+      faster < same_time
+          ? fmt::format("{} is as fast as {}", fast.name, slow.name)
+          : fmt::format("{} is {} faster than {}", fast.name, percent(faster), slow.name);
+  return terms.empty() ? speed + ", and every cause is as large" : speed + ": " + terms;
+}
+
+std::string two_waterfalls_table(const NamedWaterfall& first, const NamedWaterfall& second,
+                                 int width) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](std::string_view name, Time one, Time other, bool ends) {
+    const auto text = [&](Time time) { return ends ? print(time) : signed_time(time); };
+    rows.push_back({std::string(name), text(one), text(other), signed_time(other - one)});
+  };
+  const Waterfall& one = first.waterfall;
+  const Waterfall& other = second.waterfall;
+  add("ideal", one.ideal, other.ideal, true);
+  for (std::size_t cause = 0; cause < one.by.size(); ++cause) {
+    if (one.by[cause] == Time{} && other.by[cause] == Time{}) continue;
+    add(name(static_cast<StepCause>(cause)), one.by[cause], other.by[cause], false);
+  }
+  add("step", one.step, other.step, true);
+  return table({{"cause", true}, {first.name}, {second.name}, {"difference"}}, rows, width) +
+         wrapped(fmt::format("→ {}\n", difference_sentence(first, second)), width);
+}
+
+WaterfallChart waterfall_chart(const std::vector<NamedWaterfall>& waterfalls) {
+  WaterfallChart chart;
+  Time longest{};
+  for (const NamedWaterfall& one : waterfalls) {
+    chart.waterfalls.push_back(one.name);
+    longest = std::max(longest, one.waterfall.step);
+  }
+  const bool long_steps = to_seconds(longest) >= 10;
+  chart.label = long_steps ? "s" : "ms";
+  const double unit = long_steps ? 1 : 1e3;
+  std::vector<Time> until(waterfalls.size());
+  const auto row = [&](std::string_view name, auto&& piece, bool whole) {
+    WaterfallRow one{std::string(name), {}};
+    for (std::size_t w = 0; w < waterfalls.size(); ++w) {
+      const Time from = whole ? Time{} : until[w];
+      const Time time = piece(waterfalls[w].waterfall);
+      until[w] = from + time;
+      const std::string words = whole ? print(time) : signed_time(time);
+      one.bars.push_back({to_seconds(from) * unit, to_seconds(until[w]) * unit, words,
+                          fmt::format("{}, {}: {}", waterfalls[w].name, name, words)});
+    }
+    chart.rows.push_back(std::move(one));
+  };
+  row(
+      "ideal", [](const Waterfall& one) { return one.ideal; }, true);
+  for (std::size_t cause = 0; cause < std::size_t{step_causes}; ++cause) {
+    const bool any =
+        std::any_of(waterfalls.begin(), waterfalls.end(),
+                    [&](const NamedWaterfall& one) { return one.waterfall.by[cause] != Time{}; });
+    if (!any) continue;
+    row(
+        name(static_cast<StepCause>(cause)),
+        [cause](const Waterfall& one) { return one.by[cause]; }, false);
+  }
+  row(
+      "step", [](const Waterfall& one) { return one.step; }, true);
+  return chart;
+}
+
+Json difference_json(const NamedWaterfall& first, const NamedWaterfall& second) {
+  Json result{{"against", first.name}};
+  put_time(result, "step", second.waterfall.step - first.waterfall.step);
+  for (const Term& term : differences(second.waterfall, first.waterfall)) {
+    if (term.name == "ideal") {
+      put_time(result, "ideal", term.time);
+      result["causes"] = Json::array();
+      continue;
+    }
+    Json row{{"cause", term.name}};
+    put_time(row, "time", term.time);
+    result["causes"].push_back(row);
+  }
+  result["sentence"] = difference_sentence(first, second);
+  return result;
+}
+
+}  // namespace stageline
