@@ -140,6 +140,7 @@ struct Executor::Run {
       run_task(d, task);
       synchronize(devices[d].where);
       const Time end = now();
+      if (graph.op[task].kind == OpKind::offload && !imitation) drop_offloaded(d, task, end);
       if (counted && graph.lanes[lane].kind == LaneKind::compute) {
         holds.ended(d, record.start[task], end);
       }
@@ -191,15 +192,30 @@ struct Executor::Run {
       return;
     }
     const bool out = op.kind == OpKind::offload;
-    out ? passes[device]->offload(op) : passes[device]->prefetch(op);
+    if (out) {
+      passes[device]->offload(op);
+    } else {
+      const auto dated = counted ? holds.date(device, record.start[task]) : nullptr;
+      passes[device]->prefetch(op);
+    }
     const Time end = record.start[task] + graph.duration[task];  // of the link, where it is slower
     while (now() < end) {
       std::this_thread::sleep_for(
           std::chrono::duration_cast<std::chrono::nanoseconds>(end - now()));
     }
-    const std::int64_t bytes = counted ? passes[device]->stash_bytes(op) : 0;
-    if (out) passes[device]->drop_offloaded(op);
-    if (counted) holds.copied(device, out ? now() : record.start[task], out ? -bytes : bytes);
+    if (counted && !out) {
+      holds.copied(device, record.start[task], passes[device]->stash_bytes(op));
+    }
+  }
+
+  // The stash leaves at the end that is published. Freed at a moment of its own before that, it
+  // would not stand beside one whose forward starts in between.
+  void drop_offloaded(std::size_t device, std::uint32_t task, Time end) {
+    const Op op = graph.op[task];
+    if (!counted) return passes[device]->drop_offloaded(op);
+    holds.copied(device, end, -passes[device]->stash_bytes(op));
+    const auto dated = holds.date(device, end);
+    passes[device]->drop_offloaded(op);
   }
 
   void imitate(std::uint32_t task) {
@@ -238,6 +254,7 @@ struct Executor::Run {
     while (remote && !remote->idle()) remote->poll(now());
     for (std::size_t d = 0; counted && d < passes.size(); ++d) {
       if (!passes[d]) continue;
+      passes[d]->drop_returned(true);  // messages taken after the device's last op
       record.held[d] = holds.held(d);
       record.held[d].peak += passes[d]->standing_bytes();
       record.held[d].optimizer = passes[d]->optimizer_bytes();

@@ -35,21 +35,13 @@ std::optional<std::uint32_t> HeldRecord::send_of(Cargo cargo, int wire,
 
 void HeldRecord::set_hooks(std::size_t device, MessageHooks& hooks) {
   Device& here = device_[device];
-  // A receiver needs room for a message from the beginning of its arrival.
-  hooks.took = [this, &here](Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes,
-                             Moment copying) {
+  hooks.passage = [this](Cargo cargo, int wire, std::uint32_t number) {
     const Passage passage = passage_of(cargo, wire, number);
-    if (cargo == Cargo::weights) return moment(passage.left);  // standing room
-    here.log.note(moment(passage.comes), bytes);
-    here.log.note(copying, -bytes);
-    return moment(passage.left);
+    return MessageHooks::Passage{moment(passage.comes), moment(passage.left)};
   };
+  hooks.date = [&here](Moment at) { return here.log.date(at); };
   hooks.stash_came = [this, &here](int wire, std::uint32_t number, std::int64_t bytes) {
     here.stashes.note(passage_of(Cargo::stash, wire, number).comes, bytes);
-  };
-  hooks.freed = [&here](Moment left, std::int64_t bytes) {
-    here.log.note(left, -bytes);
-    here.log.note(std::chrono::steady_clock::now(), bytes);
   };
 }
 

@@ -49,6 +49,10 @@ class HeldRecord {
   /// Of an op in the compute lane's current task, which ended() follows.
   void computed(std::size_t device, Op op, const StashChange& change);
   void ended(std::size_t device, Time start, Time end);
+  /// While it lives, what this thread allocates and frees counts as of that time of the run.
+  std::unique_ptr<c10::DebugInfoGuard> date(std::size_t device, Time at) const {
+    return device_[device].log.date(moment(at));
+  }
   /// Of the copy lanes: the stash is there from that moment on, or has gone.
   void copied(std::size_t device, Time at, std::int64_t bytes);
 

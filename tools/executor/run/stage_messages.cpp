@@ -28,17 +28,20 @@ Tensors StageMessages::take(Cargo cargo, int wire_number, std::uint32_t number) 
     for (Tensor& tensor : taken) tensor = for_use_here(tensor);
     return taken;
   }
-  const MessageHooks::Moment copying = std::chrono::steady_clock::now();
+  const Ends ends =
+      ends_of(here_.job.program.placement, wire(here_.job.graph, cargo, wire_number), number);
+  MessageHooks::Moment left = std::chrono::steady_clock::now();
+  std::unique_ptr<c10::DebugInfoGuard> since_it_came;
+  // Between stages of one device, a tensor is its maker's until it is read.
+  if (ends.from != ends.to) {
+    const MessageHooks::Passage passage = hooks_.passage(cargo, wire_number, number);
+    left = passage.left;
+    since_it_came = hooks_.date(passage.comes);
+  }
   Tensors mine = copied(taken, [this](const Tensor& tensor) {
     const Tensor here = for_use_here(tensor);
     return here.is_alias_of(tensor) ? here.clone() : here;
   });
-  const Ends ends =
-      ends_of(here_.job.program.placement, wire(here_.job.graph, cargo, wire_number), number);
-  // Between stages of one device, a tensor is its maker's until it is read.
-  const MessageHooks::Moment left =
-      ends.from == ends.to ? copying
-                           : hooks_.took(cargo, wire_number, number, storage_bytes(mine), copying);
   give_back(std::move(taken), ends.from, left);
   return mine;
 }
@@ -58,8 +61,7 @@ void StageMessages::take_weights(int wire_number, std::uint32_t number,
     for (const Tensor& tensor : taken) here.push_back(for_use_here(tensor));
     read(here);
   }
-  const MessageHooks::Moment left = hooks_.took(Cargo::weights, wire_number, number,
-                                                storage_bytes(taken), MessageHooks::Moment{});
+  const MessageHooks::Moment left = hooks_.passage(Cargo::weights, wire_number, number).left;
   const Wire& way = wire(here_.job.graph, Cargo::weights, wire_number);
   give_back(std::move(taken), ends_of(here_.job.program.placement, way, number).from, left);
 }
@@ -87,9 +89,8 @@ void StageMessages::drop_returned(bool counted) {
     // receiver's op.
     const bool last = one.tensor.defined() && one.tensor.use_count() == 1 &&
                       one.tensor.storage().use_count() == 1;
-    const auto bytes = last ? static_cast<std::int64_t>(one.tensor.storage().nbytes()) : 0;
+    const auto dated = counted && last ? hooks_.date(one.left) : nullptr;
     one.tensor.reset();
-    if (counted && last) hooks_.freed(one.left, bytes);
   }
 }
 

@@ -4,9 +4,12 @@
 // Includes ATen: for the files of this folder only.
 #pragma once
 
+#include <c10/util/ThreadLocalDebugInfo.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -18,18 +21,19 @@ namespace stageline::executor {
 /// Calls into the thread that runs the messages (execute.cpp).
 struct MessageHooks {
   using Moment = std::chrono::steady_clock::time_point;
+  struct Passage {
+    Moment comes;  // the receiver needs room for it from then on
+    Moment left;   // a sender with its own memory has freed it, however late its receiver takes it
+  };
   /// Whether the weights with that number have arrived over that wire.
   std::function<bool(int wire, std::uint32_t number)> arrived;
-  /// With Job::separate: from `copying` on, these bytes have been copied out of a message. Returns
-  /// when the message had left its sender.
-  std::function<Moment(Cargo cargo, int wire, std::uint32_t number, std::int64_t bytes,
-                       Moment copying)>
-      took;
+  /// With Job::separate: when a message that has arrived passed.
+  std::function<Passage(Cargo cargo, int wire, std::uint32_t number)> passage;
+  /// With Job::separate: while the guard lives, what this thread allocates and frees counts as of
+  /// that moment.
+  std::function<std::unique_ptr<c10::DebugInfoGuard>(Moment at)> date;
   /// With Job::separate: these bytes of a stash have come by that message.
   std::function<void(int wire, std::uint32_t number, std::int64_t bytes)> stash_came;
-  /// A sender with its own memory would have freed these bytes of a message when it had left,
-  /// however late its receiver takes it.
-  std::function<void(Moment left, std::int64_t bytes)> freed;
   /// Lets messages progress while an op waits; throws Stopped when the run is to end.
   std::function<void()> pause;
 };
@@ -71,8 +75,8 @@ class StageMessages {
   /// A tensor that another lane has allocated, noted with this lane's allocator. One on another GPU
   /// is copied, and the copy is complete when this returns.
   at::Tensor for_use_here(const at::Tensor& made_elsewhere) const;
-  /// Frees the tensors sent whose receivers have copied them, in the caller's thread. `counted`:
-  /// reports them to MessageHooks::freed.
+  /// Frees the tensors sent whose receivers have copied them, in the caller's thread. `counted`: as
+  /// of the moment when their message had left.
   void drop_returned(bool counted);
 
  private:

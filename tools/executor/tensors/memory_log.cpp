@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tools/executor/profile/reported_total.hpp"
@@ -38,6 +39,23 @@ std::unique_ptr<c10::DebugInfoGuard> MemoryLog::listen() const {
   return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, listener_);
 }
 
+std::unique_ptr<c10::DebugInfoGuard> MemoryLog::date(
+    std::chrono::steady_clock::time_point at) const {
+  struct Dated : c10::MemoryReportingInfoBase {
+    Dated(std::shared_ptr<Listener> listener, std::chrono::steady_clock::time_point moment)
+        : to(std::move(listener)), at(moment) {}
+    void reportMemoryUsage(void*, int64_t change, ReportedTotal, ReportedTotal,
+                           c10::Device where) override {
+      if (where.type() == to->device.type()) to->note(at, change);
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+    std::shared_ptr<Listener> to;
+    std::chrono::steady_clock::time_point at;
+  };
+  return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
+                                               std::make_shared<Dated>(listener_, at));
+}
+
 // An allocation that no listener wanted is not known to the allocator when it is freed.
 std::unique_ptr<c10::DebugInfoGuard> MemoryLog::look_away() {
   struct Nobody : c10::MemoryReportingInfoBase {
@@ -46,10 +64,6 @@ std::unique_ptr<c10::DebugInfoGuard> MemoryLog::look_away() {
   };
   return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE,
                                                std::make_shared<Nobody>());
-}
-
-void MemoryLog::note(std::chrono::steady_clock::time_point at, std::int64_t bytes) {
-  listener_->note(at, bytes);
 }
 
 void MemoryLog::restart() {

@@ -18,11 +18,11 @@ class MemoryLog {
   explicit MemoryLog(at::Device device);
   /// While it lives, this thread's allocations and frees are counted.
   std::unique_ptr<c10::DebugInfoGuard> listen() const;
+  /// While it lives, this thread's allocations and frees are counted as of that moment.
+  std::unique_ptr<c10::DebugInfoGuard> date(std::chrono::steady_clock::time_point at) const;
   /// While it lives, this thread's allocations are not counted, nor is their freeing: host memory
   /// where the device is a CPU, too.
   static std::unique_ptr<c10::DebugInfoGuard> look_away();
-  /// So many bytes more (or less) from a moment on, which may have passed.
-  void note(std::chrono::steady_clock::time_point at, std::int64_t bytes);
   void restart();
   /// The most bytes held beyond those at the start; at least 0. At one moment frees come first.
   std::int64_t peak() const;
