@@ -76,7 +76,7 @@ TaskGraph Repricing::with(const Costs& costs) const {
   }
   const bool fair = costs.sharing == Sharing::fair;
   graph.bytes.resize(fair ? graph.tasks() : 0);
-  if (fair) graph.overlap_slowdown = costs.overlap_slowdown;
+  charges.give_slowdowns(graph);
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Price& of_task = price[class_of_[task]];
     graph.duration[task] = of_task.time;
