@@ -68,11 +68,11 @@ class Order {
   }
 
   const Program& shown() const { return one_; }
-  TaskGraph one_step(const Costs& costs) const { return one_priced_.with(costs); }
+  void price(const Costs& costs, TaskGraph& graph) const { one_priced_.price(costs, graph); }
 
-  /// Empty: pace_of() has to say.
-  std::optional<Time> step(const Costs& costs) const {
-    TaskGraph graph = three_priced_.with(costs);
+  /// Empty: pace_of() has to say. `graph`: room to work in.
+  std::optional<Time> step(const Costs& costs, TaskGraph& graph) const {
+    three_priced_.price(costs, graph);
     const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
     if (const auto quick = pace_.step(graph, times)) return quick;
     if (!is_fair(graph) || !shares_resources(graph)) return std::nullopt;
@@ -264,7 +264,8 @@ Verdict Judge::verdict(const Case& asked) {
   }
 
   const Program& shown = order->shown();
-  TaskGraph graph = order->one_step(costs);
+  thread_local TaskGraph graph;  // given back to the system and taken anew, its pages cost a sixth
+  order->price(costs, graph);
   const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
   outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
   outcome.program.devices = shown.devices;
@@ -272,7 +273,7 @@ Verdict Judge::verdict(const Case& asked) {
   outcome.microbatch_size = asked.model.batch;
   outcome.copies = asked.copies();
   set_fit(asked.cluster, outcome);
-  const std::optional<Time> step = order->step(costs);
+  const std::optional<Time> step = order->step(costs, graph);
   outcome.step_time = step ? *step : pace_of(asked, layout, runs, true).step.time;
   if (outcome.step_time != Time{}) outcome.throughput = throughput_of(outcome);
   return verdict_of(outcome);
