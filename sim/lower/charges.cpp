@@ -131,10 +131,15 @@ Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
   return Bytes{};
 }
 
-void Charges::give_bytes(TaskGraph& graph) const {
+void Charges::give_slowdowns(TaskGraph& graph) const {
   if (costs_.sharing != Sharing::fair) return;
   graph.overlap_slowdown = costs_.overlap_slowdown;
   graph.transfer_slowdown = costs_.transfer_slowdown;
+}
+
+void Charges::give_bytes(TaskGraph& graph) const {
+  if (costs_.sharing != Sharing::fair) return;
+  give_slowdowns(graph);
   graph.bytes.resize(graph.tasks());
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     graph.bytes[task] = bytes_of(graph.op[task], graph.path_of[task]);

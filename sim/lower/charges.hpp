@@ -51,7 +51,10 @@ class Charges {
   /// The bytes of a task as a flow, on that path; none of what is none.
   Bytes bytes_of(Op op, std::uint16_t path) const;
 
-  /// Under fair sharing, the bytes of all flows. Behind give_paths.
+  /// Under fair sharing, how compute and flows slow each other.
+  void give_slowdowns(TaskGraph& graph) const;
+
+  /// Under fair sharing, the bytes of all flows, and give_slowdowns(). Behind give_paths.
   void give_bytes(TaskGraph& graph) const;
 
   /// Sets the compute tasks' durations to what they take on their devices (Costs::pace).

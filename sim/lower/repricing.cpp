@@ -40,7 +40,7 @@ Repricing::Repricing(const Program& program, const Costs& costs)
   }
 }
 
-TaskGraph Repricing::with(const Costs& costs) const {
+void Repricing::price(const Costs& costs, TaskGraph& graph) const {
   struct Price {
     Time time{};
     std::uint16_t path = 0;
@@ -60,7 +60,7 @@ TaskGraph Repricing::with(const Costs& costs) const {
     const Lane& lane = graph_.lanes[graph_.lane[task]];
     if (lane.kind == LaneKind::compute) price[c].time = costs.paced(price[c].time, lane.device);
   }
-  TaskGraph graph = graph_;
+  graph = graph_;
   graph.resources.clear();
   graph.capacity.clear();
   charges.give_paths(graph);
@@ -72,18 +72,18 @@ TaskGraph Repricing::with(const Costs& costs) const {
   // A run may be too long to be added up: that has a message of its own.
   if (static_cast<double>(busy) * charges.most_slowdown() + static_cast<double>(late) >=
       0.9 * static_cast<double>(longest_run.count())) {
-    return compile(program_, costs);
+    graph = compile(program_, costs);
+    return;
   }
   const bool fair = costs.sharing == Sharing::fair;
   graph.bytes.resize(fair ? graph.tasks() : 0);
-  if (fair) graph.overlap_slowdown = costs.overlap_slowdown;
+  charges.give_slowdowns(graph);
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Price& of_task = price[class_of_[task]];
     graph.duration[task] = of_task.time;
     graph.path_of[task] = of_task.path;
     if (fair) graph.bytes[task] = of_task.bytes;
   }
-  return graph;
 }
 
 }  // namespace stageline

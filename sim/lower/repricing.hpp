@@ -20,9 +20,10 @@ class Repricing {
   /// Throws what compile() throws.
   Repricing(const Program& program, const Costs& costs);
 
-  /// What compile(program, costs) returns; the numbers of the paths may be others. Threads may call
-  /// it at the same time. Throws what compile() throws. O(tasks), a copy of them.
-  TaskGraph with(const Costs& costs) const;
+  /// Sets `graph`, whose buffers are used again, to what compile(program, costs) returns; the
+  /// numbers of the paths may be others. Threads may call it at the same time. Throws what
+  /// compile() throws. O(tasks), a copy of them.
+  void price(const Costs& costs, TaskGraph& graph) const;
 
   /// At the costs of the beginning.
   const TaskGraph& graph() const { return graph_; }

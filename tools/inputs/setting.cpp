@@ -13,6 +13,7 @@
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/inputs/setting_alike.hpp"
 #include "tools/inputs/traces.hpp"
 #include "tools/study/cut_search.hpp"
 
@@ -108,16 +109,17 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
   }
 }
 
-void add_ranks(const SettingRequest& request, Setting& setting) {
+// `alike`: has those of the same devices and degrees already; or null.
+void add_ranks(const SettingRequest& request, const Setting* alike, Setting& setting) {
   if (request.degrees.plain()) return;
   for (const int devices : setting.device_counts) {
-    setting.ranked.emplace(devices, ranks_of(request, setting, devices));
+    const bool known = alike != nullptr && alike->ranked.count(devices) > 0;
+    setting.ranked.emplace(devices,
+                           known ? alike->ranked.at(devices) : ranks_of(request, setting, devices));
   }
 }
 
-}  // namespace
-
-Setting read_setting(const SettingRequest& request) {
+Setting opened(const SettingRequest& request, const Setting* alike) {
   check_pair_overlap(request.cluster.pair_overlap);
   Setting setting;
   ClusterRequest cluster = request.cluster;
@@ -150,8 +152,16 @@ Setting read_setting(const SettingRequest& request) {
   }
   count_by_degrees(request, setting);
   set_rates(request, setting);
-  add_ranks(request, setting);
+  add_ranks(request, alike, setting);
   return setting;
+}
+
+}  // namespace
+
+Setting read_setting(const SettingRequest& request) { return opened(request, nullptr); }
+
+Setting read_setting_alike(const SettingRequest& request, const Setting& alike) {
+  return opened(request, &alike);
 }
 
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,

@@ -9,6 +9,7 @@
 #include "schedulers/partition/megatron_layout.hpp"
 #include "sim/errors.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/inputs/setting_alike.hpp"
 
 namespace stageline {
 namespace {
@@ -68,8 +69,30 @@ struct Evaluator::Settings {
     return found;
   }
 
+  // A setting with the same ranks that is still in use; or null.
+  std::shared_ptr<const Setting> of_degrees(const Shape& shape) {
+    const std::lock_guard<std::mutex> lock(using_);
+    const auto found = alike.find(key_of_degrees(shape));
+    return found == alike.end() ? nullptr : found->second.lock();
+  }
+
+  void keep(const Shape& shape, const std::shared_ptr<const Setting>& setting) {
+    const std::lock_guard<std::mutex> lock(using_);
+    if (alike.size() > 4 * most) {
+      std::erase_if(alike, [](const auto& entry) { return entry.second.expired(); });
+    }
+    alike[key_of_degrees(shape)] = setting;
+  }
+
+  static Key key_of_degrees(Shape shape) {
+    shape.sequence_parallel = false;
+    shape.microbatch_size = 0;
+    return Key(shape);
+  }
+
   const std::size_t most;
   std::mutex using_;
+  std::map<Key, std::weak_ptr<const Setting>> alike;  // by degrees
   std::map<Key, Place> places;
   std::list<const Key*> uses;  // the latest first
 };
@@ -85,7 +108,11 @@ std::shared_ptr<const Setting> Evaluator::setting(const Shape& shape) {
       // A layout in Megatron's notation changes the layers: case_of() applies it.
       Candidate any;
       any.shape = shape;
-      opened->setting = std::make_shared<const Setting>(read_setting(request_of(base_, any)));
+      const SettingRequest request = request_of(base_, any);
+      const std::shared_ptr<const Setting> alike = settings_->of_degrees(shape);
+      opened->setting = std::make_shared<const Setting>(alike ? read_setting_alike(request, *alike)
+                                                              : read_setting(request));
+      settings_->keep(shape, opened->setting);
     } catch (const UsageError&) {
       opened->refused = std::current_exception();
     } catch (const TraceError&) {

@@ -325,8 +325,14 @@ Costs costs_of(const Case& asked, const Layout& layout) {
 
 void check_length(const Case& asked, const Layout& layout, const Costs& costs, int steps) {
   check_step_sums(asked, layout, costs, steps);
-  Problem problem = problem_of(asked, layout, costs, steps);
-  problem.microbatches *= layout.sequence_chunks;
+  // A network of many devices takes long to copy, and is not asked for.
+  Problem problem;
+  problem.placement = layout.pipeline;
+  problem.costs.edges = costs.edges;
+  problem.microbatches = asked.microbatches * layout.sequence_chunks;
+  problem.steps = steps;
+  problem.devices = device_names(asked.cluster);
+  problem.devices.resize(problem.devices.size() / as_size(asked.pipelines()));
   blank_program(problem, "", WeightRule::flush);
 }
 

@@ -91,7 +91,8 @@ void QuickPace::compare_waits(const TaskGraph& graph) {
 std::optional<Time> QuickPace::step(const TaskGraph& graph, const TaskTimes& times) const {
   if (!regular_) return std::nullopt;
   const bool shared = shares_resources(graph);
-  if (shared && is_fair(graph)) return std::nullopt;
+  // Flows that share links repeat up to rounding, and their head starts follow their ends.
+  if (is_fair(graph) && (shared || has_head_starts(graph))) return std::nullopt;
   std::vector<Time> lag;
   for (const Path& path : graph.paths) lag.push_back(path.lag);
   std::vector<Time> start(graph.tasks());

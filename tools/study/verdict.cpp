@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -47,6 +50,7 @@ class Order {
   Order(Program one, Program three, const Costs& costs)
       : one_step_(std::move(one)),
         three_steps_(std::move(three)),
+        messages_(needs_messages(three_steps_, costs.network)),
         one_(completed(one_step_, costs, true)),
         three_(completed(three_steps_, costs, false)),
         one_priced_(one_, costs),
@@ -58,12 +62,17 @@ class Order {
   }
   std::size_t tasks() const { return one_priced_.graph().tasks() + three_priced_.graph().tasks(); }
 
-  const Program& shown() const { return one_; }
-  TaskGraph one_step(const Costs& costs) const { return one_priced_.with(costs); }
+  /// Whether complete() would write the same messages for that network.
+  bool suits(const Network& network) const {
+    return needs_messages(three_steps_, network) == messages_;
+  }
 
-  /// Empty: pace_of() has to say.
-  std::optional<Time> step(const Costs& costs) const {
-    TaskGraph graph = three_priced_.with(costs);
+  const Program& shown() const { return one_; }
+  void price(const Costs& costs, TaskGraph& graph) const { one_priced_.price(costs, graph); }
+
+  /// Empty: pace_of() has to say. `graph`: room to work in.
+  std::optional<Time> step(const Costs& costs, TaskGraph& graph) const {
+    three_priced_.price(costs, graph);
     const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
     if (const auto quick = pace_.step(graph, times)) return quick;
     if (!is_fair(graph) || !shares_resources(graph)) return std::nullopt;
@@ -79,6 +88,7 @@ class Order {
 
   Program one_step_;
   Program three_steps_;
+  bool messages_;
   Program one_;
   Program three_;
   Repricing one_priced_;
@@ -102,6 +112,58 @@ std::size_t hash_of(const Program& program, bool messages) {
   return hash;
 }
 
+// Schedules that read nothing of a Problem's costs and memories but the edges between stages, as
+// their sources and those of the parts that they include show. (Others, too, may write the same
+// order for other costs: their programs are compared.)
+constexpr std::string_view without_costs[] = {
+    "naive",      "gpipe",      "1f1b",     "eager_1f1b", "interleaved_1f1b",
+    "1f1b_v",     "looped_bfs", "zb_h1",    "zb_h2",      "interleaved_zb",
+    "dualpipe_v", "chimera",    "dualpipe", "gems",       "seq1f1b"};
+
+// All that the order of such a schedule depends on.
+struct Inputs {
+  const Scheduler* scheduler = nullptr;
+  Knobs knobs;
+  int microbatches = 0;
+  int chunks = 1;
+  int data_ranks = 1;
+  Placement placement;
+  std::vector<StageEdge> edges;
+  std::vector<std::string> devices;
+  std::vector<StageRecomputation> recomputed;
+  std::optional<RecomputeStart> start;
+  std::vector<bool> copied;
+  int ahead = 0;
+  friend bool operator==(const Inputs&, const Inputs&) = default;
+};
+
+// Empty where the schedule may read more.
+std::optional<Inputs> inputs_of(const Case& asked, const Layout& layout, const Costs& costs) {
+  const Scheduler* const scheduler = asked.spec.scheduler;
+  const bool reads_none = std::find(std::begin(without_costs), std::end(without_costs),
+                                    scheduler->name) != std::end(without_costs);
+  if (!reads_none || asked.pipelines() > 1 || !layout.one_layer.empty()) return std::nullopt;
+  Inputs inputs;
+  inputs.scheduler = scheduler;
+  inputs.knobs = layout.knobs;
+  inputs.microbatches = asked.microbatches;
+  inputs.chunks = layout.sequence_chunks;
+  if (asked.ranked) {
+    const Degrees& degrees = asked.ranked->grid().degrees();
+    if (degrees.zero != Zero::weights) {
+      inputs.data_ranks = asked.ranked->copies() * degrees.context;
+    }
+  }
+  inputs.placement = layout.placement;
+  for (const EdgeCosts& edge : costs.edges) inputs.edges.push_back(edge.edge);
+  for (const Device& device : asked.cluster.devices) inputs.devices.push_back(device.name);
+  inputs.recomputed = by_stage(asked.recomputation, asked.model, layout.plan.partition);
+  inputs.start = asked.recomputation.start;
+  inputs.copied = by_stage(asked.offloading, layout.plan.partition.stages);
+  inputs.ahead = asked.offloading.ahead;
+  return inputs;
+}
+
 bool is_flushed(const Case& asked) {
   return asked.spec.scheduler->synchrony == Synchrony::synchronous &&
          asked.weights.value_or(WeightRule::flush) == WeightRule::flush;
@@ -122,6 +184,29 @@ bool may_be_written(const Case& asked, const Layout& layout, const Costs& costs)
 // Orders by their hash; all are dropped where they are too many.
 struct Judge::Kept {
   static constexpr std::size_t most_tasks = 1 << 22;
+  static constexpr std::size_t most_known = 1 << 13;
+
+  std::shared_ptr<const Order> find(const Inputs& inputs, const Network& network) {
+    const std::lock_guard<std::mutex> lock(using_);
+    const auto [first, last] = known.equal_range(key_of(inputs));
+    for (auto at = first; at != last; ++at) {
+      const auto& [of, order] = at->second;
+      if (of == inputs && order->suits(network)) return order;
+    }
+    return nullptr;
+  }
+
+  void keep(const Inputs& inputs, const std::shared_ptr<const Order>& order) {
+    const std::lock_guard<std::mutex> lock(using_);
+    if (known.size() >= most_known) known.clear();
+    known.emplace(key_of(inputs), std::pair(inputs, order));
+  }
+
+  using Key = std::tuple<const Scheduler*, int, std::size_t, std::size_t>;
+  static Key key_of(const Inputs& inputs) {
+    return {inputs.scheduler, inputs.microbatches, inputs.devices.size(),
+            inputs.placement.stage.size()};
+  }
 
   std::shared_ptr<const Order> find(const Program& one, const Program& three, const Costs& costs) {
     const bool messages = needs_messages(three, costs.network);
@@ -138,6 +223,7 @@ struct Judge::Kept {
     tasks += order->tasks();
     if (tasks > most_tasks) {
       orders.clear();
+      known.clear();
       tasks = order->tasks();
     }
     orders.emplace(key, order);
@@ -146,6 +232,7 @@ struct Judge::Kept {
 
   std::mutex using_;
   std::multimap<std::pair<std::size_t, bool>, std::shared_ptr<const Order>> orders;
+  std::multimap<Key, std::pair<Inputs, std::shared_ptr<const Order>>> known;
   std::size_t tasks = 0;
 };
 
@@ -163,15 +250,22 @@ Verdict Judge::verdict(const Case& asked) {
   const Costs& costs = outcome.costs;
   if (!may_be_written(asked, layout, costs)) return verdict_of(study(asked));
   Runs runs(asked, layout, costs, pace_steps);
-  Program three = runs.program(pace_steps);
-  Program one = runs.program(1);
-  if (three.settings.weights != WeightRule::flush || three.settings.messages != Messages::async) {
-    return verdict_of(study(asked));
+  const std::optional<Inputs> inputs = inputs_of(asked, layout, costs);
+  std::shared_ptr<const Order> order;
+  if (inputs) order = kept_->find(*inputs, costs.network);
+  if (!order) {
+    const Program three = runs.program(pace_steps);
+    const Program one = runs.program(1);
+    if (three.settings.weights != WeightRule::flush || three.settings.messages != Messages::async) {
+      return verdict_of(study(asked));
+    }
+    order = kept_->find(one, three, costs);
+    if (inputs) kept_->keep(*inputs, order);
   }
-  const std::shared_ptr<const Order> order = kept_->find(one, three, costs);
 
   const Program& shown = order->shown();
-  TaskGraph graph = order->one_step(costs);
+  thread_local TaskGraph graph;  // given back to the system and taken anew, its pages cost a sixth
+  order->price(costs, graph);
   const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
   outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
   outcome.program.devices = shown.devices;
@@ -179,7 +273,7 @@ Verdict Judge::verdict(const Case& asked) {
   outcome.microbatch_size = asked.model.batch;
   outcome.copies = asked.copies();
   set_fit(asked.cluster, outcome);
-  const std::optional<Time> step = order->step(costs);
+  const std::optional<Time> step = order->step(costs, graph);
   outcome.step_time = step ? *step : pace_of(asked, layout, runs, true).step.time;
   if (outcome.step_time != Time{}) outcome.throughput = throughput_of(outcome);
   return verdict_of(outcome);
