@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
@@ -15,8 +14,8 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/study/uniform.hpp"
-#include "tests/text.hpp"
 #include "tests/thorough.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/notes.hpp"
 
@@ -133,7 +132,7 @@ TEST_CASE("under every schedule the search is never worse than a plain or a prom
     if (!test::chosen(random, 4)) continue;
     CAPTURE(scheduler->name);
     const std::string name(scheduler->name);
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 2; ++round) {
       Case asked = random_case(random, name, 2 * (1 + draw(random, 2)), 12);
       for (std::size_t i = 0; i < 8; ++i) asked.model.layers[2 + i].kind = "block";
       Judge judge;
@@ -186,6 +185,11 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
       if (before) CHECK(standing(found.verdict) <= *before);
       before = standing(found.verdict);
     }
+    // Searches at the same time may share what is kept.
+    std::vector<SearchedCut> both(2);
+    in_parallel(2, 2, [&](std::size_t i) { both[i] = search_cut(asked, judge, 30); });
+    CHECK(both[0].partition == both[1].partition);
+    CHECK(standing(both[0].verdict) == *before);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>

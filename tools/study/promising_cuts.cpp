@@ -1,16 +1,19 @@
 // Cuts to look at first: of those whose slowest stage is about as fast as can be, the best by
 // several aims, each by a dynamic program from the last stage to the first.
 //
-// A stage is within a limit T where
-//   time(s, i, j) · (stages on its device)  <= T            the device keeps up
-//   2 · Σ messages + Σ passages from s on   <= ahead(s) · T  its micro-batches in flight cover the
-//   way message into s, one way                 <= T            the link keeps up memory(s, i, j) ·
-//   (stages on its device) <= its device's
+// Stage s with the units i..j-1 is within a limit T where
+//
+//   its time · the stages on its device <= T             the device keeps up
+//   Σ passages and messages from s on <= T · ahead(s)    what it has in flight covers the way
+//   the message into it, one way <= T                    the link keeps up
+//   its memory · the stages on its device <= the device's
+//
 // The second needs the sum from s to the end, which the program carries along with the aim; it is
 // exact where the aim is that sum. T is the least that is feasible, and some above it: a flushed
 // step also fills and drains. O(stages · units · longest stage) for each pair of limit and aim.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <limits>
 
 #include "sim/errors.hpp"
@@ -79,13 +82,13 @@ class CutTable {
         here.way += behind.way + 2 * message;
       }
       if (here.way > stage.ahead * limit_) continue;
-      here.value = value(s, from, to, here, time, memory);
+      here.value = value(s, to, here, time, memory);
       if (here.value < best.value) best = here;
     }
     return best;
   }
 
-  double value(int s, int from, int to, const State& here, double time, double memory) const {
+  double value(int s, int to, const State& here, double time, double memory) const {
     const auto fourth = [](double share) { return share * share * share * share; };
     switch (aim_) {
       case Aim::shortest_way:
@@ -103,7 +106,7 @@ class CutTable {
       case Aim::bytes:
         return here.value + (s + 1 == space_.stages() ? 0 : space_.crossing(to));
     }
-    return from;  // unreachable
+    return 0;  // unreachable
   }
 
   const CutSpace& space_;
