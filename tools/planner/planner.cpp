@@ -72,8 +72,19 @@ Plan plan(const PlanRequest& request) {
   plan.bound = search.bound();
   plan.partial = search.partial();
   plan.exhausted = !plan.partial && (search.all_cuts() || !request.space.partitions.empty());
-  if (plan.front.empty()) plan.missing = search.missing();
-  plan.notes = search.notes();
+  if (plan.front.empty()) {
+    plan.missing = search.missing();
+    if (plan.missing) {
+      plan.sentence = fmt::format("nothing fits: {} lacks least, {} on {}", plan.missing->flags,
+                                  print(plan.missing->bytes), plan.missing->where);
+    }
+  }
+  if (plan.exhausted && search.all_cuts()) {
+    plan.notes.push_back(
+        fmt::format("optimal over what was searched: all cuts of all families, {} candidates, {} "
+                    "pruned by bound",
+                    plan.counts.judged + plan.counts.pruned, plan.counts.pruned));
+  }
   return plan;
 }
 

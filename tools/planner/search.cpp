@@ -331,6 +331,4 @@ void Search::find_nearest() {
   }
 }
 
-std::vector<std::string> Search::notes() const { return {}; }
-
 }  // namespace stageline

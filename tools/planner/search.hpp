@@ -38,8 +38,6 @@ class Search {
   bool partial() const { return partial_; }
   /// Whether every cut of every family was simulated, or pruned.
   bool all_cuts() const { return all_cuts_; }
-  /// Which bound it was that most families were pruned by, and the like.
-  std::vector<std::string> notes() const;
   Evaluator& evaluator() { return evaluator_; }
 
  private:

@@ -296,12 +296,15 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
     });
   }
   if (family.flushed && !family.any_chunks) {
-    const double way = sums.way.back() / family.chunks * alone;
+    const double turns =
+        family.traits.under_way > 0 ? std::ceil(microbatches_ / family.traits.under_way) : 1;
+    const double way = turns * sums.way.back() / family.chunks * alone;
     raise(way, [&] {
-      return fmt::format("one micro-batch takes {} forward and back", print(whole(way)));
+      return fmt::format("{:g} micro-batches, one behind the other, take {} forward and back",
+                         turns, print(whole(way)));
     });
   }
-  if (family.straight && family.flushed && !family.apart && family.chunks == 1) {
+  if (family.straight && family.flushed && !family.apart) {
     // A device that leaves W for later goes on with the next step's forwards no sooner.
     Sums passing = sums;
     if (family.traits.backward != ScheduleTraits::Backward::whole) {
@@ -315,6 +318,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
         passing.load[l + 1] = passing.load[l] + (sums.load[l + 1] - sums.load[l]) - left;
       }
     }
+    for (double& way : passing.way) way /= family.chunks;
     const double filling = filled(passing, family.stages) * alone;
     raise(filling, [&] {
       return fmt::format("filling and draining {} stages makes it {}", family.stages,

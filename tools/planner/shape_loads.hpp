@@ -37,6 +37,7 @@ struct ScheduleTraits {
   Backward backward = Backward::either;
   InFlight in_flight = InFlight::one;
   bool pairs = false;  // runs overlapped pairs
+  int under_way = 0;   // micro-batches that are between their first F and last B; 0: any number
 };
 /// Of schedules that are not in the table: nothing is known.
 ScheduleTraits traits_of(const Scheduler& scheduler);
