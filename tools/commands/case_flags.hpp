@@ -70,11 +70,15 @@ void add_calibration_flag(Flags command, CommonFlags& flags);
 void add_output_flags(Flags command, CommonFlags& flags);
 /// --cluster, --link, --memory, --reserve, --host-link, --host-memory, --pair-overlap.
 void add_cluster_flags(Flags command, CommonFlags& flags);
-/// --tp, --cp, --ep, --dp, --pp, --order, --zero, --precision, --collectives, --buckets,
-/// --sharing, --sequence-parallel, --all-pipelines.
+/// --tp, --cp, --ep, --dp, --pp, --zero, --sequence-parallel, and those of add_layout_flags().
 void add_degree_flags(Flags command, CommonFlags& flags);
-/// --tokens, --price.
-void add_budget_flags(Flags command, CommonFlags& flags);
+/// --order, --precision, --collectives, --sharing, --buckets, --all-pipelines.
+void add_layout_flags(Flags command, CommonFlags& flags);
+/// --tokens, --price; a price without tokens where a step has one, too.
+enum class Priced : std::uint8_t { training, step };
+void add_budget_flags(Flags command, CommonFlags& flags, Priced priced = Priced::training);
+/// --slow, --device-order.
+void add_unequal_flags(Flags command, CommonFlags& flags);
 /// --recompute, --recompute-start, --offload, --prefetch.
 void add_stash_flags(Flags command, CommonFlags& flags);
 /// --messages.

@@ -12,8 +12,10 @@
 #include "tools/base/provenance.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/plan_hint.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/typed.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
 #include "tools/report/charts/chart.hpp"
@@ -39,6 +41,7 @@ struct CompareFlags {
   std::string columns;  // as typed
   std::string within = "1%";
   int jobs = 0;
+  std::vector<Flag> all_flags;
 };
 
 // Reasons why rows have no outcome, each once, with the rows that share it.
@@ -259,6 +262,12 @@ int run_compare(const CompareFlags& flags) {
   }
   if (common.quiet) return answer;
   print_notes(flags, view, setting, rows);
+  const std::string hint =
+      plan_hint(request, setting, rows, ranked(rows, Synchrony::synchronous, within),
+                typed_setting(common, flags.all_flags,
+                              {"--devices", "--tp", "--cp", "--ep", "--dp", "--pp", "--order",
+                               "--zero", "--precision", "--sequence-parallel"}));
+  if (!hint.empty()) print_wrapped(fmt::format("hint: {}\n", hint));
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
   }
@@ -300,6 +309,7 @@ void add(Flags command) {
       "  stageline compare resnet50-cpu --schedule pipedream,gpipe --devices 2..16 --svg "
       "sweep.svg\n"
       "ranks two on 2 to 16 devices and draws their speed-ups.");
+  flags->all_flags = command.all();
   command.runs([flags] { return run_compare(*flags); });
 }
 

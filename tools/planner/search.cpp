@@ -61,6 +61,7 @@ void Search::open(std::size_t from, std::size_t to) {
     std::vector<Node> nodes;
     std::int64_t refused = 0;
     std::string why_not;
+    std::vector<PlanDropped> dropped;  // where they are wanted
   };
   std::vector<Opened> opened(to - from);
   in_parallel(to - from, workers_, [&](std::size_t i) {
@@ -94,6 +95,7 @@ void Search::open(std::size_t from, std::size_t to) {
         } catch (const UsageError& error) {
           ++one.refused;
           if (one.why_not.empty()) one.why_not = error.what();
+          if (request_.keep_dropped) one.dropped.push_back(refused(any, &family, error.what()));
         }
       }
     } catch (const UsageError& error) {
@@ -103,10 +105,14 @@ void Search::open(std::size_t from, std::size_t to) {
       ++one.refused;
       one.why_not = error.what();
     }
+    if (request_.keep_dropped && one.shape.families.empty() && !one.why_not.empty()) {
+      one.dropped.push_back(refused(any, nullptr, one.why_not));
+    }
   });
   for (Opened& one : opened) {
     counts_.refused += one.refused;
     if (!refused_ && !one.why_not.empty()) refused_ = one.why_not;
+    for (PlanDropped& dropped : one.dropped) dropped_.push_back(std::move(dropped));
     for (Node& node : one.nodes) {
       node.shape = static_cast<int>(open_.size());
       nodes_.push_back(node);
@@ -148,6 +154,9 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
   if (!judgement.verdict) {
     ++counts_.refused;
     if (!refused_) refused_ = judgement.why_not;
+    if (request_.keep_dropped) {
+      dropped_.push_back({flags_of(request_.setting, candidate), judgement.why_not, {}});
+    }
     return false;
   }
   ++counts_.judged;
@@ -214,11 +223,13 @@ bool Search::walk_batch() {
     if (!request_.exhaustive) {
       if (cannot_fit(node)) {
         ++counts_.pruned;
+        drop(node);
         too_large_.push_back(node);
         continue;
       }
       if (front_.dominates(node.step, node.memory, devices)) {
         ++counts_.pruned;
+        drop(node);
         continue;
       }
     }

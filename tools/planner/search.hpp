@@ -40,6 +40,8 @@ class Search {
   /// Which bound it was that most families were pruned by, and the like.
   std::vector<std::string> notes() const;
   Evaluator& evaluator() { return evaluator_; }
+  /// What was pruned or refused, where the request wants to know.
+  std::vector<PlanDropped> take_dropped() { return std::move(dropped_); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -66,6 +68,9 @@ class Search {
   bool cannot_fit(const Node& node) const;
   std::vector<std::string> cuts_of(const Node& node) const;
   std::vector<Candidate> candidates_of(const Node& node) const;
+  /// A shape that is refused, or a family of it.
+  PlanDropped refused(Candidate any, const Family* family, const std::string& why) const;
+  void drop(const Node& node);
   bool walk_batch();
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
@@ -89,6 +94,7 @@ class Search {
   std::optional<PlanMissing> missing_;
   std::optional<Time> least_bound_;     // of all families that may fit
   std::optional<std::string> refused_;  // the first sentence
+  std::vector<PlanDropped> dropped_;
   std::size_t opened_ = 0;
   bool all_cuts_ = false;
   bool partial_ = false;
