@@ -107,39 +107,36 @@ void Charges::give_paths(TaskGraph& graph) {
   graph.paths = std::move(paths_);
 }
 
+Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
+  if (lane_of(op.kind) == LaneKind::compute || path == 0) return Bytes{};
+  const StageCosts& stage = costs_.stage[op.stage];
+  switch (class_of(op.kind)) {
+    case OpClass::message:
+      // The task of a blocking RECV is the latency alone.
+      return is_send(op.kind) ? message_bytes(program_, costs_, stages_, op) : Bytes{};
+    case OpClass::reduction: {
+      if (stage.reduction) return stage.reduction->bytes;
+      const auto replicas =
+          static_cast<std::int64_t>(program_.placement.stage[op.stage].replicas.size());
+      return Bytes{2 * (replicas - 1) * stage.gradients.count / replicas};
+    }
+    case OpClass::copy:
+      return stage.stash();
+    case OpClass::forward:
+    case OpClass::backward:
+    case OpClass::recompute:
+    case OpClass::update:
+      break;
+  }
+  return Bytes{};
+}
+
 void Charges::give_bytes(TaskGraph& graph) const {
   if (costs_.sharing != Sharing::fair) return;
   graph.overlap_slowdown = costs_.overlap_slowdown;
   graph.bytes.resize(graph.tasks());
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-    const Op op = graph.op[task];
-    if (lane_of(op.kind) == LaneKind::compute || graph.path_of[task] == 0) continue;
-    const StageCosts& stage = costs_.stage[op.stage];
-    switch (class_of(op.kind)) {
-      case OpClass::message:
-        // The task of a blocking RECV is the latency alone.
-        if (is_send(op.kind)) {
-          graph.bytes[task] = message_bytes(program_, costs_, stages_, op);
-        }
-        break;
-      case OpClass::reduction:
-        if (stage.reduction) {
-          graph.bytes[task] = stage.reduction->bytes;
-        } else {
-          const auto replicas =
-              static_cast<std::int64_t>(program_.placement.stage[op.stage].replicas.size());
-          graph.bytes[task] = Bytes{2 * (replicas - 1) * stage.gradients.count / replicas};
-        }
-        break;
-      case OpClass::copy:
-        graph.bytes[task] = stage.stash();
-        break;
-      case OpClass::forward:
-      case OpClass::backward:
-      case OpClass::recompute:
-      case OpClass::update:
-        break;
-    }
+    graph.bytes[task] = bytes_of(graph.op[task], graph.path_of[task]);
   }
 }
 

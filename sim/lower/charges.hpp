@@ -48,6 +48,9 @@ class Charges {
   /// out.
   void give_paths(TaskGraph& graph);
 
+  /// The bytes of a task as a flow, on that path; none of what is none.
+  Bytes bytes_of(Op op, std::uint16_t path) const;
+
   /// Under fair sharing, the bytes of all flows. Behind give_paths.
   void give_bytes(TaskGraph& graph) const;
 

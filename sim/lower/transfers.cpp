@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/lower/message_need.hpp"
 #include "sim/lower/message_order.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/lower/rewriting.hpp"
@@ -207,19 +208,21 @@ Transferred with_transfers(Program program) {
 
 Program add_transfers(Program program) { return with_transfers(std::move(program)).program; }
 
-Program complete(Program program, const Costs& costs, std::string* reordered) {
-  program = add_reductions(add_updates(std::move(program)));
+bool needs_messages(const Program& program, const Network& network) {
   const auto& places = program.placement.stage;
   // Split roles exchange messages even if those are free. So do blocking messages: their sender
   // waits for the receiver, however fast the link is.
-  if (program.settings.messages != Messages::async ||
-      std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); })) {
-    Transferred done = with_transfers(std::move(program));
-    if (reordered != nullptr) *reordered = std::move(done.deadlock);
-    return std::move(done.program);
-  }
-  if (!has_costly_edges(program, costs.network)) return program;
-  return add_transfers(std::move(program));
+  return program.settings.messages != Messages::async ||
+         std::any_of(places.begin(), places.end(), [](const StagePlace& p) { return p.apart(); }) ||
+         has_costly_edges(program, network);
+}
+
+Program complete(Program program, const Costs& costs, std::string* reordered) {
+  program = add_reductions(add_updates(std::move(program)));
+  if (!needs_messages(program, costs.network)) return program;
+  Transferred done = with_transfers(std::move(program));
+  if (reordered != nullptr) *reordered = std::move(done.deadlock);
+  return std::move(done.program);
 }
 
 }  // namespace stageline

@@ -1,18 +1,19 @@
-// Do a candidate's flags ask for that candidate, and is judging it the same as studying it?
+// Do a candidate's flags ask the command for that candidate, and are settings shared as they
+// should?
 #include "tools/planner/candidate.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
-#include "tools/commands/case_flags.hpp"
-#include "tools/commands/command_line.hpp"
+#include "tests/questions/ask.hpp"
 #include "tools/planner/evaluator.hpp"
-#include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
@@ -34,7 +35,7 @@ SettingRequest measured() {
 
 SettingRequest language_model() {
   SettingRequest base;
-  base.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,seq=1024,batch=1";
+  base.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
   base.cluster.cluster = "h100x8*2";
   return base;
 }
@@ -62,14 +63,31 @@ std::vector<Candidate> many() {
   Candidate nested = on_pipeline("interleaved_1f1b:chunks=2", 2, 4);
   nested.shape.degrees.context = 2;
   nested.shape.degrees.data = 2;
-  nested.shape.degrees.order = {Dimension::context, Dimension::pipeline, Dimension::expert,
-                                Dimension::tensor, Dimension::data};
+  nested.shape.degrees.order = {Dimension::context, Dimension::pipeline, Dimension::tensor,
+                                Dimension::expert, Dimension::data};
   nested.recomputation = parse_recomputation("selective", "");
   nested.partition = "Et|tt|ttt|ttL";
   all.push_back(nested);
 
   all.push_back(on_pipeline("1f1b", 8, 16));
   return all;
+}
+
+// As a shell splits them.
+std::vector<std::string> words_of(const std::string& flags) {
+  std::FILE* const shell = ::popen(("printf '%s\\n' " + flags).c_str(), "r");
+  REQUIRE(shell != nullptr);
+  std::vector<std::string> words{""};
+  for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) {
+    if (c == '\n') {
+      words.emplace_back();
+    } else {
+      words.back() += static_cast<char>(c);
+    }
+  }
+  ::pclose(shell);
+  words.pop_back();
+  return words;
 }
 
 }  // namespace
@@ -85,6 +103,80 @@ TEST_CASE("the flags of a candidate ask for it to the letter") {
         "--schedule gpipe --devices 2 --microbatches 4 --partition 0-4,5- --offload @0 "
         "--prefetch 3");
   CHECK(flags_of(base, many().at(2)) ==
-        "--schedule interleaved_1f1b --pp 2 --cp 2 --dp 2 --order cp-pp-ep-tp-dp --microbatches 4 "
+        "--schedule interleaved_1f1b --pp 2 --cp 2 --dp 2 --order cp-pp-tp-ep-dp --microbatches 4 "
         "--partition 'Et|tt|ttt|ttL' --recompute selective");
 }
+
+TEST_CASE("the command, asked with those flags, says what the evaluator says") {
+  const SettingRequest base = language_model();
+  Evaluator evaluator(base);
+  for (const Candidate& candidate : many()) {
+    const std::string flags = flags_of(base, candidate);
+    CAPTURE(flags);
+    const Judgement judged = evaluator.judge(candidate);
+    CHECK(judged.why_not == "");
+    REQUIRE(judged.verdict.has_value());
+    std::vector<std::string> words{"simulate", base.trace, "--cluster", base.cluster.cluster,
+                                   "--quiet",  "--json",   "-"};
+    for (const std::string& word : words_of(flags)) words.push_back(word);
+    const test::Answer answer = test::ask(words);
+    REQUIRE(answer.exit_code == 0);
+    const nlohmann::json said = nlohmann::json::parse(answer.out);
+    CHECK(said["step_time_ps"] == judged.verdict->step.count());
+    REQUIRE(said["per_device"].size() == judged.verdict->peak.size());
+    for (std::size_t d = 0; d < judged.verdict->peak.size(); ++d) {
+      CHECK(said["per_device"][d]["peak_bytes"] == judged.verdict->peak[d].count);
+    }
+  }
+}
+
+TEST_CASE("what refuses a candidate is a sentence, each time it is asked") {
+  Evaluator evaluator(language_model(), 1);
+  Candidate too_many = on_pipeline("1f1b", 4, 4);
+  too_many.shape.degrees.tensor = 64;
+  for (int turn = 0; turn < 2; ++turn) {
+    const Judgement judged = evaluator.judge(too_many);
+    CHECK(!judged.verdict);
+    CHECK(judged.why_not.find("64") != std::string::npos);
+    CHECK_THROWS_AS(evaluator.setting(too_many.shape), UsageError);
+    CHECK(evaluator.judge(on_pipeline("1f1b", 4, 4)).verdict);
+  }
+  Candidate odd = on_pipeline("dualpipe", 3, 4);
+  CHECK(!evaluator.judge(odd).verdict);
+  CHECK(evaluator.judge(odd).why_not.find("dualpipe") != std::string::npos);
+}
+
+TEST_CASE("candidates of one shape share their setting, and those of others do not") {
+  Evaluator evaluator(language_model());
+  Candidate first = on_pipeline("1f1b", 4, 4);
+  Candidate second = on_pipeline("gpipe", 4, 8);
+  CHECK(evaluator.setting(first.shape) == evaluator.setting(second.shape));
+  second.shape.microbatch_size = 2;
+  CHECK(evaluator.setting(first.shape) != evaluator.setting(second.shape));
+  second = first;
+  second.shape.degrees.zero = Zero::optimizer;
+  CHECK(evaluator.setting(first.shape) != evaluator.setting(second.shape));
+}
+
+TEST_CASE("threads that ask for the same shapes get the same") {
+  Evaluator evaluator(measured(), 2);
+  constexpr int shapes = 4;
+  std::vector<std::vector<Judgement>> said(4);
+  std::vector<std::thread> threads;
+  for (std::vector<Judgement>& mine : said) {
+    threads.emplace_back([&] {
+      for (int devices = 1; devices <= shapes; ++devices) {
+        mine.push_back(evaluator.judge(on_pipeline("1f1b", devices, 8)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<Judgement>& mine : said) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      REQUIRE(mine[i].verdict.has_value());
+      CHECK(mine[i].verdict->step == said[0][i].verdict->step);
+    }
+  }
+}
+
+}  // namespace stageline

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "cost_models/state_bytes.hpp"
@@ -49,6 +50,19 @@ Program program_of_flag(const CommonFlags& flags) {
   Program program = read_program(flags.program, flags.quiet);
   if (program.schedule.empty()) program.schedule = flags.program;
   return program;
+}
+
+void add_partition_flag(Flags command, CommonFlags& flags, Many cuts) {
+  const std::string values =
+      "balanced, uniform, blocks[:…], pipedream[:…], ppv:7[,…], simulated[:most=400][,blocks] (the "
+      "best found by simulating as many cuts for each schedule), ranges 0-5,6-11,12-, last layers' "
+      "names, or a Megatron layout or a file of one; default: balanced";
+  if (cuts == Many::no) {
+    command.option("--partition", flags.partition, values);
+    return;
+  }
+  command.option("--partition", flags.partitions, values + "; repeatable, to compare cuts")
+      .repeatable();
 }
 
 }  // namespace
@@ -199,7 +213,7 @@ void add_messages_flag(Flags command, CommonFlags& flags) {
                  "together; default: async, or as the program text says");
 }
 
-void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
+void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts) {
   const bool one = many == Many::no;
   add_trace_flags(command, flags);
   const Flag schedule =
@@ -226,9 +240,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
               "steps to simulate; default: 1, or enough to reach a steady pace where updates are "
               "asynchronous")
       .range(1, 1 << 20);
-  command.option("--partition", flags.partition,
-                 "balanced, uniform, blocks[:…], pipedream[:…], ppv:7[,…], ranges 0-5,6-11,12-, "
-                 "last layers' names, or a Megatron layout or a file of one; default: balanced");
+  add_partition_flag(command, flags, cuts);
   command.option("--weights", flags.weights,
                  "weight rule, instead of the schedule's: flush, stash, vertical_sync, "
                  "double_buffer, latest");
@@ -242,8 +254,8 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many) {
   }
 }
 
-void add_case_flags(Flags command, CommonFlags& flags, Many many) {
-  add_problem_flags(command, flags, many);
+void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts) {
+  add_problem_flags(command, flags, many, cuts);
   add_output_flags(command, flags);
 }
 
@@ -275,6 +287,12 @@ SettingRequest request_of(const CommonFlags& flags) {
   if (!flags.offload.empty()) request.offloading = parse_offloading(flags.offload, "--offload");
   if (flags.prefetch > 0) request.offloading.ahead = flags.prefetch;
   request.partition = flags.partition;
+  for (const std::string& cut : flags.partitions) {
+    const auto known = std::find(request.partitions.begin(), request.partitions.end(), cut);
+    if (known == request.partitions.end()) request.partitions.push_back(cut);
+  }
+  if (!flags.partitions.empty()) request.partition = flags.partitions.front();
+  if (request.partitions.size() == 1) request.partitions.clear();
   request.degrees = degrees_of(flags);
   if (!flags.sharing.empty()) request.sharing = parse_sharing(flags.sharing, "--sharing");
   if (!flags.collectives.empty()) request.collectives = flags.collectives;

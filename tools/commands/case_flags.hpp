@@ -29,6 +29,7 @@ struct CommonFlags {
   int profile_batch = 0;
   int steps = 0;
   std::string partition = "balanced";
+  std::vector<std::string> partitions;  // instead of `partition`, of a command that takes several
   std::string weights;
   std::string messages;
   int tensor = 1;
@@ -85,12 +86,13 @@ void add_stash_flags(Flags command, CommonFlags& flags);
 void add_messages_flag(Flags command, CommonFlags& flags);
 
 /// The flags of one problem: trace, cluster, schedule and cut; with Many::yes, a sweep of devices
-/// and a list of schedules, but no program text.
+/// and a list of schedules, but no program text; `cuts`: whether also several cuts.
 enum class Many : std::uint8_t { no, yes };
-void add_problem_flags(Flags command, CommonFlags& flags, Many many = Many::no);
+void add_problem_flags(Flags command, CommonFlags& flags, Many many = Many::no,
+                       Many cuts = Many::no);
 
 /// The same with --json and --quiet.
-void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no);
+void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Many cuts = Many::no);
 
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);

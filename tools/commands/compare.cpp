@@ -53,6 +53,7 @@ struct Impossible {
 };
 
 std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
+  const bool with_cut = cuts_differ(rows);
   std::vector<Impossible> reasons;
   for (const Row& row : rows) {
     if (row.outcome) continue;
@@ -61,9 +62,9 @@ std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {
       return known.devices == devices && known.why_not == row.why_not;
     });
     if (same == reasons.end()) {
-      reasons.push_back({block_of(row), devices, row.why_not, row.schedule});
+      reasons.push_back({block_of(row), devices, row.why_not, row_name(row, with_cut)});
     } else {
-      same->schedules += ", " + row.schedule;
+      same->schedules += ", " + row_name(row, with_cut);
     }
   }
   return reasons;
@@ -105,11 +106,14 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
   chart.y.label = "speed-up over one device";
   chart.y.unit = "×";
   chart.horizontal = {{1, "one device"}};
+  const bool with_cut = cuts_differ(rows);
   for (const Row& row : rows) {
+    const std::string name =
+        with_cut ? fmt::format("{} ({})", row.schedule, row.asked.cut_asked()) : row.schedule;
     auto series = std::find_if(chart.series.begin(), chart.series.end(),
-                               [&](const Series& known) { return known.name == row.schedule; });
+                               [&](const Series& known) { return known.name == name; });
     if (series == chart.series.end()) {
-      chart.series.push_back({row.schedule, SeriesStyle::line, {}});
+      chart.series.push_back({name, SeriesStyle::line, {}});
       series = chart.series.end() - 1;
     }
     ChartPoint point{static_cast<double>(row.asked.device_count()), std::nullopt, false};
@@ -120,6 +124,16 @@ Chart speedup_chart(const Setting& setting, const std::vector<Row>& rows) {
     series->points.push_back(point);
   }
   return chart;
+}
+
+// As they were asked for: "balanced, simulated".
+std::string cuts_of(const std::vector<Row>& rows) {
+  std::vector<std::string> cuts;
+  for (const Row& row : rows) {
+    const std::string& cut = row.asked.cut_asked();
+    if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(cut);
+  }
+  return fmt::format("{}", fmt::join(cuts, cuts_differ(rows) ? " and " : ""));
 }
 
 bool does_not_fit(const Row& row) { return row.outcome && row.outcome->fit == Fit::no; }
@@ -138,7 +152,7 @@ Chart with_provenance(Chart chart, const Setting& setting, const std::vector<Row
       low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);
   chart.subtitle =
       fmt::format("{} layers · {} micro-batches{} a step · cut: {}", model.layers.size(), count,
-                  of_samples(model.batch, model.sample), rows.front().asked.partition);
+                  of_samples(model.batch, model.sample), cuts_of(rows));
   if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
     chart.footnotes.emplace_back("Hollow markers: does not fit into the memory of the devices.");
   }
@@ -237,11 +251,14 @@ int run_compare(const CompareFlags& flags) {
   if (any_picture(flags.svg)) write_svg(flags, setting, rows);
   if (silent) return answer;
 
-  const Case& first = rows.front().asked;
+  Case first = rows.front().asked;
+  first.partition = cuts_of(rows);
+  first.found_cut.reset();
   if (!common.quiet) {
     print_wrapped(sweep ? sweep_heading(setting, first, rows.back().asked)
                         : heading(setting, first));
   }
+  view.cuts = cuts_differ(rows);
   const std::string alone = one_device_advice(request, setting, rows);
   if (!alone.empty()) print_wrapped(fmt::format("\n→ {}\n", alone));
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
@@ -276,7 +293,7 @@ int run_compare(const CompareFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<CompareFlags>();
-  add_case_flags(command, flags->common, Many::yes);
+  add_case_flags(command, flags->common, Many::yes, Many::yes);
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   add_budget_flags(command, flags->common);

@@ -14,6 +14,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/report/text/diff.hpp"
+#include "tools/study/cut_search.hpp"
 #include "tools/study/study.hpp"
 #include "traces/traces.hpp"
 
@@ -108,7 +109,7 @@ class Pricer {
     asked.partition = partition_text(flags_.partition);
     asked.microbatches = program.microbatches;
     try {
-      const Outcome outcome = study(asked);
+      const Outcome outcome = study(with_searched_cut(asked));
       return SideTimes{outcome.metrics.makespan, outcome.step_time, program.devices,
                        busy_of(outcome.timeline)};
     } catch (const Deadlock& deadlock) {

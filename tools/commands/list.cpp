@@ -54,6 +54,11 @@ std::string list_partitioners() {
     if (!one->options.empty()) text += fmt::format("{:15}options: {}\n", "", one->options);
     if (!one->source.empty()) text += fmt::format("{:15}{}\n", "", one->source);
   }
+  text +=
+      "  simulated    the best of the cuts that were simulated, for each schedule: from promising "
+      "ones on, boundaries moved as long as that gains\n"
+      "               options: most=N  (cuts to simulate; default 400), blocks  (transformer blocks "
+      "stay whole)\n";
   text += "  or ranges \"0-5,6-11,12-\", or the last layer of each stage but the last by name\n";
   return text;
 }

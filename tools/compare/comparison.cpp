@@ -17,6 +17,17 @@ Synchrony block_of(const Row& row) {
   return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
 }
 
+std::string row_name(const Row& row, bool with_cut) {
+  const std::string& schedule = row.outcome ? row.outcome->schedule : row.schedule;
+  return with_cut ? fmt::format("{} ({})", schedule, row.asked.cut_asked()) : schedule;
+}
+
+bool cuts_differ(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return row.asked.cut_asked() != rows.front().asked.cut_asked();
+  });
+}
+
 namespace {
 
 Row row_of(Case asked, const ScheduleSpec& spec) {
@@ -39,16 +50,22 @@ Row row_of(Case asked, const ScheduleSpec& spec) {
 
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers) {
-  std::vector<Row> rows(setting.device_counts.size() * schedules.size());
+  std::vector<SettingRequest> requests{request};  // by cut
+  for (std::size_t cut = 0; cut < request.partitions.size(); ++cut) {
+    if (cut > 0) requests.push_back(request);
+    requests.back().partition = request.partitions[cut];
+  }
+  const std::size_t cuts = requests.size();
+  std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
   double largest = 1;
   for (const int devices : setting.device_counts) {
     largest = std::max(largest, case_size(request, setting, devices));
   }
   const int at_a_time = cases_at_a_time(largest, workers);
   in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
-    const int devices = setting.device_counts[i / schedules.size()];
-    const ScheduleSpec& spec = schedules[i % schedules.size()];
-    rows[i] = row_of(make_case(request, setting, spec, devices), spec);
+    const int devices = setting.device_counts[i / cuts / schedules.size()];
+    const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
+    rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec);
   });
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.outcome.has_value(); });
@@ -61,12 +78,15 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
 RankedRows ranked(const std::vector<Row>& rows, Synchrony synchrony, double within) {
   std::vector<const Outcome*> outcomes;
   std::vector<std::size_t> of;
+  std::vector<std::string> names;
+  const bool with_cut = cuts_differ(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].outcome || rows[i].outcome->synchrony != synchrony) continue;
     outcomes.push_back(&*rows[i].outcome);
     of.push_back(i);
+    names.push_back(row_name(rows[i], with_cut));
   }
-  const Ranked order = rank(outcomes, within);
+  const Ranked order = rank(outcomes, within, names);
   RankedRows result;
   result.synchrony = synchrony;
   result.sentence = order.sentence;

@@ -23,10 +23,17 @@ struct Row {
 /// Whether its updates are synchronous: as they ran, else as the schedule is known.
 Synchrony block_of(const Row& row);
 
-/// A row for each number of devices and, within it, each schedule. A case that cannot be run is a
-/// row; an error that every row shares is bad input, and thrown as UsageError. Outcomes are without
-/// task graphs, since a sweep has many rows. Up to `workers` rows are simulated at a time (0: one a
-/// processor core), fewer where they are large; the rows are the same with any number.
+/// The schedule of a row with an outcome; where cuts are compared, with its own: "1f1b (blocks)".
+std::string row_name(const Row& row, bool with_cut);
+
+/// Whether the rows differ in their cuts, as these were asked for.
+bool cuts_differ(const std::vector<Row>& rows);
+
+/// A row for each number of devices, within it each schedule and, within that, each cut. A case
+/// that cannot be run is a row; an error that every row shares is bad input, and thrown as
+/// UsageError. Outcomes are without task graphs, since a sweep has many rows. Up to `workers` rows
+/// are simulated at a time (0: one a processor core), fewer where they are large; the rows are the
+/// same with any number.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers = 0);
 

@@ -9,6 +9,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/study/cut_search.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -56,6 +57,7 @@ std::optional<Trial> tried(const SettingRequest& request, const Setting& setting
                            const ScheduleSpec& spec, int devices, std::string flags) {
   SettingRequest asked = request;
   asked.device_order = DeviceOrdering::given;  // a search would simulate hundreds of trials
+  if (is_simulated(asked.partition)) asked.partition = "balanced";
   try {
     return trial_of(study(make_case(asked, setting, spec, devices)), std::move(flags));
   } catch (const UsageError&) {

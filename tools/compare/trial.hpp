@@ -31,8 +31,8 @@ double case_size(const SettingRequest& request, const Setting& setting, int devi
 /// and as many as take 3 GB of memory together.
 int cases_at_a_time(double size, int workers);
 
-/// Simulates that schedule on so many devices of the setting, in the order of the cluster. Empty
-/// where it cannot run.
+/// Simulates that schedule on so many devices of the setting, in the order of the cluster, and
+/// where the cut was to be searched cut by "balanced". Empty where it cannot run.
 std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
                            const ScheduleSpec& spec, int devices, std::string flags);
 

@@ -11,6 +11,7 @@
 #include "tools/base/parallel.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/trial.hpp"
+#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {
@@ -18,6 +19,13 @@ namespace {
 constexpr std::size_t rows_tried = 3;  // unlike ones, those that lack least memory
 constexpr int most_devices_tried = 64;
 constexpr std::int64_t most_microbatches_tried = 1 << 16;
+
+// Without searches, for what does not depend on them.
+SettingRequest plainly_cut(SettingRequest request) {
+  request.device_order = DeviceOrdering::given;
+  if (is_simulated(request.partition)) request.partition = "balanced";
+  return request;
+}
 
 // Those that fit first, the fastest of them; else the one that lacks least.
 bool better(const Trial& a, const Trial& b) {
@@ -108,8 +116,11 @@ class FitSearch {
 
   std::string flags_of(const ScheduleSpec& spec, int devices) const {
     const bool same = setting_.device_counts.size() == 1 && setting_.device_counts[0] == devices;
-    return fmt::format("--schedule {}{}", spelled(spec),
-                       same ? "" : fmt::format(" --devices {}", devices));
+    return fmt::format("--schedule {}{}{}", spelled(spec),
+                       same ? "" : fmt::format(" --devices {}", devices),
+                       request_.partitions.empty() || is_simulated(request_.partition)
+                           ? ""
+                           : fmt::format(" --partition {}", request_.partition));
   }
 
   // On as many devices as the nearest row, by every schedule that has the knob and left it out; by
@@ -209,7 +220,8 @@ class FitSearch {
       std::string flags = suffix;
       if (factor > 1) {
         const ScheduleSpec& any = nearest_.front()->asked.spec;
-        const std::int64_t asked = make_case(request_, setting_, any, count).microbatches;
+        const std::int64_t asked =
+            make_case(plainly_cut(request_), setting_, any, count).microbatches;
         if (asked * factor > most_microbatches_tried) break;
         changed.microbatches = static_cast<int>(asked * factor);
         flags += fmt::format(" --microbatches {}", changed.microbatches);

@@ -14,6 +14,7 @@
 #include "tools/inputs/degrees.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {
@@ -132,7 +133,10 @@ Setting read_setting(const SettingRequest& request) {
                     request.sequence_parallel};
   trace.calibration = open_calibration(request.calibration);
   if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
-  setting.model = cut_by_layout(open_trace(trace), request.partition);
+  setting.model = open_trace(trace);
+  if (request.partitions.empty()) {
+    setting.model = cut_by_layout(std::move(setting.model), request.partition);
+  }
   check_sharding(setting.model, request.degrees);
   setting.program = request.program;
   if (request.program) {
@@ -153,7 +157,8 @@ Setting read_setting(const SettingRequest& request) {
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
                int devices) {
   Case asked;
-  asked.model = setting.model;
+  asked.model =
+      request.partitions.empty() ? setting.model : cut_by_layout(setting.model, request.partition);
   if (request.degrees.plain()) {
     asked.cluster = slowed(cluster_of(setting.cluster, devices), request.slow);
   } else {
@@ -173,8 +178,13 @@ Case make_case(const SettingRequest& request, const Setting& setting, const Sche
   asked.offloading = request.offloading;
   asked.microbatches = request.microbatches > 0 ? request.microbatches : 4 * devices;
   asked.steps = request.steps;
-  if (request.device_order == DeviceOrdering::search) return with_searched_order(std::move(asked));
-  return asked;
+  if (request.device_order == DeviceOrdering::search) {
+    const std::string partition = asked.partition;
+    if (is_simulated(partition)) asked.partition = "balanced";
+    asked = with_searched_order(std::move(asked));
+    asked.partition = partition;
+  }
+  return with_searched_cut(std::move(asked));
 }
 
 std::vector<std::string> notes(const Setting& setting) {

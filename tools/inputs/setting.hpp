@@ -29,20 +29,23 @@ struct SettingRequest {
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
   std::optional<Program> program;      // runs instead of a schedule
-  std::string partition = "balanced";  // as partition_text() takes it
-  std::optional<WeightRule> weights;   // default: the rule of the schedule
-  std::optional<Messages> messages;    // default: async, or as the program says
-  Recomputation recomputation;         // default: as the schedule does
-  Offloading offloading;               // default: as the schedule does
-  int microbatches = 0;                // per step; 0: four for each device
-  int steps = 0;                       // 0: one, or enough to run steadily
-  Degrees degrees{};                   // beside the pipeline; none by default
-  std::optional<Sharing> sharing;      // empty: fair with degrees, else fifo
-  std::string collectives = "best";    // algorithm of all collectives
-  std::string buckets = "megatron";    // rule by which gradients are reduced
-  bool sequence_parallel = false;      // with tensor parallelism
-  bool all_pipelines = false;          // simulate data-parallel replicas that are alike, too
-  std::vector<Slowdown> slow{};        // devices or machines that are slower than the cluster says
+  std::string partition = "balanced";  // as partition_text() takes it, or "simulated"
+  /// Several cuts, for a comparison to show side by side; `partition` is the first of them. Empty:
+  /// that one.
+  std::vector<std::string> partitions{};
+  std::optional<WeightRule> weights;  // default: the rule of the schedule
+  std::optional<Messages> messages;   // default: async, or as the program says
+  Recomputation recomputation;        // default: as the schedule does
+  Offloading offloading;              // default: as the schedule does
+  int microbatches = 0;               // per step; 0: four for each device
+  int steps = 0;                      // 0: one, or enough to run steadily
+  Degrees degrees{};                  // beside the pipeline; none by default
+  std::optional<Sharing> sharing;     // empty: fair with degrees, else fifo
+  std::string collectives = "best";   // algorithm of all collectives
+  std::string buckets = "megatron";   // rule by which gradients are reduced
+  bool sequence_parallel = false;     // with tensor parallelism
+  bool all_pipelines = false;         // simulate data-parallel replicas that are alike, too
+  std::vector<Slowdown> slow{};       // devices or machines that are slower than the cluster says
   DeviceOrdering device_order = DeviceOrdering::given;
   std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
                               // built-in ones

@@ -72,8 +72,13 @@ Plan plan(const PlanRequest& request) {
   plan.partial = search.partial();
   if (!plan.partial) plan.counts.left = 0;  // as of the last report until then
   plan.exhausted = !plan.partial && (search.all_cuts() || !request.space.partitions.empty());
-  if (plan.front.empty()) plan.missing = search.missing();
-  plan.notes = search.notes();
+  if (plan.front.empty()) {
+    plan.missing = search.missing();
+    if (plan.missing) {
+      plan.sentence = fmt::format("nothing fits: {} lacks least, {} on {}", plan.missing->flags,
+                                  print(plan.missing->bytes), plan.missing->where);
+    }
+  }
   plan.dropped = search.take_dropped();
   return plan;
 }

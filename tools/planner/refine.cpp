@@ -6,11 +6,14 @@
 #include "sim/index.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/planner/search.hpp"
+#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr std::size_t members_refined = 8;  // of the front, the fastest
+constexpr std::size_t members_cut = 4;
+constexpr int cuts_of_a_member = 200;
 constexpr int most_rounds = 8;
 
 // Recomputation of all stages up to one, which hold most.
@@ -104,6 +107,36 @@ bool Search::fit_by_recomputing() {
   return changed;
 }
 
+// The cuts of the fastest members, each by simulation.
+bool Search::search_cuts() {
+  if (!request_.space.partitions.empty() || all_cuts_) return false;
+  const std::vector<FrontPoint> members = front_.points();
+  std::vector<std::optional<Judgement>> found(std::min(members_cut, members.size()));
+  std::vector<Candidate> cut(found.size());
+  in_parallel(found.size(), workers_, [&](std::size_t i) {
+    cut[i] = members[i].candidate;
+    if (cut[i].spec.scheduler->place == nullptr) return;
+    if (request_.budget && Clock::now() - began_ >= *request_.budget) return;
+    try {
+      const SearchedCut searched =
+          search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), cuts_of_a_member);
+      cut[i].partition = searched.partition;
+      found[i] = Judgement{searched.verdict, {}};
+    } catch (const UsageError&) {
+      found[i].reset();  // it stays with the cut that it has
+    }
+  });
+  bool changed = false;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    if (seen_.insert(flags_of(request_.setting, cut[i])).second && enter(cut[i], *found[i])) {
+      changed = true;
+    }
+  }
+  report(false);
+  return changed;
+}
+
 void Search::refine() {
   if (request_.exhaustive) return;
   fit_by_recomputing();
@@ -117,6 +150,7 @@ void Search::refine() {
     }
     if (!judge(near)) break;
   }
+  if (!ended()) search_cuts();
 }
 
 }  // namespace stageline

@@ -11,7 +11,7 @@ using Backward = ScheduleTraits::Backward;
 using InFlight = ScheduleTraits::InFlight;
 
 constexpr ScheduleTraits all_traits[] = {
-    {"naive", Backward::whole, InFlight::one},
+    {"naive", Backward::whole, InFlight::one, false, 1},
     {"gpipe", Backward::whole, InFlight::all},
     {"1f1b", Backward::whole, InFlight::ascending},
     {"eager_1f1b", Backward::whole, InFlight::twice},
@@ -22,7 +22,7 @@ constexpr ScheduleTraits all_traits[] = {
     {"1f1b_v", Backward::whole, InFlight::one},
     {"hanayo", Backward::whole, InFlight::one},
     {"chimera", Backward::whole, InFlight::one},
-    {"gems", Backward::whole, InFlight::one},
+    {"gems", Backward::whole, InFlight::one, false, 2},
     {"dualpipe", Backward::either, InFlight::one, true},
     {"dualpipe_v", Backward::either, InFlight::one, true},
     {"zb_v", Backward::apart, InFlight::one},

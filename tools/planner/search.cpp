@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <tuple>
 #include <utility>
 
@@ -14,17 +15,26 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t shapes_at_a_time = 32;
-constexpr std::size_t nodes_at_a_time = 32;
+constexpr std::size_t shapes_at_a_time = 16;
+constexpr std::size_t families_at_a_time = 32;
 /// Where all families together have no more cuts than that, every one is simulated.
 constexpr std::int64_t most_cuts = 12'000;
+constexpr std::size_t most_nearly = 16;
 constexpr std::chrono::milliseconds between_reports{200};
+
+// Of a heap with the best in front.
+template <class Node>
+bool worse(const Node& a, const Node& b) {
+  return std::tie(a.step, a.memory, a.shape, a.family) >
+         std::tie(b.step, b.memory, b.shape, b.family);
+}
 
 }  // namespace
 
 Search::Search(const PlanRequest& request)
     : request_(request),
       evaluator_(request.setting),
+      grounds_(evaluator_),
       workers_(request.threads > 0 ? request.threads : available_cores()),
       began_(Clock::now()),
       reported_(began_),
@@ -41,110 +51,147 @@ void Search::report(bool now) {
   const Clock::time_point at = Clock::now();
   if (!now && at - reported_ < between_reports) return;
   reported_ = at;
-  counts_.left = static_cast<std::int64_t>(nodes_.size() + shapes_.size() - opened_);
+  counts_.left = left_;
   counts_.bound = bound();
   request_.progress(counts_);
 }
 
+// Families are looked at in the order of their bounds.
 Time Search::bound() const {
-  // What was not looked at may be as fast as can be.
-  if (opened_ < shapes_.size()) return Time{};
-  Time least = least_bound_.value_or(Time{});
-  if (!front_.empty()) least = std::min(least, front_.fastest().verdict.step);
-  return least;
+  if (!rated_all_) return Time{};
+  std::optional<Time> least = least_bound_;
+  if (!least && !nodes_.empty()) least = nodes_.front().step;
+  if (!front_.empty()) least = std::min(least.value_or(Time::max()), front_.fastest().verdict.step);
+  return least.value_or(Time{});
 }
 
-// Bounds the families of some shapes.
-void Search::open(std::size_t from, std::size_t to) {
-  struct Opened {
-    OpenShape shape;
-    std::vector<Node> nodes;
-    std::int64_t refused = 0;
-    std::string why_not;
-    std::vector<PlanDropped> dropped;  // where they are wanted
-  };
-  std::vector<Opened> opened(to - from);
-  in_parallel(to - from, workers_, [&](std::size_t i) {
-    Opened& one = opened[i];
-    one.shape.shape = shapes_[from + i];
-    Candidate any;
-    any.shape = one.shape.shape;
-    any.spec = parse_schedules("1f1b").front();
-    try {
-      const Case asked = evaluator_.case_of(any);
-      const ShapeLoads loads(asked);
-      one.shape.layers = loads.layers();
-      one.shape.families =
-          families_of(request_.space, asked.model, one.shape.shape.degrees.pipeline);
-      one.shape.cuts = first_cuts(request_.space, asked.model);
-      for (const Device& device : asked.cluster.devices) {
-        const std::optional<Bytes> usable = usable_memory(device);
-        if (!usable || !asked.model.bytes_known) {
-          one.shape.limit.reset();
-          break;
-        }
-        one.shape.limit = std::max(one.shape.limit.value_or(Bytes{}), *usable);
-      }
-      for (std::size_t f = 0; f < one.shape.families.size(); ++f) {
-        const Family& family = one.shape.families[f];
-        try {
-          const ShapeBound bound =
-              loads.family(family.spec, family.recomputation, family.offloading);
-          const int stages = stages_of(family.spec, one.shape.shape.degrees.pipeline);
-          one.nodes.push_back({bound.step, bound.memory, 0, static_cast<int>(f), stages});
-        } catch (const UsageError& error) {
-          ++one.refused;
-          if (one.why_not.empty()) one.why_not = error.what();
-          if (request_.keep_dropped) one.dropped.push_back(refused(any, &family, error.what()));
-        }
-      }
-    } catch (const UsageError& error) {
-      ++one.refused;
-      one.why_not = error.what();
-    } catch (const TraceError& error) {
-      ++one.refused;
-      one.why_not = error.what();
+const Search::FamilySet& Search::set_of(int shape) const {
+  return sets_.at(nth(shapes_, shape).degrees.pipeline);
+}
+
+// Of the shape, or of each of its families.
+Search::Rated Search::rated(int shape, bool families) {
+  Rated rated;
+  try {
+    const Grounds::Found found = grounds_.of(nth(shapes_, shape));
+    const ShapeBound all = found.loads.shape();
+    // Schedules without flush need not wait for a micro-batch's way.
+    const Time least = request_.space.asynchronous ? Time{} : all.step;
+    const Bytes memory = request_.space.asynchronous ? Bytes{} : all.memory;
+    nth(limit_, shape) = found.limit;
+    if (!families) {
+      rated.nodes.push_back({least, memory, shape, -1});
+      return rated;
     }
-    if (request_.keep_dropped && one.shape.families.empty() && !one.why_not.empty()) {
-      one.dropped.push_back(refused(any, nullptr, one.why_not));
+    const FamilySet& set = set_of(shape);
+    for (std::size_t f = 0; f < set.families.size(); ++f) {
+      const Family& family = set.families[f];
+      const ShapeBound bound =
+          found.loads.family(family.spec, family.recomputation, family.offloading);
+      rated.nodes.push_back({std::max(least, bound.step), std::max(memory, bound.memory), shape,
+                             static_cast<int>(f)});
     }
-  });
-  for (Opened& one : opened) {
-    counts_.refused += one.refused;
-    if (!refused_ && !one.why_not.empty()) refused_ = one.why_not;
-    for (PlanDropped& dropped : one.dropped) dropped_.push_back(std::move(dropped));
-    for (Node& node : one.nodes) {
-      node.shape = static_cast<int>(open_.size());
-      nodes_.push_back(node);
-    }
-    open_.push_back(std::move(one.shape));
+  } catch (const UsageError& error) {
+    rated.why_not = error.what();
+  } catch (const TraceError& error) {
+    rated.why_not = error.what();
   }
-  opened_ = to;
+  return rated;
+}
+
+// The bounds of all shapes, and the families of all pipeline degrees.
+void Search::rate_shapes() {
+  limit_.resize(shapes_.size());
+  std::vector<Rated> all(shapes_.size());
+  in_parallel(all.size(), workers_,
+              [&](std::size_t i) { all[i] = rated(static_cast<int>(i), false); });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].nodes.empty()) {
+      ++counts_.refused;
+      if (!refused_) refused_ = all[i].why_not;
+      if (request_.keep_dropped) {
+        dropped_.push_back({shape_flags(shapes_[i]), all[i].why_not, {}});
+      }
+      continue;
+    }
+    const int pipeline = shapes_[i].degrees.pipeline;
+    const auto [place, is_new] = sets_.try_emplace(pipeline);
+    FamilySet& set = place->second;
+    if (is_new) {
+      const Grounds::Found found = grounds_.of(shapes_[i]);
+      set.layers = found.loads.layers();
+      set.cuts = first_cuts(request_.space, *found.model);
+      for (Family& family : families_of(request_.space, *found.model, pipeline)) {
+        const int stages = stages_of(family.spec, pipeline);
+        if (family.spec.scheduler->place != nullptr && (stages == 0 || stages > set.layers)) {
+          ++set.refused;
+          continue;
+        }
+        set.all_cuts =
+            std::min(most_cuts + 1, set.all_cuts + count_cuts(set.layers, stages, most_cuts));
+        set.families.push_back(std::move(family));
+        set.stages.push_back(stages);
+      }
+    }
+    counts_.refused += set.refused;
+    if (set.families.empty()) continue;
+    nodes_.push_back(all[i].nodes.front());
+  }
+  std::int64_t cuts = 0;
+  for (const Node& node : nodes_)
+    cuts = std::min(most_cuts + 1, cuts + set_of(node.shape).all_cuts);
+  all_cuts_ = cuts <= most_cuts && request_.space.partitions.empty();
+  for (const Node& node : nodes_) left_ += candidates_in(node);
+  std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+  rated_all_ = true;
+}
+
+// Puts the families of the shapes into the heap.
+void Search::expand(const std::vector<int>& shapes) {
+  std::vector<Rated> all(shapes.size());
+  in_parallel(all.size(), workers_, [&](std::size_t i) { all[i] = rated(shapes[i], true); });
+  for (Rated& one : all) {
+    for (const Node& node : one.nodes) {
+      nodes_.push_back(node);
+      std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+    }
+  }
 }
 
 bool Search::cannot_fit(const Node& node) const {
-  const OpenShape& shape = nth(open_, node.shape);
-  return shape.limit && node.memory > *shape.limit;
+  const std::optional<Bytes>& limit = nth(limit_, node.shape);
+  return limit && node.memory > *limit;
 }
 
-std::vector<std::string> Search::cuts_of(const Node& node) const {
-  const OpenShape& shape = nth(open_, node.shape);
-  if (node.stages == 0) return {"balanced"};
-  std::vector<std::string> cuts = shape.cuts;
-  if (!all_cuts_ || !request_.space.partitions.empty()) return cuts;
-  for (std::string& cut : stageline::all_cuts(shape.layers, node.stages)) {
-    cuts.push_back(std::move(cut));
-  }
-  return cuts;
+// Counts those of a shape that was pruned, too.
+std::int64_t Search::candidates_in(const Node& node) const {
+  const FamilySet& set = set_of(node.shape);
+  const auto of = [&](int stages) {
+    return all_cuts_ ? std::max<std::int64_t>(1, count_cuts(set.layers, stages, most_cuts))
+                     : static_cast<std::int64_t>(set.cuts.size());
+  };
+  if (!node.is_shape()) return of(nth(set.stages, node.family));
+  std::int64_t sum = 0;
+  for (const int stages : set.stages) sum += of(stages);
+  return sum;
 }
 
 std::vector<Candidate> Search::candidates_of(const Node& node) const {
-  const OpenShape& shape = nth(open_, node.shape);
-  const Family& family = nth(shape.families, node.family);
+  const FamilySet& set = set_of(node.shape);
+  const Family& family = nth(set.families, node.family);
+  const int stages = nth(set.stages, node.family);
+  std::vector<std::string> cuts = set.cuts;
+  if (stages == 0) {
+    cuts = {"balanced"};
+  } else if (all_cuts_) {
+    for (std::string& cut : stageline::all_cuts(set.layers, stages)) {
+      cuts.push_back(std::move(cut));
+    }
+  }
   std::vector<Candidate> candidates;
-  for (std::string& cut : cuts_of(node)) {
-    candidates.push_back(
-        {shape.shape, family.spec, family.recomputation, family.offloading, std::move(cut)});
+  for (std::string& cut : cuts) {
+    candidates.push_back({nth(shapes_, node.shape), family.spec, family.recomputation,
+                          family.offloading, std::move(cut)});
   }
   return candidates;
 }
@@ -166,12 +213,11 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
     if (verdict.need && (!missing_ || verdict.need->missing() < missing_->bytes)) {
       missing_ = PlanMissing{verdict.need->missing(), verdict.need->place, point.flags};
     }
-    constexpr std::size_t most_nearly = 16;
-    nearly_.emplace(std::pair(verdict.step, point.flags), std::move(point));
+    std::pair key(verdict.step, point.flags);
+    nearly_.emplace(std::move(key), std::move(point));
     if (nearly_.size() > most_nearly) nearly_.erase(std::prev(nearly_.end()));
     return false;
   }
-  const std::string flags = point.flags;
   if (!front_.insert(std::move(point))) return false;
   counts_.best = front_.fastest().verdict.step;
   counts_.best_flags = front_.fastest().flags;
@@ -187,8 +233,8 @@ bool Search::judge(const std::vector<Candidate>& candidates) {
   std::vector<std::optional<Judgement>> judgements(fresh.size());
   std::atomic<bool> late = false;
   in_parallel(fresh.size(), workers_, [&](std::size_t i) {
-    // Of a first answer, at least one.
-    if (late || (i > 0 && request_.budget && Clock::now() - began_ >= *request_.budget) ||
+    const bool first = i == 0 && counts_.judged == 0;  // an answer without any is of no use
+    if (late || (!first && request_.budget && Clock::now() - began_ >= *request_.budget) ||
         (request_.stop != nullptr && request_.stop->load())) {
       late = true;
       return;
@@ -207,32 +253,44 @@ bool Search::judge(const std::vector<Candidate>& candidates) {
   return changed;
 }
 
-// The unpruned nodes with the best bounds. False where none is left.
-bool Search::walk_batch() {
-  const auto worse = [](const Node& a, const Node& b) {
-    return std::tie(a.step, a.memory, a.shape, a.family) >
-           std::tie(b.step, b.memory, b.shape, b.family);
-  };
+// Counts and keeps what need not be simulated.
+bool Search::pruned(const Node& node) {
+  if (request_.exhaustive) return false;
+  const bool too_large = cannot_fit(node);
+  if (!too_large && !front_.dominates(node.step, node.memory, nth(shapes_, node.shape).devices())) {
+    return false;
+  }
+  const std::int64_t candidates = candidates_in(node);
+  counts_.pruned += candidates;
+  drop(node, candidates);
+  left_ -= candidates;
+  if (too_large) too_large_.push_back(node);
+  return true;
+}
+
+// Simulates the families with the best bounds. False where none is left.
+bool Search::walk_batch(std::size_t most) {
   std::vector<Candidate> batch;
   std::size_t taken = 0;
-  while (!nodes_.empty() && taken < nodes_at_a_time) {
-    std::pop_heap(nodes_.begin(), nodes_.end(), worse);
+  while (!nodes_.empty() && taken < most) {
+    std::vector<int> shapes;
+    while (!nodes_.empty() && nodes_.front().is_shape() && shapes.size() < shapes_at_a_time) {
+      std::pop_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+      const Node node = nodes_.back();
+      nodes_.pop_back();
+      if (!pruned(node)) shapes.push_back(node.shape);
+    }
+    if (!shapes.empty()) {
+      expand(shapes);
+      continue;
+    }
+    if (nodes_.empty()) break;
+    std::pop_heap(nodes_.begin(), nodes_.end(), worse<Node>);
     const Node node = nodes_.back();
     nodes_.pop_back();
-    const int devices = nth(open_, node.shape).shape.devices();
-    if (!request_.exhaustive) {
-      if (cannot_fit(node)) {
-        ++counts_.pruned;
-        drop(node);
-        too_large_.push_back(node);
-        continue;
-      }
-      if (front_.dominates(node.step, node.memory, devices)) {
-        ++counts_.pruned;
-        drop(node);
-        continue;
-      }
-    }
+    if (!least_bound_ && !cannot_fit(node)) least_bound_ = node.step;
+    if (pruned(node)) continue;
+    left_ -= candidates_in(node);
     for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
     ++taken;
   }
@@ -241,58 +299,43 @@ bool Search::walk_batch() {
 }
 
 void Search::walk() {
-  const auto worse = [](const Node& a, const Node& b) {
-    return std::tie(a.step, a.memory, a.shape, a.family) >
-           std::tie(b.step, b.memory, b.shape, b.family);
-  };
-  while (opened_ < shapes_.size() && !ended()) {
-    const std::size_t to = std::min(opened_ + shapes_at_a_time, shapes_.size());
-    const std::size_t had = nodes_.size();
-    open(opened_, to);
-    static_cast<void>(had);
-    report(false);
-  }
-  std::int64_t cuts = 0;
-  for (const Node& node : nodes_) {
-    if (!cannot_fit(node) && (!least_bound_ || node.step < *least_bound_)) least_bound_ = node.step;
-    if (cuts <= most_cuts && node.stages > 0) {
-      cuts += count_cuts(nth(open_, node.shape).layers, node.stages, most_cuts);
-    }
-  }
-  all_cuts_ = cuts <= most_cuts && request_.space.partitions.empty();
-  std::make_heap(nodes_.begin(), nodes_.end(), worse);
-  while (!ended() && walk_batch()) {
-  }
+  rate_shapes();
+  report(true);
+  // The first batches are small, so that there is an answer soon.
+  std::size_t most = 1;
+  while (!ended() && walk_batch(most)) most = std::min(2 * most, families_at_a_time);
   if (counts_.judged == 0 && counts_.pruned == 0 && !partial_ && refused_) {
     throw UsageError(*refused_);
   }
 }
 
-// Where nothing fits, those that the bounds say cannot, the lightest first.
+// Where nothing fits, what the bounds say cannot, the lightest first.
 void Search::find_nearest() {
-  std::sort(too_large_.begin(), too_large_.end(), [](const Node& a, const Node& b) {
-    return std::tie(a.memory, a.step, a.shape, a.family) <
+  std::make_heap(too_large_.begin(), too_large_.end(), [](const Node& a, const Node& b) {
+    return std::tie(a.memory, a.step, a.shape, a.family) >
            std::tie(b.memory, b.step, b.shape, b.family);
   });
-  std::size_t at = 0;
-  while (at < too_large_.size() && !ended()) {
-    std::vector<Candidate> batch;
-    for (std::size_t taken = 0; at < too_large_.size() && taken < nodes_at_a_time; ++at, ++taken) {
-      const Node& node = too_large_[at];
-      const Bytes least = node.memory - *nth(open_, node.shape).limit;
-      if (missing_ && least >= missing_->bytes) {
-        at = too_large_.size();
-        break;
+  const auto heavier = [](const Node& a, const Node& b) {
+    return std::tie(a.memory, a.step, a.shape, a.family) >
+           std::tie(b.memory, b.step, b.shape, b.family);
+  };
+  std::vector<Candidate> batch;
+  while (!too_large_.empty() && !ended()) {
+    std::pop_heap(too_large_.begin(), too_large_.end(), heavier);
+    const Node node = too_large_.back();
+    too_large_.pop_back();
+    if (missing_ && node.memory - *nth(limit_, node.shape) >= missing_->bytes) break;
+    if (node.is_shape()) {
+      for (const Node& family : rated(node.shape, true).nodes) {
+        too_large_.push_back(family);
+        std::push_heap(too_large_.begin(), too_large_.end(), heavier);
       }
-      for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
+      continue;
     }
-    if (!batch.empty()) judge(batch);
+    for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
+    judge(batch);
+    batch.clear();
   }
-}
-
-std::vector<std::string> Search::notes() const {
-  std::vector<std::string> all;
-  return all;
 }
 
 }  // namespace stageline

@@ -11,6 +11,7 @@
 
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/front.hpp"
+#include "tools/planner/grounds.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/planner/space.hpp"
 
@@ -22,7 +23,7 @@ class Search {
  public:
   explicit Search(const PlanRequest& request);
 
-  /// Opens the shapes, and walks their families by their bounds.
+  /// Walks the shapes and their families by their bounds.
   void walk();
   /// Changes the members of the front, and those that lack little to fit, as long as that helps.
   void refine();
@@ -37,56 +38,67 @@ class Search {
   bool partial() const { return partial_; }
   /// Whether every cut of every family was simulated, or pruned.
   bool all_cuts() const { return all_cuts_; }
-  /// Which bound it was that most families were pruned by, and the like.
-  std::vector<std::string> notes() const;
   Evaluator& evaluator() { return evaluator_; }
   /// What was pruned or refused, where the request wants to know.
   std::vector<PlanDropped> take_dropped() { return std::move(dropped_); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A shape with what its families share.
-  struct OpenShape {
-    Shape shape;
+  /// The families of all shapes with as many pipeline ranks.
+  struct FamilySet {
     std::vector<Family> families;
+    std::vector<int> stages;        // by family; 0: it cuts by itself
     std::vector<std::string> cuts;  // to try first
+    std::int64_t refused = 0;       // cannot be placed
+    std::int64_t all_cuts = 0;      // of all families, as far as they are counted
     int layers = 0;
-    std::optional<Bytes> limit;  // the most that a device may hold; empty: unknown
   };
-  /// A family of a shape, with its bounds.
+  /// A shape, or a family of it, with its bounds.
   struct Node {
     Time step{};
     Bytes memory{};
     int shape = 0;
-    int family = 0;
-    int stages = 0;  // 0: it cuts by itself
+    int family = -1;  // -1: all families of the shape
+
+    bool is_shape() const { return family < 0; }
+  };
+  struct Rated {
+    std::vector<Node> nodes;
+    std::string why_not;  // that the shape cannot be
   };
 
   bool ended();
   void report(bool now);
-  void open(std::size_t from, std::size_t to);
+  Rated rated(int shape, bool families);
+  void rate_shapes();
+  void expand(const std::vector<int>& shapes);
+  const FamilySet& set_of(int shape) const;
+  std::int64_t candidates_in(const Node& node) const;
   bool cannot_fit(const Node& node) const;
-  std::vector<std::string> cuts_of(const Node& node) const;
+  bool pruned(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
-  /// A shape that is refused, or a family of it.
-  PlanDropped refused(Candidate any, const Family* family, const std::string& why) const;
-  void drop(const Node& node);
-  bool walk_batch();
+  /// The flags of the shape, without those of a family.
+  std::string shape_flags(const Shape& shape) const;
+  /// Keeps what was pruned, where the request wants to know.
+  void drop(const Node& node, std::int64_t candidates);
+  bool walk_batch(std::size_t most);
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
   std::vector<Candidate> neighbours(const FrontPoint& point) const;
   bool fit_by_recomputing();
-  void search_cuts();
+  bool search_cuts();
 
   const PlanRequest& request_;
   Evaluator evaluator_;
+  Grounds grounds_;
   int workers_ = 1;
   Clock::time_point began_;
   Clock::time_point reported_;
   std::vector<Shape> shapes_;
-  std::vector<OpenShape> open_;
-  std::vector<Node> nodes_;      // those not walked yet form a heap, the best bound first
-  std::vector<Node> too_large_;  // that cannot fit
+  std::vector<std::optional<Bytes>> limit_;  // by shape: the most that a device may hold
+  std::map<int, FamilySet> sets_;            // by pipeline degree
+  std::vector<Node> nodes_;                  // not looked at yet; a heap, the best bound first
+  std::vector<Node> too_large_;              // that cannot fit
   Front front_;
   std::map<std::pair<Time, std::string>, FrontPoint> nearly_;  // do not fit, the fastest
   std::unordered_set<std::string> seen_;                       // flags of those judged
@@ -95,8 +107,9 @@ class Search {
   std::optional<Time> least_bound_;     // of all families that may fit
   std::optional<std::string> refused_;  // the first sentence
   std::vector<PlanDropped> dropped_;
-  std::size_t opened_ = 0;
+  std::int64_t left_ = 0;  // candidates in nodes_
   bool all_cuts_ = false;
+  bool rated_all_ = false;
   bool partial_ = false;
 };
 

@@ -62,13 +62,51 @@ struct ShapeLoads::Family {
 };
 
 ShapeLoads::ShapeLoads(const Case& asked) {
-  const bool ranked = asked.ranked != nullptr;
-  const Model held = ranked ? with_state(asked.model, asked.ranked->grid().degrees()) : Model{};
-  const Model& model = ranked ? held : asked.model;
-  const std::vector<BlockingTimes> blocking = ranked
-                                                  ? asked.ranked->least_blocking(asked.model)
-                                                  : std::vector<BlockingTimes>(model.layers.size());
-  const Rates fastest = fastest_of(asked.cluster);
+  const int pipelines = asked.pipelines();
+  microbatches_ = asked.microbatches;
+  if (asked.ranked) {
+    add_layers(with_state(asked.model, asked.ranked->grid().degrees()),
+               asked.ranked->least_blocking(asked.model), asked.cluster);
+  } else {
+    add_layers(asked.model, std::vector<BlockingTimes>(asked.model.layers.size()), asked.cluster);
+  }
+  add_devices(asked.cluster, pipelines, asked.ranked != nullptr);
+  if (asked.ranked) {
+    pair_overlap_ = std::max(pair_overlap_, asked.ranked->devices().pair_overlap);
+  }
+}
+
+ShapeLoads::ShapeLoads(const Model& model, const Shape& shape,
+                       const std::vector<BlockingTimes>& blocking, const Cluster& pipeline) {
+  microbatches_ = shape.microbatches;
+  Degrees beside = shape.degrees;
+  beside.pipeline = 0;
+  add_layers(beside.plain() ? model : with_state(model, shape.degrees), blocking, pipeline);
+  add_devices(pipeline, 1, true);
+}
+
+void ShapeLoads::add_devices(const Cluster& cluster, int pipelines, bool blocking) {
+  const Rates fastest = fastest_of(cluster);
+  devices_ = static_cast<int>(cluster.devices.size()) / pipelines;
+  first_device_ = cluster.devices.front().name;
+  pair_overlap_ = cluster.pair_overlap;
+  // What blocks takes as long on slow devices.
+  rates_ = blocking ? devices_ : 0;
+  for (int d = 0; !blocking && d < devices_; ++d) {
+    // As fast as the fastest of its replicas, in parts of the fastest of all.
+    double most = 0;
+    for (int r = 0; r < pipelines; ++r) {
+      const Rates rates = rates_of(nth(cluster.devices, r * devices_ + d));
+      most = std::max({most, rates.matrix / fastest.matrix, rates.memory / fastest.memory});
+    }
+    rates_ += most;
+  }
+}
+
+void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>& blocking,
+                            const Cluster& cluster) {
+  const Rates fastest = fastest_of(cluster);
+  cut_sequences_ = model.sample != "image";
   layer_.resize(model.layers.size());
   for (LayerLoad& layer : layer_) layer.reads_data = true;
   std::vector<double> fed(layer_.size());  // bytes that makers' stashes may have instead
@@ -99,23 +137,6 @@ ShapeLoads::ShapeLoads(const Case& asked) {
     load.workspace = static_cast<double>(
         std::min(layer.backward_workspace.count, layer.input_grad_workspace.count));
     names_.push_back(layer.name);
-  }
-  const int pipelines = asked.pipelines();
-  devices_ = static_cast<int>(asked.cluster.devices.size()) / pipelines;
-  first_device_ = asked.cluster.devices.front().name;
-  microbatches_ = asked.microbatches;
-  pair_overlap_ = asked.cluster.pair_overlap;
-  cut_sequences_ = asked.model.sample != "image";
-  // What blocks takes as long on slow devices.
-  rates_ = ranked ? devices_ : 0;
-  for (int d = 0; !ranked && d < devices_; ++d) {
-    // As fast as the fastest of its replicas, in parts of the fastest of all.
-    double most = 0;
-    for (int r = 0; r < pipelines; ++r) {
-      const Rates rates = rates_of(nth(asked.cluster.devices, r * devices_ + d));
-      most = std::max({most, rates.matrix / fastest.matrix, rates.memory / fastest.memory});
-    }
-    rates_ += most;
   }
 }
 
@@ -275,12 +296,15 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
     });
   }
   if (family.flushed && !family.any_chunks) {
-    const double way = sums.way.back() / family.chunks * alone;
+    const double turns =
+        family.traits.under_way > 0 ? std::ceil(microbatches_ / family.traits.under_way) : 1;
+    const double way = turns * sums.way.back() / family.chunks * alone;
     raise(way, [&] {
-      return fmt::format("one micro-batch takes {} forward and back", print(whole(way)));
+      return fmt::format("{:g} micro-batches, one behind the other, take {} forward and back",
+                         turns, print(whole(way)));
     });
   }
-  if (family.straight && family.flushed && !family.apart && family.chunks == 1) {
+  if (family.straight && family.flushed && !family.apart) {
     // A device that leaves W for later goes on with the next step's forwards no sooner.
     Sums passing = sums;
     if (family.traits.backward != ScheduleTraits::Backward::whole) {
@@ -294,6 +318,7 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
         passing.load[l + 1] = passing.load[l] + (sums.load[l + 1] - sums.load[l]) - left;
       }
     }
+    for (double& way : passing.way) way /= family.chunks;
     const double filling = filled(passing, family.stages) * alone;
     raise(filling, [&] {
       return fmt::format("filling and draining {} stages makes it {}", family.stages,

@@ -15,6 +15,7 @@
 #include "cost_models/recomputation.hpp"
 #include "schedulers/scheduler.hpp"
 #include "tools/planner/bounds.hpp"
+#include "tools/planner/candidate.hpp"
 #include "tools/study/case.hpp"
 
 namespace stageline {
@@ -36,6 +37,7 @@ struct ScheduleTraits {
   Backward backward = Backward::either;
   InFlight in_flight = InFlight::one;
   bool pairs = false;  // runs overlapped pairs
+  int under_way = 0;   // micro-batches that are between their first F and last B; 0: any number
 };
 /// Of schedules that are not in the table: nothing is known.
 ScheduleTraits traits_of(const Scheduler& scheduler);
@@ -48,6 +50,11 @@ class ShapeLoads {
   /// `asked`: a case of the shape. Its schedule, cut, recomputation and offloading are ignored.
   /// Throws what with_state() throws. O(layers).
   explicit ShapeLoads(const Case& asked);
+
+  /// The same of a model with undivided state, on a pipeline of those devices; `blocking`: by
+  /// layer.
+  ShapeLoads(const Model& model, const Shape& shape, const std::vector<BlockingTimes>& blocking,
+             const Cluster& pipeline);
 
   /// Of all flushed schedules and all cuts.
   ShapeBound shape() const;
@@ -74,6 +81,10 @@ class ShapeLoads {
   void bound_time(const Family& family, ShapeBound& bound) const;
   void bound_memory(const Family& family, ShapeBound& bound) const;
   double fullest_stage(const Family& family) const;
+
+  void add_layers(const Model& model, const std::vector<BlockingTimes>& blocking,
+                  const Cluster& cluster);
+  void add_devices(const Cluster& cluster, int pipelines, bool blocking);
 
   struct LayerLoad {
     double forward = 0;

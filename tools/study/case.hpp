@@ -28,6 +28,18 @@ struct DeviceOrder {
   bool all() const { return simulated >= orders; }
 };
 
+/// What a search for the cut has found.
+struct FoundCut {
+  std::string asked;               // "simulated:blocks", as --partition says it
+  int simulated = 0;               // cuts
+  bool all = false;                // there are no others
+  Time found{};                    // step with this cut
+  bool fits = true;                // into memory, as far as that is known
+  std::string plain = "balanced";  // the partitioner that it is held against
+  std::optional<Time> plain_step;  // empty: it cannot run so
+  bool plain_fits = true;
+};
+
 /// One schedule of one model on one cluster, after all names are resolved.
 struct Case {
   Model model;                         // one micro-batch
@@ -46,7 +58,10 @@ struct Case {
   int microbatches = 0;  // per step and pipeline
   int steps = 0;         // 0: one, or for asynchronous schedules enough to run steadily
   std::optional<DeviceOrder> device_order{};  // --device-order search: how `cluster` came about
+  std::optional<FoundCut> found_cut{};        // --partition simulated: how `partition` came about
 
+  /// The cut as it was asked for: "balanced", "simulated", "0-5,6-".
+  const std::string& cut_asked() const { return found_cut ? found_cut->asked : partition; }
   /// Whole pipelines that are simulated side by side: data-parallel replicas that differ.
   int pipelines() const { return ranked ? ranked->replicas() : 1; }
   /// Replicas that each simulated pipeline represents.

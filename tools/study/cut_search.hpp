@@ -23,7 +23,9 @@ std::vector<std::string> promising_cuts(const Case& asked, int most, bool whole_
 struct SearchedCut {
   std::string partition;  // as --partition takes it
   Verdict verdict;
-  Verdict first;      // of `balanced`; the same as `verdict` where nothing better was found
+  Verdict first;      // of `balanced`, with whole blocks of `blocks`; where that cannot run, of the
+                      // first cut that can; the same as `verdict` where nothing better was found
+  std::string plain;  // which of the two `first` is of; empty: of neither
   int simulated = 0;  // cuts
   bool all = false;   // every cut was simulated: the best there is
 };
@@ -31,14 +33,20 @@ struct SearchedCut {
 /// Simulates the promising cuts, then moves boundaries by one layer (of two neighbouring stages, or
 /// of several at once) as long as that makes the step shorter, or what is missing less, and at most
 /// `most` cuts are simulated; every cut where there are no more than that. A cut that fits goes
-/// before one that does not, then the shorter step, then the lower fullest peak, then the cut that
-/// was found first. Never worse than any of the promising cuts. The same with any number of
-/// threads.
+/// before one that does not (of those the one that lacks less), then the shorter step, then the
+/// lower fullest peak, then the cut that was found first. Never worse than any of the promising
+/// cuts. The same with any number of threads. Throws what promising_cuts() throws, and what the
+/// simulation of the first cut throws where none can run.
 SearchedCut search_cut(const Case& asked, Judge& judge, int most = 400, bool whole_blocks = false);
 
-/// The case with the cut that the search found; `partition` of the case is "simulated", with its
-/// options behind a colon ("simulated:most=1000", "simulated:blocks"). Others are returned as they
-/// are. Throws UsageError for a given program, and for options that it does not know.
+/// Whether the text of --partition is "simulated", with its options behind a colon
+/// ("simulated:most=1000", "simulated:blocks").
+bool is_simulated(const std::string& partition);
+
+/// Of a case whose `partition` is_simulated(), the case with the cut that the search found. Others
+/// are returned as they are; so is one of a schedule that cuts the model itself, for study() to
+/// refuse, and one that no cut lets run comes with a plain cut, for study() to say why. Throws
+/// UsageError for a given program, and for options that it does not know.
 Case with_searched_cut(Case asked);
 
 }  // namespace stageline

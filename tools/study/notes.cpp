@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
@@ -58,6 +59,28 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
                      fmt::join(names, ", "), print(found.found), gain, tried);
 }
 
+std::string cut_note(const Case& asked, const Outcome& outcome) {
+  if (!asked.found_cut) return "";
+  const FoundCut& found = *asked.found_cut;
+  const std::string cuts = found.all ? fmt::format("all {} cuts", found.simulated)
+                                     : fmt::format("{} cuts", found.simulated);
+  std::string gain;
+  if (!found.plain_step) {
+    gain = fmt::format("{} cannot run", found.plain);
+  } else if (!found.plain_fits && found.fits) {
+    gain = fmt::format("{} does not fit into memory, and takes {}", found.plain,
+                       print(*found.plain_step));
+  } else if (*found.plain_step == found.found) {
+    gain = fmt::format("as {}", found.plain);
+  } else {
+    const double more = 100 * (to_seconds(found.found) / to_seconds(*found.plain_step) - 1);
+    gain = fmt::format("{:.1f} % {} than the {} of {}", std::abs(more), more < 0 ? "less" : "more",
+                       print(*found.plain_step), found.plain);
+  }
+  return fmt::format("{}: cut {} found by simulating {}: {} a step, {}", outcome.schedule,
+                     asked.partition, cuts, print(found.found), gain);
+}
+
 }  // namespace
 
 std::string rebuilt_note(const Case& asked) {
@@ -78,6 +101,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
   bool offloads = false;
   bool free = true;
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {

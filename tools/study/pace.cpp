@@ -150,21 +150,23 @@ Pace mean_after_first(const Run& run) {
   return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), {}};
 }
 
-// Of a flushed run of flows whose last two steps last equally long; their rates are rounded to a
+// The last of flushed steps that last equally long, up to rounding: rates of flows are rounded to a
 // picosecond at every change.
-std::optional<Pace> repeated_step(const Run& run) {
+std::optional<Time> last_step(const std::vector<Time>& ends) {
   constexpr Time rounding{1000};
-  const auto last_step = [&](const TaskTimes& times) -> std::optional<Time> {
-    const std::vector<Time> ends = step_ends(run.program, run.graph, times);
-    const std::size_t n = ends.size();
-    if (n < 3) return std::nullopt;
-    const Time last = ends[n - 1] - ends[n - 2];
-    const Time before = ends[n - 2] - ends[n - 3];
-    if (std::max(last, before) - std::min(last, before) > rounding) return std::nullopt;
-    return last;
-  };
-  const std::optional<Time> shown = last_step(run.times);
-  const std::optional<Time> with_free_links = last_step(sweep_with_free_links(run.graph));
+  const std::size_t n = ends.size();
+  if (n < 3) return std::nullopt;
+  const Time last = ends[n - 1] - ends[n - 2];
+  const Time before = ends[n - 2] - ends[n - 3];
+  if (std::max(last, before) - std::min(last, before) > rounding) return std::nullopt;
+  return last;
+}
+
+// The same order with free links repeats as well.
+std::optional<Pace> repeated_pace(const Run& run) {
+  const std::optional<Time> shown = last_step(step_ends(run.program, run.graph, run.times));
+  const std::optional<Time> with_free_links =
+      last_step(step_ends(run.program, run.graph, sweep_with_free_links(run.graph)));
   if (!shown || !with_free_links) return std::nullopt;
   return Pace{{*shown, true}, std::min(*shown, *with_free_links), std::nullopt};
 }
@@ -205,6 +207,15 @@ int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous) {
   return steps_of(rhythm_of(asked, layout, false), microbatches_of(asked, layout));
 }
 
+std::optional<Time> repeated_step(const Program& program, const TaskGraph& graph,
+                                  const TaskTimes& times) {
+  const std::optional<Time> shown = last_step(step_ends(program, graph, times));
+  if (!shown || !last_step(step_ends(program, graph, sweep_with_free_links(graph)))) {
+    return std::nullopt;
+  }
+  return shown;
+}
+
 Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous) {
   const int m = microbatches_of(asked, layout);
   const Rhythm rhythm = rhythm_of(asked, layout, synchronous);
@@ -213,7 +224,7 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
     const Run& run = runs.of(flushed_steps);
     if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
     if (!run.graph.bytes.empty()) {
-      if (const auto found = repeated_step(run)) return *found;
+      if (const auto found = repeated_pace(run)) return *found;
     }
     return measured(steps > flushed_steps ? runs.of(steps) : run, rhythm, m);
   }

@@ -45,6 +45,11 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
 /// flushed steps or more, or of a stream, is not settled.
 Pace pace_of(const Run& run);
 
+/// The step of three flushed ones whose flows share links, where the last two last equally long:
+/// then that is the step of pace_of().
+std::optional<Time> repeated_step(const Program& program, const TaskGraph& graph,
+                                  const TaskTimes& times);
+
 /// How many steps a program without flush needs to show its pace whatever its order, if any do.
 int steps_of_a_stream(const Program& program);
 

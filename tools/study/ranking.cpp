@@ -15,9 +15,11 @@ namespace {
 
 class Ranking {
  public:
-  Ranking(std::span<const Outcome* const> outcomes, double within)
+  Ranking(std::span<const Outcome* const> outcomes, double within,
+          std::span<const std::string> names)
       : outcomes_(outcomes),
         within_(within),
+        names_(names),
         sweep_(std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome* outcome) {
           return outcome->devices != outcomes[0]->devices;
         })) {}
@@ -43,6 +45,7 @@ class Ranking {
  private:
   std::span<const Outcome* const> outcomes_;
   double within_;
+  std::span<const std::string> names_;
   bool sweep_;  // several numbers of devices
   std::vector<std::size_t> order_;
 
@@ -91,7 +94,8 @@ class Ranking {
   }
 
   std::string named(std::size_t i) const {
-    return sweep_ ? fmt::format("{} on {} devices", at(i).schedule, at(i).devices) : at(i).schedule;
+    const std::string& name = names_.empty() ? at(i).schedule : names_[i];
+    return sweep_ ? fmt::format("{} on {} devices", name, at(i).devices) : name;
   }
 
   // A step of one sweep is not the same work everywhere.
@@ -252,8 +256,9 @@ std::string print(const MemoryNeed& need) {
   return fmt::format("{} of {} on {}", print(need.peak), print(need.limit), need.place);
 }
 
-Ranked rank(std::span<const Outcome* const> outcomes, double within) {
-  return Ranking(outcomes, within).rank();
+Ranked rank(std::span<const Outcome* const> outcomes, double within,
+            std::span<const std::string> names) {
+  return Ranking(outcomes, within, names).rank();
 }
 
 }  // namespace stageline

@@ -34,13 +34,14 @@ inline constexpr double default_within = 0.01;
 
 /// An order of outcomes, and which of them to take. Of those that fit, or may fit, and are at most
 /// `within` slower than the fastest, the one with the least memory on its fullest device is
-/// recommended.
+/// recommended. `names`: of the outcomes, in the sentence; empty: their schedules.
 struct Ranked {
   std::vector<std::size_t> order;  // into the outcomes, fastest first, those that do not fit last
   std::optional<std::size_t> fastest;      // into the outcomes; empty where none fits
   std::optional<std::size_t> recommended;  // the same
   std::string sentence;  // the recommended and the fastest, with time and memory, and the reason
 };
-Ranked rank(std::span<const Outcome* const> outcomes, double within = default_within);
+Ranked rank(std::span<const Outcome* const> outcomes, double within = default_within,
+            std::span<const std::string> names = {});
 
 }  // namespace stageline

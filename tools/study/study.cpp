@@ -9,6 +9,7 @@
 #include "sim/errors.hpp"
 #include "sim/problem.hpp"
 #include "tools/study/contradictions.hpp"
+#include "tools/study/fit.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
@@ -37,23 +38,6 @@ Time busy_in_a_step(const Outcome& outcome) {
   return busy;
 }
 
-void set_fit(Outcome& outcome) {
-  outcome.fit = outcome.bytes_known() ? Fit::yes : Fit::unknown;
-  if (!outcome.bytes_known()) return;
-  for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
-    const auto& limit = outcome.memory_limit[d];
-    if (!limit) {
-      if (outcome.fit == Fit::yes) outcome.fit = Fit::unknown;
-    } else if (outcome.memory.device[d].peak > *limit) {
-      outcome.fit = Fit::no;
-    }
-  }
-  for (std::size_t h = 0; h < outcome.host_limit.size(); ++h) {
-    const auto& limit = outcome.host_limit[h];
-    if (limit && outcome.memory.host[h].peak > *limit) outcome.fit = Fit::no;
-  }
-}
-
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.step_time = pace.step.time;
   outcome.settled = pace.step.settled;
@@ -61,13 +45,12 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
     outcome.period = pace.derived->period;
     outcome.round = pace.derived->round;
   }
-  const auto samples = static_cast<double>(std::max(outcome.microbatch_size, 1));
   outcome.throughput_unit = outcome.microbatch_size == 0 ? "micro-batches/s"
                             : outcome.sample.empty()     ? "samples/s"
                                                          : outcome.sample + "s/s";
   if (outcome.step_time == Time{}) return;
   const double step = to_seconds(outcome.step_time);
-  outcome.throughput = outcome.microbatches * samples * outcome.copies / step;
+  outcome.throughput = throughput_of(outcome);
   // Data-parallel pipelines update together.
   const int updates = updates_by_step(outcome.program.settings.weights)
                           ? 1
@@ -146,16 +129,12 @@ Outcome study(const Case& asked, Curves curves) {
   outcome.memory = memory_of(shown.program, outcome.costs, outcome.timeline, curves);
   outcome.versions = versions_of(shown.program, outcome.timeline);
   outcome.critical_path = critical_path(shown.graph, shown.times);
-  for (const Device& device : asked.cluster.devices) {
-    outcome.memory_limit.push_back(usable_memory(device));
-  }
   for (std::size_t d = 0; d < outcome.memory.device.size(); ++d) {
     outcome.memory.device[d].reserve = asked.cluster.devices[d].reserve;
   }
-  for (const Host& host : asked.cluster.hosts) outcome.host_limit.push_back(host.memory);
 
   check_staleness(outcome.schedule, shown.program.settings.weights, outcome.versions);
-  set_fit(outcome);
+  set_fit(asked.cluster, outcome);
   const bool given = asked.program && !repeats(asked);
   const Pace pace = given ? pace_of(shown) : pace_of(asked, layout, runs, synchronous);
   Run run = runs.take(steps);

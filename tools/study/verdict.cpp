@@ -1,8 +1,23 @@
-// Judges a case by the whole of study().
+// Judges a case: the order is compiled once, its tasks are priced for each case, and of what the
+// simulation gives only the pace and the peaks of memory are looked at.
 #include "tools/study/verdict.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include "sim/errors.hpp"
+#include "sim/interference.hpp"
+#include "sim/lower/message_need.hpp"
+#include "sim/lower/passes.hpp"
+#include "sim/lower/repricing.hpp"
+#include "tools/study/fit.hpp"
+#include "tools/study/layout.hpp"
+#include "tools/study/pace.hpp"
+#include "tools/study/quick_pace.hpp"
+#include "tools/study/run.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -11,13 +26,11 @@ Bytes Verdict::fullest() const {
   return peak.empty() ? Bytes{} : *std::max_element(peak.begin(), peak.end());
 }
 
-struct Judge::Kept {};
+namespace {
 
-Judge::Judge() : kept_(std::make_unique<Kept>()) {}
-Judge::~Judge() = default;
+constexpr int pace_steps = 3;  // of a flushed schedule
 
-Verdict Judge::verdict(const Case& asked) {
-  const Outcome outcome = study(asked);
+Verdict verdict_of(const Outcome& outcome) {
   Verdict verdict;
   verdict.step = outcome.step_time;
   verdict.throughput = outcome.throughput;
@@ -26,6 +39,150 @@ Verdict Judge::verdict(const Case& asked) {
   if (!outcome.bytes_known()) return verdict;
   for (const DeviceMemory& device : outcome.memory.device) verdict.peak.push_back(device.peak);
   return verdict;
+}
+
+// One order: what the schedule wrote, and the same completed, validated and compiled.
+class Order {
+ public:
+  Order(Program one, Program three, const Costs& costs)
+      : one_step_(std::move(one)),
+        three_steps_(std::move(three)),
+        one_(completed(one_step_, costs, true)),
+        three_(completed(three_steps_, costs, false)),
+        one_priced_(one_, costs),
+        three_priced_(three_, costs),
+        pace_(three_, three_priced_.graph()) {}
+
+  bool is_of(const Program& one, const Program& three) const {
+    return three == three_steps_ && one == one_step_;
+  }
+  std::size_t tasks() const { return one_priced_.graph().tasks() + three_priced_.graph().tasks(); }
+
+  const Program& shown() const { return one_; }
+  TaskGraph one_step(const Costs& costs) const { return one_priced_.with(costs); }
+
+  /// Empty: pace_of() has to say.
+  std::optional<Time> step(const Costs& costs) const {
+    TaskGraph graph = three_priced_.with(costs);
+    const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
+    if (const auto quick = pace_.step(graph, times)) return quick;
+    if (!is_fair(graph) || !shares_resources(graph)) return std::nullopt;
+    return repeated_step(three_, graph, times);
+  }
+
+ private:
+  static Program completed(Program program, const Costs& costs, bool validated) {
+    program = complete(std::move(program), costs);
+    if (validated) validate(program);
+    return program;
+  }
+
+  Program one_step_;
+  Program three_steps_;
+  Program one_;
+  Program three_;
+  Repricing one_priced_;
+  Repricing three_priced_;
+  QuickPace pace_;
+};
+
+std::size_t hash_of(const Program& program, bool messages) {
+  std::uint64_t hash = 0xcbf29ce484222325U + (messages ? 1 : 0);  // Fowler, Noll and Vo
+  for (const std::vector<Op>& list : program.ops) {
+    for (const Op op : list) {
+      const std::uint64_t word = static_cast<std::uint64_t>(op.kind) << 56U |
+                                 std::uint64_t{op.part} << 49U |
+                                 std::uint64_t{op.overlapped} << 48U |
+                                 std::uint64_t{op.stage} << 32U | std::uint64_t{op.microbatch};
+      hash = (hash ^ word) * 0x100000001b3U;
+      hash ^= hash >> 29U;
+    }
+    hash = (hash ^ list.size()) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+bool is_flushed(const Case& asked) {
+  return asked.spec.scheduler->synchrony == Synchrony::synchronous &&
+         asked.weights.value_or(WeightRule::flush) == WeightRule::flush;
+}
+
+// Whether three steps may be written; else study() says why not, or does without.
+bool may_be_written(const Case& asked, const Layout& layout, const Costs& costs) {
+  try {
+    check_length(asked, layout, costs, pace_steps);
+  } catch (const UsageError&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Orders by their hash; all are dropped where they are too many.
+struct Judge::Kept {
+  static constexpr std::size_t most_tasks = 1 << 22;
+
+  std::shared_ptr<const Order> find(const Program& one, const Program& three, const Costs& costs) {
+    const bool messages = needs_messages(three, costs.network);
+    const std::pair key{hash_of(three, messages), messages};
+    {
+      const std::lock_guard<std::mutex> lock(using_);
+      const auto [first, last] = orders.equal_range(key);
+      for (auto at = first; at != last; ++at) {
+        if (at->second->is_of(one, three)) return at->second;
+      }
+    }
+    auto order = std::make_shared<const Order>(one, three, costs);
+    const std::lock_guard<std::mutex> lock(using_);
+    tasks += order->tasks();
+    if (tasks > most_tasks) {
+      orders.clear();
+      tasks = order->tasks();
+    }
+    orders.emplace(key, order);
+    return order;
+  }
+
+  std::mutex using_;
+  std::multimap<std::pair<std::size_t, bool>, std::shared_ptr<const Order>> orders;
+  std::size_t tasks = 0;
+};
+
+Judge::Judge() : kept_(std::make_unique<Kept>()) {}
+Judge::~Judge() = default;
+
+Verdict Judge::verdict(const Case& asked) {
+  const bool async = asked.messages.value_or(Messages::async) == Messages::async;
+  if (asked.program || asked.steps != 0 || !async || !is_flushed(asked)) {
+    return verdict_of(study(asked));
+  }
+  const Layout layout = checked_layout(asked);
+  Outcome outcome;
+  outcome.costs = costs_of(asked, layout);
+  const Costs& costs = outcome.costs;
+  if (!may_be_written(asked, layout, costs)) return verdict_of(study(asked));
+  Runs runs(asked, layout, costs, pace_steps);
+  Program three = runs.program(pace_steps);
+  Program one = runs.program(1);
+  if (three.settings.weights != WeightRule::flush || three.settings.messages != Messages::async) {
+    return verdict_of(study(asked));
+  }
+  const std::shared_ptr<const Order> order = kept_->find(one, three, costs);
+
+  const Program& shown = order->shown();
+  TaskGraph graph = order->one_step(costs);
+  const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
+  outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
+  outcome.program.devices = shown.devices;
+  outcome.microbatches = shown.microbatches / shown.settings.sequence_chunks;
+  outcome.microbatch_size = asked.model.batch;
+  outcome.copies = asked.copies();
+  set_fit(asked.cluster, outcome);
+  const std::optional<Time> step = order->step(costs);
+  outcome.step_time = step ? *step : pace_of(asked, layout, runs, true).step.time;
+  if (outcome.step_time != Time{}) outcome.throughput = throughput_of(outcome);
+  return verdict_of(outcome);
 }
 
 }  // namespace stageline

@@ -214,8 +214,21 @@ Json order_json(const Case& asked) {
           {"simulated", found.simulated}};
 }
 
+Json cut_search_json(const FoundCut& found) {
+  return {{"simulated", found.simulated},
+          {"all", found.all},
+          {"step_time_ps", found.found.count()},
+          {"plain", found.plain},
+          {"plain_step_time_ps", found.plain_step ? Json(found.plain_step->count()) : Json()},
+          {"plain_fits", found.plain_fits}};
+}
+
 Json unanswered(const Case& asked, const std::string& schedule, const std::string& reason) {
-  return {{"schedule", schedule}, {"devices", asked.device_count()}, {"error", reason}};
+  Json row{{"schedule", schedule}};
+  if (asked.cut_asked() != "balanced") row["cut"] = asked.cut_asked();
+  row["devices"] = asked.device_count();
+  row["error"] = reason;
+  return row;
 }
 
 Json degrees_json(const RankedCluster& ranked) {
@@ -264,6 +277,8 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   result["costs"] = stageline::name(setting.model.provenance.origin);
   result["cluster"] = asked.cluster.name;
   result["partition"] = print(outcome.plan.partition);
+  if (asked.cut_asked() != "balanced") result["cut"] = asked.cut_asked();
+  if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
   result["devices"] = asked.device_count();
   if (asked.ranked) result["degrees"] = degrees_json(*asked.ranked);
   if (asked.device_order) result["device_order"] = order_json(asked);

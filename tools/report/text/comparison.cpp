@@ -22,6 +22,7 @@ struct Facts {
   const Outcome* outcome;
   TrainingRates rates;
   bool tokens;  // whether the trace counts tokens
+  std::string cut;
 
   bool is_language() const { return tokens || rates.model_flops; }
 };
@@ -126,6 +127,7 @@ const std::vector<ComparisonColumn>& language_columns() {
 std::vector<ComparisonColumn> joined_columns() {
   std::vector<ComparisonColumn> columns{
       {{"schedule", true, 0, true}, [](const Facts& row) { return row.outcome->schedule; }},
+      {{"cut", true, 0, true}, [](const Facts& row) { return row.cut; }},
       {{"devices", false, 0, true},
        [](const Facts& row) { return fmt::format("{}", row.outcome->devices); }},
       {{"step"}, [](const Facts& row) { return print(row.outcome->step_time); }},
@@ -196,6 +198,7 @@ std::string known_title(const std::string& name) {
 bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Facts>& rows,
                       const ComparisonView& view) {
   if (column.column.title == "devices") return view.sweep;
+  if (column.column.title == "cut") return view.cuts;
   return column.matters == nullptr || std::any_of(rows.begin(), rows.end(), column.matters);
 }
 
@@ -225,6 +228,7 @@ std::vector<ComparisonColumn> shown_columns(const std::vector<Facts>& rows,
     if (!view.known_only || is_known(*at, rows)) shown.push_back(*at);
   };
   add("schedule");
+  if (view.cuts) add("cut");
   if (view.sweep) add("devices");
   for (const std::string& title : view.columns) add(title);
   return shown;
@@ -293,7 +297,7 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
   for (const std::size_t i : order.rows) {
     const Row& row = rows[i];
     facts.push_back({&*row.outcome, training_rates(row.asked, *row.outcome, view.budget),
-                     row.asked.model.tokens > 0});
+                     row.asked.model.tokens > 0, row.asked.cut_asked()});
   }
   const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
   std::vector<Column> columns;

@@ -67,7 +67,7 @@ std::string heading(const Setting& setting, const Case& asked) {
   return model_line(setting) + fmt::format("{} · {} micro-batches{} a step{} · cut: {}\n",
                                            devices_of(setting, asked), microbatches, samples,
                                            asked.ranked ? " and pipeline" : "",
-                                           assigns ? "the schedule's own" : asked.partition);
+                                           assigns ? "the schedule's own" : asked.cut_asked());
 }
 
 std::string sweep_heading(const Setting& setting, const Case& first, const Case& last) {
@@ -82,7 +82,7 @@ std::string sweep_heading(const Setting& setting, const Case& first, const Case&
                         samples, last.ranked ? "pipeline rank" : "device", least, most);
   return model_line(setting) + fmt::format("{}–{} devices{} · {} · cut: {}\n", first.device_count(),
                                            last.device_count(), of_cluster(setting, last),
-                                           microbatches, first.partition);
+                                           microbatches, first.cut_asked());
 }
 
 }  // namespace stageline

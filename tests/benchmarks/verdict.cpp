@@ -1,0 +1,178 @@
+// How many candidates does a search judge a second? Every synchronous schedule on eight devices
+// with 32 micro-batches, by the whole of study() and by a Judge that has seen the schedule before,
+// each time with other costs (another cut). And language models on 1024 devices: what opening the
+// setting of a shape takes, and a verdict with reductions that overlap. To be reached: 3000
+// verdicts a second on one core.
+#include <benchmark/benchmark.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/cluster.hpp"
+#include "tools/inputs/inputs.hpp"
+#include "tools/planner/evaluator.hpp"
+#include "tools/study/study.hpp"
+#include "tools/study/verdict.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr Time microseconds(std::int64_t count) { return Time{count * 1'000'000}; }
+
+std::vector<const Scheduler*> synchronous() {
+  std::vector<const Scheduler*> all;
+  for (const Scheduler* const one : schedulers()) {
+    if (one->synchrony == Synchrony::synchronous) all.push_back(one);
+  }
+  return all;
+}
+
+// Layers of different times and sizes, so that another cut has other costs.
+Case case_of(const Scheduler& scheduler, bool links) {
+  Case asked;
+  asked.model = uniform_model(
+      "layers=48,forward=1ms,input_grad=1ms,weight_grad=1ms,weights=1MB,output=1MB,stash=2MB");
+  std::int64_t odd = 0;
+  for (Layer& layer : asked.model.layers) {
+    odd = (odd * 5 + 3) % 64;
+    layer.forward += microseconds(odd);
+    layer.input_grad += microseconds(2 * odd);
+    layer.weight_grad += microseconds(3 * odd);
+  }
+  std::optional<LinkSpec> link;
+  if (links) link = LinkSpec{{10'000'000'000}, microseconds(5)};
+  asked.cluster = uniform_cluster(8, link, Bytes{16'000'000'000});
+  asked.spec = parse_schedules(std::string(scheduler.name)).at(0);
+  asked.microbatches = 32;
+  return asked;
+}
+
+void set_cut(Case& asked, int turn) {
+  asked.model.layers[7].forward = microseconds(900 + turn % 100);
+}
+
+void by_study(benchmark::State& state, const Scheduler* scheduler, bool links) {
+  Case asked = case_of(*scheduler, links);
+  int turn = 0;
+  for (auto one : state) {
+    set_cut(asked, ++turn);
+    benchmark::DoNotOptimize(study(asked).step_time);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+void by_judge(benchmark::State& state, const Scheduler* scheduler, bool links) {
+  Case asked = case_of(*scheduler, links);
+  Judge judge;
+  int turn = 0;
+  for (auto one : state) {
+    set_cut(asked, ++turn);
+    benchmark::DoNotOptimize(judge.verdict(asked).step);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+// Every schedule once a turn.
+void all_by_judge(benchmark::State& state, bool links) {
+  std::vector<Case> cases;
+  for (const Scheduler* const one : synchronous()) cases.push_back(case_of(*one, links));
+  Judge judge;
+  int turn = 0;
+  for (auto one : state) {
+    ++turn;
+    for (Case& asked : cases) {
+      if (asked.spec.scheduler->name == "seq1f1b") continue;
+      set_cut(asked, turn);
+      benchmark::DoNotOptimize(judge.verdict(asked).step);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(cases.size() - 1));
+}
+
+SettingRequest gpt3() {
+  SettingRequest base;
+  base.trace = "model:gpt3-175b@h100,vocab=51200";
+  base.cluster.cluster = "h100x8*128";
+  return base;
+}
+
+Candidate of_gpt3(const char* schedule, int turn) {
+  Candidate candidate;
+  candidate.spec = parse_schedules(schedule).at(0);
+  candidate.shape.degrees.tensor = 8;
+  candidate.shape.degrees.pipeline = 16;
+  candidate.shape.degrees.data = 8;
+  candidate.shape.microbatches = 64 + turn;
+  return candidate;
+}
+
+void opening(benchmark::State& state) {
+  const SettingRequest base = gpt3();
+  const Candidate candidate = of_gpt3("1f1b", 0);
+  for (auto one : state) {
+    Evaluator evaluator(base);
+    benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
+  }
+}
+
+void another_shape(benchmark::State& state) {
+  Evaluator evaluator(gpt3(), 1);
+  Candidate candidate = of_gpt3("1f1b", 0);
+  int turn = 0;
+  for (auto one : state) {
+    candidate.shape.microbatch_size = 1 + ++turn % 2;
+    benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
+  }
+}
+
+void of_a_language_model(benchmark::State& state, const char* schedule) {
+  Evaluator evaluator(gpt3());
+  Candidate candidate = of_gpt3(schedule, 0);
+  for (auto one : state) {
+    const Judgement judged = evaluator.judge(candidate);
+    if (!judged.verdict) state.SkipWithError(judged.why_not.c_str());
+    benchmark::DoNotOptimize(judged.verdict);
+  }
+}
+
+void making_the_case(benchmark::State& state) {
+  Evaluator evaluator(gpt3());
+  const Candidate candidate = of_gpt3("1f1b", 0);
+  for (auto one : state) benchmark::DoNotOptimize(evaluator.case_of(candidate).microbatches);
+}
+
+void register_all() {
+  for (const bool links : {false, true}) {
+    const std::string where = links ? "links" : "free";
+    benchmark::RegisterBenchmark(("verdict/all/" + where).c_str(), all_by_judge, links)
+        ->Unit(benchmark::kMillisecond);
+    for (const Scheduler* const one : synchronous()) {
+      if (one->name == "seq1f1b") continue;
+      const std::string name = std::string(one->name) + "/" + where;
+      benchmark::RegisterBenchmark(("verdict/" + name).c_str(), by_judge, one, links)
+          ->Unit(benchmark::kMicrosecond);
+      benchmark::RegisterBenchmark(("study/" + name).c_str(), by_study, one, links)
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+  benchmark::RegisterBenchmark("gpt3/opening", opening)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("gpt3/another_shape", another_shape)->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("gpt3/making_the_case", making_the_case)
+      ->Unit(benchmark::kMicrosecond);
+  for (const char* const name : {"1f1b", "zb_h1", "interleaved_1f1b"}) {
+    benchmark::RegisterBenchmark((std::string("gpt3/verdict/") + name).c_str(), of_a_language_model,
+                                 name)
+        ->Unit(benchmark::kMillisecond);
+  }
+}
+
+}  // namespace
+}  // namespace stageline
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  stageline::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+}

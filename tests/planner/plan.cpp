@@ -1,0 +1,233 @@
+// Is what the planner prunes no better than what it keeps, and does it find the best there is?
+#include "tools/planner/planner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tests/make.hpp"
+#include "tests/thorough.hpp"
+#include "tools/planner/bounds.hpp"
+#include "tools/planner/shape_loads.hpp"
+#include "tools/planner/space.hpp"
+#include "tools/study/study.hpp"
+#include "traces/traces.hpp"
+
+namespace stageline {
+namespace {
+
+// A chain of layers with times and bytes of one sample each.
+std::string random_trace(std::mt19937& random, int layers) {
+  const auto draw = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
+  Model model;
+  model.name = "random";
+  model.batch = 1;
+  model.sample = "image";
+  for (int l = 0; l < layers; ++l) {
+    Layer& layer = model.layers.emplace_back();
+    layer.name = "layer" + std::to_string(l);
+    layer.forward = Time{1'000'000LL * draw(9)};
+    layer.input_grad = l == 0 ? Time{} : Time{1'000'000LL * draw(9)};
+    layer.weight_grad = Time{1'000'000LL * draw(9)};
+    layer.backward = layer.input_grad + layer.weight_grad;
+    layer.update = Time{100'000LL * draw(9)};
+    layer.weights = Bytes{1000LL * draw(20)};
+    layer.gradients = layer.weights;
+    layer.optimizer_state = layer.weights * 2;
+    layer.output = Bytes{1000LL * draw(9)};
+    layer.stash_input_grad = Bytes{500LL * draw(9)};
+    layer.stash_weight_grad = Bytes{1000LL * draw(20)};
+    layer.backward_workspace = Bytes{300LL * draw(9)};
+  }
+  return write_trace({model});
+}
+
+PlanRequest random_request(std::mt19937& random, int layers, int devices, int samples) {
+  PlanRequest request;
+  request.setting.trace = random_trace(random, layers);
+  request.setting.devices = {devices};
+  request.setting.cluster.link = LinkSpec{Bandwidth{2'000'000'000}, Time{500'000}};
+  request.setting.cluster.memory = Bytes{1'000'000'000};
+  request.samples = samples;
+  request.threads = 1;
+  return request;
+}
+
+std::string print(const Plan& plan) {
+  std::string text = plan.sentence;
+  for (const PlanPoint& point : plan.front) {
+    text +=
+        "\n" + print(point.verdict.step) + " " + print(point.verdict.fullest()) + " " + point.flags;
+  }
+  return text;
+}
+
+TEST_CASE("what is known of a schedule's orders is so in its programs") {
+  for (const Scheduler* const scheduler : schedulers()) {
+    if (scheduler->synchrony == Synchrony::asynchronous) continue;
+    const ScheduleSpec spec = test::spec(std::string(scheduler->name));
+    const ScheduleTraits traits = traits_of(*scheduler);
+    for (const int devices : {2, 4}) {
+      for (const int microbatches : {4, 8, 16}) {
+        const int stages = test::stages_for(spec, devices);
+        const Costs costs =
+            uniform_costs(stages, devices, Time{1000}, Time{1000}, Time{1000}, Time{});
+        const Program program =
+            scheduler->schedule(test::problem_for(spec, devices, costs, microbatches));
+        CAPTURE(scheduler->name);
+        CAPTURE(devices);
+        CAPTURE(microbatches);
+        for (int d = 0; d < devices; ++d) {
+          int held = 0;
+          bool turned = false;
+          for (const Op op : nth(program.ops, d)) {
+            const bool half = op.kind == OpKind::input_grad || op.kind == OpKind::weight_grad;
+            if (traits.backward == ScheduleTraits::Backward::whole) CHECK_FALSE(half);
+            if (traits.backward == ScheduleTraits::Backward::apart) {
+              CHECK(op.kind != OpKind::backward);
+            }
+            if (!traits.pairs) CHECK_FALSE(op.overlapped != 0);
+            turned = turned || class_of(op.kind) == OpClass::backward;
+            if (!turned && op.kind == OpKind::forward) ++held;
+          }
+          if (stages == devices) {
+            CHECK(held >= least_in_flight(traits, d, stages, microbatches));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("no candidate is better than the bounds of its family and its shape") {
+  std::mt19937 random(3);
+  int judged = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    const int layers = 3 + static_cast<int>(random() % 6);
+    const int devices = 1 + static_cast<int>(random() % 4);
+    const PlanRequest request = random_request(random, layers, devices, 8);
+    Evaluator evaluator(request.setting);
+    for (const Shape& shape : shapes_of(request)) {
+      if (!test::chosen(random, 8)) continue;
+      Candidate candidate;
+      candidate.shape = shape;
+      candidate.spec = test::spec("1f1b");
+      const Case any = evaluator.case_of(candidate);
+      const ShapeBound all = bound_of_shape(any);
+      for (const Family& family : families_of({}, any.model, shape.degrees.pipeline)) {
+        if (random() % 12 != 0) continue;
+        candidate.spec = family.spec;
+        candidate.recomputation = family.recomputation;
+        const int stages = stages_of(family.spec, shape.degrees.pipeline);
+        if (stages == 0 || stages > layers) continue;
+        const std::vector<std::string> cuts = all_cuts(layers, stages);
+        candidate.partition = cuts[random() % cuts.size()];
+        const Judgement judgement = evaluator.judge(candidate);
+        if (!judgement.verdict) continue;
+        ++judged;
+        const ShapeBound bound = bound_of_family(evaluator.case_of(candidate));
+        CAPTURE(flags_of(request.setting, candidate));
+        CAPTURE(request.setting.trace);
+        CHECK(bound.step <= judgement.verdict->step);
+        CHECK(bound.memory <= judgement.verdict->fullest());
+        CHECK(all.step <= judgement.verdict->step);
+        CHECK(all.memory <= judgement.verdict->fullest());
+      }
+    }
+  }
+  CHECK(judged > (test::thorough ? 1000 : 100));
+}
+
+TEST_CASE("the pruned front is that of all candidates, and no schedule on any cut is faster") {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < (test::thorough ? 6 : 1); ++trial) {
+    const int devices = 2 + trial % 2;
+    PlanRequest request = random_request(random, 5, devices, 4);
+    fix(request.space, "dp=1");
+    const Plan pruned = plan(request);
+    request.exhaustive = true;
+    const Plan all = plan(request);
+    CHECK(pruned.exhausted);
+    CHECK(all.counts.pruned == 0);
+    REQUIRE_FALSE(all.front.empty());
+    // The pruned search goes on to refine, and may only find more.
+    for (const PlanPoint& point : all.front) {
+      bool found = false;
+      for (const PlanPoint& other : pruned.front) {
+        found = found || (other.verdict.step <= point.verdict.step &&
+                          other.verdict.fullest() <= point.verdict.fullest());
+      }
+      CHECK_MESSAGE(found, print(pruned) + "\n---\n" + print(all));
+    }
+    CHECK(pruned.bound <= pruned.front.front().verdict.step);
+    Evaluator evaluator(request.setting);
+    for (const Shape& shape : shapes_of(request)) {
+      for (const ScheduleSpec& spec : parse_schedules("all")) {
+        if (spec.scheduler->synchrony == Synchrony::asynchronous) continue;
+        const int stages = stages_of(spec, devices);
+        if (stages == 0 || stages > 5) continue;
+        for (const std::string& cut : all_cuts(5, stages)) {
+          Candidate candidate{shape, spec, {}, {}, cut};
+          Time step{};
+          try {
+            step = study(evaluator.case_of(candidate)).step_time;
+          } catch (const UsageError&) {
+            continue;
+          }
+          CHECK(pruned.front.front().verdict.step <= step);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the plan is the same with any number of threads, and more memory is never slower") {
+  std::mt19937 random(7);
+  PlanRequest request = random_request(random, 6, 4, 8);
+  fix(request.space, "schedule=1f1b|gpipe|interleaved_1f1b|zb_h1");
+  const Plan one = plan(request);
+  REQUIRE_FALSE(one.front.empty());
+  for (const int threads : {2, 7}) {
+    request.threads = threads;
+    const Plan other = plan(request);
+    CHECK(print(other) == print(one));
+    CHECK(other.counts.judged == one.counts.judged);
+    CHECK(other.counts.pruned == one.counts.pruned);
+  }
+  Time before = Time::max();
+  for (const std::int64_t bytes : {10'000, 150'000, 300'000, 1'000'000}) {
+    request.setting.cluster.memory = Bytes{bytes};
+    const Plan plan_here = plan(request);
+    if (plan_here.front.empty()) {
+      CHECK(before == Time::max());
+      REQUIRE(plan_here.missing);
+      CHECK(plan_here.missing->bytes > Bytes{});
+      continue;
+    }
+    CHECK(plan_here.front.front().verdict.step <= before);
+    before = plan_here.front.front().verdict.step;
+  }
+  CHECK(before < Time::max());
+}
+
+TEST_CASE("contradictions are refused in one sentence") {
+  std::mt19937 random(9);
+  PlanRequest request = random_request(random, 6, 4, 7);
+  request.space.microbatch_size = {2};
+  CHECK_THROWS_AS(plan(request), UsageError);
+  request.space = {};
+  fix(request.space, "dp=3");
+  CHECK_THROWS_AS(plan(request), UsageError);
+  CHECK_THROWS_AS(fix(request.space, "schedul=1f1b"), UsageError);
+  CHECK_THROWS_AS(fix(request.space, "tp=0"), UsageError);
+  CHECK_THROWS_AS(fix(request.space, "tp"), UsageError);
+  request.space = {};
+  request.samples = 0;
+  CHECK_THROWS_AS(plan(request), UsageError);
+}
+
+}  // namespace
+}  // namespace stageline

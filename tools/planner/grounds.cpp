@@ -1,0 +1,112 @@
+#include "tools/planner/grounds.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace stageline {
+namespace {
+
+// The device that all are, but for their names and machines.
+std::optional<Device> common_device(const Cluster& cluster) {
+  const Device& first = cluster.devices.front();
+  for (const Device& device : cluster.devices) {
+    Device same = device;
+    same.name = first.name;
+    same.host = first.host;
+    if (same != first) return std::nullopt;
+  }
+  return first;
+}
+
+Bytes larger(const std::optional<Bytes>& a, Bytes b) { return std::max(a.value_or(Bytes{}), b); }
+
+std::optional<Bytes> largest_memory(const Cluster& cluster, const Model& model) {
+  std::optional<Bytes> most;
+  for (const Device& device : cluster.devices) {
+    const std::optional<Bytes> usable = usable_memory(device);
+    if (!usable || !model.bytes_known) return std::nullopt;
+    most = larger(most, *usable);
+  }
+  return most;
+}
+
+}  // namespace
+
+struct Grounds::Ground {
+  std::once_flag once;
+  std::shared_ptr<const Model> model;
+  std::vector<BlockingTimes> blocking;
+  std::exception_ptr refused;
+};
+
+Grounds::Grounds(Evaluator& evaluator) : evaluator_(evaluator) {
+  SettingRequest request = evaluator.base();
+  if (!request.slow.empty() || request.all_pipelines) return;
+  request.degrees = Degrees{};
+  request.program.reset();
+  request.partition = SettingRequest{}.partition;
+  const Setting setting = read_setting(request);
+  const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
+  const Cluster cluster = cluster_of(setting.cluster, *most);
+  device_ = common_device(cluster);
+  pair_overlap_ = cluster.pair_overlap;
+}
+Grounds::~Grounds() = default;
+
+std::shared_ptr<Grounds::Ground> Grounds::ground(const Shape& shape) {
+  const Degrees& degrees = shape.degrees;
+  const std::tuple key(degrees.tensor, degrees.context, degrees.expert, shape.sequence_parallel,
+                       shape.microbatch_size);
+  const std::lock_guard<std::mutex> lock(using_);
+  std::shared_ptr<Ground>& found = grounds_[key];
+  if (!found) found = std::make_shared<Ground>();
+  return found;
+}
+
+// All that a shape on unequal devices is.
+Grounds::Found Grounds::opened(const Shape& shape) {
+  Candidate any;
+  any.shape = shape;
+  any.spec = parse_schedules("1f1b").front();
+  const Case asked = evaluator_.case_of(any);
+  return {ShapeLoads(asked), largest_memory(asked.cluster, asked.model),
+          std::make_shared<const Model>(asked.model)};
+}
+
+Grounds::Found Grounds::of(const Shape& shape) {
+  if (!device_) return opened(shape);
+  const std::shared_ptr<Ground> found = ground(shape);
+  std::call_once(found->once, [&] {
+    try {
+      // One tensor-, context- and expert-parallel group: no more of them share a link than in the
+      // whole run.
+      Candidate least;
+      least.shape = shape;
+      Degrees& degrees = least.shape.degrees;
+      degrees.data = std::max(1, degrees.expert / degrees.context);
+      degrees.pipeline = 1;
+      degrees.zero = Zero::none;
+      const Setting setting = read_setting(request_of(evaluator_.base(), least));
+      found->model = std::make_shared<const Model>(setting.model);
+      found->blocking.resize(setting.model.layers.size());
+      if (!setting.ranked.empty()) {
+        found->blocking = setting.ranked.begin()->second->least_blocking(setting.model);
+      }
+    } catch (const UsageError&) {
+      found->refused = std::current_exception();
+    } catch (const TraceError&) {
+      found->refused = std::current_exception();
+    }
+  });
+  if (found->refused) std::rethrow_exception(found->refused);
+  Cluster pipeline;
+  pipeline.pair_overlap = pair_overlap_;
+  pipeline.devices.assign(static_cast<std::size_t>(shape.degrees.pipeline), *device_);
+  return {ShapeLoads(*found->model, shape, found->blocking, pipeline),
+          largest_memory(pipeline, *found->model), found->model};
+}
+
+}  // namespace stageline

@@ -1,0 +1,46 @@
+// The models that shapes share, with what their blocking collectives take at least: enough for
+// bounds, without the ranks of every shape.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+
+#include "tools/planner/candidate.hpp"
+#include "tools/planner/evaluator.hpp"
+#include "tools/planner/shape_loads.hpp"
+
+namespace stageline {
+
+/// Threads may call it at the same time.
+class Grounds {
+ public:
+  /// `evaluator`: opens what cannot be known otherwise, shapes on unequal devices.
+  explicit Grounds(Evaluator& evaluator);
+  ~Grounds();
+  Grounds(const Grounds&) = delete;
+  Grounds& operator=(const Grounds&) = delete;
+
+  struct Found {
+    ShapeLoads loads;
+    std::optional<Bytes> limit;  // the most that a device may hold; empty: unknown
+    std::shared_ptr<const Model> model;
+  };
+  /// Throws as Evaluator::setting().
+  Found of(const Shape& shape);
+
+ private:
+  struct Ground;
+  std::shared_ptr<Ground> ground(const Shape& shape);
+  Found opened(const Shape& shape);
+
+  Evaluator& evaluator_;
+  std::mutex using_;
+  std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
+  std::optional<Device> device_;  // every device of the cluster; empty: they differ
+  double pair_overlap_ = 0;
+};
+
+}  // namespace stageline
