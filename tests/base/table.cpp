@@ -158,6 +158,20 @@ TEST_CASE("a legend of several entries is prose, and a long word moves to the le
         "      priority=forward|backward\n      (which op)");
 }
 
+TEST_CASE("the groups of a number stay together") {
+  CHECK(wrapped("of 12 480 candidates", 11) == "of 12 480\n  candidates");
+  CHECK(wrapped("of 12 480, which", 6) == "of\n  12 480,\n  which");
+  CHECK(wrapped("in 2 100GB", 6) == "in 2\n  100GB");
+}
+
+TEST_CASE("a word of a shell is quoted where it must be") {
+  CHECK(shell_word("model:gpt2@h100,batch=4") == "model:gpt2@h100,batch=4");
+  CHECK(shell_word("2.5GB/s") == "2.5GB/s");
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("Et*2|t") == "'Et*2|t'");
+  CHECK(shell_word("it's") == "'it'\\''s'");
+}
+
 TEST_CASE("a number stays with its unit, a separator with the word before") {
   for (int width = 16; width < 40; ++width) {
     const std::string text = wrapped("step 20.06 s · bubble 3.6 % · 7.816 GB of 8 GB", width);

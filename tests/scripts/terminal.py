@@ -123,6 +123,21 @@ def main(stageline):
           f"Ctrl-C interrupts (status {status})")
     check(time.monotonic() - sent < 20, "Ctrl-C interrupts soon")
 
+    # A search shows its progress on a terminal, and Ctrl-C ends it with the best so far.
+    plan = [stageline, "plan", "model:gpt@h100,layers=48,hidden=1024,batch=1", "--samples", "1024",
+            "--cluster", "h100x8*4"]
+    pid, terminal = start(plan, 100)
+    text = b""
+    while b"best" not in text:  # until something was found
+        text += os.read(terminal, 65536)
+    check(b"tried " in text and b" pruned " in text, "a search shows its progress")
+    os.write(terminal, b"\x03")
+    text, status = end(pid, terminal)
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 130,
+          f"an interrupted search ends with 130 (status {status})")
+    check("best so far" in text and "stageline simulate" in text and "interrupted" in text,
+          "an interrupted search shows the best so far")
+
     for text in failed:
         print("failed:", text)
     return 1 if failed else 0

@@ -37,6 +37,27 @@ Outcome outcome_of(const std::string& schedule, Time step, Bytes peak,
 constexpr Time millisecond{1'000'000'000};
 constexpr Bytes megabyte{1'000'000};
 
+TEST_CASE("rows that are not of the same work say so") {
+  Outcome one = outcome_of("a", 10 * millisecond, megabyte * 100);
+  Outcome other = outcome_of("b", 12 * millisecond, megabyte * 90);
+  const auto sentence = [&] {
+    const std::vector<const Outcome*> both{&one, &other};
+    return rank(both).sentence;
+  };
+  CHECK_FALSE(contains(sentence(), "rows differ"));
+  other.microbatches = 4;
+  CHECK(
+      contains(sentence(), "rows differ in micro-batches a step (4 to 8): throughput ranks them"));
+  one.microbatch_size = other.microbatch_size = 2;
+  CHECK(contains(sentence(), "rows differ in samples a step (8 to 16)"));
+  other.copies = 2;  // as many samples, by replicas
+  CHECK_FALSE(contains(sentence(), "rows differ"));
+  other.devices = 8;
+  CHECK(contains(sentence(), "rows differ in devices (4 to 8): throughput"));
+  other.copies = 1;
+  CHECK(contains(sentence(), "devices (4 to 8) and samples a step (8 to 16)"));
+}
+
 TEST_CASE("of those within 1 % of the fastest, the one with the least memory is recommended") {
   const std::vector<Outcome> outcomes{outcome_of("fast", 1000 * millisecond, megabyte * 50),
                                       outcome_of("lean", 1009 * millisecond, megabyte * 10),

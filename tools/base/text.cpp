@@ -19,7 +19,10 @@ bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0
 // Whether a line may not end between two words.
 bool stick_together(std::string_view first, std::string_view second) {
   if (second == "·" || second == "%" || second == "×" || first == "→" || first == "±") return true;
-  return is_digit(first.back()) && is_letter(second.front()) && second.size() <= 3;  // "20.06 s"
+  if (!is_digit(first.back())) return false;
+  if (is_letter(second.front()) && second.size() <= 3) return true;  // "20.06 s"
+  return second.size() >= 3 && std::all_of(second.begin(), second.begin() + 3, is_digit) &&
+         (second.size() == 3 || !is_letter(second[3]));  // "12 480"
 }
 
 // The words up to the next place where a line may end, and the blanks before them.
@@ -120,6 +123,17 @@ std::string wrapped(const std::string& text, int width) {
     at = end + 1;
   }
   return out;
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view harmless = "@%+=:,./-_";
+  const bool plain = std::all_of(text.begin(), text.end(), [&](char c) {
+    return is_letter(c) || is_digit(c) || harmless.find(c) != std::string_view::npos;
+  });
+  if (plain && !text.empty()) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 std::string signed_time(Time time) {

@@ -18,6 +18,9 @@ int columns_of(std::string_view text);
 /// with the word before them. A word is never broken.
 std::string wrapped(const std::string& text, int width);
 
+/// As one word of a POSIX shell: quoted where it must be.
+std::string shell_word(const std::string& text);
+
 /// "+1.500 ms", "-20.0 ns", "0".
 std::string signed_time(Time time);
 

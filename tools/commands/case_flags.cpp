@@ -137,11 +137,17 @@ void add_degree_flags(Flags command, CommonFlags& flags) {
       .option("--pp", flags.pipeline,
               "pipeline ranks; default: the number of devices over the other degrees")
       .range(1, most);
-  command.option("--order", flags.order,
-                 "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp");
   command.option("--zero", flags.zero,
                  "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, "
                  "3 weights, too (FSDP); default: 0");
+  command.flag("--sequence-parallel", flags.sequence_parallel,
+               "tensor-parallel ranks share the norms' and dropouts' activations, too");
+  add_layout_flags(command, flags);
+}
+
+void add_layout_flags(Flags command, CommonFlags& flags) {
+  command.option("--order", flags.order,
+                 "nesting of the ranks on the devices, neighbours first; default: tp-cp-ep-dp-pp");
   command.option("--precision", flags.precision,
                  "bytes of weights, gradients and optimizer state for each parameter; default: as "
                  "the trace says");
@@ -153,8 +159,6 @@ void add_degree_flags(Flags command, CommonFlags& flags) {
   command.option("--buckets", flags.buckets,
                  "gradients that are reduced together while the last backward runs: ddp, megatron, "
                  "or none, all of a stage behind it; default: megatron");
-  command.flag("--sequence-parallel", flags.sequence_parallel,
-               "tensor-parallel ranks share the norms' and dropouts' activations, too");
   command.flag("--all-pipelines", flags.all_pipelines,
                "simulate every data-parallel replica, also where they are alike");
 }
@@ -186,6 +190,18 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
               "default: 2")
       .range(1, most_microbatches)
       .needs(offload);
+}
+
+void add_unequal_flags(Flags command, CommonFlags& flags) {
+  command.option("--slow", flags.slow,
+                 "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
+                 "host3:1.1 (compute there takes as many times as long), or gpu*:1.05");
+  command.option(
+      "--device-order", flags.device_order,
+      fmt::format("given: stages on the devices in the order of the cluster; search: in the order "
+                  "of unequal devices with the fastest step, by simulating up to {} orders a "
+                  "schedule; default: given",
+                  most_orders));
 }
 
 void add_messages_flag(Flags command, CommonFlags& flags) {
@@ -226,15 +242,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts) 
   command.option("--weights", flags.weights,
                  "weight rule, instead of the schedule's: flush, stash, vertical_sync, "
                  "double_buffer, latest");
-  command.option("--slow", flags.slow,
-                 "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
-                 "host3:1.1 (compute there takes as many times as long), or gpu*:1.05");
-  command.option(
-      "--device-order", flags.device_order,
-      fmt::format("given: stages on the devices in the order of the cluster; search: in the order "
-                  "of unequal devices with the fastest step, by simulating up to {} orders a "
-                  "schedule; default: given",
-                  most_orders));
+  add_unequal_flags(command, flags);
   add_stash_flags(command, flags);
   if (one) {
     command

@@ -71,11 +71,14 @@ void add_calibration_flag(Flags command, CommonFlags& flags);
 void add_output_flags(Flags command, CommonFlags& flags);
 /// --cluster, --link, --memory, --reserve, --host-link, --host-memory, --pair-overlap.
 void add_cluster_flags(Flags command, CommonFlags& flags);
-/// --tp, --cp, --ep, --dp, --pp, --order, --zero, --precision, --collectives, --buckets,
-/// --sharing, --sequence-parallel, --all-pipelines.
+/// --tp, --cp, --ep, --dp, --pp, --zero, --sequence-parallel, and those of add_layout_flags().
 void add_degree_flags(Flags command, CommonFlags& flags);
+/// --order, --precision, --collectives, --sharing, --buckets, --all-pipelines.
+void add_layout_flags(Flags command, CommonFlags& flags);
 /// --tokens, --price.
 void add_budget_flags(Flags command, CommonFlags& flags);
+/// --slow, --device-order.
+void add_unequal_flags(Flags command, CommonFlags& flags);
 /// --recompute, --recompute-start, --offload, --prefetch.
 void add_stash_flags(Flags command, CommonFlags& flags);
 /// --messages.

@@ -13,8 +13,10 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/compare_beside.hpp"
 #include "tools/commands/perturbation_flags.hpp"
+#include "tools/commands/plan_hint.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/typed.hpp"
 #include "tools/commands/why_flags.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
@@ -48,6 +50,7 @@ struct CompareFlags {
   PerturbationFlags perturbations;
   std::string by;
   std::string why;
+  std::vector<Flag> all_flags;
 };
 
 constexpr std::int64_t usual_scenarios = 1000;
@@ -245,6 +248,12 @@ int run_compare(const CompareFlags& flags) {
   std::vector<std::string> said = found.notes;
   if (why && *why == CauseOrder::shapley) said.push_back(shapley_note(both[0].waterfall));
   print_notes(flags, view, setting, rows, said);
+  const std::string hint =
+      plan_hint(request, setting, rows, ranked(rows, Synchrony::synchronous, within),
+                typed_setting(common, flags.all_flags,
+                              {"--devices", "--tp", "--cp", "--ep", "--dp", "--pp", "--order",
+                               "--zero", "--precision", "--sequence-parallel"}));
+  if (!hint.empty()) print_wrapped(fmt::format("hint: {}\n", hint));
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
   }
@@ -298,6 +307,7 @@ void add(Flags command) {
       "ranks by the step that 99 % of all steps stay below.\n"
       "  stageline compare resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --why\n"
       "says where the difference between two comes from.");
+  flags->all_flags = command.all();
   command.runs([flags] { return run_compare(*flags); });
 }
 

@@ -98,6 +98,10 @@ Flag Flag::default_shown(const std::string& text) const {
 std::string Flag::name() const { return option_->get_name(); }
 std::string Flag::help() const { return option_->get_description(); }
 bool Flag::given() const { return option_->count() > 0; }
+std::vector<std::string> Flag::values() const {
+  const bool takes_one = option_->get_items_expected_max() > 0;
+  return given() && takes_one ? option_->results() : std::vector<std::string>{};
+}
 
 template <class T>
 Flag Flags::option(const std::string& name, T& value, const std::string& help) const {

@@ -44,6 +44,8 @@ class Flag {
   std::string name() const;  // "--out" of "--out,-o", "TRACE" of a positional argument
   std::string help() const;
   bool given() const;
+  /// As typed; none of a flag without a value.
+  std::vector<std::string> values() const;
   friend bool operator==(Flag a, Flag b) { return a.option_ == b.option_; }
 
  private:

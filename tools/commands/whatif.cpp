@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <stdexcept>
 
 #include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
@@ -18,6 +17,7 @@
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/commands/typed.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
@@ -41,23 +41,6 @@ struct WhatIfFlags {
 };
 
 constexpr std::int64_t usual_scenarios = 10'000;
-
-// "8h", "30min" or a time as everywhere.
-double seconds_of(const std::string& text, const char* flag) {
-  for (const auto& [unit, seconds] : {std::pair("h", 3600.0), {"min", 60.0}, {"d", 86400.0}}) {
-    if (!text.ends_with(unit)) continue;
-    const auto number =
-        parse_number<double>(text.substr(0, text.size() - std::string_view(unit).size()));
-    if (number && *number > 0 && *number <= 1e9) return *number * seconds;
-  }
-  try {
-    const Time time = parse_time(text);
-    if (time > Time{}) return to_seconds(time);
-  } catch (const std::invalid_argument&) {  // said below
-  }
-  throw UsageError(
-      fmt::format("{} is a time above 0 (60s, 30min, 8h, 2d), not \"{}\"", flag, text));
-}
 
 std::string words_of(double seconds) {
   if (seconds >= 2 * 86400) return fmt::format("{:.1f} days", seconds / 86400);

@@ -3,12 +3,12 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "sim/degrees.hpp"
 #include "sim/names.hpp"
+#include "tools/base/text.hpp"
 
 namespace stageline {
 namespace {
@@ -20,24 +20,11 @@ bool is_pipeline_alone(const Degrees& degrees) {
   return beside.plain();
 }
 
-// As one word of a POSIX shell.
-std::string quoted(const std::string& text) {
-  constexpr std::string_view harmless = "@%+=:,./-_";
-  const bool plain = std::all_of(text.begin(), text.end(), [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           harmless.find(c) != std::string_view::npos;
-  });
-  if (plain && !text.empty()) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 class FlagText {
  public:
   void add(const std::string& flag) { text_ += (text_.empty() ? "" : " ") + flag; }
   void add(std::string_view flag, const std::string& value) {
-    add(fmt::format("{} {}", flag, quoted(value)));
+    add(fmt::format("{} {}", flag, shell_word(value)));
   }
   void add(std::string_view flag, int value, int left_out) {
     if (value != left_out) add(flag, fmt::format("{}", value));

@@ -14,27 +14,27 @@ namespace stageline {
 namespace {
 
 // What can be said of a verdict without its program: not what is recomputed, nor what waits.
-TrainingRates rates_of(const Case& asked, const Verdict& verdict) {
+TrainingRates rates_of(const Case& asked, const Verdict& verdict, const TrainingBudget& training) {
   Outcome outcome;
   outcome.step_time = verdict.step;
   outcome.microbatch_size = asked.model.batch;
   outcome.microbatches = asked.microbatches * asked.pipelines();
   outcome.copies = asked.copies();
-  TrainingRates rates = training_rates(asked, outcome);
+  TrainingRates rates = training_rates(asked, outcome, training);
   rates.hardware_flops.reset();
   rates.hfu.reset();
   return rates;
 }
 
-PlanPoint point_of(const FrontPoint& found, Evaluator& evaluator) {
+PlanPoint point_of(const FrontPoint& found, Evaluator& evaluator, const TrainingBudget& training) {
   constexpr double seconds_an_hour = 3600;
   PlanPoint point;
   point.candidate = found.candidate;
   point.verdict = found.verdict;
   point.flags = found.flags;
   const Case asked = evaluator.case_of(found.candidate);
-  point.rates = rates_of(asked, found.verdict);
-  if (const std::optional<double> price = hourly_price(asked, std::nullopt)) {
+  point.rates = rates_of(asked, found.verdict, training);
+  if (const auto price = hourly_price(asked, training.price_per_hour)) {
     point.dollars_step = *price * to_seconds(found.verdict.step) / seconds_an_hour;
   }
   return point;
@@ -63,7 +63,7 @@ Plan plan(const PlanRequest& request) {
   if (search.front().empty()) search.find_nearest();
   Plan plan;
   for (const FrontPoint& found : search.front().points()) {
-    plan.front.push_back(point_of(found, search.evaluator()));
+    plan.front.push_back(point_of(found, search.evaluator(), request.training));
   }
   Recommendation recommendation = recommend(plan.front, request.objective, request.within);
   plan.recommended = recommendation.index;
@@ -71,6 +71,7 @@ Plan plan(const PlanRequest& request) {
   plan.counts = search.counts();
   plan.bound = search.bound();
   plan.partial = search.partial();
+  if (!plan.partial) plan.counts.left = 0;  // as of the last report until then
   plan.exhausted = !plan.partial && (search.all_cuts() || !request.space.partitions.empty());
   if (plan.front.empty()) {
     plan.missing = search.missing();
@@ -79,12 +80,7 @@ Plan plan(const PlanRequest& request) {
                                   print(plan.missing->bytes), plan.missing->where);
     }
   }
-  if (plan.exhausted && search.all_cuts()) {
-    plan.notes.push_back(
-        fmt::format("optimal over what was searched: all cuts of all families, {} candidates, {} "
-                    "pruned by bound",
-                    plan.counts.judged + plan.counts.pruned, plan.counts.pruned));
-  }
+  plan.dropped = search.take_dropped();
   return plan;
 }
 

@@ -67,6 +67,8 @@ struct PlanRequest {
   bool exhaustive = false;  // no pruning: every candidate is simulated
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const PlanProgress&)> progress;  // called some times a second, from one thread
+  TrainingBudget training{};  // GPU-hours and cost of the points; its price prices a step, too
+  bool keep_dropped = false;  // fills Plan::dropped
 };
 
 struct PlanPoint {
@@ -85,6 +87,14 @@ struct PlanMissing {
   std::string flags;  // of the candidate that lacks least
 };
 
+/// What was not simulated, or could not be: a shape, or a family of candidates of one.
+struct PlanDropped {
+  std::string what;           // the flags that all of them share
+  std::string why;            // the bound in words with its figures, or the rule that refuses them
+  std::optional<Time> bound;  // of what was pruned; empty: refused
+  std::int64_t candidates = 1;
+};
+
 struct Plan {
   /// Not dominated in step time, peak memory and devices; the fastest first. Those that may fit:
   /// memory that is unknown is no reason to leave one out.
@@ -97,6 +107,7 @@ struct Plan {
   bool partial = false;                // the budget or `stop` ended it
   std::optional<PlanMissing> missing;  // nothing fits
   std::vector<std::string> notes;
+  std::vector<PlanDropped> dropped{};  // with keep_dropped, in the order of the search
 };
 
 /// Throws UsageError where the space is contradictory or empty (samples that no micro-batch size

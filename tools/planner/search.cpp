@@ -109,6 +109,9 @@ void Search::rate_shapes() {
     if (all[i].nodes.empty()) {
       ++counts_.refused;
       if (!refused_) refused_ = all[i].why_not;
+      if (request_.keep_dropped) {
+        dropped_.push_back({shape_flags(shapes_[i]), all[i].why_not, {}});
+      }
       continue;
     }
     const int pipeline = shapes_[i].degrees.pipeline;
@@ -198,6 +201,9 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
   if (!judgement.verdict) {
     ++counts_.refused;
     if (!refused_) refused_ = judgement.why_not;
+    if (request_.keep_dropped) {
+      dropped_.push_back({flags_of(request_.setting, candidate), judgement.why_not, {}});
+    }
     return false;
   }
   ++counts_.judged;
@@ -256,6 +262,7 @@ bool Search::pruned(const Node& node) {
   }
   const std::int64_t candidates = candidates_in(node);
   counts_.pruned += candidates;
+  drop(node, candidates);
   left_ -= candidates;
   if (too_large) too_large_.push_back(node);
   return true;

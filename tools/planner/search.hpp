@@ -39,6 +39,8 @@ class Search {
   /// Whether every cut of every family was simulated, or pruned.
   bool all_cuts() const { return all_cuts_; }
   Evaluator& evaluator() { return evaluator_; }
+  /// What was pruned or refused, where the request wants to know.
+  std::vector<PlanDropped> take_dropped() { return std::move(dropped_); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -75,6 +77,10 @@ class Search {
   bool cannot_fit(const Node& node) const;
   bool pruned(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
+  /// The flags of the shape, without those of a family.
+  std::string shape_flags(const Shape& shape) const;
+  /// Keeps what was pruned, where the request wants to know.
+  void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
@@ -100,7 +106,8 @@ class Search {
   std::optional<PlanMissing> missing_;
   std::optional<Time> least_bound_;     // of all families that may fit
   std::optional<std::string> refused_;  // the first sentence
-  std::int64_t left_ = 0;               // candidates in nodes_
+  std::vector<PlanDropped> dropped_;
+  std::int64_t left_ = 0;  // candidates in nodes_
   bool all_cuts_ = false;
   bool rated_all_ = false;
   bool partial_ = false;

@@ -4,6 +4,18 @@
 
 namespace stageline {
 
+std::string_view name(Fit fit) {
+  switch (fit) {
+    case Fit::yes:
+      return "yes";
+    case Fit::no:
+      return "no";
+    case Fit::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
 int Outcome::peak_device() const {
   // Where it does not fit, by how much it does not; else by size.
   std::size_t worst = 0;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedulers/partition/partitioner.hpp"
@@ -19,6 +20,7 @@
 namespace stageline {
 
 enum class Fit : std::uint8_t { yes, no, unknown };
+std::string_view name(Fit fit);
 
 /// What was simulated and measured. Times are of `program`, except those of the steady state.
 struct Outcome {

@@ -38,7 +38,7 @@ class Ranking {
     ranked.sentence = beside_one_device() + (ranked.recommended == ranked.fastest
                                                  ? fastest_is_recommended()
                                                  : less_memory_for_time(*ranked.recommended));
-    ranked.sentence += faster_but_too_large(*ranked.recommended);
+    ranked.sentence += faster_but_too_large(*ranked.recommended) + unlike_steps();
     return ranked;
   }
 
@@ -190,6 +190,36 @@ class Ranking {
                          need(i));
     }
     return "";
+  }
+
+  // Samples, or micro-batches where their size is unknown, of a step of the row.
+  std::int64_t work(std::size_t i) const {
+    return std::int64_t{at(i).microbatches} * at(i).copies * std::max(at(i).microbatch_size, 1);
+  }
+
+  // That steps of the rows cannot be compared, since they are not of the same work on the same
+  // devices. Rows of one number of devices that do the same work need no words.
+  std::string unlike_steps() const {
+    const auto range = [&](auto&& value, const char* what) -> std::string {
+      auto low = value(order_[0]);
+      auto high = low;
+      for (const std::size_t i : order_) {
+        low = std::min(low, value(i));
+        high = std::max(high, value(i));
+      }
+      return low == high ? "" : fmt::format("{} ({} to {})", what, low, high);
+    };
+    const bool sized = at(order_[0]).microbatch_size > 0;
+    const std::string devices = range([&](std::size_t i) { return devices_of(at(i)); }, "devices");
+    const std::string samples = range([&](std::size_t i) { return work(i); },
+                                      sized ? "samples a step" : "micro-batches a step");
+    if (devices.empty() && samples.empty()) return "";
+    return fmt::format("; rows differ in {}{}{}: throughput ranks them, not the step", devices,
+                       devices.empty() || samples.empty() ? "" : " and ", samples);
+  }
+
+  static int devices_of(const Outcome& outcome) {
+    return outcome.all_devices > 0 ? outcome.all_devices : outcome.devices;
   }
 
   std::string need(std::size_t i) const { return print(tightest(at(i)).value_or(MemoryNeed{})); }

@@ -32,11 +32,13 @@ struct ChartAxis {
 };
 
 /// Without `y` the curve has a gap at that x. `open`: drawn hollow, in text as a small letter; a
-/// footnote should explain the meaning.
+/// footnote should explain the meaning. `label`: beside the marker in SVG,
+/// where it covers no other.
 struct ChartPoint {
   double x = 0;
   std::optional<double> y;
   bool open = false;
+  std::string label{};
 };
 
 /// How consecutive points are joined.

@@ -155,6 +155,40 @@ std::string curves(const Chart& chart, const ChartLayout& layout) {
   return faint.lines + faint.markers + others.lines + others.markers;
 }
 
+// The labels of points, above and at the right of their markers; at the left where the plot ends.
+// Longer ones first: of those that would cover one another, the later is left out.
+std::string point_labels(const Chart& chart, const ChartLayout& layout) {
+  std::vector<const ChartPoint*> labelled;
+  for (const Series& series : chart.series) {
+    for (const ChartPoint& point : series.points) {
+      if (point.y && !point.label.empty()) labelled.push_back(&point);
+    }
+  }
+  std::stable_sort(labelled.begin(), labelled.end(), [](const ChartPoint* a, const ChartPoint* b) {
+    return a->label.size() > b->label.size();
+  });
+  struct Box {
+    double left, right, base;
+  };
+  std::vector<Box> taken;
+  std::string out;
+  for (const ChartPoint* const point : labelled) {
+    const ChartPlace at = layout.of(*point);
+    const double width = text_width(point->label, tick_size);
+    const bool room = at.x + 7 + width <= layout.plot.right;
+    const double left = room ? at.x + 7 : at.x - 7 - width;
+    const Box box{left, left + width, at.y - 6};
+    const bool covered = std::any_of(taken.begin(), taken.end(), [&](const Box& other) {
+      return box.left < other.right && other.left < box.right &&
+             std::abs(box.base - other.base) < tick_size;
+    });
+    if (covered) continue;
+    taken.push_back(box);
+    out += text_at(room ? left : box.right, box.base, room ? "t" : "t r", tick_size, point->label);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string chart_svg(const Chart& chart, const SvgOptions& options) {
@@ -206,6 +240,7 @@ std::string chart_svg(const Chart& chart, const SvgOptions& options) {
     body += line_at(layout.plot.left, at, layout.plot.right, at, "ref");
   }
   body += curves(chart, layout);
+  body += point_labels(chart, layout);
   if (layout.names_beside) body += names_beside(chart, layout);
   return chart_document(chart.title,
                         fmt::format("Chart of {} against {}: {} series.", chart.y.label,

@@ -20,18 +20,6 @@
 namespace stageline {
 namespace {
 
-std::string_view name(Fit fit) {
-  switch (fit) {
-    case Fit::yes:
-      return "yes";
-    case Fit::no:
-      return "no";
-    case Fit::unknown:
-      return "unknown";
-  }
-  return "";
-}
-
 Json bytes_or_null(Bytes bytes, bool known) { return known ? Json(bytes.count) : Json(nullptr); }
 
 std::string_view name(PeakOp::Moment moment) {

@@ -1,0 +1,338 @@
+// stageline plan: what to do instead. Searches degrees, micro-batches, schedules, recomputation and
+// cuts for the samples of one update, and says how far the answer is from the best possible.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "schedulers/aliases.hpp"
+#include "sim/errors.hpp"
+#include "sim/names.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/case_flags.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/commands/typed.hpp"
+#include "tools/compare/comparison.hpp"
+#include "tools/inputs/training_budget.hpp"
+#include "tools/planner/planner.hpp"
+#include "tools/report/json/plan.hpp"
+#include "tools/report/text/plan.hpp"
+
+namespace stageline {
+namespace {
+
+// A flag that fixes what the search would choose: an item of --fix by another name.
+struct FixFlag {
+  const char* key;
+  bool commas;  // whether commas separate values, too: they do not stand inside of one
+  const char* help;
+};
+constexpr std::array fix_flags{
+    FixFlag{"schedule", false,
+            "NAME[:knob=value,…] or a comma list; default: all synchronous ones"},
+    FixFlag{"devices", true,
+            "how many to use, a list, or a sweep 8..64; default: all of the cluster"},
+    FixFlag{"tp", true, "tensor-parallel ranks"},
+    FixFlag{"cp", true, "context-parallel ranks"},
+    FixFlag{"ep", true, "expert-parallel ranks"},
+    FixFlag{"dp", true, "data-parallel replicas"},
+    FixFlag{"pp", true, "pipeline ranks"},
+    FixFlag{"zero", true, "state divided among data-parallel ranks, 0 to 3"},
+    FixFlag{"microbatch-size", true, "samples in a micro-batch"},
+    FixFlag{"recompute", false,
+            "none, selective, every:N or full, as `stageline simulate` takes it"},
+    FixFlag{"offload", false, "none, all, or stages such as @0,2-3; default: none"},
+    FixFlag{"partition", false, "a cut, as `stageline simulate` takes it"},
+};
+
+struct PlanFlags {
+  CommonFlags common;
+  SvgFlags svg;
+  std::vector<Flag> all_flags;
+  std::array<std::vector<std::string>, fix_flags.size()> fixed;  // as typed
+  std::vector<std::string> fix;
+  std::optional<std::int64_t> samples;
+  std::string tokens_per_step;
+  std::string objective;
+  std::string within = "1%";
+  std::string budget;
+  bool exhaustive = false;
+  bool asynchronous = false;
+  bool all = false;
+  bool with_flags = false;
+  int top = 10;
+  int threads = 0;
+};
+
+std::string key_of(const std::string& item) {
+  std::string key = item.substr(0, item.find('='));
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// The values of one flag as an item of --fix: "tp=4|8".
+std::string item_of(const FixFlag& flag, const std::vector<std::string>& typed) {
+  const bool sweep = flag.key == std::string_view("devices");
+  std::vector<std::string> values;
+  for (std::string value : typed) {
+    if (sweep && value.find("..") != std::string::npos) {
+      value = fmt::format("{}", fmt::join(parse_devices(value), "|"));
+    }
+    if (flag.commas) std::replace(value.begin(), value.end(), ',', '|');
+    values.push_back(std::move(value));
+  }
+  const char* const between = flag.key == std::string_view("schedule") ? "," : "|";
+  return fmt::format("{}={}", flag.key, fmt::join(values, between));
+}
+
+PlanSpace space_of(const PlanFlags& flags) {
+  PlanSpace space;
+  struct Said {
+    std::string key;
+    std::string how;
+  };
+  std::vector<Said> said;
+  const auto take = [&](const std::string& item, const std::string& how) {
+    const std::string key = key_of(item);
+    for (const Said& before : said) {
+      if (before.key != key) continue;
+      throw UsageError(fmt::format("{} is fixed twice, by {} and by {}; name all its values in one",
+                                   key, before.how, how));
+    }
+    said.push_back({key, how});
+    fix(space, item);
+  };
+  for (std::size_t i = 0; i < fix_flags.size(); ++i) {
+    if (flags.fixed[i].empty()) continue;
+    take(item_of(fix_flags[i], flags.fixed[i]),
+         fmt::format("--{} {}", fix_flags[i].key, fmt::join(flags.fixed[i], " ")));
+  }
+  if (flags.common.sequence_parallel) {
+    space.sequence_parallel = true;
+    said.push_back({"sequence-parallel", "--sequence-parallel"});
+  }
+  for (const std::string& item : flags.fix) take(item, "--fix " + item);
+  space.asynchronous = flags.asynchronous;
+  return space;
+}
+
+// The samples of one update.
+std::int64_t samples_of(const PlanFlags& flags, const Model& model) {
+  if (flags.samples) return *flags.samples;
+  if (flags.tokens_per_step.empty()) {
+    throw UsageError(fmt::format(
+        "plan compares ways to train with the same update, and needs its size: --samples N{}",
+        model.tokens > 0 ? ", or --tokens-per-step N" : ""));
+  }
+  if (model.tokens == 0) {
+    throw UsageError(fmt::format(
+        "--tokens-per-step is for language models, and a sample of {} is {}; give --samples N",
+        model.name, model.sample.empty() ? "no sequence" : "of another kind: " + model.sample));
+  }
+  const double tokens = parse_tokens(flags.tokens_per_step, "--tokens-per-step");
+  const auto sequence = static_cast<double>(model.tokens);
+  const double sequences = std::floor(tokens / sequence);
+  if (sequences * sequence != tokens) {
+    const double next = (sequences + 1) * sequence;
+    throw UsageError(fmt::format(
+        "--tokens-per-step is a multiple of the sequence, {} tokens, and {} is none; the nearest: "
+        "{}{:.0f}",
+        model.tokens, flags.tokens_per_step,
+        sequences > 0 ? fmt::format("{:.0f} and ", sequences * sequence) : "", next));
+  }
+  return static_cast<std::int64_t>(sequences);
+}
+
+// One line on standard error, rewritten, where that is a terminal.
+class PlanProgressLine {
+ public:
+  explicit PlanProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
+  void operator()(const PlanProgress& progress) {
+    if (!live_) return;
+    shown_ = true;
+    std::fputs((progress_words(progress) + "\033[K\r").c_str(), stderr);
+  }
+  void clear() const {
+    if (shown_) std::fputs("\033[K", stderr);
+  }
+
+ private:
+  bool live_;
+  bool shown_ = false;
+};
+
+std::vector<std::string> notes_of_plan(const PlanFlags& flags, const Setting& setting,
+                                       const Plan& plan, bool interrupted) {
+  std::vector<std::string> said = read_as_notes(flags.fixed[0]);
+  const auto say = [&](const std::string& note) {
+    if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
+  };
+  for (const std::string& note : notes(setting)) say(note);
+  for (const std::string& note : plan.notes) say(note);
+  if (interrupted) {
+    say("interrupted: what was found until then");
+  } else if (plan.partial) {
+    say(fmt::format("the search ended with its budget of {}; more may find better, up to the bound",
+                    flags.budget));
+  }
+  return said;
+}
+
+PlanRequest plan_request(const PlanFlags& flags) {
+  PlanRequest request;
+  request.setting = request_of(flags.common);
+  request.space = space_of(flags);
+  if (!flags.objective.empty()) {
+    request.objective = one_of(all_objectives, flags.objective, "--objective");
+  }
+  request.within = parse_within(flags.within, "--within");
+  if (!flags.budget.empty()) {
+    request.budget = std::chrono::milliseconds(
+        std::llround(std::min(seconds_of(flags.budget, "--budget"), 1e9) * 1e3));
+  }
+  request.threads = flags.threads;
+  request.exhaustive = flags.exhaustive;
+  request.keep_dropped = flags.all;
+  return request;
+}
+
+int run_plan(const PlanFlags& flags) {
+  const CommonFlags& common = flags.common;
+  check_pictures(flags.svg);
+  PlanRequest request = plan_request(flags);
+  const Setting setting = read_setting(request.setting);
+  request.samples = samples_of(flags, setting.model);
+  request.training = budget_of(common, setting.model);
+  PlanView view;
+  view.width = text_width();
+  view.top = flags.all ? 0 : static_cast<std::size_t>(flags.top);
+  view.flags = flags.with_flags;
+  view.command = "stageline simulate " + typed_setting(common, flags.all_flags);
+
+  const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+  request.stop = &stop;
+  PlanProgressLine progress(!common.quiet);
+  request.progress = [&](const PlanProgress& now) { progress(now); };
+  const Plan plan = [&] {
+    try {
+      return stageline::plan(request);
+    } catch (...) {
+      progress.clear();
+      throw;
+    }
+  }();
+  progress.clear();
+  const bool interrupted = plan.partial && stop;
+  if (interrupted && plan.front.empty()) {
+    throw Interrupted{"no candidate was found that fits, nothing was written", false};
+  }
+  const int answer = interrupted ? 130 : plan.front.empty() ? 1 : 0;
+  const std::vector<std::string> said = notes_of_plan(flags, setting, plan, interrupted);
+  if (!common.json.empty()) write_file(common.json, plan_json(setting, request, plan, view, said));
+  const bool drawn = any_picture(flags.svg) && !plan.front.empty();
+  if (drawn) {
+    write_pictures(flags.svg,
+                   chart_svg(plan_chart(setting, request, plan), svg_options(flags.svg)));
+  }
+  if (to_stdout(common.json, flags.svg)) return answer;
+
+  if (!common.quiet) print_wrapped(plan_heading(setting, request) + "\n");
+  fmt::print("{}", plan_table(setting.model, plan, view));
+  fmt::print("{}", plan_answer(plan, view));
+  print_wrapped(fmt::format("{}{}", view.flags ? "\n" : "", plan_search(plan)));
+  if (flags.all) fmt::print("\n{}", plan_dropped(plan, view.width));
+  if (common.quiet) return answer;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
+  }
+  for (const OutputFile& one : picture_files(flags.svg)) {
+    if (drawn && !one.file.empty()) fmt::print("wrote {}\n", one.file);
+  }
+  return answer;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<PlanFlags>();
+  CommonFlags& common = flags->common;
+  add_trace_flags(command, common);
+  add_cluster_flags(command, common);
+  add_calibration_flag(command, common);
+  add_unequal_flags(command, common);
+  add_layout_flags(command, common);
+  add_messages_flag(command, common);
+  const Flag samples =
+      command.option("--samples", flags->samples, "of one update, all replicas together")
+          .range(std::int64_t{1}, std::int64_t{1} << 40);
+  command
+      .option("--tokens-per-step", flags->tokens_per_step,
+              "of a language model, in place of --samples: tokens of one update (4194304)")
+      .excludes(samples);
+  for (std::size_t i = 0; i < fix_flags.size(); ++i) {
+    const FixFlag& one = fix_flags[i];
+    command.option(fmt::format("--{}", one.key), flags->fixed[i], fmt::format("fix {}", one.help))
+        .repeatable();
+  }
+  command.flag("--sequence-parallel", common.sequence_parallel,
+               "fix that tensor-parallel ranks share the norms' and dropouts' activations, too");
+  command
+      .option(
+          "--fix", flags->fix,
+          "KEY=VALUE[|VALUE…]: search these values alone; the keys are those of the flags above "
+          "(tp=4|8); repeatable")
+      .repeatable();
+  command.flag("--asynchronous", flags->asynchronous,
+               "also schedules that update without a flush, on stale weights");
+  command.option("--objective", flags->objective,
+                 fmt::format("what to recommend the least of: {}; default: time",
+                             fmt::join(names_of(all_objectives), ", ")));
+  command.option("--within", flags->within,
+                 "recommend the least memory among what is at most this much slower than the "
+                 "fastest; default: 1%");
+  command.option("--budget", flags->budget,
+                 "end the search after so long (30s, 5min), with the best so far and the bound");
+  command.flag("--exhaustive", flags->exhaustive,
+               "simulate every candidate, also where a bound rules it out");
+  add_budget_flags(command, common);
+  command
+      .option("--threads", flags->threads, "default: all cores; changes no result without a budget")
+      .range(1, 1024);
+  const Flag top =
+      command.option("--top", flags->top, "rows of the table; default: 10").range(1, 1 << 30);
+  command
+      .flag("--all", flags->all,
+            "all rows, what cannot run and why, and what was pruned with its bound")
+      .excludes(top);
+  command.flag("--flags", flags->with_flags, "the command of every row");
+  add_svg_flag(command, flags->svg,
+               "write peak memory against the step as an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
+  add_output_flags(command, common);
+  command.footer(
+      "Example:\n  stageline plan resnet50-cpu --samples 256 --devices 4 --link 2.5GB/s --schedule "
+      "1f1b,zb_h1\n"
+      "Without --schedule all synchronous ones are tried. The last lines say how far from the best "
+      "possible\nthe answer is.\n"
+      "Exit code 1: nothing fits into memory. 130: interrupted; the best so far was printed.");
+  flags->all_flags = command.all();
+  command.runs([flags] { return run_plan(*flags); });
+}
+
+}  // namespace
+
+extern const Command plan_command;
+const Command plan_command = {
+    "plan",
+    "What to do instead: searches schedules, degrees, micro-batches, recomputation and cuts", add,
+    ""};
+
+}  // namespace stageline

@@ -1,0 +1,21 @@
+// What a user typed: the words of the setting, to repeat in a command; durations.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/commands/case_flags.hpp"
+
+namespace stageline {
+
+/// What was typed for the trace and for those flags that mean the same to compare, simulate and
+/// plan, as words of a shell: "resnet50-cpu --link 2.5GB/s"; and for those of `more`, such as
+/// "--devices". `all`: the flags of the command.
+std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all,
+                          const std::vector<std::string>& more = {});
+
+/// "8h", "30min", "2d" or a time as everywhere, in seconds, above 0. Throws UsageError, which
+/// begins with the flag.
+double seconds_of(const std::string& text, const std::string& flag);
+
+}  // namespace stageline

@@ -1,0 +1,109 @@
+#include "tools/report/json/plan.hpp"
+
+#include "tools/base/json.hpp"
+
+namespace stageline {
+namespace {
+
+Json degrees_json(const Degrees& degrees) {
+  return {{"tp", degrees.tensor},   {"cp", degrees.context},
+          {"ep", degrees.expert},   {"dp", degrees.data},
+          {"pp", degrees.pipeline}, {"zero", std::string(stageline::name(degrees.zero))}};
+}
+
+void put(Json& object, const std::string& key, const std::optional<double>& value) {
+  if (value) object[key] = *value;
+}
+
+Json point_json(const Model& model, const PlanPoint& point, const PlanView& view) {
+  const Candidate& candidate = point.candidate;
+  const Shape& shape = candidate.shape;
+  const Verdict& verdict = point.verdict;
+  Json object;
+  object["schedule"] = spelled(candidate.spec);
+  object["partition"] = candidate.partition;
+  object["devices"] = point.devices();
+  object["degrees"] = degrees_json(shape.degrees);
+  object["sequence_parallel"] = shape.sequence_parallel;
+  const int size = shape.microbatch_size > 0 ? shape.microbatch_size : model.batch;
+  object["microbatch_size"] = size > 0 ? Json(size) : Json(nullptr);
+  object["microbatches"] = shape.microbatches;
+  object["recompute"] =
+      candidate.recomputation.parts.empty() ? Json(nullptr) : Json(print(candidate.recomputation));
+  object["offload"] = print(candidate.offloading);
+  put_time(object, "step_time", verdict.step);
+  object["throughput"] = verdict.step > Time{} ? Json(verdict.throughput) : Json(nullptr);
+  object["throughput_unit"] = throughput_unit(model);
+  put(object, "tokens_per_second", point.rates.tokens_per_second);
+  put(object, "tokens_per_second_per_device", point.rates.tokens_per_device_second);
+  put(object, "mfu", point.rates.mfu);
+  put(object, "hfu", point.rates.hfu);
+  object["peak_bytes"] = verdict.peak.empty() ? Json(nullptr) : Json(verdict.fullest().count);
+  object["peak_bytes_per_device"] = Json::array();
+  for (const Bytes peak : verdict.peak) object["peak_bytes_per_device"].push_back(peak.count);
+  object["tightest"] = nullptr;
+  if (verdict.need) {
+    object["tightest"] = {{"place", verdict.need->place},
+                          {"peak_bytes", verdict.need->peak.count},
+                          {"memory_bytes", verdict.need->limit.count}};
+  }
+  object["fits"] = stageline::name(verdict.fit);
+  put(object, "dollars_step", point.dollars_step);
+  put(object, "device_hours", point.rates.device_hours);
+  put(object, "days", point.rates.days);
+  put(object, "dollars", point.rates.dollars);
+  object["flags"] = point.flags;
+  object["command"] = command_of(point, view);
+  return object;
+}
+
+Json dropped_json(const PlanDropped& one) {
+  Json object{{"flags", one.what}, {"why", one.why}, {"candidates", one.candidates}};
+  if (one.bound) put_time(object, "bound", *one.bound);
+  return object;
+}
+
+}  // namespace
+
+std::string plan_json(const Setting& setting, const PlanRequest& request, const Plan& plan,
+                      const PlanView& view, const std::vector<std::string>& said) {
+  Json object;
+  object["model"] = setting.model.name;
+  object["costs"] = stageline::name(setting.model.provenance.origin);
+  object["cluster"] = setting.cluster.fixed ? Json(setting.cluster.fixed->name) : Json(nullptr);
+  object["samples"] = request.samples;
+  if (setting.model.tokens > 0) object["tokens"] = request.samples * setting.model.tokens;
+  object["objective"] = stageline::name(request.objective);
+  object["within"] = request.within;
+  object["front"] = Json::array();
+  for (const PlanPoint& point : plan.front) {
+    object["front"].push_back(point_json(setting.model, point, view));
+  }
+  object["recommended"] = plan.recommended ? Json(*plan.recommended) : Json(nullptr);
+  object["sentence"] = plan.sentence;
+  put_time(object, "bound", plan.bound);
+  object["gap"] = plan.front.empty() || plan.bound <= Time{} ? Json(nullptr) : Json(plan_gap(plan));
+  object["exhausted"] = plan.exhausted;
+  object["partial"] = plan.partial;
+  object["candidates"] = {{"simulated", plan.counts.judged},
+                          {"pruned", plan.counts.pruned},
+                          {"refused", plan.counts.refused},
+                          {"left", plan.counts.left}};
+  object["missing"] = nullptr;
+  if (plan.missing) {
+    object["missing"] = {{"bytes", plan.missing->bytes.count},
+                         {"where", plan.missing->where},
+                         {"flags", plan.missing->flags}};
+  }
+  if (request.keep_dropped) {
+    object["pruned"] = Json::array();
+    object["refused"] = Json::array();
+    for (const PlanDropped& one : plan.dropped) {
+      object[one.bound ? "pruned" : "refused"].push_back(dropped_json(one));
+    }
+  }
+  object["notes"] = said;
+  return object.text();
+}
+
+}  // namespace stageline

@@ -1,0 +1,59 @@
+// A plan as text and as a chart: the front as a table, the recommendation with the command that
+// reproduces it, how far it is from the best, what was left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/inputs/setting.hpp"
+#include "tools/planner/planner.hpp"
+#include "tools/report/charts/chart.hpp"
+
+namespace stageline {
+
+struct PlanView {
+  int width = 0;         // the most columns of a line; 0: any
+  std::size_t top = 10;  // rows of the front; 0: all
+  bool flags = false;    // with the command of every row that is shown
+  /// What a point's flags go behind: "stageline simulate resnet50-cpu --link 2.5GB/s".
+  std::string command = "stageline simulate";
+};
+
+/// The model, and a line on devices and samples.
+std::string plan_heading(const Setting& setting, const PlanRequest& request);
+
+/// A row for each point of the front, the fastest first, numbered; → marks the recommended one,
+/// which is shown whatever `top` says. Empty where nothing fits.
+std::string plan_table(const Model& model, const Plan& plan, const PlanView& view);
+
+/// The command of a point, on one line.
+std::string command_of(const PlanPoint& point, const PlanView& view);
+
+/// The recommendation and its command; with `flags`, a command for each row that is shown. Where
+/// nothing fits, what is missing least.
+std::string plan_answer(const Plan& plan, const PlanView& view);
+
+/// "optimal over what was searched: 12 480 candidates, …" where everything was simulated or pruned;
+/// else the bound, the gap to it, and what was not looked at.
+std::string plan_search(const Plan& plan);
+
+/// What was refused, with the reason, and what was pruned, with its bound.
+std::string plan_dropped(const Plan& plan, int width);
+
+/// "tried 1 234 · pruned 11 902 · left 320 · best 7.613 s · bound 7.200 s"
+std::string progress_words(const PlanProgress& progress);
+
+/// "12 480"
+std::string grouped(std::int64_t count);
+
+/// The fastest step of the front over the bound, less 1; 0 where one of them is not known.
+double plan_gap(const Plan& plan);
+
+/// Peak memory against the step: a stair for each number of devices, points numbered as in the
+/// table, with the bound of the step and, where all points have the same, the memory of a device.
+Chart plan_chart(const Setting& setting, const PlanRequest& request, const Plan& plan);
+
+/// A throughput's unit: "images/s".
+std::string throughput_unit(const Model& model);
+
+}  // namespace stageline
