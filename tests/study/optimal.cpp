@@ -60,7 +60,7 @@ TEST_CASE("the shortest order runs as any program does, and keeps its limit") {
 
 TEST_CASE("a limit in bytes holds, and more memory is never slower") {
   Time before = Time::max();
-  for (const char* const memory : {"16MB", "20MB", "24MB", "40MB"}) {
+  for (const char* const memory : {"20MB", "24MB", "32MB", "60MB"}) {
     CAPTURE(memory);
     const Optimal found = optimal(case_of("limit=memory", parse_bytes(memory)), never);
     CHECK(found.outcome.fit == Fit::yes);
