@@ -29,11 +29,12 @@ class EveryOrder {
         for_span_(for_span) {}
 
   std::optional<Time> shortest() const {
-    std::set<Placed> level{{std::vector<int>(3 * stages_.size()), {}, {}, {}}};
-    auto& start = const_cast<Placed&>(*level.begin());
+    Placed start;
+    start.done.resize(3 * stages_.size());
     start.free.resize(limit_.most.size());
     start.begins.assign(limit_.most.size(), Time::max());
     start.ends.resize(3 * stages_.size() * as_size(count_));
+    std::set<Placed> level{start};
     for (std::size_t n = 0; n < 3 * stages_.size() * as_size(count_); ++n) {
       std::set<Placed> next;
       for (const Placed& one : level) {
@@ -164,7 +165,7 @@ TEST_CASE("the shortest order of small steps is found, and nothing is proved tha
   std::mt19937 random(61);
   int proved = 0;
   int cases = 0;
-  for (int i = 0; i < (test::thorough ? 4 : 1); ++i) {
+  for (int i = 0; i < (test::thorough ? 2 : 1); ++i) {
     for (const Small& small : all) {
       const Costs costs = drawn(random, small.chunks * small.p, small.p);
       const ScheduleSpec spec = test::spec("zb_auto:placement=" + std::string(small.placement) +

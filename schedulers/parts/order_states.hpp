@@ -26,6 +26,7 @@ struct NextOp {
   Time start{};
 };
 
+/// For one thread at a time.
 class OrderStates {
  public:
   using Count = std::uint16_t;
@@ -62,7 +63,6 @@ class OrderStates {
   void place(State& state, NextOp op) const;
   /// Also puts off what cannot happen as early as the state has it.
   Least least(State& state) const;
-  std::size_t next_number(const State& state, NextOp op) const;
   std::size_t device_of(std::uint32_t stage) const { return stages_[stage].device; }
 
  private:
@@ -97,7 +97,8 @@ class OrderStates {
   void make_tails();
   bool fits(const State& state, std::uint32_t stage) const;
   void find_segments(const State& state) const;
-  Least of_alone(const State& state) const;
+  void find_heads(const State& state) const;
+  void add_device(State& state, std::size_t d, Least& least) const;
   Time tail(std::uint32_t stage, int kind, std::size_t k) const {
     return stages_[stage].tail[3 * k + static_cast<std::size_t>(kind)];
   }
@@ -112,7 +113,6 @@ class OrderStates {
   // Of the state that is looked at.
   mutable std::vector<std::size_t> segment_;  // by stage and F or I: its first arrival
   mutable std::vector<Time> head_;            // by stage and F or I: its next cannot start before
-  mutable std::vector<Time> first_;           // by device: nothing can start before
 };
 
 }  // namespace stageline

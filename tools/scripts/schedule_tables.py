@@ -36,6 +36,13 @@ papers. For `hanayo` these describe steps of as many micro-batches as devices; w
 two rebuilt orders that hold as many stashes. `layerpipe` leaves out the first stage's input gradient, which has
 no reader but which a single device would compute, so its speed-up can slightly exceed the number of devices.
 
+How far an order is from the shortest: `stageline bound` and, where I and W are apart, `stageline simulate` name a
+bound that no order under as many stashes beats. `stageline optimal TRACE --limit N` searches for the shortest
+order itself: the bound in closed form first, `zb_auto`'s order as the start, then branch and bound with dominance
+(`parts/order_states.hpp`, `parts/order_beam.hpp`) until one is proved, the time is over or Ctrl-C. Up to 4 devices
+and 8 micro-batches that takes milliseconds, in a V seconds; with 8 devices, 32 micro-batches and measured times a
+gap below one per cent may stay. `zb_auto` runs the same search for a bounded number of states.
+
 """
 
 
