@@ -245,7 +245,8 @@ int run_compare(const CompareFlags& flags) {
     const RankedRows order = ranked(rows, synchrony, within);
     if (has_content(rows, order)) print_wrapped("\n" + block(rows, order, view));
   }
-  const std::vector<std::string> changes = ways_to_fit(request, setting, rows, flags.jobs);
+  const std::vector<std::string> changes =
+      ways_to_fit(request, setting, rows, flags.jobs).sentences;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
   }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
@@ -13,6 +14,7 @@
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/compare/advice.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/memory_peak.hpp"
@@ -79,6 +81,15 @@ std::string path_line(const Outcome& outcome) {
   return text + "\n";
 }
 
+// What would fit, where this does not.
+WaysToFit ways_of(const SettingRequest& request, const Setting& setting, const Case& asked,
+                  const Outcome& outcome) {
+  if (outcome.fit != Fit::no) return {};
+  Row row{asked, outcome.schedule, outcome, ""};
+  row.outcome->graph = {};
+  return ways_to_fit(request, setting, {std::move(row)});
+}
+
 struct SimulateFlags {
   CommonFlags common;
   bool timeline = false;
@@ -100,9 +111,10 @@ int run_simulate(const SimulateFlags& flags) {
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   const std::optional<Waterfall> waterfall =
       flags.why ? std::optional(waterfall_of(asked, outcome)) : std::nullopt;
+  const WaysToFit ways = ways_of(request, setting, asked, outcome);
   if (!common.json.empty()) {
     write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
-                                         waterfall ? &*waterfall : nullptr));
+                                         waterfall ? &*waterfall : nullptr, &ways));
   }
   if (common.json == "-") return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
@@ -110,6 +122,7 @@ int run_simulate(const SimulateFlags& flags) {
   print_wrapped(summary(asked, outcome) +
                 training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
                 peak_lines(outcome, flags.full) + path_line(outcome) + stream_report(outcome));
+  for (const std::string& sentence : ways.sentences) print_wrapped("→ " + sentence + "\n");
   if (waterfall) fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
   fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
   const FigureOptions options{Time{}, figure_columns(), colour_wanted()};
