@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/task_graph.hpp"
@@ -63,6 +64,9 @@ struct Perturbation {
 
 /// "5%", "measured", "5%,transfers". Throws UsageError, which begins with `what`.
 Jitter parse_jitter(const std::string& text, const std::string& what);
+/// "gpu2:1.2@0.1" into its parts, whatever their values; nothing where it has not this form.
+/// Without a probability it is 1.
+std::optional<Slow> slow_item(std::string_view word);
 /// "gpu2:1.2", "gpu2:1.2@0.1" (in a tenth of the scenarios), comma-separated.
 std::vector<Slow> parse_slow_items(const std::string& text, const std::string& what);
 /// "100:50ms", comma-separated.

@@ -50,27 +50,29 @@ Jitter parse_jitter(const std::string& text, const std::string& what) {
   return jitter;
 }
 
+std::optional<Slow> slow_item(std::string_view word) {
+  const std::size_t colon = word.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  const std::size_t at = std::min(word.find('@', colon), word.size());
+  const auto factor = parse_number<double>(word.substr(colon + 1, at - colon - 1));
+  const std::optional<double> share =
+      at == word.size() ? std::optional(1.0) : parse_number<double>(word.substr(at + 1));
+  if (!factor || !share) return std::nullopt;
+  return Slow{std::string(word.substr(0, colon)), *factor, *share};
+}
+
 std::vector<Slow> parse_slow_items(const std::string& text, const std::string& what) {
   std::vector<Slow> items;
   for (const std::string& word : words_of(text)) {
-    const std::size_t colon = word.rfind(':');
-    const std::size_t at = std::min(word.find('@', colon), word.size());
-    const bool has_factor = colon != std::string::npos && colon > 0 && colon + 1 <= at;
-    const double factor =
-        has_factor ? parse_number<double>(word.substr(colon + 1, at - colon - 1)).value_or(-1) : -1;
-    const double share =
-        at == word.size() ? 1 : parse_number<double>(word.substr(at + 1)).value_or(-1);
-    if (!(factor >= least_slow && factor <= most_slow && share >= 0 && share <= 1)) {
+    const std::optional<Slow> item = slow_item(word);
+    if (!item || !(item->factor >= least_slow && item->factor <= most_slow &&
+                   item->probability >= 0 && item->probability <= 1)) {
       throw UsageError(fmt::format(
           "{} is NAME:FACTOR or NAME:FACTOR@PROBABILITY, with a factor from {} to {} and a "
           "probability from 0 to 1 (gpu2:1.2@0.1), not \"{}\"",
           what, least_slow, most_slow, word));
     }
-    Slow item;
-    item.name = word.substr(0, colon);
-    item.factor = factor;
-    item.probability = share;
-    items.push_back(item);
+    items.push_back(*item);
   }
   return items;
 }

@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "sim/errors.hpp"
+#include "tests/questions/ask.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {
@@ -32,8 +36,8 @@ SettingRequest uniform_request(const std::string& options, const std::string& me
   return request;
 }
 
-std::vector<std::string> changes(const Asked& asked) {
-  return ways_to_fit(asked.request, asked.setting, asked.rows);
+WaysToFit ways(const Asked& asked, int workers = 0) {
+  return ways_to_fit(asked.request, asked.setting, asked.rows, workers);
 }
 
 std::string alone(const Asked& asked) {
@@ -69,61 +73,93 @@ TEST_CASE("one device that is too small is not advised without saying so") {
                  "one device would be faster than all of these, but lacks memory: "));
 }
 
-TEST_CASE("every way to fit is a command that fits") {
-  // Of 8 samples each, so that micro-batches can be cut.
+// Asks the command with the flags that were printed.
+test::Answer pasted(const std::string& trace, const std::string& base, const std::string& flags) {
+  std::vector<std::string> words{"simulate", trace, "--quiet"};
+  for (const std::string& text : {base, flags}) {
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) words.push_back(word);
+  }
+  return test::ask(words);
+}
+
+TEST_CASE("every way to fit is a command that fits, in the time that was said") {
   const Asked asked = asked_of(uniform_request(",batch=8,weights=1MB", "8MB"), "1f1b,gpipe");
-  const std::vector<std::string> found = changes(asked);
-  REQUIRE_FALSE(found.empty());
-  for (const std::string& change : found) {
-    CAPTURE(change);
-    CHECK(change.starts_with("--schedule "));
-    CHECK(contains(change, " fits: "));
-    SettingRequest request = asked.request;
-    std::string schedule = "1f1b";
-    std::string words = change.substr(0, change.find(" fits: ")) + " ";
-    while (!words.empty()) {
-      const std::size_t middle = words.find(' ');
-      const std::string flag = words.substr(0, middle);
-      const std::size_t end = words.find(' ', middle + 1);
-      const std::string value = words.substr(middle + 1, end - middle - 1);
-      words.erase(0, end + 1);
-      if (flag == "--schedule") schedule = value;
-      if (flag == "--devices") request.devices = parse_devices(value);
-      if (flag == "--microbatches") request.microbatches = std::stoi(value);
-      if (flag == "--microbatch-size") request.microbatch_size = std::stoi(value);
-    }
-    const Asked changed = asked_of(request, schedule);
-    CHECK(changed.rows[0].outcome->fit == Fit::yes);
+  const WaysToFit found = ways(asked);
+  REQUIRE(found.fitting.size() > 1);
+  for (const WayToFit& way : found.fitting) {
+    CAPTURE(way.flags);
+    const test::Answer answer = pasted(asked.request.trace, "--memory 8MB", way.flags);
+    CHECK(answer.exit_code == 0);
+    CHECK(contains(answer.out, "step " + print(way.changed.verdict.step)));
+    CHECK(contains(answer.out, "of 8.000 MB: fits"));
+  }
+  CHECK(found.sentences[0].starts_with("the cheapest change that fits: " + found.fitting[0].what));
+  CHECK(found.sentences[1] == "its flags: " + found.fitting[0].flags);
+}
+
+TEST_CASE("of a language model with ranks of several devices, too") {
+  SettingRequest request;
+  request.trace = "model:transformer@a100,layers=8,hidden=1024,heads=16,seq=1024,batch=4";
+  request.cluster.cluster = "a100x8";
+  request.cluster.memory = parse_bytes("4GB");
+  request.degrees.tensor = 2;
+  request.microbatches = 8;
+  const Asked asked = asked_of(request, "1f1b");
+  REQUIRE(asked.rows[0].outcome->fit == Fit::no);
+  const WaysToFit found = ways(asked);
+  REQUIRE_FALSE(found.fitting.empty());
+  for (const WayToFit& way : found.fitting) {
+    CAPTURE(way.flags);
+    const test::Answer answer = pasted(request.trace, "--cluster a100x8 --memory 4GB", way.flags);
+    CHECK(answer.exit_code == 0);
+    CHECK(contains(answer.out, "step " + print(way.changed.verdict.step)));
   }
 }
 
-TEST_CASE("recomputing is tried where a schedule has the knob") {
-  // 25 MB of stashes and weights; one stash at a time leaves 17 MB and the inputs.
-  const Asked asked = asked_of(uniform_request("", "23MB"), "1f1b");
-  const std::vector<std::string> found = changes(asked);
-  REQUIRE_FALSE(found.empty());
-  CHECK(found[0].starts_with("--schedule 1f1b:recompute=always fits: "));
+TEST_CASE("one stage alone is recomputed where that is enough") {
+  // 25 MB on the first device, 19 MB on the second.
+  const Asked asked = asked_of(uniform_request("", "24MB"), "1f1b");
+  const WaysToFit found = ways(asked);
+  const auto recomputed = std::find_if(
+      found.search.fitting.begin(), found.search.fitting.end(), [](const ChangedCandidate& one) {
+        return one.changes == std::vector<ChangeKind>{ChangeKind::recompute};
+      });
+  REQUIRE(recomputed != found.search.fitting.end());
+  const std::string flags = flags_of(asked.request, recomputed->candidate);
+  CAPTURE(flags);
+  CHECK(flags.ends_with("@0"));
 }
 
-TEST_CASE("where nothing fits, the nearest is named with what it lacks") {
-  const std::vector<std::string> found = changes(asked_of(uniform_request("", "1MB"), "1f1b"));
-  REQUIRE(found.size() == 1);
-  CHECK(contains(found[0], "nothing tried fits; --schedule 1f1b --devices 8 lacks least, "));
-  CHECK(contains(found[0], " of 1.000 MB on gpu"));
+TEST_CASE("where nothing fits, the nearest is named with what it lacks, and what was tried") {
+  const WaysToFit found = ways(asked_of(uniform_request("", "1MB"), "1f1b"));
+  CHECK(found.fitting.empty());
+  REQUIRE(found.nearest);
+  REQUIRE(found.sentences.size() == 3);
+  CHECK(found.sentences[0].starts_with("nothing tried fits; what lacks least, "));
+  CHECK(contains(found.sentences[0], " of 1.000 MB on gpu"));
+  CHECK(contains(found.sentences[2], "changes were simulated, single and in pairs: recompute, "));
 }
 
 TEST_CASE("smaller micro-batches and more devices are tried together where neither is enough") {
-  const Asked asked =
-      asked_of(uniform_request(",batch=8,weights=1MB,output=8MB,stash=8MB", "12MB"), "1f1b");
-  const std::vector<std::string> found = changes(asked);
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].starts_with(
-      "--schedule 1f1b --devices 8 --microbatch-size 1 --microbatches 64 fits: "));
+  SettingRequest request = uniform_request(",batch=8,weights=1MB,output=8MB,stash=8MB", "12MB");
+  const Asked asked = asked_of(request, "1f1b");
+  const WaysToFit found = ways(asked);
+  REQUIRE_FALSE(found.fitting.empty());
+  CHECK(found.fitting[0].changed.changes.size() == 2);
+}
+
+TEST_CASE("what reads standard input once is not tried") {
+  Asked asked = asked_of(uniform_request("", "20MB"), "1f1b");
+  asked.request.trace = "-";
+  const WaysToFit found = ways(asked);
+  REQUIRE(found.sentences.size() == 1);
+  CHECK(contains(found.sentences[0], "standard input"));
 }
 
 TEST_CASE("nothing is advised where a row fits, nor of unknown memory") {
-  CHECK(changes(asked_of(uniform_request("", "30MB"), "1f1b,gpipe")).empty());
-  CHECK(changes(asked_of(uniform_request("", ""), "1f1b,gpipe")).empty());
+  CHECK(ways(asked_of(uniform_request("", "30MB"), "1f1b,gpipe")).sentences.empty());
+  CHECK(ways(asked_of(uniform_request("", ""), "1f1b,gpipe")).sentences.empty());
 }
 
 TEST_CASE("the margin of a recommendation is a share with its sign") {

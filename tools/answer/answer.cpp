@@ -32,7 +32,7 @@ Json ranking_json(const RankedRows& ranking) {
 
 std::vector<std::string> advice_on(const SettingRequest& request, const Result& result) {
   if (result.rows.size() < 2) return {};
-  std::vector<std::string> advice = ways_to_fit(request, result.setting, result.rows);
+  std::vector<std::string> advice = ways_to_fit(request, result.setting, result.rows).sentences;
   std::string alone = one_device_advice(request, result.setting, result.rows);
   if (!alone.empty()) advice.insert(advice.begin(), std::move(alone));
   return advice;

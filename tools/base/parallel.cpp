@@ -42,6 +42,8 @@ class Calls {
   std::size_t failed_ = 0;  // call
 };
 
+// Calls are simulations of 100 µs and more, against which a lock for each is nothing: a pool of
+// threads or a stealing scheduler (oneTBB) has not been measured against it.
 // Joins the threads when it goes, as std::jthread does, which clang 14's library may lack.
 struct Threads {
   std::vector<std::thread> all;

@@ -229,7 +229,8 @@ int run_compare(const CompareFlags& flags) {
     fmt::print("\nWhere the step's time goes\n{}",
                two_waterfalls_table(both[0], both[1], text_width()));
   }
-  const std::vector<std::string> changes = ways_to_fit(request, setting, rows, flags.jobs);
+  const std::vector<std::string> changes =
+      ways_to_fit(request, setting, rows, flags.jobs).sentences;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
   }

@@ -44,7 +44,7 @@ void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_
                  "or \"measured\"; \",transfers\" behind it: messages, too");
   command.option("--sometimes-slow", flags.sometimes,
                  "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, "
-                 "links:1.5@0.05");
+                 "links:1.5@0.05; whatif takes a device also by --slow");
   command.option("--pause", flags.pause,
                  "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)");
   command.option("--scenarios", flags.scenarios, fmt::format("how many; default: {}", scenarios));

@@ -9,6 +9,7 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/text/heading.hpp"
@@ -36,7 +37,12 @@ int run_sensitivity(const SensitivityFlags& flags) {
   const Case asked =
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);
-  const Sensitivity found = sensitivity_of(asked, outcome, flags.threads);
+  const Sensitivity found =
+      sensitivity_of(asked, outcome, flags.threads, &catch_signals(Waiting::ends));
+  if (found.effects.empty() && found.partial) {
+    throw Interrupted{"no lever was looked at, nothing was written", false};
+  }
+  const int answer = found.partial ? 130 : 0;
   if (!common.json.empty()) {
     write_file(common.json, sensitivity_json(setting, asked, outcome, found));
   }
@@ -47,13 +53,13 @@ int run_sensitivity(const SensitivityFlags& flags) {
     for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
     write_pictures(flags.svg, tornado_svg(tornado, svg_options(flags.svg)));
   }
-  if (to_stdout(common.json, flags.svg)) return 0;
+  if (to_stdout(common.json, flags.svg)) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   print_wrapped(fmt::format("{}: step {}\n", outcome.schedule, print(found.step)));
   if (!found.cycle.empty()) print_wrapped(fmt::format("decided by: {}\n", found.cycle));
   fmt::print("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
   print_wrapped(fmt::format("→ {}\n", advice_of(found)));
-  if (common.quiet) return 0;
+  if (common.quiet && !found.partial) return answer;
   std::string before = "\n";
   for (const std::vector<std::string>& said :
        {read_as_notes(common.schedules), notes(setting), found.notes}) {
@@ -62,7 +68,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
       before.clear();
     }
   }
-  return 0;
+  return answer;
 }
 
 void add(Flags command) {
@@ -80,7 +86,8 @@ void add(Flags command) {
       "10 % faster: what is named takes 10 % less time, on every device and in every step; of a "
       "bandwidth, its transfers do. Free: it takes none.\n"
       "Example:\n  stageline sensitivity resnet50-cpu --devices 4 --schedule 1f1b --link "
-      "10GB/s,5us");
+      "10GB/s,5us\n"
+      "Exit code 130: interrupted; what is known so far was printed.");
   command.runs([flags] { return run_sensitivity(*flags); });
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "schedulers/aliases.hpp"
 #include "sim/analysis/cycle_words.hpp"
@@ -16,6 +17,7 @@
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/why_flags.hpp"
+#include "tools/compare/advice.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/memory_peak.hpp"
@@ -88,6 +90,15 @@ std::string path_line(const Outcome& outcome) {
   return text + "\n";
 }
 
+// What would fit, where this does not.
+WaysToFit ways_of(const SettingRequest& request, const Setting& setting, const Case& asked,
+                  const Outcome& outcome) {
+  if (outcome.fit != Fit::no) return {};
+  Row row{asked, outcome.schedule, outcome, ""};
+  row.outcome->graph = {};
+  return ways_to_fit(request, setting, {std::move(row)});
+}
+
 struct SimulateFlags {
   CommonFlags common;
   bool timeline = false;
@@ -142,9 +153,10 @@ int run_simulate(const SimulateFlags& flags) {
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   std::optional<Waterfall> waterfall;
   if (why) waterfall = explained(asked, outcome, *why, scenarios);
+  const WaysToFit ways = ways_of(request, setting, asked, outcome);
   if (!common.json.empty()) {
     write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
-                                         waterfall ? &*waterfall : nullptr));
+                                         waterfall ? &*waterfall : nullptr, &ways));
   }
   if (any_picture(flags.svg)) {
     write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
@@ -157,6 +169,7 @@ int run_simulate(const SimulateFlags& flags) {
                 training_lines(asked, outcome, training_rates(asked, outcome, budget), budget) +
                 energy_line(asked, step_energy(asked, outcome, budget.price_per_hour)) +
                 peak_lines(outcome, flags.full) + path_line(outcome) + stream_report(outcome));
+  for (const std::string& sentence : ways.sentences) print_wrapped("→ " + sentence + "\n");
   if (waterfall) {
     fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
     if (flags.full) fmt::print("\n{}", device_waterfall_table(*waterfall, text_width()));

@@ -18,6 +18,8 @@
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
+#include "tools/compare/long_run.hpp"
+#include "tools/inputs/device_rates.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/text/heading.hpp"
@@ -37,6 +39,7 @@ struct WhatIfFlags {
   std::string checkpoint;
   std::string restart;
   std::string interval;
+  std::string run;
   int threads = 0;
 };
 
@@ -49,8 +52,12 @@ std::string words_of(double seconds) {
   return fmt::format("{:.1f} s", seconds);
 }
 
-std::string failures_text(const WhatIfFlags& flags) {
-  if (flags.mtbf.empty() && flags.checkpoint.empty()) return "";
+// Nothing where no failures are asked for.
+std::optional<Failures> failures_of(const WhatIfFlags& flags) {
+  if (flags.mtbf.empty() && flags.checkpoint.empty()) {
+    if (flags.run.empty()) return std::nullopt;
+    throw UsageError("--run is a run with failures; give --mtbf and --checkpoint");
+  }
   if (flags.mtbf.empty() || flags.checkpoint.empty()) {
     throw UsageError(
         "--mtbf and --checkpoint belong together: the mean time between failures of the whole run, "
@@ -63,6 +70,10 @@ std::string failures_text(const WhatIfFlags& flags) {
   if (!flags.interval.empty()) {
     failures.interval = seconds_of(flags.interval, "--checkpoint-interval");
   }
+  return failures;
+}
+
+std::string text_of(const Failures& failures) {
   const UsefulShare share = useful_share(failures);
   return fmt::format(
       "failures every {}, a checkpoint of {} every {}: {} of the time is useful work (Young's "
@@ -71,16 +82,43 @@ std::string failures_text(const WhatIfFlags& flags) {
       percent(share.useful), words_of(share.young), words_of(share.daly));
 }
 
+std::string text_of(const LongRun& run, double work) {
+  return fmt::format(
+      "a run of {} of steps takes {} on average with {:.1f} failures, {} of it useful; in 5 % of {} "
+      "runs at most {}, in half {}, in 95 % {}",
+      words_of(work), words_of(run.mean), run.failures, percent(run.useful), run.scenarios,
+      words_of(run.p5), words_of(run.p50), words_of(run.p95));
+}
+
+// Nothing where none is asked for, or a signal came first.
+std::optional<LongRun> long_run_of(const WhatIfFlags& flags, const Failures& failures,
+                                   const ScenarioRequest& scenarios) {
+  if (flags.run.empty()) return std::nullopt;
+  LongRunRequest request;
+  request.failures = failures;
+  request.work = seconds_of(flags.run, "--run");
+  request.scenarios = scenarios.scenarios;
+  request.seed = scenarios.perturbation.seed;
+  request.threads = scenarios.threads;
+  request.stop = scenarios.stop;
+  return long_run(request);
+}
+
 int run_whatif(const WhatIfFlags& flags) {
-  const CommonFlags& common = flags.common;
+  CommonFlags common = flags.common;
   const std::optional<double> by = parse_quantile(flags.by, "--by");
-  const std::string failures = failures_text(flags);
-  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, !failures.empty());
+  const std::optional<Failures> failures = failures_of(flags);
+  // Items of --slow with a probability are drawn, the others hold in every scenario.
+  UncertainSlow slow = split_slow(common.slow, "--slow");
+  common.slow = slow.always;
+  ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios,
+                                           failures.has_value() || !slow.sometimes.empty());
+  for (Slow& item : slow.sometimes) scenarios.perturbation.slow.push_back(std::move(item));
   scenarios.threads = flags.threads;
   check_pictures(flags.svg);
-  if (scenarios.perturbation.none() && failures.empty()) {
+  if (scenarios.perturbation.none() && !failures) {
     throw UsageError(
-        "nothing is uncertain; give --jitter 5%, --sometimes-slow gpu2:1.2@0.1, --pause 100:50ms, "
+        "nothing is uncertain; give --jitter 5%, --slow gpu2:1.2@0.1, --pause 100:50ms, "
         "--mtbf 8h --checkpoint 60s, or a file of them by --perturb");
   }
   const SettingRequest request = request_of(common);
@@ -96,6 +134,8 @@ int run_whatif(const WhatIfFlags& flags) {
   const bool stopped = std::any_of(rows.begin(), rows.end(), partial);
   const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
   if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};
+  const std::optional<LongRun> run =
+      failures ? long_run_of(flags, *failures, scenarios) : std::nullopt;
   std::vector<std::string> said = read_as_notes(common.schedules);
   for (const std::string& note : notes(setting)) said.push_back(note);
   for (const UncertainRow& row : rows) {
@@ -106,7 +146,9 @@ int run_whatif(const WhatIfFlags& flags) {
     said.push_back(interrupted_note(*rows[order.front()].steps, scenarios.scenarios));
   }
   if (!common.json.empty()) {
-    write_file(common.json, uncertainty_json(setting, rows, order, said));
+    write_file(common.json,
+               uncertainty_json(setting, rows, order, said, failures ? &*failures : nullptr,
+                                run ? &*run : nullptr));
   }
   if (any_picture(flags.svg)) {
     Chart chart = uncertainty_chart(rows, order, coloured);
@@ -128,7 +170,8 @@ int run_whatif(const WhatIfFlags& flags) {
     }
   }
   print_wrapped(fmt::format("→ {}\n", uncertainty_sentence(rows, order, by)));
-  if (!failures.empty()) print_wrapped(fmt::format("→ {}\n", failures));
+  if (failures) print_wrapped(fmt::format("→ {}\n", text_of(*failures)));
+  if (run) print_wrapped(fmt::format("→ {}\n", text_of(*run, seconds_of(flags.run, "--run"))));
   for (std::size_t i = 0; i < said.size() && !common.quiet; ++i) {
     print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
   }

@@ -1,10 +1,12 @@
 // Advice on a whole comparison: whether to leave the pipeline out, and how to fit into memory.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/compare/comparison.hpp"
+#include "tools/planner/cheapest_change.hpp"
 
 namespace stageline {
 
@@ -14,12 +16,30 @@ namespace stageline {
 std::string one_device_advice(const SettingRequest& request, const Setting& setting,
                               const std::vector<Row>& rows);
 
-/// Where no row fits: the changes after which one does, one sentence each with its flags, step and
-/// memory; where none was found, the change that lacks least memory. Tried, by simulation, are
-/// recomputing by the schedules that have a knob for it, and for the rows that lack least
-/// recomputing by any schedule, smaller micro-batches of the same step, more devices and then both.
-/// Empty where a row fits, and of given programs. `workers` as in compare().
-std::vector<std::string> ways_to_fit(const SettingRequest& request, const Setting& setting,
-                                     const std::vector<Row>& rows, int workers = 0);
+/// A changed row, in words.
+struct WayToFit {
+  ChangedCandidate changed;
+  std::string what;      // "1f1b with --recompute full@0-1"
+  std::string flags;     // all that ask for it, beside the trace, the cluster and its memory
+  bool derived = false;  // from costs of another micro-batch size, scaled or fitted
+
+  /// "82.00 ms a step (24.2 % slower), 19.00 MB of 20.00 MB on gpu0"
+  std::string figures(const Candidate& from) const;
+};
+
+struct WaysToFit {
+  std::vector<WayToFit> fitting;       // the cheapest first, one of each kind of change; at most 3
+  std::optional<WayToFit> nearest;     // nothing fits: the one that lacks least
+  CheapestChange search;               // what was tried
+  std::vector<std::string> sentences;  // for people; empty where nothing was asked
+};
+
+/// Where no row fits: the cheapest change after which one does, with its flags, step and memory,
+/// and the cheapest of other kinds; where there is none, the change that lacks least memory; and
+/// what was tried (tools/planner/changes.hpp), from the rows that lack least on. Nothing where a
+/// row fits or memory is unknown, and of given programs; a sentence alone where the trace or the
+/// cluster can be read once. `workers` as in compare().
+WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
+                      const std::vector<Row>& rows, int workers = 0);
 
 }  // namespace stageline

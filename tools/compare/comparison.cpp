@@ -10,6 +10,7 @@
 #include "sim/numbers.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
+#include "tools/study/cases_at_a_time.hpp"
 
 namespace stageline {
 

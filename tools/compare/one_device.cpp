@@ -47,7 +47,7 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
   alone.weights = std::nullopt;
   const bool flushed = best->outcome->synchrony == Synchrony::synchronous;
   const std::optional<Trial> trial =
-      tried(alone, setting, parse_schedules(flushed ? "1f1b" : "pipedream").front(), 1, "");
+      tried(alone, setting, parse_schedules(flushed ? "1f1b" : "pipedream").front(), 1);
   const std::string beside = fmt::format("the fastest, {} on {} devices, takes {}, {:.2f}× as fast",
                                          best->outcome->schedule, best->outcome->devices,
                                          print(best->outcome->step_time), best->outcome->speedup);

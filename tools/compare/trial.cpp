@@ -4,30 +4,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "tools/base/parallel.hpp"
 #include "tools/study/cut_search.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
 namespace {
 
-Trial trial_of(const Outcome& outcome, std::string flags) {
+Trial trial_of(const Outcome& outcome) {
   Trial trial;
-  trial.flags = std::move(flags);
   trial.fits = outcome.fit != Fit::no;
   trial.step = outcome.step_time;
-  trial.throughput = outcome.throughput;
   trial.need = tightest(outcome);
   if (outcome.bytes_known()) trial.peak = nth(outcome.memory.device, outcome.peak_device()).peak;
   return trial;
 }
-
-// The sizes of all cases under way. A case takes up to 3 kB for each micro-batch on a device.
-constexpr double most_at_a_time = 1 << 20;
 
 }  // namespace
 
@@ -40,26 +33,20 @@ double case_size(const SettingRequest& request, const Setting& setting, int devi
   return simulated * microbatches * std::max(request.steps, 1);
 }
 
-int cases_at_a_time(double size, int workers) {
-  if (workers == 0) workers = available_cores();
-  return static_cast<int>(std::clamp<double>(most_at_a_time / size, 1, workers));
-}
-
 std::string Trial::figures() const {
-  return fmt::format("{} a step{}{}", print(step),
+  return fmt::format("{} a step{}", print(step),
                      need   ? ", " + print(*need)
                      : peak ? ", " + print(*peak)
-                            : "",
-                     derived ? " (costs of that size are scaled or fitted)" : "");
+                            : "");
 }
 
 std::optional<Trial> tried(const SettingRequest& request, const Setting& setting,
-                           const ScheduleSpec& spec, int devices, std::string flags) {
+                           const ScheduleSpec& spec, int devices) {
   SettingRequest asked = request;
   asked.device_order = DeviceOrdering::given;  // a search would simulate hundreds of trials
   if (is_simulated(asked.partition)) asked.partition = "balanced";
   try {
-    return trial_of(study(make_case(asked, setting, spec, devices)), std::move(flags));
+    return trial_of(study(make_case(asked, setting, spec, devices)));
   } catch (const UsageError&) {
     return std::nullopt;
   } catch (const ProgramError&) {

@@ -1,268 +1,207 @@
-// Simulates changes of a comparison that take less memory.
-#include <fmt/core.h>
+// Words what the search for the cheapest change that fits has found.
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <optional>
+#include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "tools/base/parallel.hpp"
+#include "tools/base/table.hpp"
 #include "tools/compare/advice.hpp"
-#include "tools/compare/trial.hpp"
-#include "tools/study/cut_search.hpp"
+#include "tools/inputs/program_files.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr std::size_t rows_tried = 3;  // unlike ones, those that lack least memory
-constexpr int most_devices_tried = 64;
-constexpr std::int64_t most_microbatches_tried = 1 << 16;
+constexpr std::size_t rows_tried = 8;  // unlike ones, those that lack least memory
+constexpr std::size_t ways_named = 3;
+constexpr double worth_naming = 2;      // times the cost of the cheapest
+constexpr int most_devices_tried = 64;  // of equal ones, without a cluster
+constexpr double same_cost = 0.0005;
 
-// Without searches, for what does not depend on them.
-SettingRequest plainly_cut(SettingRequest request) {
-  request.device_order = DeviceOrdering::given;
-  if (is_simulated(request.partition)) request.partition = "balanced";
-  return request;
+Bytes missing(const Row& row) { return tightest(*row.outcome)->missing(); }
+
+// Rows that lack memory, the least first.
+std::vector<const Row*> nearest_rows(const std::vector<Row>& rows) {
+  std::vector<const Row*> nearest;
+  for (const Row& row : rows) {
+    if (row.outcome && tightest(*row.outcome)) nearest.push_back(&row);
+  }
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [](const Row* a, const Row* b) { return missing(*a) < missing(*b); });
+  nearest.erase(std::unique(nearest.begin(), nearest.end(),
+                            [](const Row* a, const Row* b) {
+                              return missing(*a) == missing(*b) &&
+                                     a->outcome->step_time == b->outcome->step_time;
+                            }),
+                nearest.end());
+  if (nearest.size() > rows_tried) nearest.resize(rows_tried);
+  return nearest;
 }
 
-// Those that fit first, the fastest of them; else the one that lacks least.
-bool better(const Trial& a, const Trial& b) {
-  if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.throughput > b.throughput : a.missing() < b.missing();
-}
-
-void keep_best(std::optional<Trial>& best, std::optional<Trial> other) {
-  if (other && (!best || better(*other, *best))) best = std::move(other);
-}
-
-int devices_of(const Row& row) { return row.asked.device_count(); }
-
-class FitSearch {
- public:
-  FitSearch(const SettingRequest& request, const Setting& setting, const std::vector<Row>& rows,
-            int workers)
-      : request_(request), setting_(setting), rows_(rows), workers_(workers) {
-    for (const Row& row : rows) {
-      if (row.outcome && tightest(*row.outcome)) nearest_.push_back(&row);
+// "--recompute full", "--sequence-parallel": each flag with its value.
+std::vector<std::string> words_of(const std::string& flags) {
+  std::vector<std::string> found;
+  std::istringstream stream(flags);
+  for (std::string word; stream >> word;) {
+    if (word.starts_with("--") || found.empty()) {
+      found.push_back(word);
+    } else {
+      found.back() += " " + word;
     }
-    std::stable_sort(nearest_.begin(), nearest_.end(),
-                     [](const Row* a, const Row* b) { return missing(*a) < missing(*b); });
-    nearest_.erase(std::unique(nearest_.begin(), nearest_.end(),
-                               [](const Row* a, const Row* b) {
-                                 return missing(*a) == missing(*b) &&
-                                        a->outcome->step_time == b->outcome->step_time;
-                               }),
-                   nearest_.end());
-    if (nearest_.size() > rows_tried) nearest_.resize(rows_tried);
+  }
+  return found;
+}
+
+class Wording {
+ public:
+  Wording(const SettingRequest& request, const Setting& setting, Evaluator& evaluator,
+          const std::vector<Candidate>& from)
+      : request_(request), setting_(setting), evaluator_(evaluator), from_(from) {}
+
+  WayToFit way(const ChangedCandidate& changed) const {
+    WayToFit way;
+    way.changed = changed;
+    way.flags = flags_of(request_, changed.candidate);
+    way.what = what(changed);
+    const bool resized = changed.candidate.shape.microbatch_size != request_.microbatch_size;
+    way.derived = resized && has_new_note(changed.candidate.shape);
+    return way;
   }
 
-  std::vector<std::string> sentences() const {
-    if (nearest_.empty()) return {};
-    std::vector<std::string> fitting;
-    std::optional<Trial> nearest;
-    const auto look_at = [&](const std::optional<Trial>& best) {
-      if (!best) return;
-      if (best->fits) fitting.push_back(fmt::format("{} fits: {}", best->flags, best->figures()));
-      keep_best(nearest, best);
-    };
-    look_at(recomputing());
-    look_at(smaller());
-    look_at(more_devices(request_, setting_, 1, ""));
-    if (fitting.empty()) look_at(smallest_on_more_devices());
-    if (!fitting.empty()) return fitting;
-    if (!nearest || nearest->missing() >= missing(*nearest_.front())) {
-      return {"neither recomputing, smaller micro-batches nor more devices were found to help"};
-    }
-    return {fmt::format("nothing tried fits; {} lacks least, {}: {}", nearest->flags,
-                        print(nearest->missing()), nearest->figures())};
+  std::string named(const WayToFit& way) const {
+    return way.what + ": " + way.figures(from_[way.changed.from]);
   }
 
  private:
   const SettingRequest& request_;
   const Setting& setting_;
-  const std::vector<Row>& rows_;
-  int workers_;
-  std::vector<const Row*> nearest_;  // to fitting
+  Evaluator& evaluator_;
+  const std::vector<Candidate>& from_;
 
-  // Cases of one size, tried at the same time.
-  class Tries {
-   public:
-    void add(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,
-             int devices, std::string flags, bool derived = false) {
-      size_ = std::max(size_, case_size(request, setting, devices));
-      tries_.emplace_back([&request, &setting, spec, devices, flags = std::move(flags), derived] {
-        std::optional<Trial> trial = tried(request, setting, spec, devices, flags);
-        if (trial) trial->derived = derived;
-        return trial;
-      });
+  // The schedule, and the flags that the change adds or alters.
+  std::string what(const ChangedCandidate& changed) const {
+    const Candidate& from = from_[changed.from];
+    const std::vector<std::string> before = words_of(flags_of(request_, from));
+    std::vector<std::string> differ;
+    for (const std::string& word : words_of(flags_of(request_, changed.candidate))) {
+      const bool known = std::find(before.begin(), before.end(), word) != before.end();
+      if (!known && !word.starts_with("--schedule ")) differ.push_back(word);
     }
-
-    // Of the earlier best and these.
-    void find_best(std::optional<Trial>& best, int workers) const {
-      std::vector<std::optional<Trial>> found(tries_.size());
-      in_parallel(found.size(), cases_at_a_time(size_, workers),
-                  [&](std::size_t i) { found[i] = tries_[i](); });
-      for (std::optional<Trial>& one : found) keep_best(best, std::move(one));
+    if (changed.candidate.partition != from.partition &&
+        changed.candidate.partition == SettingRequest{}.partition) {
+      differ.push_back("--partition " + changed.candidate.partition);
     }
-
-   private:
-    std::vector<std::function<std::optional<Trial>()>> tries_;
-    double size_ = 1;  // of the largest, as in cases_at_a_time()
-  };
-
-  static Bytes missing(const Row& row) { return tightest(*row.outcome)->missing(); }
-
-  std::string flags_of(const ScheduleSpec& spec, int devices) const {
-    const bool same = setting_.device_counts.size() == 1 && setting_.device_counts[0] == devices;
-    return fmt::format("--schedule {}{}{}", spelled(spec),
-                       same ? "" : fmt::format(" --devices {}", devices),
-                       request_.partitions.empty() || is_simulated(request_.partition)
-                           ? ""
-                           : fmt::format(" --partition {}", request_.partition));
-  }
-
-  // On as many devices as the nearest row, by every schedule that has the knob and left it out; by
-  // the others among the nearest rows with the flag.
-  std::optional<Trial> recomputing() const {
-    std::optional<Trial> best;
-    if (!request_.recomputation.parts.empty()) return best;
-    Tries tries;
-    const int devices = devices_of(*nearest_.front());
-    for (const Row& row : rows_) {
-      const auto knob = row.asked.spec.knobs.find("recompute");
-      if (devices_of(row) != devices || knob == row.asked.spec.knobs.end()) continue;
-      if (knob->second != "never") continue;
-      ScheduleSpec spec = row.asked.spec;
-      spec.knobs["recompute"] = "always";
-      tries.add(request_, setting_, spec, devices, flags_of(spec, devices));
-    }
-    SettingRequest request = request_;
-    request.recomputation.parts = {{{Rebuild::full, 1}, {}}};
-    for (const Row* const row : nearest_) {
-      const ScheduleSpec& spec = row->asked.spec;
-      if (spec.knobs.count("recompute") > 0) continue;
-      tries.add(request, setting_, spec, devices_of(*row),
-                flags_of(spec, devices_of(*row)) + " --recompute full");
-    }
-    tries.find_best(best, workers_);
-    return best;
-  }
-
-  // The same samples a step in micro-batches of half the size, and of half of that.
-  std::optional<Trial> smaller() const {
-    std::optional<Trial> best;
-    const int batch = setting_.model.batch;
-    if (is_read_once()) return best;
-    for (int size = next_smaller(batch); size > 0; size = next_smaller(size)) {
-      SettingRequest request = request_;
-      request.microbatch_size = size;
-      const std::optional<Setting> setting = reopened(request);
-      if (!setting) break;
-      std::vector<SettingRequest> requests;  // by row of those nearest to fitting
-      for (const Row* const row : nearest_) {
-        const std::int64_t count = std::int64_t{row->asked.microbatches} * (batch / size);
-        request.microbatches = static_cast<int>(std::min(count, most_microbatches_tried + 1));
-        requests.push_back(request);
-      }
-      Tries tries;
-      for (std::size_t i = 0; i < nearest_.size(); ++i) {
-        if (requests[i].microbatches > most_microbatches_tried) continue;
-        const ScheduleSpec& spec = nearest_[i]->asked.spec;
-        const int devices = devices_of(*nearest_[i]);
-        tries.add(requests[i], *setting, spec, devices,
-                  fmt::format("{} --microbatch-size {} --microbatches {}", flags_of(spec, devices),
-                              size, requests[i].microbatches),
-                  has_new_note(*setting));
-      }
-      tries.find_best(best, workers_);
-      if (best && best->fits) break;
-    }
-    return best;
+    const std::string schedule = spelled(changed.candidate.spec);
+    if (differ.empty()) return schedule;
+    return fmt::format("{} with {}", schedule, fmt::join(differ, " "));
   }
 
   // Costs of a size that was not measured come with a note.
-  bool has_new_note(const Setting& setting) const {
+  bool has_new_note(const Shape& shape) const {
     const std::vector<std::string>& known = setting_.model.provenance.notes;
-    const std::vector<std::string>& notes = setting.model.provenance.notes;
+    const std::vector<std::string> notes = evaluator_.setting(shape)->model.provenance.notes;
     return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
       return std::find(known.begin(), known.end(), note) == known.end();
     });
   }
-
-  static int next_smaller(int size) { return size < 2 ? 0 : size % 2 == 0 ? size / 2 : 1; }
-
-  static std::optional<Setting> reopened(const SettingRequest& request) {
-    try {
-      return read_setting(request);
-    } catch (const UsageError&) {
-      return std::nullopt;  // the trace has no such size
-    }
-  }
-
-  // Twice as many devices, and twice of that, as far as layers and the cluster go, in more pipeline
-  // ranks where there are other degrees. `factor`: times
-  // the micro-batches of the question, which `suffix` says.
-  std::optional<Trial> more_devices(const SettingRequest& request, const Setting& setting,
-                                    int factor, const std::string& suffix) const {
-    std::optional<Trial> best;
-    if (request.degrees.pipeline > 0) return best;
-    const int width = request.degrees.width();
-    const std::vector<int>& counts = setting_.device_counts;
-    int most = width * std::min(static_cast<int>(setting_.model.layers.size()), most_devices_tried);
-    if (const auto& fixed = setting_.cluster.fixed) {
-      most = std::min(most, static_cast<int>(fixed->devices.size()) / width * width);
-    }
-    for (int count = *std::max_element(counts.begin(), counts.end()); count < most;) {
-      count = std::min(2 * count, most);
-      SettingRequest changed = request;
-      std::string flags = suffix;
-      if (factor > 1) {
-        const ScheduleSpec& any = nearest_.front()->asked.spec;
-        const std::int64_t asked =
-            make_case(plainly_cut(request_), setting_, any, count).microbatches;
-        if (asked * factor > most_microbatches_tried) break;
-        changed.microbatches = static_cast<int>(asked * factor);
-        flags += fmt::format(" --microbatches {}", changed.microbatches);
-      }
-      Tries tries;
-      for (const Row* const row : nearest_) {
-        const ScheduleSpec& spec = row->asked.spec;
-        tries.add(changed, setting, spec, count, flags_of(spec, count) + flags);
-      }
-      tries.find_best(best, workers_);
-      if (best && best->fits) break;
-    }
-    return best;
-  }
-
-  // Micro-batches of one sample on more devices.
-  std::optional<Trial> smallest_on_more_devices() const {
-    if (is_read_once() || setting_.model.batch < 2) return std::nullopt;
-    SettingRequest request = request_;
-    request.microbatch_size = 1;
-    const std::optional<Setting> setting = reopened(request);
-    if (!setting) return std::nullopt;
-    std::optional<Trial> best =
-        more_devices(request, *setting, setting_.model.batch, " --microbatch-size 1");
-    if (best) best->derived = has_new_note(*setting);
-    return best;
-  }
-
-  // From standard input, so that it cannot be opened again.
-  bool is_read_once() const { return request_.trace == "-" || request_.cluster.cluster == "-"; }
 };
+
+std::string tried(const CheapestChange& search) {
+  std::vector<std::string> kinds;
+  for (const ChangeKind kind : search.tried) kinds.emplace_back(name(kind));
+  return fmt::format("{} changes were simulated, single and in pairs: {}{}", search.simulated,
+                     fmt::join(kinds, ", "),
+                     search.cut_short ? "; there are more, which would take too long" : "");
+}
+
+std::vector<std::string> sentences_of(const WaysToFit& ways, const Wording& wording,
+                                      Bytes least_missing) {
+  std::vector<std::string> said;
+  if (!ways.fitting.empty()) {
+    const WayToFit& best = ways.fitting.front();
+    said.push_back(fmt::format("the cheapest change that fits: {}", wording.named(best)));
+    said.push_back("its flags: " + best.flags);
+    for (std::size_t i = 1; i < ways.fitting.size(); ++i) {
+      said.push_back("another one: " + wording.named(ways.fitting[i]));
+    }
+  } else if (ways.nearest && ways.nearest->changed.verdict.need &&
+             ways.nearest->changed.verdict.need->missing() < least_missing) {
+    said.push_back(fmt::format("nothing tried fits; what lacks least, {}, is {}",
+                               print(ways.nearest->changed.verdict.need->missing()),
+                               wording.named(*ways.nearest)));
+    said.push_back("its flags: " + ways.nearest->flags);
+  } else {
+    said.emplace_back("no change was found after which less memory is missing");
+  }
+  said.push_back(tried(ways.search));
+  return said;
+}
 
 }  // namespace
 
-std::vector<std::string> ways_to_fit(const SettingRequest& request, const Setting& setting,
-                                     const std::vector<Row>& rows, int workers) {
-  if (setting.program) return {};
-  for (const Row& row : rows) {
-    if (row.outcome && row.outcome->fit != Fit::no) return {};
+std::string WayToFit::figures(const Candidate& from) const {
+  const int devices = changed.candidate.shape.devices();
+  std::string cost;
+  if (changed.cost_of_from > 0) {
+    const double more = changed.cost / changed.cost_of_from - 1;
+    if (devices != from.shape.devices()) {
+      cost = fmt::format(" (on {} devices, {} {} device time)", devices, percent(std::abs(more)),
+                         more < 0 ? "less" : "more");
+    } else if (std::abs(more) < same_cost) {
+      cost = " (as fast)";
+    } else {
+      cost = fmt::format(" ({} {})", percent(std::abs(more)), more < 0 ? "faster" : "slower");
+    }
   }
-  return FitSearch(request, setting, rows, workers).sentences();
+  return fmt::format("{} a step{}{}{}", print(changed.verdict.step), cost,
+                     changed.verdict.need ? ", " + print(*changed.verdict.need) : "",
+                     derived ? "; costs of that size are scaled or fitted" : "");
+}
+
+WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
+                      const std::vector<Row>& rows, int workers) {
+  WaysToFit ways;
+  if (setting.program) return ways;
+  for (const Row& row : rows) {
+    if (row.outcome && row.outcome->fit != Fit::no) return ways;
+  }
+  const std::vector<const Row*> nearest = nearest_rows(rows);
+  if (nearest.empty()) return ways;
+  if (request.trace == "-" || request.cluster.cluster == "-") {
+    ways.sentences.emplace_back(
+        "no change was tried, because standard input cannot be read again; give a file");
+    return ways;
+  }
+  SettingRequest base = request;
+  base.device_order = DeviceOrdering::given;  // a search would simulate hundreds of changes
+  Evaluator evaluator(base);
+  FitQuestion question;
+  question.workers = workers;
+  for (const Row* const row : nearest) {
+    question.from.push_back(
+        candidate_of(base, setting, row->asked.spec, row->asked.device_count()));
+    // Rows of one comparison may be cut in several ways.
+    if (row->asked.partition != partition_text(base.partition)) {
+      question.from.back().partition = row->asked.partition;
+    }
+  }
+  const auto& fixed = setting.cluster.fixed;
+  const int asked = *std::max_element(setting.device_counts.begin(), setting.device_counts.end());
+  question.limits.most_devices =
+      fixed ? static_cast<int>(fixed->devices.size()) : std::max(asked, most_devices_tried);
+  question.limits.hosts = request.cluster.host_link || (fixed && !fixed->hosts.empty());
+  ways.search = cheapest_change(evaluator, question);
+  const Wording wording(request, setting, evaluator, question.from);
+  for (const ChangedCandidate& one : ways.search.fitting) {
+    if (ways.fitting.size() == ways_named) break;
+    if (one.cost > worth_naming * ways.search.fitting.front().cost) break;
+    ways.fitting.push_back(wording.way(one));
+  }
+  if (ways.search.nearest) ways.nearest = wording.way(*ways.search.nearest);
+  ways.sentences = sentences_of(ways, wording, missing(*nearest.front()));
+  return ways;
 }
 
 }  // namespace stageline

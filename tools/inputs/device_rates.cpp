@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/perturbation/perturbation.hpp"
 #include "cost_models/spec.hpp"
 #include "schedulers/partition/cuts.hpp"
 #include "sim/errors.hpp"
@@ -46,19 +47,34 @@ std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
 
 std::vector<Slowdown> parse_slow(const std::string& text, const std::string& what) {
   std::vector<Slowdown> slow;
-  for (const std::string& item : split_at_commas(text)) {
-    const std::size_t colon = item.rfind(':');
-    const auto factor =
-        colon == std::string::npos ? std::nullopt : parse_number<double>(item.substr(colon + 1));
-    if (colon == 0 || !factor || !(*factor >= 0.001 && *factor <= 1000)) {
+  for (const std::string& word : split_at_commas(text)) {
+    const std::optional<Slow> item = slow_item(word);
+    if (!item || !(item->factor >= 0.001 && item->factor <= 1000)) {
       throw UsageError(fmt::format(
           "{} \"{}\": write a device or machine and how many times as long compute takes "
           "there, from 0.001 to 1000, like gpu2:1.2",
-          what, item));
+          what, word));
     }
-    slow.push_back({item.substr(0, colon), *factor});
+    if (item->probability != 1) {
+      throw UsageError(fmt::format(
+          "{} \"{}\": a probability makes it a matter of scenarios, which `stageline whatif` draws",
+          what, word));
+    }
+    slow.push_back({item->name, item->factor});
   }
   return slow;
+}
+
+UncertainSlow split_slow(const std::string& text, const std::string& what) {
+  UncertainSlow split;
+  for (const std::string& word : split_at_commas(text)) {
+    if (word.find('@') == std::string::npos) {
+      split.always += (split.always.empty() ? "" : ",") + word;
+    } else {
+      for (Slow& item : parse_slow_items(word, what)) split.sometimes.push_back(std::move(item));
+    }
+  }
+  return split;
 }
 
 void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {

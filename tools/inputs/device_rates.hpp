@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/perturbation/perturbation.hpp"
 #include "sim/cluster.hpp"
 
 namespace stageline {
@@ -19,8 +20,16 @@ struct Slowdown {
 };
 
 /// "m3:1.2,gpu0:1.1". Throws UsageError, which begins with `what`, unless each item is a name and a
-/// factor from 0.001 to 1000.
+/// factor from 0.001 to 1000, without a probability.
 std::vector<Slowdown> parse_slow(const std::string& text, const std::string& what);
+
+/// --slow with and without probabilities, as scenarios take it: "gpu2:1.2,gpu3:1.5@0.1".
+struct UncertainSlow {
+  std::string always;           // the items without one, as parse_slow() takes them
+  std::vector<Slow> sometimes;  // those with one
+};
+/// Throws UsageError as parse_slow_items() does.
+UncertainSlow split_slow(const std::string& text, const std::string& what);
 
 /// Throws UsageError, with the nearest name, where an item names no device or machine of the
 /// cluster.

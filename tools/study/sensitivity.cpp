@@ -6,13 +6,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "sim/analysis/cycle_words.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/base/table.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run_with_pace.hpp"
@@ -25,21 +25,6 @@ constexpr double a_little = 0.01;  // of finite differences, and the least chang
 constexpr std::array down{0.95, 0.9, 0.8, 0.7, 0.5, 0.25, 0.0};
 constexpr std::array up{1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0};
 constexpr double least_effect = 1e-6;  // of the step: less is rounding
-
-// One after the other on one thread, else shared; each writes its own result.
-template <class Work>
-void for_all(std::size_t count, int threads, const Work& work) {
-  const auto cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::size_t workers = std::min(count, as_size(threads > 0 ? threads : cores));
-  std::atomic<std::size_t> next{0};
-  const auto take = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < workers; ++i) others.emplace_back(take);
-  take();
-  for (std::thread& other : others) other.join();
-}
 
 // Of a run whose order in the lanes stays, with other times.
 class Resimulation {
@@ -157,7 +142,8 @@ double gain(Time step, Time changed) {
   return static_cast<double>((step - changed).count()) / static_cast<double>(step.count());
 }
 
-Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads) {
+Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads,
+                           const std::atomic<bool>* stop) {
   const Layout layout = checked_layout(asked);
   const Run run = run_with_pace(asked, layout, nominal);
   Pace pace = pace_of(run);
@@ -188,8 +174,12 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
   if (found.exact) curve.emplace(alone, std::move(pace.derived->events), levers.times());
   const Resimulation resimulated(run.program, alone, levers, costs);
 
-  found.effects.resize(levers.all().size());
-  for_all(found.effects.size(), threads, [&](std::size_t i) {
+  found.levers = levers.all().size();
+  found.effects.resize(found.levers);
+  std::vector<char> done(found.levers);
+  in_parallel(found.levers, threads > 0 ? threads : available_cores(), [&](std::size_t i) {
+    if (stop != nullptr && stop->load()) return;
+    done[i] = 1;
     LeverEffect& effect = found.effects[i];
     effect.lever = levers.all()[i];
     const TaskTable part = levers.part(effect.lever);
@@ -226,8 +216,18 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
       effect.costs_from = first_effect(resimulated, effect.lever, found.step, up);
     }
   });
+  std::vector<LeverEffect> known;
+  for (std::size_t i = 0; i < found.levers; ++i) {
+    if (done[i] != 0) known.push_back(std::move(found.effects[i]));
+  }
+  found.effects = std::move(known);
+  found.partial = found.effects.size() < found.levers;
   sort_effects(found.effects);
 
+  if (found.partial) {
+    found.notes.push_back(fmt::format("interrupted: only {} of {} levers were looked at",
+                                      found.effects.size(), found.levers));
+  }
   if (!found.exact) {
     found.notes.push_back(fmt::format("shares are finite differences of 1 %, because {}",
                                       slowed ? "devices of a machine slow one another"

@@ -2,6 +2,8 @@
 // lever 10 % faster, twice as fast and free.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,15 +53,19 @@ struct Sensitivity {
   int steps = 0;                     // of the run that is looked at
   std::vector<LeverEffect> effects;  // by the gain of 10 %, then of 2×, the largest first
   std::vector<std::string> notes;    // on what is kept and what is not exact
+  std::size_t levers = 0;            // of the program; `effects` has fewer where it is partial
+  bool partial = false;              // `stop` ended it
 };
 
 /// `nominal`: the case's outcome. The order of the ops in their lanes is kept: a schedule that
 /// orders by costs would choose anew. Shares are exact where the steady state repeats, links are
 /// not shared at fair rates and devices do not slow one another; where links are shared first come,
 /// first served, for the order in which they serve now. `threads`: of the simulated engine; 0: as
-/// many as the machine has; changes no result. Throws UsageError where the program takes no time,
-/// and what simulating the case throws.
-Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads = 0);
+/// many as the machine has; changes no result. `stop` ends it early when it becomes true, with
+/// the levers that were looked at by then. Throws UsageError where the program takes no time, and
+/// what simulating the case throws.
+Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads = 0,
+                           const std::atomic<bool>* stop = nullptr);
 
 /// 1 − changed / step: positive where that is faster.
 double gain(Time step, Time changed);

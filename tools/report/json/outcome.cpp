@@ -8,6 +8,7 @@
 #include "sim/text/words.hpp"
 #include "tools/base/json.hpp"
 #include "tools/report/json/row_parts.hpp"
+#include "tools/report/json/ways_to_fit.hpp"
 #include "tools/study/blocking.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
@@ -375,10 +376,13 @@ Json measured_json(const MeasuredRuns& runs) {
 
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured, const TrainingBudget& budget,
-                         const Waterfall* waterfall) {
+                         const Waterfall* waterfall, const WaysToFit* ways) {
   Json result = json_of(setting, asked, outcome, timeline, budget);
   if (measured != nullptr) result["measured"] = measured_json(*measured);
   if (waterfall != nullptr) result["waterfall"] = waterfall_json(*waterfall);
+  if (ways != nullptr && outcome.fit == Fit::no) {
+    result["ways_to_fit"] = ways_to_fit_json(*ways);
+  }
   return result.text();
 }
 

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/compare/advice.hpp"
 #include "tools/compare/comparison.hpp"
+#include "tools/compare/long_run.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/text/waterfall.hpp"
@@ -30,10 +32,11 @@ struct MeasuredRuns {
 /// One result as a JSON object, times in seconds (`…_s`) and as exact integers of picoseconds
 /// (`…_ps`); `timeline`: with every span. `measured`: the outcome is that of one of these runs.
 /// `budget`: the training whose GPU-hours and price are asked. `waterfall`: of the outcome, with
-/// --why.
+/// --why. `ways`: what would fit, where it does not.
 std::string outcome_json(const Setting& setting, const Case& asked, const Outcome& outcome,
                          bool timeline, const MeasuredRuns* measured = nullptr,
-                         const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr);
+                         const TrainingBudget& budget = {}, const Waterfall* waterfall = nullptr,
+                         const WaysToFit* ways = nullptr);
 
 /// The object of a case without an answer: `schedule`, `devices` and the reason as `error`.
 std::string unanswered_json(const Case& asked, const std::string& reason);
@@ -53,6 +56,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
 /// tools/report/json/README.md.
 std::string uncertainty_json(const Setting& setting, const std::vector<UncertainRow>& rows,
                              const std::vector<std::size_t>& order,
-                             const std::vector<std::string>& said);
+                             const std::vector<std::string>& said,
+                             const Failures* failures = nullptr, const LongRun* run = nullptr);
 
 }  // namespace stageline

@@ -144,6 +144,7 @@ std::string sensitivity_json(const Setting& setting, const Case& asked, const Ou
   result["exact"] = found.exact;
   result["engine"] = name(found.engine);
   result["decided_by"] = found.cycle.empty() ? Json(nullptr) : Json(found.cycle);
+  result["partial"] = found.partial;
   result["levers"] = Json::array();
   for (const LeverEffect& effect : found.effects)
     result["levers"].push_back(json_of(found, effect));

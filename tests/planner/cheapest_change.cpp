@@ -1,0 +1,178 @@
+// Is the cheapest change the cheapest, whatever the number of threads, and are changes what they
+// say?
+#include "tools/planner/cheapest_change.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tools/planner/changes.hpp"
+
+namespace stageline {
+namespace {
+
+struct Tight {
+  const char* trace;
+  const char* schedule;
+  int devices;
+  int microbatches;
+  const char* memory;
+};
+
+constexpr Tight tight[] = {
+    {"uniform:layers=8,batch=4", "1f1b", 4, 8, "20MB"},
+    {"uniform:layers=8,batch=4", "gpipe", 4, 8, "24MB"},
+    {"uniform:layers=16,output=1MB,stash=5MB", "interleaved_1f1b", 4, 8, "40MB"},
+    {"uniform:layers=8,weights=1MB,stash=6MB,batch=6", "zb_h1", 4, 6, "30MB"},
+    {"lenet5-cpu", "1f1b", 3, 12, "40MB"},
+};
+
+SettingRequest request_of(const Tight& one) {
+  SettingRequest request;
+  request.trace = one.trace;
+  request.devices = {one.devices};
+  request.microbatches = one.microbatches;
+  request.cluster.memory = parse_bytes(one.memory);
+  request.cluster.link = parse_link("1GB/s,10us");
+  return request;
+}
+
+Candidate candidate_of(const Tight& one, const SettingRequest& request) {
+  return candidate_of(request, read_setting(request), parse_schedules(one.schedule).front(),
+                      one.devices);
+}
+
+FitQuestion question_of(const Tight& one, const SettingRequest& request, int workers = 0) {
+  FitQuestion question;
+  question.from = {candidate_of(one, request)};
+  question.limits.most_devices = 16;
+  question.workers = workers;
+  return question;
+}
+
+TEST_CASE("no single change that fits is cheaper than the cheapest change") {
+  int fitting = 0;
+  for (const Tight& one : tight) {
+    CAPTURE(one.trace);
+    CAPTURE(one.schedule);
+    const SettingRequest request = request_of(one);
+    Evaluator evaluator(request);
+    const FitQuestion question = question_of(one, request);
+    const Candidate& from = question.from.front();
+    const Judgement start = evaluator.judge(from);
+    REQUIRE(start.verdict);
+    REQUIRE(start.verdict->fit == Fit::no);
+    const CheapestChange found = cheapest_change(evaluator, question);
+    REQUIRE_FALSE(found.fitting.empty());
+    CHECK_FALSE(found.nearest);
+    const double samples = static_cast<double>(one.microbatches) *
+                           std::max(evaluator.setting(from.shape)->model.batch, 1);
+    for (const Change& change :
+         single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
+      const Judgement judged = evaluator.judge(change.candidate);
+      if (!judged.verdict || judged.verdict->fit == Fit::no) continue;
+      ++fitting;
+      CAPTURE(flags_of(request, change.candidate));
+      const double cost =
+          to_seconds(judged.verdict->step) * change.candidate.shape.devices() / samples;
+      CHECK(cost >= found.fitting.front().cost);
+    }
+    for (std::size_t i = 0; i < found.fitting.size(); ++i) {
+      const ChangedCandidate& way = found.fitting[i];
+      CHECK(way.fits());
+      CHECK(way.cost >= found.fitting.front().cost);
+      // As it is said, so it runs.
+      const Judgement again = evaluator.judge(way.candidate);
+      REQUIRE(again.verdict);
+      CHECK(again.verdict->step == way.verdict.step);
+      CHECK(again.verdict->peak == way.verdict.peak);
+    }
+  }
+  CHECK(fitting > 10);
+}
+
+TEST_CASE("the cheapest change is the same with any number of threads") {
+  for (const Tight& one : tight) {
+    const SettingRequest request = request_of(one);
+    std::vector<std::string> said;
+    for (const int workers : {1, 2, 7}) {
+      Evaluator evaluator(request);
+      const CheapestChange found = cheapest_change(evaluator, question_of(one, request, workers));
+      std::string text = std::to_string(found.simulated);
+      for (const ChangedCandidate& way : found.fitting) {
+        text += "\n" + flags_of(request, way.candidate) + " " + print(way.verdict.step);
+      }
+      said.push_back(std::move(text));
+    }
+    CHECK(said[0] == said[1]);
+    CHECK(said[0] == said[2]);
+  }
+}
+
+TEST_CASE("changes hold the samples of a step, and are all different") {
+  SettingRequest request;
+  request.trace = "model:transformer@a100,layers=8,hidden=1024,heads=16,seq=1024,batch=4";
+  request.cluster.cluster = "a100x8";
+  request.cluster.memory = parse_bytes("4GB");
+  request.degrees.tensor = 2;
+  request.degrees.data = 2;
+  request.microbatches = 8;
+  const Setting setting = read_setting(request);
+  const Candidate from = candidate_of(request, setting, parse_schedules("1f1b").front(), 8);
+  Evaluator evaluator(request);
+  const Judgement start = evaluator.judge(from);
+  REQUIRE(start.verdict);
+  ChangeLimits limits;
+  limits.most_devices = 16;
+  limits.hosts = true;
+  const std::vector<Change> changes =
+      single_changes(from, evaluator.case_of(from), *start.verdict, limits);
+  const auto samples = [&](const Shape& shape) {
+    const int size = shape.microbatch_size > 0 ? shape.microbatch_size : setting.model.batch;
+    return std::int64_t{size} * shape.microbatches * shape.degrees.data;
+  };
+  for (const ChangeKind kind : all_change_kinds) {
+    CAPTURE(name(kind));
+    // A chain of one stage a device has no knobs with 1f1b.
+    if (kind == ChangeKind::knob) continue;
+    CHECK(std::any_of(changes.begin(), changes.end(),
+                      [&](const Change& change) { return change.kind == kind; }));
+  }
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const Candidate& changed = changes[i].candidate;
+    CAPTURE(flags_of(request, changed));
+    CHECK(samples(changed.shape) == samples(from.shape));
+    CHECK_FALSE(same(changed, from));
+    CHECK(changed.shape.devices() <= limits.most_devices);
+    if (changes[i].kind != ChangeKind::devices) CHECK(changed.shape.devices() == 8);
+    for (std::size_t j = 0; j < i; ++j) CHECK_FALSE(same(changed, changes[j].candidate));
+  }
+  limits.is_fixed = true;
+  for (const Change& change :
+       single_changes(from, evaluator.case_of(from), *start.verdict, limits)) {
+    CHECK(change.candidate.shape == from.shape);
+  }
+}
+
+TEST_CASE("knobs of memory are tried, others are not") {
+  const Tight one{"uniform:layers=16", "zb_auto", 4, 8, "20MB"};
+  const SettingRequest request = request_of(one);
+  Evaluator evaluator(request);
+  const Candidate from = candidate_of(one, request);
+  const Judgement start = evaluator.judge(from);
+  REQUIRE(start.verdict);
+  std::vector<std::string> values;
+  for (const Change& change :
+       single_changes(from, evaluator.case_of(from), *start.verdict, ChangeLimits{})) {
+    if (change.kind != ChangeKind::knob) continue;
+    CHECK(change.candidate.spec.knobs.at("goal") == from.spec.knobs.at("goal"));
+    values.push_back(change.what);
+  }
+  for (const char* const value :
+       {"limit=memory", "limit=2p", "limit=3", "limit=1", "placement=v"}) {
+    CHECK(std::find(values.begin(), values.end(), value) != values.end());
+  }
+}
+
+}  // namespace
+}  // namespace stageline

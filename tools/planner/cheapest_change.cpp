@@ -1,0 +1,384 @@
+#include "tools/planner/cheapest_change.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/parallel.hpp"
+#include "tools/study/cases_at_a_time.hpp"
+
+namespace stageline {
+namespace {
+
+// Sizes are devices of a pipeline times micro-batches: about a microsecond or two each.
+constexpr double most_single_work = 400'000;
+constexpr double most_pair_work = 400'000;
+constexpr std::size_t least_simulated = 12;  // singles, however large
+constexpr std::size_t most_pairs = 192;
+constexpr double near_enough = 1.1;   // a pair whose estimated fullness is above it is tried last
+constexpr double least_gain = 0.999;  // fullness after a change over the one before it
+
+// Schedulers that search their order take as long as many simulations, and have an account of their
+// own.
+constexpr std::array searching{"zb_auto", "zb_v", "v_half", "v_min", "list"};
+constexpr std::size_t most_single_searches = 6;
+constexpr std::size_t most_pair_searches = 3;
+
+bool searches(const Candidate& candidate) {
+  return std::find(searching.begin(), searching.end(), candidate.spec.scheduler->name) !=
+         searching.end();
+}
+
+double work_of(const Candidate& candidate) {
+  return static_cast<double>(candidate.shape.degrees.pipeline) * candidate.shape.microbatches;
+}
+
+// A change that was judged, and where it came from.
+struct Judged {
+  ChangedCandidate changed;
+  std::string what;  // of the last change
+  bool ran = false;
+
+  bool fits() const { return ran && changed.fits(); }
+};
+
+auto preference(const ChangedCandidate& one) {
+  return std::tuple(one.cost, one.changes.size(), one.candidate.shape.devices(),
+                    one.verdict.fullest());
+}
+
+bool cheaper(const ChangedCandidate& a, const ChangedCandidate& b) {
+  return preference(a) < preference(b);
+}
+
+Bytes missing(const ChangedCandidate& one) {
+  return one.verdict.need ? one.verdict.need->missing() : Bytes{};
+}
+
+class FitSearch {
+ public:
+  FitSearch(Evaluator& evaluator, const FitQuestion& question)
+      : evaluator_(evaluator), question_(question) {}
+
+  CheapestChange search() {
+    judge_starts();
+    singles();
+    pairs();
+    return result();
+  }
+
+ private:
+  // A candidate of the question: what is known of it.
+  struct Start {
+    Judgement judged;
+    double samples = 1;  // of a step
+    double cost = 0;
+  };
+  // A change to be judged.
+  struct Asked {
+    std::size_t from = 0;
+    std::vector<ChangeKind> changes;
+    std::string what;
+    Candidate candidate;
+  };
+
+  Evaluator& evaluator_;
+  const FitQuestion& question_;
+  std::vector<Start> starts_;
+  std::vector<Judged> judged_;  // singles first, then pairs
+  std::vector<Candidate> known_;
+  bool cut_short_ = false;
+
+  void run(std::size_t count, double largest, const std::function<void(std::size_t)>& work) const {
+    in_parallel(count, cases_at_a_time(largest, question_.workers), work);
+  }
+
+  double cost_of(const Candidate& candidate, const Verdict& verdict, const Start& start) const {
+    return to_seconds(verdict.step) * candidate.shape.devices() / start.samples;
+  }
+
+  void judge_starts() {
+    starts_.resize(question_.from.size());
+    double largest = 1;
+    for (const Candidate& from : question_.from) largest = std::max(largest, work_of(from));
+    run(starts_.size(), largest, [&](std::size_t i) {
+      const Candidate& from = question_.from[i];
+      Start& start = starts_[i];
+      start.judged = evaluator_.judge(from);
+      if (!start.judged.verdict) return;
+      if (start.judged.verdict->fit != Fit::no) {
+        start.judged.verdict.reset();
+        return;
+      }
+      const int batch = evaluator_.setting(from.shape)->model.batch;
+      start.samples = static_cast<double>(from.shape.microbatches) * from.shape.degrees.data *
+                      std::max(batch, 1);
+      start.cost = cost_of(from, *start.judged.verdict, start);
+    });
+    known_ = question_.from;
+  }
+
+  // Adds it unless it is known already.
+  void add(std::vector<Asked>& asked, Asked one) {
+    const bool known = std::any_of(known_.begin(), known_.end(), [&](const Candidate& other) {
+      return same(other, one.candidate);
+    });
+    if (known) return;
+    known_.push_back(one.candidate);
+    asked.push_back(std::move(one));
+  }
+
+  std::vector<Change> changes_of(const Candidate& candidate, const Verdict& verdict) const {
+    try {
+      return single_changes(candidate, evaluator_.case_of(candidate), verdict, question_.limits);
+    } catch (const UsageError&) {
+      return {};
+    }
+  }
+
+  // As many of the first as there is room for.
+  void judge(const std::vector<Asked>& asked, double most, std::size_t most_searches,
+             std::size_t least) {
+    std::vector<const Asked*> taken;
+    double spent = 0;
+    std::size_t searched = 0;
+    double largest = 1;
+    for (const Asked& one : asked) {
+      const double work = work_of(one.candidate);
+      const bool slow = searches(one.candidate);
+      if ((taken.size() >= least && spent + work > most) || (slow && searched == most_searches)) {
+        cut_short_ = true;
+        continue;
+      }
+      spent += work;
+      if (slow) ++searched;
+      largest = std::max(largest, work);
+      taken.push_back(&one);
+    }
+    std::vector<Judged> found(taken.size());
+    run(taken.size(), largest, [&](std::size_t i) {
+      const Asked& one = *taken[i];
+      const Start& start = starts_[one.from];
+      Judgement judgement = evaluator_.judge(one.candidate);
+      Judged& result = found[i];
+      result.what = one.what;
+      result.ran = judgement.verdict.has_value();
+      result.changed.candidate = one.candidate;
+      result.changed.changes = one.changes;
+      result.changed.from = one.from;
+      result.changed.cost_of_from = start.cost;
+      if (!result.ran) return;
+      result.changed.cost = cost_of(one.candidate, *judgement.verdict, start);
+      result.changed.verdict = std::move(*judgement.verdict);
+    });
+    for (Judged& one : found) judged_.push_back(std::move(one));
+  }
+
+  // The first of each kind and candidate, then the second, and so on, so that where there are too
+  // many, there are some of all.
+  void singles() {
+    std::vector<std::vector<Change>> of(starts_.size());
+    run(starts_.size(), 1, [&](std::size_t i) {
+      const std::optional<Verdict>& verdict = starts_[i].judged.verdict;
+      if (verdict) of[i] = changes_of(question_.from[i], *verdict);
+    });
+    struct Turn {
+      std::size_t round = 0;
+      std::size_t start = 0;
+      std::size_t change = 0;
+    };
+    std::vector<Turn> turns;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      std::array<std::size_t, all_change_kinds.size()> rounds{};
+      for (std::size_t c = 0; c < of[i].size(); ++c) {
+        turns.push_back({rounds[static_cast<std::size_t>(of[i][c].kind)]++, i, c});
+      }
+    }
+    std::stable_sort(turns.begin(), turns.end(),
+                     [](const Turn& a, const Turn& b) { return a.round < b.round; });
+    std::vector<Asked> asked;
+    for (const Turn& turn : turns) {
+      Change& change = of[turn.start][turn.change];
+      add(asked, {turn.start, {change.kind}, std::move(change.what), std::move(change.candidate)});
+    }
+    judge(asked, most_single_work, most_single_searches, least_simulated);
+  }
+
+  std::optional<double> least_cost() const {
+    std::optional<double> least;
+    for (const Judged& one : judged_) {
+      if (one.fits() && (!least || one.changed.cost < *least)) least = one.changed.cost;
+    }
+    return least;
+  }
+
+  struct Pair {
+    bool near = false;
+    double cost = 0;
+    std::size_t first = 0;   // into judged_
+    std::size_t second = 0;  // the same change, by itself
+  };
+
+  // Pairs of singles that lower the peak, by what each does alone: those that should fit first, the
+  // cheapest of them first.
+  std::vector<Pair> promising_pairs() const {
+    const std::optional<double> best = least_cost();
+    std::vector<Pair> pairs;
+    for (std::size_t a = 0; a < judged_.size(); ++a) {
+      for (std::size_t b = 0; b < judged_.size(); ++b) {
+        const Judged& first = judged_[a];
+        const Judged& second = judged_[b];
+        if (a == b || first.changed.from != second.changed.from) continue;
+        if (!lowers(first) || !lowers(second) || first.fits()) continue;
+        if (first.changed.changes == second.changed.changes) continue;
+        const Start& start = starts_[first.changed.from];
+        const double full = fullness(*start.judged.verdict);
+        const double estimate =
+            fullness(first.changed.verdict) * fullness(second.changed.verdict) / full;
+        const double cost = start.cost > 0 ? first.changed.cost * second.changed.cost / start.cost
+                                           : first.changed.cost;
+        if (best && cost >= *best) continue;
+        pairs.push_back({estimate <= near_enough, cost, a, b});
+      }
+    }
+    std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& one, const Pair& other) {
+      return std::tuple(!one.near, one.cost) < std::tuple(!other.near, other.cost);
+    });
+    if (pairs.size() > most_pairs) pairs.resize(most_pairs);
+    return pairs;
+  }
+
+  bool lowers(const Judged& one) const {
+    const Start& start = starts_[one.changed.from];
+    return one.ran && fullness(one.changed.verdict) < least_gain * fullness(*start.judged.verdict);
+  }
+
+  void pairs() {
+    const std::vector<Pair> promising = promising_pairs();
+    std::vector<std::size_t> firsts;
+    for (const Pair& pair : promising) firsts.push_back(pair.first);
+    std::sort(firsts.begin(), firsts.end());
+    firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+    std::vector<std::vector<Change>> after(firsts.size());
+    run(firsts.size(), 1, [&](std::size_t i) {
+      const ChangedCandidate& first = judged_[firsts[i]].changed;
+      after[i] = changes_of(first.candidate, first.verdict);
+    });
+    std::vector<Asked> asked;
+    for (const Pair& pair : promising) {
+      const auto at = std::lower_bound(firsts.begin(), firsts.end(), pair.first) - firsts.begin();
+      const Judged& first = judged_[pair.first];
+      const Judged& second = judged_[pair.second];
+      for (const Change& change : after[static_cast<std::size_t>(at)]) {
+        if (change.kind != second.changed.changes.front() || change.what != second.what) continue;
+        std::vector<ChangeKind> kinds{first.changed.changes.front(), change.kind};
+        std::sort(kinds.begin(), kinds.end());
+        add(asked, {first.changed.from, std::move(kinds), change.what, change.candidate});
+      }
+    }
+    judge(asked, most_pair_work, most_pair_searches, 0);
+  }
+
+  // Leaves out stages whose recomputation or copies are not needed, the last ones first.
+  ChangedCandidate thinned(ChangedCandidate best) {
+    const Start& start = starts_[best.from];
+    const auto without = [&](Candidate candidate) {
+      Judgement judgement = evaluator_.judge(candidate);
+      judged_.emplace_back();  // counted
+      if (!judgement.verdict || judgement.verdict->fit == Fit::no) return;
+      const double cost = cost_of(candidate, *judgement.verdict, start);
+      if (cost > best.cost) return;
+      best.candidate = std::move(candidate);
+      best.verdict = std::move(*judgement.verdict);
+      best.cost = cost;
+    };
+    const Candidate& from = question_.from[best.from];
+    if (best.candidate.recomputation.parts.size() > from.recomputation.parts.size() &&
+        !searches(best.candidate)) {
+      for (const int stage : stages_of(best.candidate.recomputation.parts.back().stages)) {
+        Candidate fewer = best.candidate;
+        std::vector<StageRange>& ranges = fewer.recomputation.parts.back().stages;
+        ranges = without_stage(ranges, stage);
+        if (!ranges.empty()) without(std::move(fewer));
+      }
+    }
+    return best;
+  }
+
+  // The last first; none where all are meant.
+  static std::vector<int> stages_of(const std::vector<StageRange>& ranges) {
+    std::vector<int> stages;
+    for (const StageRange& range : ranges) {
+      for (int stage = range.first; stage <= range.last.value_or(range.first); ++stage) {
+        stages.push_back(stage);
+      }
+    }
+    std::reverse(stages.begin(), stages.end());
+    return stages;
+  }
+
+  static std::vector<StageRange> without_stage(const std::vector<StageRange>& ranges, int stage) {
+    std::vector<StageRange> left;
+    for (const StageRange& range : ranges) {
+      if (stage < range.first || (range.last && stage > *range.last)) {
+        left.push_back(range);
+        continue;
+      }
+      if (stage > range.first) left.push_back({range.first, stage - 1});
+      if (!range.last || stage < *range.last) left.push_back({stage + 1, range.last});
+    }
+    return left;
+  }
+
+  CheapestChange result() {
+    CheapestChange found;
+    std::vector<const ChangedCandidate*> fitting;
+    const ChangedCandidate* nearest = nullptr;
+    for (const Judged& one : judged_) {
+      if (!one.ran) continue;
+      if (one.fits()) {
+        fitting.push_back(&one.changed);
+      } else if (nearest == nullptr || missing(one.changed) < missing(*nearest)) {
+        nearest = &one.changed;
+      }
+      for (const ChangeKind kind : one.changed.changes) {
+        if (std::find(found.tried.begin(), found.tried.end(), kind) == found.tried.end()) {
+          found.tried.push_back(kind);
+        }
+      }
+    }
+    std::sort(found.tried.begin(), found.tried.end());
+    if (fitting.empty() && nearest != nullptr) found.nearest = *nearest;
+    std::stable_sort(
+        fitting.begin(), fitting.end(),
+        [](const ChangedCandidate* a, const ChangedCandidate* b) { return cheaper(*a, *b); });
+    for (const ChangedCandidate* const one : fitting) {
+      const bool has =
+          std::any_of(found.fitting.begin(), found.fitting.end(),
+                      [&](const ChangedCandidate& other) { return other.changes == one->changes; });
+      if (!has) found.fitting.push_back(*one);
+    }
+    if (!found.fitting.empty()) found.fitting.front() = thinned(found.fitting.front());
+    found.simulated = static_cast<int>(judged_.size());
+    found.cut_short = cut_short_;
+    return found;
+  }
+};
+
+}  // namespace
+
+double fullness(const Verdict& verdict) {
+  if (!verdict.need || verdict.need->limit.count <= 0) return 0;
+  return static_cast<double>(verdict.need->peak.count) /
+         static_cast<double>(verdict.need->limit.count);
+}
+
+CheapestChange cheapest_change(Evaluator& evaluator, const FitQuestion& question) {
+  return FitSearch(evaluator, question).search();
+}
+
+}  // namespace stageline
