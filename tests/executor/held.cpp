@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/stage_costs.hpp"
@@ -123,8 +124,8 @@ Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& 
 
 // The bound of a peak's error, as a share of the peak. Messages are timed by the run, and what an
 // op holds by its layers' times in a profile. A thread that loses its core in the middle of an op
-// finds other messages than these times say; then the peak need only be in its range, and the
-// program is profiled and run again, until but few are left (see most_late) with no run as said.
+// finds other messages than these times say, so a program is profiled and run again: one of its
+// runs must have its peaks in their range, and of all but few programs (see most_late) as said.
 constexpr double most_late = 0.02;  // of the programs
 constexpr int most_runs = 40;       // of a program
 double bound_of(const Subject& subject, const Program& program) {
@@ -200,11 +201,15 @@ struct Held {
   bool split = false;
 };
 
-// What every run must show, however its threads were interrupted.
-void check_run(const Held& one, const Comparison& is) {
+// How near a run is to what is said of it.
+enum class Nearness { beyond_range, in_range, as_said };
+
+// Checks what every run must show, however its threads were interrupted.
+Nearness nearness_of(const Held& one, const Comparison& is) {
   const std::string& name = one.name;
   CAPTURE(name);
   const char* const show = std::getenv("STAGELINE_SHOW_HELD");
+  bool in_range = true;
   const bool whole_stash = !parts_input_and_weight_grad(one.outcome.program);
   for (std::size_t d = 0; d < 2; ++d) {
     CAPTURE(d);
@@ -222,25 +227,33 @@ void check_run(const Held& one, const Comparison& is) {
     const double slack = one.bound * static_cast<double>(is.held[d].peak);
     const double over = static_cast<double>(is.held[d].peak - is.range[d].most.count);
     const double under = static_cast<double>(is.range[d].least.count - is.held[d].peak);
-    if (!one.split) CHECK(under <= slack);
-    if (!one.split || runs_forwards_alone(one.outcome.program, d)) CHECK(over <= slack);
+    if (!one.split && under > slack) in_range = false;
+    if ((!one.split || runs_forwards_alone(one.outcome.program, d)) && over > slack) {
+      in_range = false;
+    }
   }
+  if (!in_range) return Nearness::beyond_range;
+  return one.split || furthest(is) <= one.bound ? Nearness::as_said : Nearness::in_range;
 }
 
-// Whether a run has the peaks that the profile says.
-bool is_as_said(const Held& one, const Model& profile) {
+// Runs the program once.
+Nearness run_of(const Held& one, const Model& profile) {
   const Outcome& outcome = one.outcome;
   const Costs costs =
       stage_costs(profile, outcome.plan.partition, outcome.program.placement, one.cluster);
   const Comparison is = compare(one.subject, outcome, costs);
-  check_run(one, is);
-  return one.split || furthest(is) <= one.bound;
+  return nearness_of(one, is);
 }
 
 struct Tally {
   std::set<std::string> names;
   int tried = 0;
-  std::vector<Held> late;  // no run yet was as the profile says
+  std::vector<std::pair<Held, Nearness>> late;  // no run yet was as said; the nearest one
+
+  std::ptrdiff_t beyond_range() const {
+    return std::count_if(late.begin(), late.end(),
+                         [](const auto& one) { return one.second == Nearness::beyond_range; });
+  }
 };
 
 // Tries the specs that do not turn more knobs than that.
@@ -266,10 +279,10 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
       if (!seen.insert(print(program)).second) continue;  // another knob's
       one.bound = bound_of(subject, program);
       one.split = is_split(program);
-      const bool as_said = is_as_said(one, timed);
+      const Nearness nearness = run_of(one, timed);
       ++tally.tried;
       tally.names.insert(std::string(spec.scheduler->name));
-      if (!as_said) tally.late.push_back(std::move(one));
+      if (nearness != Nearness::as_said) tally.late.emplace_back(std::move(one), nearness);
     } catch (const UsageError&) {  // it does not go on two devices
     }
   }
@@ -295,9 +308,15 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
   const auto few = [&] {
     return static_cast<double>(tally.late.size()) <= most_late * tally.tried;
   };
-  for (int runs = 1; runs < most_runs && !few(); ++runs) {
-    std::erase_if(tally.late,
-                  [](const Held& one) { return is_as_said(one, measured(one.subject)); });
+  for (int runs = 1; runs < most_runs && (!few() || tally.beyond_range() > 0); ++runs) {
+    std::erase_if(tally.late, [](auto& late) {
+      late.second = std::max(late.second, run_of(late.first, measured(late.first.subject)));
+      return late.second == Nearness::as_said;
+    });
+  }
+  for (const auto& [one, nearness] : tally.late) {
+    CAPTURE(one.name);
+    CHECK(nearness != Nearness::beyond_range);
   }
   CHECK(few());
   MESSAGE(tally.tried << " programs of " << tally.names.size() << " schedules; " << first_late

@@ -60,7 +60,11 @@ TEST_CASE("as a peer: meet and tell" * doctest::skip()) {
   peers.gather("I am " + std::to_string(peers.rank()));
   peers.gather(std::string(100'000, static_cast<char>('0' + peers.rank())));
   peers.gather("");
-  peers.compare_clocks();
+  // On a busy machine none of a comparison's messages may come quickly.
+  for (int again = 0; again < 100; ++again) {
+    peers.compare_clocks();
+    if (peers.clock_error() < 1'000'000) break;
+  }
   peers.gather(std::to_string(peers.clock_offset()) + " " + std::to_string(peers.clock_error()) +
                " " + std::to_string(peers.now()));
 }
@@ -87,11 +91,24 @@ TEST_CASE("as a peer: choke" * doctest::skip()) {
   std::_Exit(told.get_future().get() == "this tensor is not mine" ? (peers.~Peers(), 5) : 6);
 }
 
-TEST_CASE("as a peer: wait for the end" * doctest::skip()) {
+TEST_CASE("as a peer: send and meet" * doctest::skip()) {
   Peers peers = peers_of_environment();
-  std::promise<std::string> told;
-  peers.listen({}, [&](const std::string& why) { told.set_value(why); });
-  std::fputs(told.get_future().get().c_str(), stderr);
+  peers.send(0, {1, 0, {at::ones({3})}});
+  peers.barrier();
+}
+
+// The end may come from one that this process has met, before all others have.
+TEST_CASE("as a peer: wait for the end" * doctest::skip()) {
+  std::string why;
+  try {
+    Peers peers = peers_of_environment();
+    std::promise<std::string> told;
+    peers.listen({}, [&](const std::string& reason) { told.set_value(reason); });
+    why = told.get_future().get();
+  } catch (const PeerFailure& failure) {
+    why = failure.what();
+  }
+  std::fputs(why.c_str(), stderr);
 }
 
 TEST_CASE("as a peer: come" * doctest::skip()) {

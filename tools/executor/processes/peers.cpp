@@ -93,8 +93,7 @@ class Peers::State {
     take_ = std::move(take);
     failed_ = std::move(failed);
     if (take_) {
-      for (auto& [from, delivery] : early_) take_(from, std::move(delivery));
-      early_.clear();
+      for (auto& [from, delivery] : std::exchange(early_, {})) hand_over(from, std::move(delivery));
     }
     report_failure();
   }
@@ -309,13 +308,18 @@ class Peers::State {
       const std::lock_guard lock(mutex_);
       early_.emplace_back(from, std::move(delivery));
     } else {
-      try {
-        take_(from, std::move(delivery));
-      } catch (const std::exception& error) {
-        if (!set_failure(error.what(), FailureOrigin::listener)) return;
-        each([this](Peer& peer) { close(peer, true); });
-        report_failure();
-      }
+      hand_over(from, std::move(delivery));
+      report_failure();
+    }
+  }
+
+  // With listening_ held. What the listener throws is this process's failure.
+  void hand_over(int from, Delivery delivery) {
+    try {
+      take_(from, std::move(delivery));
+    } catch (const std::exception& error) {
+      if (!set_failure(error.what(), FailureOrigin::listener)) return;
+      each([this](Peer& peer) { close(peer, true); });
     }
   }
 
