@@ -191,6 +191,9 @@ void add(Flags command) {
                  "from a failure until work goes on (5min); default: 0");
   command.option("--checkpoint-interval", flags->interval,
                  "work between checkpoints (30min); default: Daly's optimum");
+  command.option("--run", flags->run,
+                 "so much time of steps (30d) on the machine that fails: how long it takes in all, "
+                 "played in every scenario");
   command.option("--by", flags->by, "rank by mean or a percentile: p50, p95; default: p95");
   command.option("--threads", flags->threads, "default: all cores; changes no result")
       .range(1, 1024);
