@@ -56,7 +56,7 @@ PlanRequest random_request(std::mt19937& random, int layers, int devices, int sa
   return request;
 }
 
-std::string print(const Plan& plan) {
+std::string text_of(const Plan& plan) {
   std::string text = plan.sentence;
   for (const PlanPoint& point : plan.front) {
     text +=
@@ -75,8 +75,12 @@ TEST_CASE("what is known of a schedule's orders is so in its programs") {
         const int stages = test::stages_for(spec, devices);
         const Costs costs =
             uniform_costs(stages, devices, Time{1000}, Time{1000}, Time{1000}, Time{});
-        const Program program =
-            scheduler->schedule(test::problem_for(spec, devices, costs, microbatches));
+        Program program;
+        try {
+          program = scheduler->schedule(test::problem_for(spec, devices, costs, microbatches));
+        } catch (const UsageError&) {
+          continue;  // it wants more micro-batches
+        }
         CAPTURE(scheduler->name);
         CAPTURE(devices);
         CAPTURE(microbatches);
@@ -160,7 +164,7 @@ TEST_CASE("the pruned front is that of all candidates, and no schedule on any cu
         found = found || (other.verdict.step <= point.verdict.step &&
                           other.verdict.fullest() <= point.verdict.fullest());
       }
-      CHECK_MESSAGE(found, print(pruned) + "\n---\n" + print(all));
+      CHECK_MESSAGE(found, text_of(pruned) << "\n---\n" << text_of(all));
     }
     CHECK(pruned.bound <= pruned.front.front().verdict.step);
     Evaluator evaluator(request.setting);
@@ -193,7 +197,7 @@ TEST_CASE("the plan is the same with any number of threads, and more memory is n
   for (const int threads : {2, 7}) {
     request.threads = threads;
     const Plan other = plan(request);
-    CHECK(print(other) == print(one));
+    CHECK(text_of(other) == text_of(one));
     CHECK(other.counts.judged == one.counts.judged);
     CHECK(other.counts.pruned == one.counts.pruned);
   }

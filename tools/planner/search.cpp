@@ -25,8 +25,8 @@ constexpr std::chrono::milliseconds between_reports{200};
 // Of a heap with the best in front.
 template <class Node>
 bool worse(const Node& a, const Node& b) {
-  return std::tie(a.step, a.memory, a.shape, a.family) >
-         std::tie(b.step, b.memory, b.shape, b.family);
+  return std::tie(a.estimate, a.step, a.memory, a.shape, a.family) >
+         std::tie(b.estimate, b.step, b.memory, b.shape, b.family);
 }
 
 }  // namespace
@@ -56,17 +56,33 @@ void Search::report(bool now) {
   request_.progress(counts_);
 }
 
-// Families are looked at in the order of their bounds.
 Time Search::bound() const {
   if (!rated_all_) return Time{};
   std::optional<Time> least = least_bound_;
-  if (!least && !nodes_.empty()) least = nodes_.front().step;
+  for (const Node& node : nodes_) {
+    if (!cannot_fit(node)) least = std::min(least.value_or(Time::max()), node.step);
+  }
   if (!front_.empty()) least = std::min(least.value_or(Time::max()), front_.fastest().verdict.step);
   return least.value_or(Time{});
 }
 
 const Search::FamilySet& Search::set_of(int shape) const {
   return sets_.at(nth(shapes_, shape).degrees.pipeline);
+}
+
+// The work with the share of fill and drain that stages on p devices in turn have: (p - 1) / m,
+// less where a device has several. Of a shape the least of it.
+double Search::estimate_of(const Node& node, Time work) const {
+  constexpr double most_chunks = 8;
+  const Shape& shape = nth(shapes_, node.shape);
+  const int devices = shape.degrees.pipeline;
+  const double chunks =
+      node.is_shape()
+          ? most_chunks
+          : std::max(1.0,
+                     static_cast<double>(nth(set_of(node.shape).stages, node.family)) / devices);
+  const double fill = (devices - 1) / (chunks * shape.microbatches);
+  return std::max(to_seconds(node.step), to_seconds(work) * (1 + fill));
 }
 
 // Of the shape, or of each of its families.
@@ -80,7 +96,9 @@ Search::Rated Search::rated(int shape, bool families) {
     const Bytes memory = request_.space.asynchronous ? Bytes{} : all.memory;
     nth(limit_, shape) = found.limit;
     if (!families) {
-      rated.nodes.push_back({least, memory, shape, -1});
+      Node node{least, memory, shape};
+      node.estimate = estimate_of(node, all.step);
+      rated.nodes.push_back(node);
       return rated;
     }
     const FamilySet& set = set_of(shape);
@@ -88,8 +106,10 @@ Search::Rated Search::rated(int shape, bool families) {
       const Family& family = set.families[f];
       const ShapeBound bound =
           found.loads.family(family.spec, family.recomputation, family.offloading);
-      rated.nodes.push_back({std::max(least, bound.step), std::max(memory, bound.memory), shape,
-                             static_cast<int>(f)});
+      Node node{std::max(least, bound.step), std::max(memory, bound.memory), shape,
+                static_cast<int>(f)};
+      node.estimate = estimate_of(node, all.step);
+      rated.nodes.push_back(node);
     }
   } catch (const UsageError& error) {
     rated.why_not = error.what();
@@ -253,6 +273,10 @@ bool Search::judge(const std::vector<Candidate>& candidates) {
   return changed;
 }
 
+void Search::note_bound(const Node& node) {
+  if (!cannot_fit(node)) least_bound_ = std::min(least_bound_.value_or(Time::max()), node.step);
+}
+
 // Counts and keeps what need not be simulated.
 bool Search::pruned(const Node& node) {
   if (request_.exhaustive) return false;
@@ -264,7 +288,11 @@ bool Search::pruned(const Node& node) {
   counts_.pruned += candidates;
   drop(node, candidates);
   left_ -= candidates;
-  if (too_large) too_large_.push_back(node);
+  if (too_large) {
+    too_large_.push_back(node);
+  } else {
+    note_bound(node);
+  }
   return true;
 }
 
@@ -288,8 +316,8 @@ bool Search::walk_batch(std::size_t most) {
     std::pop_heap(nodes_.begin(), nodes_.end(), worse<Node>);
     const Node node = nodes_.back();
     nodes_.pop_back();
-    if (!least_bound_ && !cannot_fit(node)) least_bound_ = node.step;
     if (pruned(node)) continue;
+    note_bound(node);
     left_ -= candidates_in(node);
     for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
     ++taken;

@@ -23,7 +23,7 @@ class Search {
  public:
   explicit Search(const PlanRequest& request);
 
-  /// Walks the shapes and their families by their bounds.
+  /// Walks the shapes and their families, prunes by their bounds, and simulates the others.
   void walk();
   /// Changes the members of the front, and those that lack little to fit, as long as that helps.
   void refine();
@@ -58,7 +58,8 @@ class Search {
     Time step{};
     Bytes memory{};
     int shape = 0;
-    int family = -1;  // -1: all families of the shape
+    int family = -1;      // -1: all families of the shape
+    double estimate = 0;  // of the step, by which they are looked at: fill included, no bound
 
     bool is_shape() const { return family < 0; }
   };
@@ -74,8 +75,10 @@ class Search {
   void expand(const std::vector<int>& shapes);
   const FamilySet& set_of(int shape) const;
   std::int64_t candidates_in(const Node& node) const;
+  double estimate_of(const Node& node, Time work) const;
   bool cannot_fit(const Node& node) const;
   bool pruned(const Node& node);
+  void note_bound(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
   /// The flags of the shape, without those of a family.
   std::string shape_flags(const Shape& shape) const;
@@ -97,14 +100,14 @@ class Search {
   std::vector<Shape> shapes_;
   std::vector<std::optional<Bytes>> limit_;  // by shape: the most that a device may hold
   std::map<int, FamilySet> sets_;            // by pipeline degree
-  std::vector<Node> nodes_;                  // not looked at yet; a heap, the best bound first
+  std::vector<Node> nodes_;                  // not looked at yet; a heap, the best estimate first
   std::vector<Node> too_large_;              // that cannot fit
   Front front_;
   std::map<std::pair<Time, std::string>, FrontPoint> nearly_;  // do not fit, the fastest
   std::unordered_set<std::string> seen_;                       // flags of those judged
   PlanProgress counts_;
   std::optional<PlanMissing> missing_;
-  std::optional<Time> least_bound_;     // of all families that may fit
+  std::optional<Time> least_bound_;     // of what was looked at and may fit
   std::optional<std::string> refused_;  // the first sentence
   std::vector<PlanDropped> dropped_;
   std::int64_t left_ = 0;  // candidates in nodes_

@@ -116,16 +116,19 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
     return fmt::format("{}: {} ({})", more_or_less(point.verdict.step, other.verdict.step),
                        named(other), figures(other));
   };
-  if (*taken > 0) {
-    // The first that is faster by more than times are told apart.
-    std::size_t next = *taken - 1;
-    while (next > 0 && to_seconds(front[next].verdict.step) * (1 + same_time) >
-                           to_seconds(point.verdict.step)) {
-      --next;
-    }
+  // Times that are called the same are no step.
+  const auto is_step = [&](const PlanPoint& fast, const PlanPoint& slow) {
+    return to_seconds(fast.verdict.step) * (1 + same_time) < to_seconds(slow.verdict.step);
+  };
+  for (std::size_t next = *taken; next-- > 0;) {
+    if (!is_step(front[next], point)) continue;
     recommendation.sentence += "; " + beside(front[next]);
-  } else if (front.size() > 1) {
-    recommendation.sentence += "; with less memory, " + beside(front[1]);
+    return recommendation;
+  }
+  for (std::size_t next = *taken + 1; next < front.size(); ++next) {
+    if (!is_step(point, front[next])) continue;
+    recommendation.sentence += "; with less memory, " + beside(front[next]);
+    return recommendation;
   }
   return recommendation;
 }
