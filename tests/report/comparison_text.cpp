@@ -73,7 +73,8 @@ TEST_CASE("without a width every column is shown") {
   const std::string text = shown(compared(many, {4}), {});
   for (const std::string& name : comparison_columns()) {
     CAPTURE(name);
-    CHECK(has(titles_of(text), name) == (name != "devices" && !is_of_language_models(name)));
+    CHECK(has(titles_of(text), name) ==
+          (name != "devices" && name != "cut" && !is_of_language_models(name)));
   }
   CHECK_FALSE(contains(text, "…"));
   CHECK(lines_of(text).size() == 2 + 7);
@@ -107,6 +108,7 @@ TEST_CASE("at any width lines fit, and columns are left out in the documented or
 TEST_CASE("columns that were asked for are shown at any width") {
   const Compared all = compared(many, {2, 4});
   ComparisonView view{0, 0, true, parse_comparison_columns("all")};
+  view.cuts = true;
   for (const int width : {40, 60, 80, 120, 0}) {
     view.width = width;
     const std::string text = shown(all, view);
@@ -137,13 +139,13 @@ TEST_CASE("a list of columns is checked") {
   CHECK(parse_comparison_columns("step, Peak-Memory,speed_up") ==
         Titles{"schedule", "step", "peak memory", "speed-up"});
   CHECK(parse_comparison_columns("fits,schedule,fits") == Titles{"schedule", "fits"});
-  CHECK(parse_comparison_columns("all").size() + 1 == comparison_columns().size());
+  CHECK(parse_comparison_columns("all").size() + 2 == comparison_columns().size());
   const auto error = [](const std::string& list) {
     return test::complaint<UsageError>([&] { (void)parse_comparison_columns(list); });
   };
   CHECK(contains(error("step,bubbel"),
                  "--columns: there is no column \"bubbel\" (did you mean \"bubble\"?); they are "
-                 "schedule, devices, step"));
+                 "schedule, cut, devices, step"));
   CHECK(contains(error("step,,fits"), "there is no column \"\""));
   CHECK(contains(error(" "), "names no column"));
 }
