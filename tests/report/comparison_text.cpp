@@ -108,14 +108,19 @@ TEST_CASE("at any width lines fit, and columns are left out in the documented or
 TEST_CASE("columns that were asked for are shown at any width") {
   const Compared all = compared(many, {2, 4});
   ComparisonView view{0, 0, true, parse_comparison_columns("all")};
-  view.cuts = true;
   for (const int width : {40, 60, 80, 120, 0}) {
     view.width = width;
     const std::string text = shown(all, view);
-    for (const std::string& name : comparison_columns()) CHECK(contains(text, name));
+    for (const std::string& name : comparison_columns()) {
+      CHECK(has(titles_of(text), "cut") == view.cuts);
+      if (name != "cut") CHECK(contains(text, name));
+    }
     if (width == 0) continue;
     for (const std::string& line : lines_of(text)) CHECK(columns_of(line) <= width);
   }
+  view.width = 0;
+  view.cuts = true;
+  CHECK(has(titles_of(shown(all, view)), "cut"));
   view = {0, 0, false, parse_comparison_columns("FITS,exposed-comm")};
   CHECK(lines_of(shown(all, view)).at(0) == "schedule                fits     exposed comm");
 }
