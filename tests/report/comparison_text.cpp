@@ -81,7 +81,8 @@ TEST_CASE("without a width every column is shown") {
   for (const std::string& name : comparison_columns()) {
     CAPTURE(name);
     CHECK(has(titles_of(text), name) ==
-          (name != "devices" && !is_of_language_models(name) && !is_asked_for(name)));
+          (name != "devices" && name != "cut" && !is_of_language_models(name) &&
+           !is_asked_for(name)));
   }
   CHECK_FALSE(contains(text, "…"));
   CHECK(lines_of(text).size() == 2 + 7);
@@ -119,10 +120,16 @@ TEST_CASE("columns that were asked for are shown at any width") {
   for (const int width : {40, 60, 80, 120, 0}) {
     view.width = width;
     const std::string text = shown(all, view);
-    for (const std::string& name : comparison_columns()) CHECK(contains(text, name));
+    for (const std::string& name : comparison_columns()) {
+      CHECK(has(titles_of(text), "cut") == view.cuts);
+      if (name != "cut") CHECK(contains(text, name));
+    }
     if (width == 0) continue;
     for (const std::string& line : lines_of(text)) CHECK(columns_of(line) <= width);
   }
+  view.width = 0;
+  view.cuts = true;
+  CHECK(has(titles_of(shown(all, view)), "cut"));
   view = {0, 0, false, parse_comparison_columns("FITS,exposed-comm")};
   CHECK(lines_of(shown(all, view)).at(0) == "schedule                fits     exposed comm");
 }
@@ -146,13 +153,13 @@ TEST_CASE("a list of columns is checked") {
   CHECK(parse_comparison_columns("step, Peak-Memory,speed_up") ==
         Titles{"schedule", "step", "peak memory", "speed-up"});
   CHECK(parse_comparison_columns("fits,schedule,fits") == Titles{"schedule", "fits"});
-  CHECK(parse_comparison_columns("all").size() + 1 == comparison_columns().size());
+  CHECK(parse_comparison_columns("all").size() + 2 == comparison_columns().size());
   const auto error = [](const std::string& list) {
     return test::complaint<UsageError>([&] { (void)parse_comparison_columns(list); });
   };
   CHECK(contains(error("step,bubbel"),
                  "--columns: there is no column \"bubbel\" (did you mean \"bubble\"?); they are "
-                 "schedule, devices, step"));
+                 "schedule, cut, devices, step"));
   CHECK(contains(error("step,,fits"), "there is no column \"\""));
   CHECK(contains(error(" "), "names no column"));
 }

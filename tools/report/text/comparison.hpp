@@ -15,13 +15,13 @@ struct ComparisonView {
   int width = 0;                       // the most columns of a line; 0: any
   std::size_t top = 0;                 // the best rows that are shown; 0: all
   bool sweep = false;                  // of numbers of devices, which are a column then
-  bool cuts = false;                   // several are compared, so that rows name theirs
   std::vector<std::string> columns{};  // titles, beside those that name a row; empty: all that fit
   bool known_only = false;  // of `columns`, without those of language models that no row can fill
   TrainingBudget budget{};  // what GPU-hours and cost are of
   RankBy by{};              // the order; its columns are shown
   /// Of the rows, with --jitter and the like; else empty.
   const std::vector<Uncertainty>* uncertain = nullptr;
+  bool cuts = false;        // several are compared, so that rows name theirs
 };
 
 /// The titles of all columns, in their order.
