@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/svg/text.hpp"
