@@ -189,6 +189,7 @@ int run_compare(const CompareFlags& flags) {
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
   const std::vector<Row> rows = compare(request, setting, all_schedules(common), flags.jobs);
+  view.cuts = cuts_differ(rows);
   check_measure(view, rows);
   const RowScenarios found = under_scenarios(rows, scenarios, flags.jobs);
   if (!found.uncertain.empty()) view.uncertain = &found.uncertain;
