@@ -125,11 +125,13 @@ void check_text(const std::string& text, bool differences) {
   CHECK_MESSAGE(found.empty(), "\"…" << found << "…\"");
 }
 
-Words simulate_words(const Words& problem) { return with({"simulate"}, problem); }
+// Changes that fit are searched in few of the questions, since each takes as long as many others.
+Words simulate_words(const Words& problem) { return with({"simulate", "--no-changes"}, problem); }
 
 void ask_simulate(Session& session, const Words& problem) {
   Words words = simulate_words(
       session.draw().once_in(4) ? session.draw().replicated_problem(problem) : problem);
+  if (session.draw().once_in(40)) words.erase(words.begin() + 1);  // --no-changes
   if (session.draw().once_in(4)) {
     words.insert(words.end(), {"--messages", session.draw().once_in(2) ? "blocking" : "batched"});
   }
@@ -144,7 +146,8 @@ void ask_simulate(Session& session, const Words& problem) {
 
 // An answer does not depend on how many rows are simulated at a time.
 void ask_compare_at_a_time(Session& session, const Words& problem) {
-  Words words = with({"compare"}, with(without(problem, "--schedule"), {"--schedule", "all"}));
+  Words words = with({"compare", "--no-changes"},
+                     with(without(problem, "--schedule"), {"--schedule", "all"}));
   if (session.draw().once_in(2)) words = with(words, {"--json", "-"});
   INFO(test::typed(words));
   const Answer one = ask(with(words, {"--jobs", "1"}));
@@ -161,7 +164,7 @@ void ask_compare(Session& session, const Words& plain) {
   if (session.draw().once_in(10)) return ask_compare_at_a_time(session, problem);
   const Words other = session.draw().problem();
   const auto at = std::find(other.begin(), other.end(), "--schedule");
-  const Words words = with({"compare"}, with(problem, {"--schedule", *(at + 1)}));
+  const Words words = with({"compare", "--no-changes"}, with(problem, {"--schedule", *(at + 1)}));
   INFO(test::typed(words));
   if (session.draw().once_in(3)) {
     if (const auto text = session.put(words)) check_text(*text, false);

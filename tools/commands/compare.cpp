@@ -47,6 +47,7 @@ struct CompareFlags {
   std::string columns;  // as typed
   std::string within = "1%";
   int jobs = 0;
+  bool no_changes = false;
   PerturbationFlags perturbations;
   std::string by;
   std::string why;
@@ -231,7 +232,8 @@ int run_compare(const CompareFlags& flags) {
                two_waterfalls_table(both[0], both[1], text_width()));
   }
   const std::vector<std::string> changes =
-      ways_to_fit(request, setting, rows, flags.jobs).sentences;
+      flags.no_changes ? std::vector<std::string>{}
+                       : ways_to_fit(request, setting, rows, flags.jobs).sentences;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
   }
@@ -299,6 +301,9 @@ void add(Flags command) {
   command
       .flag("--full", flags->full, "all rows of the tables, and all columns; JSON always has them")
       .excludes(top);
+  command.flag("--no-changes", flags->no_changes,
+               "where nothing fits into memory, search no change that would, which takes a second "
+               "or two");
   command.footer(
       "Example:\n  stageline compare model:resnet50@h100,batch=32 --devices 8 --microbatches 64\n"
       "ranks all schedules on 8 H100s. Exit code 1: none fits into memory.\n"

@@ -101,6 +101,7 @@ WaysToFit ways_of(const SettingRequest& request, const Setting& setting, const C
 
 struct SimulateFlags {
   CommonFlags common;
+  bool no_changes = false;
   bool timeline = false;
   bool full = false;
   std::string why;
@@ -153,10 +154,11 @@ int run_simulate(const SimulateFlags& flags) {
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   std::optional<Waterfall> waterfall;
   if (why) waterfall = explained(asked, outcome, *why, scenarios);
-  const WaysToFit ways = ways_of(request, setting, asked, outcome);
+  const WaysToFit ways = flags.no_changes ? WaysToFit{} : ways_of(request, setting, asked, outcome);
   if (!common.json.empty()) {
-    write_file(common.json, outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
-                                         waterfall ? &*waterfall : nullptr, &ways));
+    write_file(common.json,
+               outcome_json(setting, asked, outcome, flags.timeline, nullptr, budget,
+                            waterfall ? &*waterfall : nullptr, flags.no_changes ? nullptr : &ways));
   }
   if (any_picture(flags.svg)) {
     write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
@@ -199,6 +201,9 @@ void add(Flags command) {
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   add_budget_flags(command, flags->common);
+  command.flag("--no-changes", flags->no_changes,
+               "where nothing fits into memory, search no change that would, which takes a second "
+               "or two");
   command.flag("--timeline", flags->timeline, "with --json: include every span")
       .needs(command.find("--json"));
   command.flag("--full", flags->full,
