@@ -53,6 +53,7 @@ Grounds::Grounds(Evaluator& evaluator) : evaluator_(evaluator) {
   const Cluster cluster = cluster_of(setting.cluster, *most);
   device_ = common_device(cluster);
   pair_overlap_ = cluster.pair_overlap;
+  reach_ = reach_of(cluster);
 }
 Grounds::~Grounds() = default;
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tools/planner/candidate.hpp"
+#include "tools/planner/estimates.hpp"
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/shape_loads.hpp"
 
@@ -30,6 +31,7 @@ class Grounds {
   };
   /// Throws as Evaluator::setting().
   Found of(const Shape& shape);
+  const Reach& reach() const { return reach_; }
 
  private:
   struct Ground;
@@ -41,6 +43,7 @@ class Grounds {
   std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
   double pair_overlap_ = 0;
+  Reach reach_;
 };
 
 }  // namespace stageline

@@ -64,6 +64,22 @@ class ShapeLoads {
   ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,
                     const Offloading& offloading) const;
 
+  /// Of all layers together, without what only a cut decides.
+  struct Totals {
+    double forward = 0;   // picoseconds of one micro-batch, with its blocking collectives
+    double backward = 0;  // as forward
+    double recompute_full = 0;
+    double recompute_selective = 0;
+    double update = 0;
+    double state = 0;           // bytes that the ranks of a pipeline hold
+    double stash = 0;           // bytes of one micro-batch
+    double stash_kept = 0;      // of it, with selective recomputation
+    double stash_of_layer = 0;  // of the layer with most
+    double workspace = 0;       // of the layer with most
+    double large_layers = 0;    // that take at least half as long as the longest
+  };
+  Totals totals() const;
+
   int layers() const { return static_cast<int>(names_.size()); }
 
  private:
@@ -72,7 +88,19 @@ class ShapeLoads {
     std::vector<double> load;  // that a device is busy for
     std::vector<double> way;   // of what must pass before the next stage can go on
   };
-  struct Family;
+  struct Family {
+    ScheduleTraits traits;
+    int stages = 0;
+    bool straight = false;  // stage s on device s alone
+    bool apart = false;     // roles of a stage on several devices
+    bool flushed = true;
+    int most_replicas = 1;
+    int least_replicas = 1;
+    int chunks = 1;                   // of a sequence
+    bool any_chunks = false;          // of a sequence, which may be as short as can be
+    Rebuild rebuild = Rebuild::none;  // of every stage
+    bool partly_rebuilt = false;      // of some stages, which is not known before the cut
+  };
   Family family_of(const ScheduleSpec& spec, const Recomputation& recomputation) const;
   Sums sums_of(const Family& family) const;
   double work(const Sums& sums) const;
