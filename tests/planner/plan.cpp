@@ -145,6 +145,49 @@ TEST_CASE("no candidate is better than the bounds of its family and its shape") 
   CHECK(judged > (test::thorough ? 1000 : 100));
 }
 
+TEST_CASE("bounds count gathers that nothing hides, and no candidate is better than they say") {
+  std::mt19937 random(11);
+  int judged = 0;
+  for (const std::int64_t rate : {50'000'000LL, 2'000'000'000LL}) {
+    int raised = 0;
+    for (int trial = 0; trial < (test::thorough ? 40 : 10); ++trial) {
+      const int layers = 3 + static_cast<int>(random() % 6);
+      PlanRequest request = random_request(random, layers, 4, 8);
+      request.setting.cluster.link = LinkSpec{Bandwidth{rate}, Time{500'000}};
+      fix(request.space, "zero=3");
+      fix(request.space, "dp=2|4");
+      Evaluator evaluator(request.setting);
+      for (const Shape& shape : shapes_of(request)) {
+        Candidate candidate;
+        candidate.shape = shape;
+        candidate.spec = test::spec("1f1b");
+        Case any = evaluator.case_of(candidate);
+        const Time all = bound_of_shape(any).step;
+        if (bound_of_family(any).step > all * 2) ++raised;
+        for (const Family& family : families_of({}, any.model, shape.degrees.pipeline)) {
+          if (random() % 8 != 0) continue;
+          candidate.spec = family.spec;
+          candidate.recomputation = family.recomputation;
+          const int stages = stages_of(family.spec, shape.degrees.pipeline);
+          if (stages == 0 || stages > layers) continue;
+          const std::vector<std::string> cuts = all_cuts(layers, stages);
+          candidate.partition = cuts[random() % cuts.size()];
+          const Judgement judgement = evaluator.judge(candidate);
+          if (!judgement.verdict) continue;
+          ++judged;
+          const ShapeBound bound = bound_of_family(evaluator.case_of(candidate));
+          CAPTURE(flags_of(request.setting, candidate));
+          CAPTURE(request.setting.trace);
+          CHECK(bound.step <= judgement.verdict->step);
+          CHECK(all <= judgement.verdict->step);
+        }
+      }
+    }
+    if (rate == 50'000'000) CHECK(raised > 10);
+  }
+  CHECK(judged > (test::thorough ? 1000 : 250));
+}
+
 TEST_CASE("the pruned front is that of all candidates, and no schedule on any cut is faster") {
   std::mt19937 random(5);
   for (int trial = 0; trial < (test::thorough ? 6 : 1); ++trial) {

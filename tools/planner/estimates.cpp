@@ -1,10 +1,10 @@
 #include "tools/planner/estimates.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <string_view>
 
-#include "sim/index.hpp"
+#include "sim/errors.hpp"
 #include "sim/routes.hpp"
 
 namespace stageline {
@@ -12,6 +12,8 @@ namespace {
 
 // Beyond what is likely to fit: how many times as long what does not is taken to be.
 constexpr double does_not_fit = 100;
+/// The same of schedules that take long to make.
+constexpr double takes_long = 1.15;
 
 // What the orders of a schedule look like from afar. Of p devices with v stages each:
 //   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
@@ -21,16 +23,27 @@ struct Habit {
   double fill = 1;
   double held = 1;
   double more = 0;
-  int copies = 1;  // of the weights
+  int copies = 1;       // of the weights
+  bool search = false;  // makes its order by a search, which takes as long as judging many others
 };
 constexpr double all = -1;  // of the micro-batches
 
 constexpr Habit habits[] = {
-    {"gpipe", 1, all},         {"looped_bfs", 1, all},     {"eager_1f1b", 1, 2, -1},
-    {"chimera", 0.5, 1, 0, 2}, {"dualpipe", 0.3, 1, 1, 2}, {"dualpipe_v", 0.3, 1, 1},
-    {"hanayo", 1, 1},          {"zb_h1", 0.4, 1},          {"zb_h2", 0.1, 2, -1},
-    {"zb_v", 0.2, 1},          {"v_half", 0.7, 0.5, 1},    {"v_min", 1.3, 0.34, 1},
-    {"zb_auto", 0.4, 1},       {"list", 0.4, 1},           {"interleaved_zb", 0.4, 1},
+    {"gpipe", 1, all},
+    {"looped_bfs", 1, all},
+    {"eager_1f1b", 1, 2, -1},
+    {"chimera", 0.5, 1, 0, 2},
+    {"dualpipe", 0.3, 1, 1, 2},
+    {"dualpipe_v", 0.3, 1, 1},
+    {"hanayo", 1, 1},
+    {"zb_h1", 0.4, 1},
+    {"zb_h2", 0.1, 2, -1},
+    {"zb_v", 0.2, 1, 0, 1, true},
+    {"v_half", 0.7, 0.5, 1, 1, true},
+    {"v_min", 1.3, 0.34, 1, 1, true},
+    {"zb_auto", 0.4, 1, 0, 1, true},
+    {"list", 0.4, 1, 0, 1, true},
+    {"interleaved_zb", 0.4, 1},
 };
 
 Habit habit_of(const ScheduleSpec& spec) {
@@ -139,8 +152,14 @@ double Estimates::step(const Family& family, int stages) const {
   double waiting = habit.fill * (devices - 1) / chunks;
   double held = habit.held == all ? microbatches_ : habit.held * devices + habit.more;
   if (name == "interleaved_1f1b" || name == "interleaved_zb") held += (devices - 1) / chunks;
-  if (name == "naive") waiting = microbatches_ * (devices - 1), held = 1;
-  if (name == "gems") waiting = microbatches_ * (devices - 1) / 2, held = 2;
+  if (name == "naive") {
+    waiting = microbatches_ * (devices - 1);
+    held = 1;
+  }
+  if (name == "gems") {
+    waiting = microbatches_ * (devices - 1) / 2;
+    held = 2;
+  }
   if (name == "seq1f1b") {
     const auto pieces = family.spec.knobs.find("sequence_chunks");
     const double parts = pieces == family.spec.knobs.end() ? 2 : std::stod(pieces->second);
@@ -158,6 +177,7 @@ double Estimates::step(const Family& family, int stages) const {
     step += std::max(0.0, whole - backward / chunks);
     if (degrees_.zero != Zero::none) step += behind;
   }
+  if (habit.search) step *= takes_long;
   if (!limit_) return step;
   const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +
                       memory.rebuilt + totals_.workspace;

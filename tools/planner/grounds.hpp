@@ -31,6 +31,8 @@ class Grounds {
   };
   /// Throws as Evaluator::setting().
   Found of(const Shape& shape);
+  /// Adds to the loads of the shape what gathers of its weights expose: opens its ranks.
+  void add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model);
   const Reach& reach() const { return reach_; }
 
  private:
@@ -38,8 +40,11 @@ class Grounds {
   std::shared_ptr<Ground> ground(const Shape& shape);
   Found opened(const Shape& shape);
 
+  struct Gathers;
+
   Evaluator& evaluator_;
   std::mutex using_;
+  std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
   std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
   double pair_overlap_ = 0;

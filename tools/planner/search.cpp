@@ -88,7 +88,7 @@ std::vector<std::pair<double, int>> Search::by_estimate(int shape,
 Search::Rated Search::rated(int shape, bool families) {
   Rated rated;
   try {
-    const Grounds::Found found = grounds_.of(nth(shapes_, shape));
+    Grounds::Found found = grounds_.of(nth(shapes_, shape));
     const ShapeBound all = found.loads.shape();
     // Schedules without flush need not wait for a micro-batch's way.
     const Time least = request_.space.asynchronous ? Time{} : all.step;
@@ -100,6 +100,7 @@ Search::Rated Search::rated(int shape, bool families) {
       if (!order.empty()) node.estimate = std::max(to_seconds(least), order.front().first);
       return rated;
     }
+    grounds_.add_gathers(nth(shapes_, shape), found.loads, *found.model);
     const FamilySet& set = set_of(shape);
     // Families of one shape are much alike: each one later is as if it took longer, so that other
     // shapes have their turn.
@@ -183,8 +184,16 @@ void Search::rate_shapes() {
 void Search::expand(const std::vector<int>& shapes) {
   std::vector<Rated> all(shapes.size());
   in_parallel(all.size(), workers_, [&](std::size_t i) { all[i] = rated(shapes[i], true); });
-  for (Rated& one : all) {
-    for (const Node& node : one.nodes) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].nodes.empty()) {
+      ++counts_.refused;
+      left_ -= candidates_in({{}, {}, shapes[i]});
+      if (!refused_) refused_ = all[i].why_not;
+      if (request_.keep_dropped) {
+        dropped_.push_back({shape_flags(nth(shapes_, shapes[i])), all[i].why_not, {}});
+      }
+    }
+    for (const Node& node : all[i].nodes) {
       nodes_.push_back(node);
       std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
     }
@@ -309,7 +318,17 @@ bool Search::pruned(const Node& node) {
   return true;
 }
 
-// Simulates the families with the best bounds. False where none is left.
+// What no candidate of which can enter the front any more.
+void Search::prune_all() {
+  // In the order in which they would be looked at: what is kept of them is so, too.
+  std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return worse(b, a); });
+  nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
+                              [&](const Node& node) { return !cannot_fit(node) && pruned(node); }),
+               nodes_.end());
+  std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+}
+
+// Simulates the families with the best estimates. False where none is left.
 bool Search::walk_batch(std::size_t most) {
   std::vector<Candidate> batch;
   std::size_t taken = 0;
@@ -335,7 +354,7 @@ bool Search::walk_batch(std::size_t most) {
     for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
     ++taken;
   }
-  if (!batch.empty()) judge(batch);
+  if (!batch.empty() && judge(batch)) prune_all();
   return !nodes_.empty();
 }
 

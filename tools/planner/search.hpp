@@ -81,6 +81,7 @@ class Search {
   std::vector<std::pair<double, int>> by_estimate(int shape, const Grounds::Found& found) const;
   bool cannot_fit(const Node& node) const;
   bool pruned(const Node& node);
+  void prune_all();
   void note_bound(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
   /// The flags of the shape, without those of a family.

@@ -40,6 +40,7 @@ ShapeLoads::ShapeLoads(const Case& asked) {
   if (asked.ranked) {
     add_layers(with_state(asked.model, asked.ranked->grid().degrees()),
                asked.ranked->least_blocking(asked.model), asked.cluster);
+    add_gathers(least_gathers(*asked.ranked, asked.model));
   } else {
     add_layers(asked.model, std::vector<BlockingTimes>(asked.model.layers.size()), asked.cluster);
   }
@@ -56,6 +57,13 @@ ShapeLoads::ShapeLoads(const Model& model, const Shape& shape,
   beside.pipeline = 0;
   add_layers(beside.plain() ? model : with_state(model, shape.degrees), blocking, pipeline);
   add_devices(pipeline, 1, true);
+}
+
+void ShapeLoads::add_gathers(const std::vector<BlockingTimes>& gathers) {
+  for (std::size_t l = 0; l < gathers.size(); ++l) {
+    layer_[l].gather_forward = static_cast<double>(gathers[l].forward.count());
+    layer_[l].gather_backward = static_cast<double>(gathers[l].backward.count());
+  }
 }
 
 void ShapeLoads::add_devices(const Cluster& cluster, int pipelines, bool blocking) {
@@ -165,12 +173,17 @@ ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
   Sums sums;
   sums.load.push_back(0);
   sums.way.push_back(0);
+  const bool whole = family.traits.backward == ScheduleTraits::Backward::whole;
+  const bool gathers = family.most_replicas == 1 && !family.apart;
   for (const LayerLoad& layer : layer_) {
+    const double gather = gathers ? layer.gather_forward : 0;
+    // Gathered in B or I; a stage may have no I of data.
+    const double gather_back = gathers && (whole || !layer.reads_data) ? layer.gather_backward : 0;
     const double input_grad = layer.reads_data && family.apart ? 0 : layer.input_grad;
     const double halves = input_grad + layer.weight_grad;
     double backward = std::min(layer.backward, halves);
     double back = std::min(layer.backward, input_grad);
-    if (family.traits.backward == ScheduleTraits::Backward::whole) back = backward = layer.backward;
+    if (whole) back = backward = layer.backward;
     if (family.traits.backward == ScheduleTraits::Backward::apart) {
       backward = halves;
       back = input_grad;
@@ -178,10 +191,11 @@ ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
     double again = 0;
     if (family.rebuild == Rebuild::selective) again = layer.recompute_selective;
     if (family.rebuild == Rebuild::full || family.rebuild == Rebuild::every) {
-      again = layer.recompute_full;
+      again = layer.recompute_full + gather;
     }
-    sums.load.push_back(sums.load.back() + layer.forward + backward + again);
-    sums.way.push_back(sums.way.back() + layer.forward + back);
+    const double exposed = gather + gather_back;
+    sums.load.push_back(sums.load.back() + layer.forward + backward + again + exposed);
+    sums.way.push_back(sums.way.back() + layer.forward + back + exposed);
   }
   return sums;
 }

@@ -45,6 +45,15 @@ ScheduleTraits traits_of(const Scheduler& scheduler);
 /// The stashes that stage `stage` of so many has made before its first backward, at least.
 int least_in_flight(const ScheduleTraits& traits, int stage, int stages, int microbatches);
 
+/// By layer what the gathers of its weights and the reductions of its gradients take beyond its
+/// compute, at least: no stage that RankedCluster::priced() makes on one rank has less of them than
+/// its layers here. `model`: of one rank, undivided. Empty where that is not known, or nothing.
+///
+/// exposed_gathers() says what a stage of units has: forward g₀ + Σ max(0, gᵢ₊₁ − Fᵢ), and so at
+/// least max(0, gᵢ − Fᵢ₋₁) for each; backward no less than Σ (gᵢ + rᵢ − Bᵢ), and no less than
+/// max(0, gᵢ − Bᵢ₊₁) for each.
+std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& model);
+
 class ShapeLoads {
  public:
   /// `asked`: a case of the shape. Its schedule, cut, recomputation and offloading are ignored.
@@ -55,6 +64,10 @@ class ShapeLoads {
   /// layer.
   ShapeLoads(const Model& model, const Shape& shape, const std::vector<BlockingTimes>& blocking,
              const Cluster& pipeline);
+
+  /// Adds what gathering divided weights exposes, as least_gathers() says, to the families whose
+  /// stages are on one rank each. Of all flushed schedules nothing is known of that.
+  void add_gathers(const std::vector<BlockingTimes>& gathers);
 
   /// Of all flushed schedules and all cuts.
   ShapeBound shape() const;
@@ -122,10 +135,12 @@ class ShapeLoads {
     double recompute_full = 0;
     double recompute_selective = 0;
     double update = 0;
-    double state = 0;         // bytes that the rank holds
-    double stash = 0;         // at least
-    double stash_kept = 0;    // of it, with selective recomputation
-    double workspace = 0;     // of a backward
+    double state = 0;       // bytes that the rank holds
+    double stash = 0;       // at least
+    double stash_kept = 0;  // of it, with selective recomputation
+    double workspace = 0;   // of a backward
+    double gather_forward = 0;
+    double gather_backward = 0;
     bool reads_data = false;  // and so has no I
   };
   std::vector<LayerLoad> layer_;
