@@ -10,7 +10,7 @@ namespace stageline {
 
 /// Never above what simulating any of the candidates that it is a bound of gives.
 struct ShapeBound {
-  Time step{};        // work, the longest layer, fill, the reductions that nothing hides
+  Time step{};        // work, the longest layer, fill, and of a family gathers that nothing hides
   std::string why;    // which of them, in words with the figures
   Bytes memory{};     // of the fullest device: weights, gradients, optimizer, the least stash
   std::string where;  // which device, and what fills it most ("gpu7, the vocabulary")

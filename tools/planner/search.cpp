@@ -334,7 +334,8 @@ bool Search::walk_batch(std::size_t most) {
   std::size_t taken = 0;
   while (!nodes_.empty() && taken < most) {
     std::vector<int> shapes;
-    while (!nodes_.empty() && nodes_.front().is_shape() && shapes.size() < shapes_at_a_time) {
+    while (!nodes_.empty() && nodes_.front().is_shape() &&
+           shapes.size() < std::min(most, shapes_at_a_time)) {
       std::pop_heap(nodes_.begin(), nodes_.end(), worse<Node>);
       const Node node = nodes_.back();
       nodes_.pop_back();
@@ -361,9 +362,10 @@ bool Search::walk_batch(std::size_t most) {
 void Search::walk() {
   rate_shapes();
   report(true);
-  // The first batches are small, so that there is an answer soon.
+  // The first batches are small, so that there is an answer soon; one there is in any case.
   std::size_t most = 1;
-  while (!ended() && walk_batch(most)) most = std::min(2 * most, families_at_a_time);
+  while (walk_batch(most) && !ended()) most = std::min(2 * most, families_at_a_time);
+  counts_.left = left_;
   if (counts_.judged == 0 && counts_.pruned == 0 && !partial_ && refused_) {
     throw UsageError(*refused_);
   }

@@ -5,8 +5,9 @@
 //      layer     the slowest stage of the best cut is at least so slow
 //      way       one micro-batch forward through all layers, and back
 //      fill      of a straight pipeline: ahead of stage s + micro-batches · s + back, for all s
+//      gathers   of divided weights, beyond the compute that hides them; of families alone
 //
-// Messages, reductions, gathered weights and idle time only add to these.
+// Messages, reductions and idle time only add to these.
 #pragma once
 
 #include <string>
