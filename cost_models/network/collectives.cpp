@@ -86,7 +86,8 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
 }
 
 CollectivePlan Collectives::plan(const Collective& collective) {
-  check_groups(cluster_, collective.groups);
+  // Those that were prepared were checked.
+  if (prepared_.count(collective.groups) == 0) check_groups(cluster_, collective.groups);
   if (collective.groups.empty() || collective.groups.front().size() == 1) return {"none", {}};
   Prepared& found = prepared(collective.groups);
   Candidate best = chosen(collective, found);

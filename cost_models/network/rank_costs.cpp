@@ -335,6 +335,13 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
 void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
                                 int number, const StagePlace& place) {
   const std::vector<WeightKind> kinds = kinds_in(model);
+  // Layers are mostly alike.
+  std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
+  const auto time_of = [&](CollectiveKind exchange, Bytes bytes, WeightKind kind) {
+    const auto [found, is_new] = known.try_emplace({exchange, bytes.count, kind});
+    if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
+    return found->second;
+  };
   std::vector<GatheredUnit> units;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != number) continue;
@@ -345,8 +352,8 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       const Bytes weights = part_of_kind(layer, layer.weights, kind);
       const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
       if (weights == Bytes{} && gradients == Bytes{}) continue;
-      unit.gather += alone(among_holders(CollectiveKind::all_gather, weights, place, kind));
-      unit.scatter += alone(among_holders(CollectiveKind::reduce_scatter, gradients, place, kind));
+      unit.gather += time_of(CollectiveKind::all_gather, weights, kind);
+      unit.scatter += time_of(CollectiveKind::reduce_scatter, gradients, kind);
     }
     units.push_back(unit);
   }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "tests/make.hpp"
 #include "tests/thorough.hpp"
 #include "tools/planner/bounds.hpp"
+#include "tools/planner/estimates.hpp"
+#include "tools/planner/grounds.hpp"
 #include "tools/planner/shape_loads.hpp"
 #include "tools/planner/space.hpp"
 #include "tools/study/study.hpp"
@@ -143,6 +146,81 @@ TEST_CASE("no candidate is better than the bounds of its family and its shape") 
     }
   }
   CHECK(judged > (test::thorough ? 1000 : 100));
+}
+
+TEST_CASE("bounds count gathers that nothing hides, and no candidate is better than they say") {
+  std::mt19937 random(11);
+  int judged = 0;
+  for (const std::int64_t rate : {50'000'000LL, 2'000'000'000LL}) {
+    int raised = 0;
+    for (int trial = 0; trial < (test::thorough ? 40 : 10); ++trial) {
+      const int layers = 3 + static_cast<int>(random() % 6);
+      PlanRequest request = random_request(random, layers, 4, 8);
+      request.setting.cluster.link = LinkSpec{Bandwidth{rate}, Time{500'000}};
+      fix(request.space, "zero=3");
+      fix(request.space, "dp=2|4");
+      Evaluator evaluator(request.setting);
+      for (const Shape& shape : shapes_of(request)) {
+        Candidate candidate;
+        candidate.shape = shape;
+        candidate.spec = test::spec("1f1b");
+        Case any = evaluator.case_of(candidate);
+        const Time all = bound_of_shape(any).step;
+        if (bound_of_family(any).step > all * 2) ++raised;
+        for (const Family& family : families_of({}, any.model, shape.degrees.pipeline)) {
+          if (random() % 8 != 0) continue;
+          candidate.spec = family.spec;
+          candidate.recomputation = family.recomputation;
+          const int stages = stages_of(family.spec, shape.degrees.pipeline);
+          if (stages == 0 || stages > layers) continue;
+          const std::vector<std::string> cuts = all_cuts(layers, stages);
+          candidate.partition = cuts[random() % cuts.size()];
+          const Judgement judgement = evaluator.judge(candidate);
+          if (!judgement.verdict) continue;
+          ++judged;
+          const ShapeBound bound = bound_of_family(evaluator.case_of(candidate));
+          CAPTURE(flags_of(request.setting, candidate));
+          CAPTURE(request.setting.trace);
+          CHECK(bound.step <= judgement.verdict->step);
+          CHECK(all <= judgement.verdict->step);
+        }
+      }
+    }
+    if (rate == 50'000'000) CHECK(raised > 10);
+  }
+  CHECK(judged > (test::thorough ? 1000 : 250));
+}
+
+TEST_CASE("estimates are near the simulated steps, and what does not fit is behind all that does") {
+  PlanRequest request;
+  request.setting.trace =
+      "uniform:layers=16,forward=1ms,input_grad=1ms,weight_grad=1ms,weights=1MB,stash=8MB,"
+      "output=1MB,batch=1";
+  request.setting.devices = {4};
+  request.setting.cluster.memory = Bytes{10'000'000'000};
+  request.samples = 16;
+  fix(request.space, "dp=1");
+  Evaluator evaluator(request.setting);
+  Grounds grounds(evaluator);
+  const Shape shape = shapes_of(request).front();
+  const Grounds::Found found = grounds.of(shape);
+  const Estimates fits(found.loads, *found.model, shape, grounds.reach(), found.limit);
+  const Estimates too_large(found.loads, *found.model, shape, grounds.reach(), Bytes{1'000'000});
+  double slowest = 0;
+  double least_too_large = 1e9;
+  for (const char* const name : {"gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_h2", "naive"}) {
+    Candidate candidate{shape, test::spec(name), {}, {}, "balanced"};
+    const Family family{candidate.spec, {}, {}};
+    const int stages = stages_of(candidate.spec, shape.degrees.pipeline);
+    const double estimate = fits.step(family, stages);
+    const Judgement judgement = evaluator.judge(candidate);
+    CAPTURE(name);
+    REQUIRE(judgement.verdict);
+    CHECK(estimate == doctest::Approx(to_seconds(judgement.verdict->step)).epsilon(0.1));
+    slowest = std::max(slowest, estimate);
+    least_too_large = std::min(least_too_large, too_large.step(family, stages));
+  }
+  CHECK(least_too_large > slowest);
 }
 
 TEST_CASE("the pruned front is that of all candidates, and no schedule on any cut is faster") {

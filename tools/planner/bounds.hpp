@@ -8,16 +8,17 @@
 
 namespace stageline {
 
-/// Never above what simulating any candidate of the shape gives.
+/// Never above what simulating any of the candidates that it is a bound of gives.
 struct ShapeBound {
-  Time step{};        // work, the longest layer, fill, the reductions that nothing hides
+  Time step{};        // work, the longest layer, fill, and of a family gathers that nothing hides
   std::string why;    // which of them, in words with the figures
   Bytes memory{};     // of the fullest device: weights, gradients, optimizer, the least stash
   std::string where;  // which device, and what fills it most ("gpu7, the vocabulary")
 };
 
-/// Of all schedules and cuts. `asked`: a case of the shape; its schedule, cut and recomputation are
-/// ignored: the bound holds with full recomputation and offload, too.
+/// Of all flushed schedules, on all cuts; without flush a step need not wait for a micro-batch's
+/// way. `asked`: a case of the shape; its schedule, cut and recomputation are ignored: the bound
+/// holds with full recomputation and offload, too.
 ShapeBound bound_of_shape(const Case& asked);
 
 /// Of one schedule with its recomputation, on any cut: at least bound_of_shape(). For flushed

@@ -42,6 +42,11 @@ struct Grounds::Ground {
   std::exception_ptr refused;
 };
 
+struct Grounds::Gathers {
+  std::once_flag once;
+  std::vector<BlockingTimes> times;  // by layer
+};
+
 Grounds::Grounds(Evaluator& evaluator) : evaluator_(evaluator) {
   SettingRequest request = evaluator.base();
   if (!request.slow.empty() || request.all_pipelines) return;
@@ -53,6 +58,7 @@ Grounds::Grounds(Evaluator& evaluator) : evaluator_(evaluator) {
   const Cluster cluster = cluster_of(setting.cluster, *most);
   device_ = common_device(cluster);
   pair_overlap_ = cluster.pair_overlap;
+  reach_ = reach_of(cluster);
 }
 Grounds::~Grounds() = default;
 
@@ -107,6 +113,27 @@ Grounds::Found Grounds::of(const Shape& shape) {
   pipeline.devices.assign(static_cast<std::size_t>(shape.degrees.pipeline), *device_);
   return {ShapeLoads(*found->model, shape, found->blocking, pipeline),
           largest_memory(pipeline, *found->model), found->model};
+}
+
+void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model) {
+  const Degrees& degrees = shape.degrees;
+  if (!device_ || degrees.zero != Zero::weights || degrees.data == 1) return;
+  if (degrees.context > 1 || degrees.expert > 1) return;
+  std::shared_ptr<Gathers> found;
+  {
+    const std::tuple key(degrees.tensor, degrees.data, degrees.pipeline);
+    const std::lock_guard<std::mutex> lock(using_);
+    std::shared_ptr<Gathers>& kept = gathers_[key];
+    if (!kept) kept = std::make_shared<Gathers>();
+    found = kept;
+  }
+  // Weights do not depend on the micro-batches.
+  std::call_once(found->once, [&] {
+    const std::shared_ptr<const Setting> setting = evaluator_.setting(shape);
+    if (setting->ranked.empty()) return;
+    found->times = least_gathers(*setting->ranked.begin()->second, model);
+  });
+  loads.add_gathers(found->times);
 }
 
 }  // namespace stageline

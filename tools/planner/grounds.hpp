@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tools/planner/candidate.hpp"
+#include "tools/planner/estimates.hpp"
 #include "tools/planner/evaluator.hpp"
 #include "tools/planner/shape_loads.hpp"
 
@@ -30,17 +31,24 @@ class Grounds {
   };
   /// Throws as Evaluator::setting().
   Found of(const Shape& shape);
+  /// Adds to the loads of the shape what gathers of its weights expose: opens its ranks.
+  void add_gathers(const Shape& shape, ShapeLoads& loads, const Model& model);
+  const Reach& reach() const { return reach_; }
 
  private:
   struct Ground;
   std::shared_ptr<Ground> ground(const Shape& shape);
   Found opened(const Shape& shape);
 
+  struct Gathers;
+
   Evaluator& evaluator_;
   std::mutex using_;
+  std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
   std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
   double pair_overlap_ = 0;
+  Reach reach_;
 };
 
 }  // namespace stageline

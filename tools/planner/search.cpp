@@ -20,6 +20,7 @@ constexpr std::size_t families_at_a_time = 32;
 /// Where all families together have no more cuts than that, every one is simulated.
 constexpr std::int64_t most_cuts = 12'000;
 constexpr std::size_t most_nearly = 16;
+constexpr double one_later = 0.01;  // of an estimate
 constexpr std::chrono::milliseconds between_reports{200};
 
 // Of a heap with the best in front.
@@ -70,45 +71,47 @@ const Search::FamilySet& Search::set_of(int shape) const {
   return sets_.at(nth(shapes_, shape).degrees.pipeline);
 }
 
-// The work with the share of fill and drain that stages on p devices in turn have: (p - 1) / m,
-// less where a device has several. Of a shape the least of it.
-double Search::estimate_of(const Node& node, Time work) const {
-  constexpr double most_chunks = 8;
-  const Shape& shape = nth(shapes_, node.shape);
-  const int devices = shape.degrees.pipeline;
-  const double chunks =
-      node.is_shape()
-          ? most_chunks
-          : std::max(1.0,
-                     static_cast<double>(nth(set_of(node.shape).stages, node.family)) / devices);
-  const double fill = (devices - 1) / (chunks * shape.microbatches);
-  return std::max(to_seconds(node.step), to_seconds(work) * (1 + fill));
+std::vector<std::pair<double, int>> Search::by_estimate(int shape,
+                                                        const Grounds::Found& found) const {
+  const FamilySet& set = set_of(shape);
+  const Estimates estimates(found.loads, *found.model, nth(shapes_, shape), grounds_.reach(),
+                            found.limit);
+  std::vector<std::pair<double, int>> order;
+  for (std::size_t f = 0; f < set.families.size(); ++f) {
+    order.emplace_back(estimates.step(set.families[f], set.stages[f]), static_cast<int>(f));
+  }
+  std::sort(order.begin(), order.end());
+  return order;
 }
 
 // Of the shape, or of each of its families.
 Search::Rated Search::rated(int shape, bool families) {
   Rated rated;
   try {
-    const Grounds::Found found = grounds_.of(nth(shapes_, shape));
+    Grounds::Found found = grounds_.of(nth(shapes_, shape));
     const ShapeBound all = found.loads.shape();
     // Schedules without flush need not wait for a micro-batch's way.
     const Time least = request_.space.asynchronous ? Time{} : all.step;
     const Bytes memory = request_.space.asynchronous ? Bytes{} : all.memory;
     nth(limit_, shape) = found.limit;
     if (!families) {
-      Node node{least, memory, shape};
-      node.estimate = estimate_of(node, all.step);
-      rated.nodes.push_back(node);
+      Node& node = rated.nodes.emplace_back(Node{least, memory, shape});
+      const auto order = by_estimate(shape, found);
+      if (!order.empty()) node.estimate = std::max(to_seconds(least), order.front().first);
       return rated;
     }
+    grounds_.add_gathers(nth(shapes_, shape), found.loads, *found.model);
     const FamilySet& set = set_of(shape);
-    for (std::size_t f = 0; f < set.families.size(); ++f) {
-      const Family& family = set.families[f];
+    // Families of one shape are much alike: each one later is as if it took longer, so that other
+    // shapes have their turn.
+    double later = 1;
+    for (const auto& [estimate, f] : by_estimate(shape, found)) {
+      const Family& family = nth(set.families, f);
       const ShapeBound bound =
           found.loads.family(family.spec, family.recomputation, family.offloading);
-      Node node{std::max(least, bound.step), std::max(memory, bound.memory), shape,
-                static_cast<int>(f)};
-      node.estimate = estimate_of(node, all.step);
+      Node node{std::max(least, bound.step), std::max(memory, bound.memory), shape, f};
+      node.estimate = std::max(to_seconds(node.step), estimate) * later;
+      later += one_later;
       rated.nodes.push_back(node);
     }
   } catch (const UsageError& error) {
@@ -119,8 +122,37 @@ Search::Rated Search::rated(int shape, bool families) {
   return rated;
 }
 
+// The families of the pipeline degree of a shape, if it can be.
+void Search::add_set(const Shape& shape) {
+  const int pipeline = shape.degrees.pipeline;
+  if (sets_.count(pipeline) > 0) return;
+  std::shared_ptr<const Model> model;
+  try {
+    model = grounds_.of(shape).model;
+  } catch (const UsageError&) {
+    return;  // another one may say what the layers are
+  } catch (const TraceError&) {
+    return;
+  }
+  FamilySet& set = sets_[pipeline];
+  set.layers = static_cast<int>(model->layers.size());
+  set.cuts = first_cuts(request_.space, *model);
+  for (Family& family : families_of(request_.space, *model, pipeline)) {
+    const int stages = stages_of(family.spec, pipeline);
+    if (family.spec.scheduler->place != nullptr && (stages == 0 || stages > set.layers)) {
+      ++set.refused;
+      continue;
+    }
+    set.all_cuts =
+        std::min(most_cuts + 1, set.all_cuts + count_cuts(set.layers, stages, most_cuts));
+    set.families.push_back(std::move(family));
+    set.stages.push_back(stages);
+  }
+}
+
 // The bounds of all shapes, and the families of all pipeline degrees.
 void Search::rate_shapes() {
+  for (const Shape& shape : shapes_) add_set(shape);
   limit_.resize(shapes_.size());
   std::vector<Rated> all(shapes_.size());
   in_parallel(all.size(), workers_,
@@ -134,25 +166,7 @@ void Search::rate_shapes() {
       }
       continue;
     }
-    const int pipeline = shapes_[i].degrees.pipeline;
-    const auto [place, is_new] = sets_.try_emplace(pipeline);
-    FamilySet& set = place->second;
-    if (is_new) {
-      const Grounds::Found found = grounds_.of(shapes_[i]);
-      set.layers = found.loads.layers();
-      set.cuts = first_cuts(request_.space, *found.model);
-      for (Family& family : families_of(request_.space, *found.model, pipeline)) {
-        const int stages = stages_of(family.spec, pipeline);
-        if (family.spec.scheduler->place != nullptr && (stages == 0 || stages > set.layers)) {
-          ++set.refused;
-          continue;
-        }
-        set.all_cuts =
-            std::min(most_cuts + 1, set.all_cuts + count_cuts(set.layers, stages, most_cuts));
-        set.families.push_back(std::move(family));
-        set.stages.push_back(stages);
-      }
-    }
+    const FamilySet& set = set_of(static_cast<int>(i));
     counts_.refused += set.refused;
     if (set.families.empty()) continue;
     nodes_.push_back(all[i].nodes.front());
@@ -170,8 +184,16 @@ void Search::rate_shapes() {
 void Search::expand(const std::vector<int>& shapes) {
   std::vector<Rated> all(shapes.size());
   in_parallel(all.size(), workers_, [&](std::size_t i) { all[i] = rated(shapes[i], true); });
-  for (Rated& one : all) {
-    for (const Node& node : one.nodes) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].nodes.empty()) {
+      ++counts_.refused;
+      left_ -= candidates_in({{}, {}, shapes[i]});
+      if (!refused_) refused_ = all[i].why_not;
+      if (request_.keep_dropped) {
+        dropped_.push_back({shape_flags(nth(shapes_, shapes[i])), all[i].why_not, {}});
+      }
+    }
+    for (const Node& node : all[i].nodes) {
       nodes_.push_back(node);
       std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
     }
@@ -296,13 +318,24 @@ bool Search::pruned(const Node& node) {
   return true;
 }
 
-// Simulates the families with the best bounds. False where none is left.
+// What no candidate of which can enter the front any more.
+void Search::prune_all() {
+  // In the order in which they would be looked at: what is kept of them is so, too.
+  std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return worse(b, a); });
+  nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
+                              [&](const Node& node) { return !cannot_fit(node) && pruned(node); }),
+               nodes_.end());
+  std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+}
+
+// Simulates the families with the best estimates. False where none is left.
 bool Search::walk_batch(std::size_t most) {
   std::vector<Candidate> batch;
   std::size_t taken = 0;
   while (!nodes_.empty() && taken < most) {
     std::vector<int> shapes;
-    while (!nodes_.empty() && nodes_.front().is_shape() && shapes.size() < shapes_at_a_time) {
+    while (!nodes_.empty() && nodes_.front().is_shape() &&
+           shapes.size() < std::min(most, shapes_at_a_time)) {
       std::pop_heap(nodes_.begin(), nodes_.end(), worse<Node>);
       const Node node = nodes_.back();
       nodes_.pop_back();
@@ -322,16 +355,17 @@ bool Search::walk_batch(std::size_t most) {
     for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
     ++taken;
   }
-  if (!batch.empty()) judge(batch);
+  if (!batch.empty() && judge(batch)) prune_all();
   return !nodes_.empty();
 }
 
 void Search::walk() {
   rate_shapes();
   report(true);
-  // The first batches are small, so that there is an answer soon.
+  // The first batches are small, so that there is an answer soon; one there is in any case.
   std::size_t most = 1;
-  while (!ended() && walk_batch(most)) most = std::min(2 * most, families_at_a_time);
+  while (walk_batch(most) && !ended()) most = std::min(2 * most, families_at_a_time);
+  counts_.left = left_;
   if (counts_.judged == 0 && counts_.pruned == 0 && !partial_ && refused_) {
     throw UsageError(*refused_);
   }

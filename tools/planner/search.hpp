@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tools/planner/evaluator.hpp"
@@ -59,7 +60,7 @@ class Search {
     Bytes memory{};
     int shape = 0;
     int family = -1;      // -1: all families of the shape
-    double estimate = 0;  // of the step, by which they are looked at: fill included, no bound
+    double estimate = 0;  // of the step in seconds, by which they are looked at; no bound
 
     bool is_shape() const { return family < 0; }
   };
@@ -71,13 +72,16 @@ class Search {
   bool ended();
   void report(bool now);
   Rated rated(int shape, bool families);
+  void add_set(const Shape& shape);
   void rate_shapes();
   void expand(const std::vector<int>& shapes);
   const FamilySet& set_of(int shape) const;
   std::int64_t candidates_in(const Node& node) const;
-  double estimate_of(const Node& node, Time work) const;
+  /// The families of the shape with their estimates, the best first.
+  std::vector<std::pair<double, int>> by_estimate(int shape, const Grounds::Found& found) const;
   bool cannot_fit(const Node& node) const;
   bool pruned(const Node& node);
+  void prune_all();
   void note_bound(const Node& node);
   std::vector<Candidate> candidates_of(const Node& node) const;
   /// The flags of the shape, without those of a family.

@@ -5,8 +5,9 @@
 //      layer     the slowest stage of the best cut is at least so slow
 //      way       one micro-batch forward through all layers, and back
 //      fill      of a straight pipeline: ahead of stage s + micro-batches · s + back, for all s
+//      gathers   of divided weights, beyond the compute that hides them; of families alone
 //
-// Messages, reductions, gathered weights and idle time only add to these.
+// Messages, reductions and idle time only add to these.
 #pragma once
 
 #include <string>
@@ -45,6 +46,15 @@ ScheduleTraits traits_of(const Scheduler& scheduler);
 /// The stashes that stage `stage` of so many has made before its first backward, at least.
 int least_in_flight(const ScheduleTraits& traits, int stage, int stages, int microbatches);
 
+/// By layer what the gathers of its weights and the reductions of its gradients take beyond its
+/// compute, at least: no stage that RankedCluster::priced() makes on one rank has less of them than
+/// its layers here. `model`: of one rank, undivided. Empty where that is not known, or nothing.
+///
+/// exposed_gathers() says what a stage of units has: forward g₀ + Σ max(0, gᵢ₊₁ − Fᵢ), and so at
+/// least max(0, gᵢ − Fᵢ₋₁) for each; backward no less than Σ (gᵢ + rᵢ − Bᵢ), and no less than
+/// max(0, gᵢ − Bᵢ₊₁) for each.
+std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& model);
+
 class ShapeLoads {
  public:
   /// `asked`: a case of the shape. Its schedule, cut, recomputation and offloading are ignored.
@@ -56,6 +66,10 @@ class ShapeLoads {
   ShapeLoads(const Model& model, const Shape& shape, const std::vector<BlockingTimes>& blocking,
              const Cluster& pipeline);
 
+  /// Adds what gathering divided weights exposes, as least_gathers() says, to the families whose
+  /// stages are on one rank each. Of all flushed schedules nothing is known of that.
+  void add_gathers(const std::vector<BlockingTimes>& gathers);
+
   /// Of all flushed schedules and all cuts.
   ShapeBound shape() const;
 
@@ -63,6 +77,22 @@ class ShapeLoads {
   /// wants more stages than there are layers. O(stages · log(layers)) steps.
   ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,
                     const Offloading& offloading) const;
+
+  /// Of all layers together, without what only a cut decides.
+  struct Totals {
+    double forward = 0;   // picoseconds of one micro-batch, with its blocking collectives
+    double backward = 0;  // as forward
+    double recompute_full = 0;
+    double recompute_selective = 0;
+    double update = 0;
+    double state = 0;           // bytes that the ranks of a pipeline hold
+    double stash = 0;           // bytes of one micro-batch
+    double stash_kept = 0;      // of it, with selective recomputation
+    double stash_of_layer = 0;  // of the layer with most
+    double workspace = 0;       // of the layer with most
+    double large_layers = 0;    // that take at least half as long as the longest
+  };
+  Totals totals() const;
 
   int layers() const { return static_cast<int>(names_.size()); }
 
@@ -72,7 +102,19 @@ class ShapeLoads {
     std::vector<double> load;  // that a device is busy for
     std::vector<double> way;   // of what must pass before the next stage can go on
   };
-  struct Family;
+  struct Family {
+    ScheduleTraits traits;
+    int stages = 0;
+    bool straight = false;  // stage s on device s alone
+    bool apart = false;     // roles of a stage on several devices
+    bool flushed = true;
+    int most_replicas = 1;
+    int least_replicas = 1;
+    int chunks = 1;                   // of a sequence
+    bool any_chunks = false;          // of a sequence, which may be as short as can be
+    Rebuild rebuild = Rebuild::none;  // of every stage
+    bool partly_rebuilt = false;      // of some stages, which is not known before the cut
+  };
   Family family_of(const ScheduleSpec& spec, const Recomputation& recomputation) const;
   Sums sums_of(const Family& family) const;
   double work(const Sums& sums) const;
@@ -94,10 +136,12 @@ class ShapeLoads {
     double recompute_full = 0;
     double recompute_selective = 0;
     double update = 0;
-    double state = 0;         // bytes that the rank holds
-    double stash = 0;         // at least
-    double stash_kept = 0;    // of it, with selective recomputation
-    double workspace = 0;     // of a backward
+    double state = 0;       // bytes that the rank holds
+    double stash = 0;       // at least
+    double stash_kept = 0;  // of it, with selective recomputation
+    double workspace = 0;   // of a backward
+    double gather_forward = 0;
+    double gather_backward = 0;
     bool reads_data = false;  // and so has no I
   };
   std::vector<LayerLoad> layer_;

@@ -1,0 +1,188 @@
+#include "tools/planner/estimates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "sim/errors.hpp"
+#include "sim/routes.hpp"
+
+namespace stageline {
+namespace {
+
+// Beyond what is likely to fit: how many times as long what does not is taken to be.
+constexpr double does_not_fit = 100;
+/// The same of schedules that take long to make.
+constexpr double takes_long = 1.15;
+
+// What the orders of a schedule look like from afar. Of p devices with v stages each:
+//   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
+//   held   × p + more       micro-batches' stashes on the fullest device
+struct Habit {
+  std::string_view name;
+  double fill = 1;
+  double held = 1;
+  double more = 0;
+  int copies = 1;       // of the weights
+  bool search = false;  // makes its order by a search, which takes as long as judging many others
+};
+constexpr double all = -1;  // of the micro-batches
+
+constexpr Habit habits[] = {
+    {"gpipe", 1, all},
+    {"looped_bfs", 1, all},
+    {"eager_1f1b", 1, 2, -1},
+    {"chimera", 0.5, 1, 0, 2},
+    {"dualpipe", 0.3, 1, 1, 2},
+    {"dualpipe_v", 0.3, 1, 1},
+    {"hanayo", 1, 1},
+    {"zb_h1", 0.4, 1},
+    {"zb_h2", 0.1, 2, -1},
+    {"zb_v", 0.2, 1, 0, 1, true},
+    {"v_half", 0.7, 0.5, 1, 1, true},
+    {"v_min", 1.3, 0.34, 1, 1, true},
+    {"zb_auto", 0.4, 1, 0, 1, true},
+    {"list", 0.4, 1, 0, 1, true},
+    {"interleaved_zb", 0.4, 1},
+};
+
+Habit habit_of(const ScheduleSpec& spec) {
+  const std::string_view name = spec.scheduler->name;
+  const auto* const known = std::find_if(std::begin(habits), std::end(habits),
+                                         [&](const Habit& habit) { return habit.name == name; });
+  return known == std::end(habits) ? Habit{name} : *known;
+}
+
+double picoseconds(double count) { return count * 1e-12; }
+
+}  // namespace
+
+Reach reach_of(const Cluster& cluster) {
+  Reach reach;
+  const int devices = static_cast<int>(cluster.devices.size());
+  const int host = cluster.devices.front().host;
+  reach.in_a_machine = static_cast<int>(
+      std::count_if(cluster.devices.begin(), cluster.devices.end(),
+                    [&](const Device& device) { return host >= 0 && device.host == host; }));
+  reach.in_a_machine = std::max(1, reach.in_a_machine);
+  if (cluster.links.empty()) return reach;
+  Routes routes(cluster);
+  const auto rate_to = [&](int other) {
+    try {
+      const Bandwidth rate = routes.between(0, other).bandwidth;
+      return rate.is_unlimited() ? 0 : static_cast<double>(rate.bytes_per_second);
+    } catch (const UsageError&) {
+      return 0.0;  // not joined: who needs that link is refused
+    }
+  };
+  if (devices > 1) reach.inside = reach.across = rate_to(1);
+  if (devices > reach.in_a_machine) reach.across = rate_to(reach.in_a_machine);
+  return reach;
+}
+
+Estimates::Estimates(const ShapeLoads& loads, const Model& model, const Shape& shape,
+                     const Reach& reach, std::optional<Bytes> limit)
+    : totals_(loads.totals()),
+      reach_(reach),
+      limit_(limit),
+      degrees_(shape.degrees),
+      devices_(shape.degrees.pipeline),
+      microbatches_(shape.microbatches) {
+  for (const Layer& layer : model.layers) {
+    weights_ += static_cast<double>(layer.weights.count);
+    gradients_ += static_cast<double>(layer.gradients.count);
+    outputs_ += static_cast<double>(layer.output.count);
+    output_ = std::max(output_, static_cast<double>(layer.output.count));
+  }
+}
+
+// Seconds of a gather, or a reduction to parts, of so many bytes among those that hold the same
+// weights: in rings through all the network cards that they have.
+double Estimates::exchange(double bytes) const {
+  const int ranks = degrees_.context * degrees_.data;
+  if (ranks == 1) return 0;
+  const bool inside = ranks * degrees_.tensor <= reach_.in_a_machine;
+  const int beside = std::clamp(reach_.in_a_machine / degrees_.tensor, 1, ranks);
+  double rate = reach_.inside;
+  if (!inside && reach_.across > 0) {
+    rate = reach_.across * beside;
+    if (reach_.inside > 0) rate = std::min(rate, reach_.inside);
+  }
+  return rate > 0 ? bytes * (ranks - 1) / ranks / rate : 0;
+}
+
+Estimates::Memory Estimates::memory_of(const Family& family, int stages) const {
+  Rebuild rebuild = Rebuild::none;
+  for (const auto& part : family.recomputation.parts) rebuild = part.how.rebuild;
+  if (const auto own = family.spec.knobs.find("recompute");
+      own != family.spec.knobs.end() && own->second != "never") {
+    rebuild = Rebuild::full;
+  }
+  switch (rebuild) {
+    case Rebuild::none:
+      return {totals_.stash, 0, 0};
+    case Rebuild::selective:
+      return {totals_.stash_kept, totals_.stash_of_layer, totals_.recompute_selective};
+    case Rebuild::every:
+      return {outputs_, totals_.stash_of_layer, totals_.recompute_full};
+    case Rebuild::full:
+      return {output_ * stages, totals_.stash / stages, totals_.recompute_full};
+  }
+  return {};  // unreachable; g++ wants it
+}
+
+double Estimates::step(const Family& family, int stages) const {
+  const Habit habit = habit_of(family.spec);
+  const Memory memory = memory_of(family, stages);
+  const double devices = devices_;
+  const double chunks = std::max(1.0, stages / devices);
+  const std::string_view name = family.spec.scheduler->name;
+  // A stage has whole layers.
+  const double each = totals_.large_layers / std::max(1.0, static_cast<double>(stages));
+  const double uneven = each > 0 ? std::ceil(each - 1e-9) / each : 1;
+  double forward = picoseconds(totals_.forward) / devices;
+  double backward = picoseconds(totals_.backward + memory.again) / devices;
+  // Of divided weights, in every op.
+  if (degrees_.zero == Zero::weights) {
+    const double gather = exchange(weights_ / devices);
+    if (memory.again > 0) backward += std::max(0.0, gather - forward);
+    forward = std::max(forward, gather);
+    backward = std::max(backward, gather + exchange(gradients_ / devices));
+  }
+  double waiting = habit.fill * (devices - 1) / chunks;
+  double held = habit.held == all ? microbatches_ : habit.held * devices + habit.more;
+  if (name == "interleaved_1f1b" || name == "interleaved_zb") held += (devices - 1) / chunks;
+  if (name == "naive") {
+    waiting = microbatches_ * (devices - 1);
+    held = 1;
+  }
+  if (name == "gems") {
+    waiting = microbatches_ * (devices - 1) / 2;
+    held = 2;
+  }
+  if (name == "seq1f1b") {
+    const auto pieces = family.spec.knobs.find("sequence_chunks");
+    const double parts = pieces == family.spec.knobs.end() ? 2 : std::stod(pieces->second);
+    waiting /= parts;
+    held = 1 + held / parts;
+  }
+  held = std::clamp(held, 1.0, microbatches_);
+  double step = (microbatches_ + waiting) * (forward + backward) * uneven +
+                picoseconds(totals_.update) / devices;
+  // Reduced while the last backward of the last stage runs.
+  if (degrees_.zero != Zero::weights) {
+    const double reduced = exchange(gradients_ / devices);
+    const double behind = degrees_.zero == Zero::none ? reduced : exchange(weights_ / devices);
+    const double whole = degrees_.zero == Zero::none ? 2 * reduced : reduced;
+    step += std::max(0.0, whole - backward / chunks);
+    if (degrees_.zero != Zero::none) step += behind;
+  }
+  if (habit.search) step *= takes_long;
+  if (!limit_) return step;
+  const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +
+                      memory.rebuilt + totals_.workspace;
+  const double share = need / std::max(1.0, static_cast<double>(limit_->count));
+  return share > 1 ? step * share * does_not_fit : step;
+}
+
+}  // namespace stageline
