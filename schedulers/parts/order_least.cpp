@@ -14,12 +14,12 @@ constexpr Time never = Time::max() / 4;
 void OrderStates::find_heads(const State& state) const {
   const std::size_t stages = stages_.size();
   const auto done = [&](std::size_t s, std::size_t kind) {
-    return std::size_t{state.done[3 * s + kind]};
+    return std::size_t{state.done[std::size_t{3} * s + kind]};
   };
   // Of F from the first stage, of I from the last.
   for (std::size_t s = 0; s < stages; ++s) {
     const Stage& stage = stages_[s];
-    Time& head = head_[2 * s];
+    Time& head = head_[std::size_t{2} * s];
     head = never;
     if (done(s, 0) == count_) continue;
     head = state.times[stage.device];
@@ -28,23 +28,23 @@ void OrderStates::find_heads(const State& state) const {
     if (done(s, 0) == done(s - 1, 0)) {
       head = std::max(head, head_[2 * s - 2] + before.forward + before.wire + before.latency);
     } else if (stage.from_afar) {
-      head = std::max(head, state.times[segment_[2 * s]]);
+      head = std::max(head, state.times[segment_[std::size_t{2} * s]]);
     }
   }
   for (std::size_t s = stages; s-- > 0;) {
     const Stage& stage = stages_[s];
-    Time& head = head_[2 * s + 1];
+    Time& head = head_[std::size_t{2} * s + 1];
     head = never;
     if (done(s, 1) == count_) continue;
     head = state.times[stage.device];
-    if (done(s, 1) == done(s, 0)) head = std::max(head, head_[2 * s] + stage.forward);
+    if (done(s, 1) == done(s, 0)) head = std::max(head, head_[std::size_t{2} * s] + stage.forward);
     if (s + 1 == stages) continue;
     const Stage& before = stages_[s + 1];
     if (done(s, 1) == done(s + 1, 1)) {
-      head = std::max(head,
-                      head_[2 * s + 3] + before.backward + before.back_wire + before.back_latency);
+      head = std::max(head, head_[std::size_t{2} * s + 3] + before.backward + before.back_wire +
+                                before.back_latency);
     } else if (stage.back_from_afar) {
-      head = std::max(head, state.times[segment_[2 * s + 1]]);
+      head = std::max(head, state.times[segment_[std::size_t{2} * s + 1]]);
     }
   }
 }
@@ -53,7 +53,7 @@ void OrderStates::find_heads(const State& state) const {
 // Nothing happens there any more before the first op that can.
 void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
   const auto done = [&](std::size_t s, std::size_t kind) {
-    return std::size_t{state.done[3 * s + kind]};
+    return std::size_t{state.done[std::size_t{3} * s + kind]};
   };
   const Device& device = devices_[d];
   Time first = never;
@@ -63,11 +63,12 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
     const Time free = state.times[d];
     if (stage.until_weight && done(s, 0) < count_ &&
         done(s, 0) >= done(s, 2) + as_size(stage.most)) {
-      const Time weight = done(s, 2) < done(s, 1) ? free : head_[2 * s + 1] + stage.backward;
-      head_[2 * s] = std::max(head_[2 * s], weight + stage.weight);
+      const Time weight =
+          done(s, 2) < done(s, 1) ? free : head_[std::size_t{2} * s + 1] + stage.backward;
+      head_[std::size_t{2} * s] = std::max(head_[std::size_t{2} * s], weight + stage.weight);
     }
-    first =
-        std::min({first, head_[2 * s], head_[2 * s + 1], done(s, 2) < done(s, 1) ? free : never});
+    first = std::min({first, head_[std::size_t{2} * s], head_[std::size_t{2} * s + 1],
+                      done(s, 2) < done(s, 1) ? free : never});
     work += stage.forward * static_cast<std::int64_t>(count_ - done(s, 0)) +
             stage.backward * static_cast<std::int64_t>(count_ - done(s, 1)) +
             stage.weight * static_cast<std::int64_t>(count_ - done(s, 2));
@@ -78,10 +79,10 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
   least.value = std::max(least.value, end);
   for (const std::uint32_t s : device.stages) {
     if (done(s, 0) < count_) {
-      least.value = std::max(least.value, head_[2 * s] + tail(s, 0, done(s, 0)));
+      least.value = std::max(least.value, head_[std::size_t{2} * s] + tail(s, 0, done(s, 0)));
     }
     if (done(s, 1) < count_) {
-      least.value = std::max(least.value, head_[2 * s + 1] + tail(s, 1, done(s, 1)));
+      least.value = std::max(least.value, head_[std::size_t{2} * s + 1] + tail(s, 1, done(s, 1)));
     }
   }
   if (device.stages.size() == 1 && done(device.stages.front(), 1) < count_) {
@@ -93,7 +94,7 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
     const std::size_t forwards = std::min(count_ - done(s, 0), std::max(limit, ahead) - ahead);
     const Time before = stage.forward * static_cast<std::int64_t>(forwards) +
                         stage.weight * static_cast<std::int64_t>(done(s, 1) - done(s, 2));
-    const Time idle = std::max(head_[2 * s + 1] - begins - before, Time{});
+    const Time idle = std::max(head_[std::size_t{2} * s + 1] - begins - before, Time{});
     const bool cools = stage.until_weight && done(s, 1) + limit < count_;
     end += idle + (cools ? stage.cool : Time{});
     least.value = std::max(least.value, end);
@@ -106,7 +107,7 @@ void OrderStates::add_device(State& state, std::size_t d, Least& least) const {
     const Time spare =
         stage.forward * static_cast<std::int64_t>(forwards) +
         stage.weight * static_cast<std::int64_t>(std::min(weights, done(s, 1) - done(s, 2)));
-    const Time gap = std::max(head_[2 * s + 1] - begins - spare, Time{});
+    const Time gap = std::max(head_[std::size_t{2} * s + 1] - begins - spare, Time{});
     least.value = std::max(
         least.value, begins + until + gap + (cools ? stage.cool_input : Time{}) + stage.after_last);
   }

@@ -81,34 +81,34 @@ void OrderStates::make_tails() {
   for (std::size_t k = count_; k-- > 0;) {
     const auto left = static_cast<std::int64_t>(count_ - k);
     const auto later = [&](std::size_t s, std::size_t kind, std::size_t number) {
-      return number < count_ ? stages_[s].tail[3 * number + kind] : Time::min() / 4;
+      return number < count_ ? stages_[s].tail[std::size_t{3} * number + kind] : Time::min() / 4;
     };
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       Stage& stage = stages_[s];
       const Time begins = devices_[stage.device].begins;
-      Time& weight = stage.tail[3 * k + 2];
+      Time& weight = stage.tail[std::size_t{3} * k + 2];
       weight = std::max(weight, stage.weight * left - begins);
       if (stage.until_weight) {
         weight = std::max(weight, stage.weight + later(s, 0, k + as_size(stage.most)));
       }
-      Time& input = stage.tail[3 * k + 1];
+      Time& input = stage.tail[std::size_t{3} * k + 1];
       input = std::max((stage.backward + stage.weight) * left - begins, stage.backward + weight);
       input = std::max(input, stage.backward + later(s, 1, k + 1));
       if (s > 0) {
         const Time way = stage.back_wire + stage.back_latency;
-        input = std::max(input, stage.backward + way + stages_[s - 1].tail[3 * k + 1]);
+        input = std::max(input, stage.backward + way + stages_[s - 1].tail[std::size_t{3} * k + 1]);
       }
     }
     for (std::size_t s = stages_.size(); s-- > 0;) {
       Stage& stage = stages_[s];
       const Time begins = devices_[stage.device].begins;
-      Time& forward = stage.tail[3 * k];
+      Time& forward = stage.tail[std::size_t{3} * k];
       forward = (stage.forward + stage.backward + stage.weight) * left - begins;
-      forward = std::max(forward, stage.forward + stage.tail[3 * k + 1]);
+      forward = std::max(forward, stage.forward + stage.tail[std::size_t{3} * k + 1]);
       forward = std::max(forward, stage.forward + later(s, 0, k + 1));
       if (s + 1 < stages_.size()) {
         const Time way = stage.wire + stage.latency;
-        forward = std::max(forward, stage.forward + way + stages_[s + 1].tail[3 * k]);
+        forward = std::max(forward, stage.forward + way + stages_[s + 1].tail[std::size_t{3} * k]);
       }
     }
   }
@@ -141,13 +141,13 @@ OrderStates::State OrderStates::begin() const {
 void OrderStates::find_segments(const State& state) const {
   std::size_t at = devices_.size() * (has_wires_ ? 2 : 1);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    segment_[2 * s] = at;
+    segment_[std::size_t{2} * s] = at;
     if (stages_[s].from_afar) {
-      at += std::size_t{state.done[3 * s - 3]} - state.done[3 * s];
+      at += std::size_t{state.done[3 * s - 3]} - state.done[std::size_t{3} * s];
     }
-    segment_[2 * s + 1] = at;
+    segment_[std::size_t{2} * s + 1] = at;
     if (stages_[s].back_from_afar) {
-      at += std::size_t{state.done[3 * s + 4]} - state.done[3 * s + 1];
+      at += std::size_t{state.done[std::size_t{3} * s + 4]} - state.done[std::size_t{3} * s + 1];
     }
   }
 }
@@ -157,7 +157,7 @@ bool OrderStates::fits(const State& state, std::uint32_t chosen) const {
   const Device& device = devices_[stages_[chosen].device];
   if (device.most < 0) return true;
   const auto done = [&](std::uint32_t s, std::size_t kind) {
-    return std::int64_t{state.done[3 * s + kind]};
+    return std::int64_t{state.done[std::size_t{3} * s + kind]};
   };
   const auto started = [&](std::uint32_t s) { return done(s, 0) + (s == chosen ? 1 : 0); };
   // Held by the micro-batches before that one.
@@ -195,12 +195,13 @@ void OrderStates::next(const State& state,
     const Time free = state.times[stage.device];
     const bool last = s + 1 == stages_.size();
     if (done[0] < count_ && (s == 0 || done[0] < *(done - 3)) && fits(state, s)) {
-      const Time arrives = stage.from_afar ? state.times[segment_[2 * s]] : Time{};
+      const Time arrives = stage.from_afar ? state.times[segment_[std::size_t{2} * s]] : Time{};
       const Time start = std::max(free, arrives);
       ready.push_back({{s, OpKind::forward, start}, start + stage.forward});
     }
     if (done[1] < done[0] && (last || done[1] < done[4])) {
-      const Time arrives = stage.back_from_afar ? state.times[segment_[2 * s + 1]] : Time{};
+      const Time arrives =
+          stage.back_from_afar ? state.times[segment_[std::size_t{2} * s + 1]] : Time{};
       const Time start = std::max(free, arrives);
       ready.push_back({{s, OpKind::input_grad, start}, start + stage.backward});
     }
@@ -258,12 +259,13 @@ void OrderStates::place(State& state, NextOp op) const {
     const std::size_t behind = 2 * target + kind + 1;
     const std::size_t at = behind < segment_.size() ? segment_[behind] : state.times.size();
     state.times.insert(state.times.begin() + static_cast<std::ptrdiff_t>(at), sent);
-    if (at <= segment_[2 * s + kind]) ++segment_[2 * s + kind];
+    if (at <= segment_[std::size_t{2} * s + kind]) ++segment_[std::size_t{2} * s + kind];
   }
   if (consumes) {
-    state.times.erase(state.times.begin() + static_cast<std::ptrdiff_t>(segment_[2 * s + kind]));
+    state.times.erase(state.times.begin() +
+                      static_cast<std::ptrdiff_t>(segment_[std::size_t{2} * s + kind]));
   }
-  ++state.done[3 * s + kind];
+  ++state.done[std::size_t{3} * s + kind];
 }
 
 }  // namespace stageline

@@ -95,7 +95,7 @@ TEST_CASE("an idle device costs power, so the fastest schedule takes least energ
   REQUIRE(measured[0].value);
   const RankedRows order = ranked_by(all.rows, Synchrony::synchronous, measured, {});
   CHECK(all.rows[order.rows.front()].schedule == "zb_h1");
-  CHECK(order.sentence.find("J") != std::string::npos);
+  CHECK(order.sentence.find('J') != std::string::npos);
   const Compared plain = compared("gpipe,zb_h1");
   for (const Measured& row :
        measured_by({RankBy::Measure::energy, std::nullopt}, plain.rows, {}, {})) {
