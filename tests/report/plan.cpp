@@ -69,7 +69,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-nlohmann::json parsed(const Plan& plan, PlanRequest request = request_of_plan()) {
+nlohmann::json parsed(const Plan& plan, const PlanRequest& request = request_of_plan()) {
   return nlohmann::json::parse(plan_json(setting(), request, plan, {}, {"a note"}));
 }
 

@@ -193,7 +193,7 @@ TEST_CASE("the search gives the same again, and more cuts never make it worse") 
   }
 }
 
-Case case_of(SettingRequest request, const std::string& schedule) {
+Case case_of(const SettingRequest& request, const std::string& schedule) {
   const Setting setting = read_setting(request);
   return make_case(request, setting, parse_schedules(schedule).at(0),
                    setting.device_counts.front());
