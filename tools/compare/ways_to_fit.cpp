@@ -93,7 +93,7 @@ class Wording {
         changed.candidate.partition == SettingRequest{}.partition) {
       differ.push_back("--partition " + changed.candidate.partition);
     }
-    const std::string schedule = spelled(changed.candidate.spec);
+    std::string schedule = spelled(changed.candidate.spec);
     if (differ.empty()) return schedule;
     return fmt::format("{} with {}", schedule, fmt::join(differ, " "));
   }
