@@ -66,7 +66,7 @@ std::shared_ptr<Grounds::Ground> Grounds::ground(const Shape& shape) {
   const Degrees& degrees = shape.degrees;
   const std::tuple key(degrees.tensor, degrees.context, degrees.expert, shape.sequence_parallel,
                        shape.microbatch_size);
-  const std::lock_guard<std::mutex> lock(using_);
+  const std::lock_guard<std::mutex> lock(access_);
   std::shared_ptr<Ground>& found = grounds_[key];
   if (!found) found = std::make_shared<Ground>();
   return found;
@@ -122,7 +122,7 @@ void Grounds::add_gathers(const Shape& shape, ShapeLoads& loads, const Model& mo
   std::shared_ptr<Gathers> found;
   {
     const std::tuple key(degrees.tensor, degrees.data, degrees.pipeline);
-    const std::lock_guard<std::mutex> lock(using_);
+    const std::lock_guard<std::mutex> lock(access_);
     std::shared_ptr<Gathers>& kept = gathers_[key];
     if (!kept) kept = std::make_shared<Gathers>();
     found = kept;

@@ -43,7 +43,7 @@ class Grounds {
   struct Gathers;
 
   Evaluator& evaluator_;
-  std::mutex using_;
+  std::mutex access_;
   std::map<std::tuple<int, int, int>, std::shared_ptr<Gathers>> gathers_;  // by degrees
   std::map<std::tuple<int, int, int, bool, int>, std::shared_ptr<Ground>> grounds_;
   std::optional<Device> device_;  // every device of the cluster; empty: they differ
