@@ -34,8 +34,8 @@ struct DeviceKind {
   std::string power_source;     // of both
   double price_per_hour = 0;    // US dollars; 0: unknown
   std::string price_source;
-  std::string source;           // data sheet
-  Bytes reserve{};              // of the memory: context and communication buffers
+  std::string source;  // data sheet
+  Bytes reserve{};     // of the memory: context and communication buffers
 
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };

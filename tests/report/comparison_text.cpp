@@ -80,9 +80,8 @@ TEST_CASE("without a width every column is shown") {
   const std::string text = shown(compared(many, {4}), {});
   for (const std::string& name : comparison_columns()) {
     CAPTURE(name);
-    CHECK(has(titles_of(text), name) ==
-          (name != "devices" && name != "cut" && !is_of_language_models(name) &&
-           !is_asked_for(name)));
+    CHECK(has(titles_of(text), name) == (name != "devices" && name != "cut" &&
+                                         !is_of_language_models(name) && !is_asked_for(name)));
   }
   CHECK_FALSE(contains(text, "…"));
   CHECK(lines_of(text).size() == 2 + 7);

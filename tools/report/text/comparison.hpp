@@ -21,7 +21,7 @@ struct ComparisonView {
   RankBy by{};              // the order; its columns are shown
   /// Of the rows, with --jitter and the like; else empty.
   const std::vector<Uncertainty>* uncertain = nullptr;
-  bool cuts = false;        // several are compared, so that rows name theirs
+  bool cuts = false;  // several are compared, so that rows name theirs
 };
 
 /// The titles of all columns, in their order.
