@@ -236,7 +236,7 @@ TEST_CASE("Llama 3 70B: whole blocks at least as good as the layout that was mad
   const Case asked = case_of(request, "interleaved_1f1b:chunks=5");
   // NVIDIA-NeMo/Megatron-Bridge #5391.
   const Standing by_hand = standing_of(judge, asked, "Et*2|(t*2|)*34,t*3|(t*2|)*3,tL").value();
-  const SearchedCut found = search_cut(asked, judge, test::thorough ? 60 : 12, true);
+  const SearchedCut found = search_cut(asked, judge, 40, true);
   CHECK(found.plain == "blocks");
   CHECK(standing(found.verdict) <= by_hand);
   CHECK(found.verdict.step < found.first.step);
