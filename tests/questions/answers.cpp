@@ -53,6 +53,8 @@ std::string wrong_number(const Json& value, const std::string& where) {
                                                     "delay_updates",
                                                     "peak_op",
                                                     "given_step_time_ps",
+                                                    "nearest",
+                                                    "cost",
                                                     "window"};
   static const std::vector<std::string> may_be_negative{"memory_increase_fraction", "difference",
                                                         "forward_difference", "backward_difference",

@@ -61,6 +61,20 @@ bool has_split_roles(const Case& asked) {
   return asked.spec.scheduler->assign != nullptr;
 }
 
+TEST_CASE("sequences are not cut where each chunk would gather sharded weights") {
+  Degrees degrees = degrees_of(1, 2, 4);
+  const std::string schedule = "seq1f1b:sequence_chunks=2";
+  for (const Zero level : {Zero::none, Zero::optimizer, Zero::gradients}) {
+    degrees.zero = level;
+    CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
+  }
+  degrees.zero = Zero::weights;
+  CHECK_THROWS_WITH_AS(study(case_of(schedule, ports(8), degrees)),
+                       doctest::Contains("take --zero 2, or another schedule"), UsageError);
+  CHECK_NOTHROW(study(case_of("seq1f1b:sequence_chunks=1", ports(8), degrees)));
+  CHECK_NOTHROW(study(case_of("1f1b", ports(8), degrees)));
+}
+
 }  // namespace
 
 TEST_CASE("replicas on free links are as many times the throughput of one") {

@@ -109,6 +109,12 @@ class Wording {
 };
 
 std::string tried(const CheapestChange& search) {
+  if (search.simulated == 0) {
+    return search.refused == 0
+               ? "there is nothing to change"
+               : fmt::format("none of {} changes can be simulated, the first because: {}",
+                             search.refused, search.why_not);
+  }
   std::vector<std::string> kinds;
   for (const ChangeKind kind : search.tried) kinds.emplace_back(name(kind));
   return fmt::format("{} changes were simulated, single and in pairs: {}{}", search.simulated,

@@ -40,7 +40,8 @@ double work_of(const Candidate& candidate) {
 // A change that was judged, and where it came from.
 struct Judged {
   ChangedCandidate changed;
-  std::string what;  // of the last change
+  std::string what;     // of the last change
+  std::string why_not;  // where it did not run
   bool ran = false;
 
   bool fits() const { return ran && changed.fits(); }
@@ -91,6 +92,7 @@ class FitSearch {
   std::vector<Start> starts_;
   std::vector<Judged> judged_;  // singles first, then pairs
   std::vector<Candidate> known_;
+  int thinnings_ = 0;  // simulated
   bool cut_short_ = false;
 
   void run(std::size_t count, double largest, const std::function<void(std::size_t)>& work) const {
@@ -171,7 +173,10 @@ class FitSearch {
       result.changed.changes = one.changes;
       result.changed.from = one.from;
       result.changed.cost_of_from = start.cost;
-      if (!result.ran) return;
+      if (!result.ran) {
+        result.why_not = std::move(judgement.why_not);
+        return;
+      }
       result.changed.cost = cost_of(one.candidate, *judgement.verdict, start);
       result.changed.verdict = std::move(*judgement.verdict);
     });
@@ -288,7 +293,7 @@ class FitSearch {
     const Start& start = starts_[best.from];
     const auto without = [&](Candidate candidate) {
       Judgement judgement = evaluator_.judge(candidate);
-      judged_.emplace_back();  // counted
+      ++thinnings_;
       if (!judgement.verdict || judgement.verdict->fit == Fit::no) return;
       const double cost = cost_of(candidate, *judgement.verdict, start);
       if (cost > best.cost) return;
@@ -339,7 +344,10 @@ class FitSearch {
     std::vector<const ChangedCandidate*> fitting;
     const ChangedCandidate* nearest = nullptr;
     for (const Judged& one : judged_) {
-      if (!one.ran) continue;
+      if (!one.ran) {
+        if (found.refused++ == 0) found.why_not = one.why_not;
+        continue;
+      }
       if (one.fits()) {
         fitting.push_back(&one.changed);
       } else if (nearest == nullptr || missing(one.changed) < missing(*nearest)) {
@@ -363,7 +371,7 @@ class FitSearch {
       if (!has) found.fitting.push_back(*one);
     }
     if (!found.fitting.empty()) found.fitting.front() = thinned(found.fitting.front());
-    found.simulated = static_cast<int>(judged_.size());
+    found.simulated = static_cast<int>(judged_.size()) - found.refused + thinnings_;
     found.cut_short = cut_short_;
     return found;
   }

@@ -37,6 +37,8 @@ struct CheapestChange {
   std::optional<ChangedCandidate> nearest;  // nothing fits: the one that lacks least
   std::vector<ChangeKind> tried;            // kinds of which a change was simulated
   int simulated = 0;                        // candidates
+  int refused = 0;                          // candidates that no simulation can run
+  std::string why_not;                      // the first of those
   bool cut_short = false;                   // there were more changes than are simulated
 };
 

@@ -52,7 +52,7 @@ struct Evaluator::Settings {
   explicit Settings(std::size_t most_open) : most(most_open) {}
 
   std::shared_ptr<Opened> find(const Shape& shape) {
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     const auto [place, is_new] = places.try_emplace(Key(shape));
     if (is_new) {
       place->second.opened = std::make_shared<Opened>();
@@ -71,13 +71,13 @@ struct Evaluator::Settings {
 
   // A setting with the same ranks that is still in use; or null.
   std::shared_ptr<const Setting> of_degrees(const Shape& shape) {
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     const auto found = alike.find(key_of_degrees(shape));
     return found == alike.end() ? nullptr : found->second.lock();
   }
 
   void keep(const Shape& shape, const std::shared_ptr<const Setting>& setting) {
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     if (alike.size() > 4 * most) {
       std::erase_if(alike, [](const auto& entry) { return entry.second.expired(); });
     }
@@ -91,7 +91,7 @@ struct Evaluator::Settings {
   }
 
   const std::size_t most;
-  std::mutex access_;
+  std::mutex access;
   std::map<Key, std::weak_ptr<const Setting>> alike;  // by degrees
   std::map<Key, Place> places;
   std::list<const Key*> uses;  // the latest first

@@ -9,6 +9,7 @@
 #include "tools/planner/search.hpp"
 #include "tools/planner/words.hpp"
 #include "tools/study/energy.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -81,6 +82,11 @@ Plan plan(const PlanRequest& request) {
     }
   }
   plan.dropped = search.take_dropped();
+  for (const PlanPoint& point : plan.front) {
+    const std::string note = chunks_note(point.candidate.spec);
+    const bool known = std::count(plan.notes.begin(), plan.notes.end(), note) > 0;
+    if (!note.empty() && !known) plan.notes.push_back(note);
+  }
   return plan;
 }
 

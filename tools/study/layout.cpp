@@ -295,6 +295,14 @@ Layout checked_layout(const Case& asked) {
                                  asked.program ? asked.program->schedule : spelled(asked.spec),
                                  asked.model.name));
   }
+  // Every chunk would gather its weights, which neither divides nor hides as its compute does.
+  if (layout.sequence_chunks > 1 && asked.ranked &&
+      asked.ranked->grid().degrees().zero == Zero::weights) {
+    throw UsageError(fmt::format(
+        "{} cuts sequences into {} chunks, and under --zero 3 each of them gathers the weights anew, "
+        "which is not priced; take --zero 2, or another schedule",
+        asked.program ? asked.program->schedule : spelled(asked.spec), layout.sequence_chunks));
+  }
   check(layout.plan.partition, asked.model);
   return layout;
 }

@@ -97,9 +97,21 @@ std::string rebuilt_note(const Case& asked) {
   return "";
 }
 
+std::string chunks_note(const ScheduleSpec& spec) {
+  const auto chunks = spec.knobs.find("sequence_chunks");
+  if (chunks == spec.knobs.end() || chunks->second == "1") return "";
+  return fmt::format(
+      "{}: a chunk takes its share of a micro-batch's time; that launches stay as long, and smaller "
+      "products run less efficiently, is left out",
+      spec.scheduler->name);
+}
+
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
+  if (!asked.program) {
+    if (const std::string note = chunks_note(asked.spec); !note.empty()) notes.push_back(note);
+  }
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
   bool offloads = false;

@@ -17,4 +17,7 @@ std::string rebuilt_note(const Case& asked);
 /// All notes on an outcome, one sentence each.
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 
+/// What is left out of the costs of a schedule that cuts sequences; empty for others.
+std::string chunks_note(const ScheduleSpec& spec);
+
 }  // namespace stageline

@@ -187,7 +187,7 @@ struct Judge::Kept {
   static constexpr std::size_t most_known = 1 << 13;
 
   std::shared_ptr<const Order> find(const Inputs& inputs, const Network& network) {
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     const auto [first, last] = known.equal_range(key_of(inputs));
     for (auto at = first; at != last; ++at) {
       const auto& [of, order] = at->second;
@@ -197,7 +197,7 @@ struct Judge::Kept {
   }
 
   void keep(const Inputs& inputs, const std::shared_ptr<const Order>& order) {
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     if (known.size() >= most_known) known.clear();
     known.emplace(key_of(inputs), std::pair(inputs, order));
   }
@@ -212,14 +212,14 @@ struct Judge::Kept {
     const bool messages = needs_messages(three, costs.network);
     const std::pair key{hash_of(three, messages), messages};
     {
-      const std::lock_guard<std::mutex> lock(access_);
+      const std::lock_guard<std::mutex> lock(access);
       const auto [first, last] = orders.equal_range(key);
       for (auto at = first; at != last; ++at) {
         if (at->second->is_of(one, three)) return at->second;
       }
     }
     auto order = std::make_shared<const Order>(one, three, costs);
-    const std::lock_guard<std::mutex> lock(access_);
+    const std::lock_guard<std::mutex> lock(access);
     tasks += order->tasks();
     if (tasks > most_tasks) {
       orders.clear();
@@ -230,7 +230,7 @@ struct Judge::Kept {
     return order;
   }
 
-  std::mutex access_;
+  std::mutex access;
   std::multimap<std::pair<std::size_t, bool>, std::shared_ptr<const Order>> orders;
   std::multimap<Key, std::pair<Inputs, std::shared_ptr<const Order>>> known;
   std::size_t tasks = 0;

@@ -41,6 +41,7 @@ Json ways_to_fit_json(const WaysToFit& ways) {
   for (const WayToFit& way : ways.fitting) result["fitting"].push_back(way_json(way));
   result["nearest"] = ways.nearest ? way_json(*ways.nearest) : Json();
   result["simulated"] = ways.search.simulated;
+  result["refused"] = ways.search.refused;
   result["tried"] = kinds_json(ways.search.tried);
   result["all"] = !ways.search.cut_short;
   return result;

@@ -6,8 +6,8 @@
 
 namespace stageline {
 
-/// {"fitting": […], "nearest": …, "simulated": …, "tried": […], "all": …}; keys in
-/// tools/report/json/README.md.
+/// {"fitting": […], "nearest": …, "simulated": …, "refused": …, "tried": […], "all": …}; keys
+/// in tools/report/json/README.md.
 Json ways_to_fit_json(const WaysToFit& ways);
 
 }  // namespace stageline
