@@ -33,11 +33,11 @@ StageRange parse_range(std::string_view text, const std::string& what) {
   std::string_view rest = text;
   const std::optional<int> first = take_number<int>(rest);
   if (first && *first >= 0) {
-    if (rest.empty()) return {*first, *first};
+    if (rest.empty()) return {*first, first};
     if (rest == "-") return {*first, std::nullopt};
     if (rest.front() == '-') {
       const std::optional<int> last = parse_number<int>(rest.substr(1));
-      if (last && *last >= *first) return {*first, *last};
+      if (last && *last >= *first) return {*first, last};
       if (last && *last >= 0) {
         throw UsageError(
             fmt::format("{}: the stages {} run backwards; write {}-{}", what, text, *last, *first));

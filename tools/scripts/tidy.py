@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy 14 over our sources: tidy.py BUILD CACHE
+"""Runs clang-tidy over our sources: tidy.py TIDY BUILD CACHE
 
-BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
+TIDY is the program. BUILD is a folder that Meson and Ninja built with clang 14: its compile_commands.json says how each
 file is compiled, its Ninja log which headers that read. A file found clean is not checked again
 until it, one of those headers, its command or .clang-tidy changes: CACHE holds an empty file for
 each such state, named by its hash, which is the same wherever the tree lies; those that nobody has asked
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 
-TIDY = "clang-tidy-14"
 KEPT = 30 * 24 * 3600  # seconds that a marker is kept unused
 FINDING = re.compile(r"^(\S.*?)(:\d+:\d+: (?:error|warning): .*)$", re.M)
 
@@ -66,8 +65,8 @@ def state(command, headers, contents, common):
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def check(build, file):
-    run = subprocess.run([TIDY, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
+def check(tidy, build, file):
+    run = subprocess.run([tidy, "--quiet", "-p", build, file], text=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     # Without the excerpts, and with paths from the root; each is relative to the build folder.
     found = [os.path.relpath(os.path.realpath(os.path.join(build, path))) + rest
@@ -83,13 +82,13 @@ def forget_unused(cache):
                 os.unlink(entry.path)
 
 
-def main(build, cache):
+def main(tidy, build, cache):
     root = os.path.realpath(".")
     os.makedirs(cache, exist_ok=True)
     forget_unused(cache)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
-    version = subprocess.run([TIDY, "--version"], check=True, text=True, stdout=subprocess.PIPE)
+    version = subprocess.run([tidy, "--version"], check=True, text=True, stdout=subprocess.PIPE)
     common = version.stdout
     for settings in (".clang-tidy", "tests/.clang-tidy"):
         with open(settings, encoding="utf-8") as file:
@@ -112,7 +111,7 @@ def main(build, cache):
     bad, told = 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
         longest_first = sorted(waiting, key=lambda file: (-len(headers_of[file]), file))
-        runs = {workers.submit(check, build, file): file for file in longest_first}
+        runs = {workers.submit(check, tidy, build, file): file for file in longest_first}
         try:
             for run in concurrent.futures.as_completed(runs):
                 clean, said = run.result()
@@ -133,6 +132,6 @@ def main(build, cache):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(f"usage: {sys.argv[0]} BUILD CACHE")
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    if len(sys.argv) != 4:
+        sys.exit(f"usage: {sys.argv[0]} TIDY BUILD CACHE")
+    sys.exit(main(*sys.argv[1:]))
