@@ -141,9 +141,9 @@ void improve(const Edges& edges, const std::vector<std::size_t>& by,
 //     round k   │ door ─►·─►·─►· │ door ─►·─►·        a sweep over the edges in their order walks
 //               │ door ─►·─►·    │ door ─►·─►·─►·     all paths within a round
 //
-// Bellman and Ford's potentials with the ratio of the best cycle so far, kept when that ratio rises,
-// are at rest after as many sweeps as the longest path that counts crosses rounds: two or three
-// after a flush, and never more than there are doors.
+// Bellman and Ford's potentials with the ratio of the best cycle so far, kept when that ratio
+// rises, are at rest after as many sweeps as the longest path that counts crosses rounds: two or
+// three after a flush, and never more than there are doors.
 std::vector<std::size_t> swept_cycle(std::size_t nodes, const Edges& edges) {
   std::vector<std::size_t> best;
   std::vector<std::size_t> by(nodes, edges.size());
@@ -153,8 +153,8 @@ std::vector<std::size_t> swept_cycle(std::size_t nodes, const Edges& edges) {
     bool farther = false;
     for (std::size_t e = 0; e < edges.size(); ++e) {
       const EventGraph::Edge& edge = edges[e];
-      const Wide reached = far[edge.from] + Wide{edge.time.count()} * ratio.rounds -
-                           Wide{edge.rounds} * ratio.time;
+      const Wide reached =
+          far[edge.from] + Wide{edge.time.count()} * ratio.rounds - Wide{edge.rounds} * ratio.time;
       if (reached <= far[edge.to]) continue;
       far[edge.to] = reached;
       by[edge.to] = e;
