@@ -111,117 +111,79 @@ std::vector<std::size_t> best_cycle(std::size_t nodes, const Edges& edges) {
   }
 }
 
-// A long round has few doors: nodes that wait for an earlier round. Every cycle is a chain of paths
-// from door to door, and only the longest of each pair matters; so the search is among the doors.
+// The best cycle among those of the edges `by`, through which each node was reached last.
+void improve(const Edges& edges, const std::vector<std::size_t>& by,
+             std::vector<std::size_t>& best) {
+  std::vector<std::uint32_t> seen_from(by.size(), never);
+  for (std::uint32_t start = 0; start < by.size(); ++start) {
+    std::uint32_t at = start;
+    while (seen_from[at] == never && by[at] != edges.size()) {
+      seen_from[at] = start;
+      at = edges[by[at]].from;
+    }
+    if (seen_from[at] != start || by[at] == edges.size()) continue;
+    std::vector<std::size_t> cycle;
+    std::uint32_t node = at;
+    do {
+      cycle.push_back(by[node]);
+      node = edges[by[node]].from;
+    } while (node != at);
+    const Ratio ratio = ratio_of(edges, cycle);
+    const Ratio than = best.empty() ? Ratio{} : ratio_of(edges, best);
+    if (Wide{ratio.time} * than.rounds <= Wide{than.time} * ratio.rounds) continue;
+    std::reverse(cycle.begin(), cycle.end());
+    best = std::move(cycle);
+  }
+}
+
+// Few nodes of a long round wait for an earlier one, so few paths cross more than a few rounds:
 //
-//     round k   │ door ─►·─►·─►· │ door ─►·─►·        one edge per path: the longest path within
-//               │ door ─►·─►·    │ door ─►·─►·─►·     the round, and the step into a later round
+//     round k   │ door ─►·─►·─►· │ door ─►·─►·        a sweep over the edges in their order walks
+//               │ door ─►·─►·    │ door ─►·─►·─►·     all paths within a round
 //
-class Doors {
- public:
-  explicit Doors(const EventGraph& graph) : graph_(graph), door_(graph.op.size(), never) {
-    into_.resize(graph.op.size() + 1);
-    for (const EventGraph::Edge& edge : graph.edges) {
-      if (edge.rounds == 0) ++into_[edge.to + 1];
+// Bellman and Ford's potentials with the ratio of the best cycle so far, kept when that ratio
+// rises, are at rest after as many sweeps as the longest path that counts crosses rounds: two or
+// three after a flush, and never more than there are doors.
+std::vector<std::size_t> swept_cycle(std::size_t nodes, const Edges& edges) {
+  std::vector<std::size_t> best;
+  std::vector<std::size_t> by(nodes, edges.size());
+  std::vector<Wide> far(nodes, 0);
+  Ratio ratio;
+  while (true) {
+    bool farther = false;
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      const EventGraph::Edge& edge = edges[e];
+      const Wide reached =
+          far[edge.from] + Wide{edge.time.count()} * ratio.rounds - Wide{edge.rounds} * ratio.time;
+      if (reached <= far[edge.to]) continue;
+      far[edge.to] = reached;
+      by[edge.to] = e;
+      farther = true;
     }
-    for (std::size_t n = 0; n < graph.op.size(); ++n) into_[n + 1] += into_[n];
-    inner_.resize(into_.back());
-    std::vector<std::size_t> next(into_.begin(), into_.end());
-    for (std::size_t e = 0; e < graph.edges.size(); ++e) {
-      const EventGraph::Edge& edge = graph.edges[e];
-      if (edge.rounds == 0) {
-        inner_[next[edge.to]++] = e;
-        continue;
-      }
-      outer_.push_back(e);
-      if (door_[edge.to] != never) continue;
-      door_[edge.to] = static_cast<std::uint32_t>(doors_.size());
-      doors_.push_back(edge.to);
-    }
+    if (!farther) return best;
+    const Ratio before = ratio;
+    improve(edges, by, best);
+    if (!best.empty()) ratio = ratio_of(edges, best);
+    if (Wide{ratio.time} * before.rounds == Wide{before.time} * ratio.rounds) continue;
+    // Other weights: what was far under the old ones is only a start, and no edge led to it.
+    std::fill(far.begin(), far.end(), 0);
+    std::fill(by.begin(), by.end(), edges.size());
   }
+}
 
-  bool few() const { return doors_.size() * 8 < graph_.op.size(); }
-  std::size_t size() const { return doors_.size(); }
-
-  Edges ways() const {
-    Edges ways;
-    for (std::uint32_t door = 0; door < doors_.size(); ++door) {
-      const std::vector<Time> far = from(door, nullptr);
-      Edges own;
-      for (const std::size_t e : outer_) {
-        const EventGraph::Edge& edge = graph_.edges[e];
-        if (far[edge.from] == unreached) continue;
-        own.push_back({door, door_[edge.to], edge.rounds, far[edge.from] + edge.time, edge.wait});
-      }
-      // Of each pair of doors and number of rounds only the last, which is the longest.
-      std::sort(own.begin(), own.end());
-      for (std::size_t i = 0; i < own.size(); ++i) {
-        const bool last =
-            i + 1 == own.size() || own[i].to != own[i + 1].to || own[i].rounds != own[i + 1].rounds;
-        if (last) ways.push_back(own[i]);
-      }
-    }
-    return ways;
+bool few_doors(const EventGraph& graph) {
+  std::vector<bool> door(graph.op.size(), false);
+  for (const EventGraph::Edge& edge : graph.edges) {
+    if (edge.rounds > 0) door[edge.to] = true;
   }
-
-  /// The edges of the graph on this path.
-  std::vector<std::size_t> edges_of(const EventGraph::Edge& way) const {
-    std::vector<std::size_t> by;
-    const std::vector<Time> far = from(way.from, &by);
-    for (const std::size_t e : outer_) {
-      const EventGraph::Edge& edge = graph_.edges[e];
-      if (door_[edge.to] != way.to || edge.rounds != way.rounds || far[edge.from] == unreached ||
-          far[edge.from] + edge.time != way.time) {
-        continue;
-      }
-      std::vector<std::size_t> edges{e};
-      for (std::uint32_t at = edge.from; at != doors_[way.from]; at = graph_.edges[by[at]].from) {
-        edges.push_back(by[at]);
-      }
-      std::reverse(edges.begin(), edges.end());
-      return edges;
-    }
-    return {};
-  }
-
- private:
-  static constexpr Time unreached{-1};
-
-  // The longest path within the round from a door to every node, and its last edge.
-  std::vector<Time> from(std::uint32_t door, std::vector<std::size_t>* by) const {
-    std::vector<Time> far(graph_.op.size(), unreached);
-    if (by != nullptr) by->assign(graph_.op.size(), graph_.edges.size());
-    far[doors_[door]] = Time{};
-    for (std::size_t n = doors_[door] + 1; n < far.size(); ++n) {
-      for (std::size_t i = into_[n]; i < into_[n + 1]; ++i) {
-        const EventGraph::Edge& edge = graph_.edges[inner_[i]];
-        if (far[edge.from] == unreached || far[edge.from] + edge.time <= far[n]) continue;
-        far[n] = far[edge.from] + edge.time;
-        if (by != nullptr) (*by)[n] = inner_[i];
-      }
-    }
-    return far;
-  }
-
-  const EventGraph& graph_;
-  std::vector<std::uint32_t> door_;   // by node
-  std::vector<std::uint32_t> doors_;  // nodes
-  std::vector<std::size_t> into_;     // CSR into inner_, by node
-  std::vector<std::size_t> inner_;    // edges within a round, by target
-  std::vector<std::size_t> outer_;    // edges into a later round
-};
+  return static_cast<std::size_t>(std::count(door.begin(), door.end(), true)) * 8 < door.size();
+}
 
 }  // namespace
 
 std::vector<std::size_t> critical_edges(const EventGraph& graph) {
-  const Doors doors(graph);
-  if (!doors.few()) return best_cycle(graph.op.size(), graph.edges);
-  const Edges ways = doors.ways();
-  std::vector<std::size_t> cycle;
-  for (const std::size_t way : best_cycle(doors.size(), ways)) {
-    for (const std::size_t edge : doors.edges_of(ways[way])) cycle.push_back(edge);
-  }
-  return cycle;
+  const std::size_t nodes = graph.op.size();
+  return few_doors(graph) ? swept_cycle(nodes, graph.edges) : best_cycle(nodes, graph.edges);
 }
 
 Period period_of(const EventGraph& graph) {

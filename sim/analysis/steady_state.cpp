@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <utility>
 
 #include "sim/index.hpp"
@@ -160,8 +159,11 @@ bool lanes_go_round(const EventGraph& events) {
   for (std::size_t e = 0; e < events.edges.size(); ++e) {
     if (events.edges[e].wait == Wait::lane) before[events.edges[e].to] = e;
   }
-  std::map<std::uint16_t, std::size_t> ops;  // by lane
-  for (const std::uint16_t lane : events.turn) ++ops[lane];
+  std::vector<std::size_t> ops;  // by lane
+  for (const std::uint16_t lane : events.turn) {
+    if (lane >= ops.size()) ops.resize(std::size_t{lane} + 1);
+    ++ops[lane];
+  }
   std::vector<bool> seen(events.op.size(), false);
   for (std::size_t start = 0; start < events.op.size(); ++start) {
     if (seen[start]) continue;
@@ -219,7 +221,7 @@ std::optional<EventGraph> event_graph(const TaskGraph& graph, const TaskTimes& t
       edges.push_back({rounds.node(from), rounds.node(to),
                        static_cast<std::uint32_t>(std::max<std::int64_t>(apart, 0)), time, wait});
     });
-    std::sort(edges.begin(), edges.end());
+    if (!std::is_sorted(edges.begin(), edges.end())) std::sort(edges.begin(), edges.end());
   };
   EventGraph result;
   std::vector<EventGraph::Edge> own;

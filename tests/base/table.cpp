@@ -238,5 +238,12 @@ TEST_CASE("groups cover all rows in order, and a single one is not left out") {
   }
 }
 
+TEST_CASE("nothing of a text is markup in Markdown") {
+  CHECK(markdown_line("a<b>|`x`_y_*z*") == "a\\<b>\\|\\`x\\`\\_y\\_\\*z\\*");
+  CHECK(markdown_line("![x](http://y) &lt; R & D\nz") == "!\\[x](http://y) \\&lt; R & D z");
+  CHECK(markdown_line("<script>\x1b") == "\\<script>␛");
+  CHECK(markdown_code("a `b` <c>") == "`a 'b' <c>`");
+}
+
 }  // namespace
 }  // namespace stageline

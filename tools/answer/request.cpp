@@ -131,7 +131,7 @@ class RequestReader {
     }
     read_stashes(setting);
     if (const auto program = node_.find("program")) {
-      setting.program = parse_program(program->text());
+      setting.program = parse_program(program->lines());
     }
     request.schedules = schedules();
     request.notes = read_as_notes(schedule_texts());

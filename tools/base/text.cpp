@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/table.hpp"
 
 namespace stageline {
@@ -134,6 +135,25 @@ std::string shell_word(const std::string& text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
+}
+
+std::string markdown_line(std::string_view text) {
+  constexpr std::string_view markup = "\\`*_<[|";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool entity = c == '&' && (next == '#' || is_letter(next));
+    if (entity || markup.find(c) != std::string_view::npos) out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return visible(out);
+}
+
+std::string markdown_code(std::string_view text) {
+  std::string code = visible(text);
+  std::replace(code.begin(), code.end(), '`', '\'');
+  return "`" + code + "`";
 }
 
 std::string signed_time(Time time) {

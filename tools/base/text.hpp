@@ -21,6 +21,11 @@ std::string wrapped(const std::string& text, int width);
 /// As one word of a POSIX shell: quoted where it must be.
 std::string shell_word(const std::string& text);
 
+/// As one line of Markdown that has no markup of its own: no HTML, no link, no cell's end.
+std::string markdown_line(std::string_view text);
+/// As code of one line of Markdown; a backtick in it becomes an apostrophe.
+std::string markdown_code(std::string_view text);
+
 /// "+1.500 ms", "-20.0 ns", "0".
 std::string signed_time(Time time);
 

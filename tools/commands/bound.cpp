@@ -117,7 +117,7 @@ int run_bound(const CommonFlags& flags) {
   }
   const std::vector<Column> columns{
       {"bound", true}, {"step"}, {"schedule"}, {"why", true, 0, false, true}};
-  fmt::print("{}", table(columns, rows, text_width()));
+  show("{}", table(columns, rows, text_width()));
   const LowerBound& largest = bound->largest();
   print_wrapped(fmt::format(
       "→ {}\n", bound->step == largest.step

@@ -96,7 +96,7 @@ int run(const CalibrateFlags& flags) {
     const Uninterrupted writing;
     if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
     if (flags.out == "-") return 0;
-    fmt::print("{}", calibration_text(found, flags.points, text_width()));
+    show("{}", calibration_text(found, flags.points, text_width()));
     if (!flags.out.empty() && !flags.quiet) {
       print_wrapped(fmt::format("\nwritten to {}; simulate and compare take it by --calibration\n",
                                 flags.out));

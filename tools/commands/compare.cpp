@@ -228,8 +228,7 @@ int run_compare(const CompareFlags& flags) {
     if (has_content(rows, order)) print_wrapped("\n" + block(rows, order, view));
   }
   if (why) {
-    fmt::print("\nWhere the step's time goes\n{}",
-               two_waterfalls_table(both[0], both[1], text_width()));
+    show("\nWhere the step's time goes\n{}", two_waterfalls_table(both[0], both[1], text_width()));
   }
   const std::vector<std::string> changes =
       flags.no_changes ? std::vector<std::string>{}
@@ -243,7 +242,7 @@ int run_compare(const CompareFlags& flags) {
     if (std::any_of(rows.begin(), rows.end(), does_not_fit)) {
       chart.footnotes.emplace_back("Small letters: does not fit into the memory of the devices.");
     }
-    fmt::print("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
+    show("\n{}", chart_text(chart, text_width_up_to(chart_columns), chart_rows));
   }
   if (common.quiet) {
     if (found.stopped) print_wrapped(fmt::format("\nnote: {}\n", found.interrupted));
@@ -259,7 +258,7 @@ int run_compare(const CompareFlags& flags) {
                                "--zero", "--precision", "--sequence-parallel"}));
   if (!hint.empty()) print_wrapped(fmt::format("hint: {}\n", hint));
   for (const OutputFile& one : picture_files(flags.svg)) {
-    if (!one.file.empty()) fmt::print("wrote {}\n", one.file);
+    if (!one.file.empty()) show("wrote {}\n", one.file);
   }
   return answer;
 }

@@ -109,7 +109,7 @@ Drawn drawn_of(const DrawFlags& flags) {
     drawn.outcomes.push_back(study(drawn.asked.back(), Curves::all));
   }
   for (const std::string& note : read_as_notes(common.schedules)) {
-    if (!common.quiet) fmt::print(stderr, "note: {}\n", note);
+    if (!common.quiet) show(stderr, "note: {}\n", note);
   }
   return drawn;
 }
@@ -134,8 +134,8 @@ void print_text(const DrawFlags& flags, const Drawn& drawn) {
   if (several) options.tick = std::max(Time{1}, (longest + Time{columns - 1}) / columns);
   for (const Outcome& outcome : drawn.outcomes) {
     if (several) print_wrapped(fmt::format("{} · {}\n", outcome.schedule, run_words(outcome)));
-    fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
-               held_figure(outcome.program, outcome.timeline, outcome.versions, options));
+    show("{}{}", space_time(outcome.timeline, options, flags.full),
+         held_figure(outcome.program, outcome.timeline, outcome.versions, options));
     if (several && !flags.common.quiet) print_wrapped(held_legend(outcome.versions));
   }
   if (flags.common.quiet) return;
@@ -165,15 +165,14 @@ void draw(const DrawFlags& flags) {
   if (any_picture(flags.svg)) {
     write_pictures(flags.svg, picture_of(flags, drawn));
     for (const OutputFile& one : pictures) {
-      if (!silent && !one.file.empty()) fmt::print("wrote {}\n", one.file);
+      if (!silent && !one.file.empty()) show("wrote {}\n", one.file);
     }
   }
   if (!flags.chrome.empty()) {
     write_file(flags.chrome,
                chrome_trace(drawing_of(drawn.setting, drawn.asked[0], drawn.outcomes[0])));
     if (!silent) {
-      fmt::print("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n",
-                 flags.chrome);
+      show("wrote {} (open it at https://ui.perfetto.dev or chrome://tracing)\n", flags.chrome);
     }
   }
 }

@@ -133,7 +133,7 @@ Flag Flags::flag(const std::string& name, std::string& value, const std::string&
 void Flags::prints(const std::string& name, const std::function<std::string()>& text,
                    const std::string& help) const {
   const auto print_and_end = [text] {
-    fmt::print("{}", text());
+    show("{}", text());
     throw CLI::Success();
   };
   app_->add_flag_callback(name, print_and_end, help);
@@ -268,7 +268,7 @@ int CommandLine::run(int argc, const char* const* argv) {
     app_->parse(argc, argv);
     return exit_code_;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", help_text(app_->help(), text_width()));
+    show("{}", help_text(app_->help(), text_width()));
     return 0;
   } catch (const CLI::Success& success) {
     return app_->exit(success);

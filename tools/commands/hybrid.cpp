@@ -140,8 +140,7 @@ int run_hybrid(const HybridFlags& flags) {
   curve.title = curve.subtitle = "";
   curve.footnotes.clear();
   print_wrapped(hybrid_summary(asked, *study));
-  fmt::print("\n{}\n{}", hybrid_table(*study, text_width()),
-             chart_text(curve, text_width_up_to(76), 12));
+  show("\n{}\n{}", hybrid_table(*study, text_width()), chart_text(curve, text_width_up_to(76), 12));
   if (flags.common.quiet) return 0;
   print_wrapped(
       "\nnote: weights are stale while pipelined and exact afterwards; what that does to the "

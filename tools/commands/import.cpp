@@ -27,9 +27,9 @@ void import_trace(const ImportFlags& flags) {
   const std::string text = write_trace(models);
   write_file(flags.out.empty() ? "-" : flags.out, text);
   if (flags.out.empty() || flags.out == "-" || flags.common.quiet) return;
-  fmt::print("wrote {}: {} layers, {} a micro-batch{}\n", flags.out, models.back().layers.size(),
-             print(forward_backward(models.back())),
-             models.back().batch > 0 ? fmt::format(" of {}", models.back().batch) : "");
+  show("wrote {}: {} layers, {} a micro-batch{}\n", flags.out, models.back().layers.size(),
+       print(forward_backward(models.back())),
+       models.back().batch > 0 ? fmt::format(" of {}", models.back().batch) : "");
   for (const std::string& note : models.back().provenance.notes)
     print_wrapped("note: " + note + "\n");
 }

@@ -77,18 +77,18 @@ void import_kineto(const KinetoFlags& flags) {
   if (!out.empty()) write_file(out, trace);
   if (!flags.json.empty()) write_file(flags.json, measured_idle_json(run, *idle));
   if (out == "-" || flags.program == "-" || flags.json == "-") return;
-  if (flags.idle) fmt::print("{}", measured_idle_text(run, *idle));
+  if (flags.idle) show("{}", measured_idle_text(run, *idle));
   if (flags.quiet) return;
   const auto said = [](const std::string& file) {
     return file.empty() ? std::string() : "wrote " + file + ": ";
   };
   if (!out.empty()) {
-    fmt::print("{}{} stages, {} a micro-batch\n", said(out), models[0].layers.size(),
-               print(forward_backward(models[0])));
+    show("{}{} stages, {} a micro-batch\n", said(out), models[0].layers.size(),
+         print(forward_backward(models[0])));
   }
   if (!flags.program.empty()) {
-    fmt::print("{}{} ranks, {} micro-batches × {} steps\n", said(flags.program),
-               run.program.devices.size(), run.program.microbatches, run.program.steps);
+    show("{}{} ranks, {} micro-batches × {} steps\n", said(flags.program),
+         run.program.devices.size(), run.program.microbatches, run.program.steps);
   }
   for (const std::string& note : models[0].provenance.notes) print_wrapped("note: " + note + "\n");
 }

@@ -102,7 +102,7 @@ void import_nccl_tests(const NcclTestsFlags& flags) {
   const bool to_stdout = flags.out.empty() || flags.out == "-";
   write_file(to_stdout ? "-" : flags.out, measured_collectives_json(measured));
   if (to_stdout || flags.quiet) return;
-  fmt::print("{}", report(runs));
+  show("{}", report(runs));
   print_wrapped(
       fmt::format("wrote {}: put its \"collectives\" into your cluster file\n", flags.out));
 }

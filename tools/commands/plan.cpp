@@ -247,16 +247,16 @@ int run_plan(const PlanFlags& flags) {
   if (to_stdout(common.json, flags.svg)) return answer;
 
   if (!common.quiet) print_wrapped(plan_heading(setting, request) + "\n");
-  fmt::print("{}", plan_table(setting.model, plan, view));
-  fmt::print("{}", plan_answer(plan, view));
+  show("{}", plan_table(setting.model, plan, view));
+  show("{}", plan_answer(plan, view));
   print_wrapped(fmt::format("{}{}", view.flags ? "\n" : "", plan_search(plan)));
-  if (flags.all) fmt::print("\n{}", plan_dropped(plan, view.width));
+  if (flags.all) show("\n{}", plan_dropped(plan, view.width));
   if (common.quiet) return answer;
   for (std::size_t i = 0; i < said.size(); ++i) {
     print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
   }
   for (const OutputFile& one : picture_files(flags.svg)) {
-    if (drawn && !one.file.empty()) fmt::print("wrote {}\n", one.file);
+    if (drawn && !one.file.empty()) show("wrote {}\n", one.file);
   }
   return answer;
 }

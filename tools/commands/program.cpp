@@ -13,6 +13,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/report/text/lint.hpp"
 #include "tools/study/layout.hpp"
@@ -65,14 +66,14 @@ int check_program(const ProgramFlags& flags) {
   const bool clean = found.count(Severity::error) + found.count(Severity::warning) == 0;
   if (!flags.json.empty()) write_file(flags.json, lint_json(flags.check, program, found));
   if (flags.json == "-") return clean ? 0 : 1;
-  fmt::print("{}", lint_report(flags.check, program, found, !flags.common.quiet));
+  show("{}", lint_report(flags.check, program, found, !flags.common.quiet));
   if (clean && !flags.common.quiet) {
     if (!costs) costs = unit_costs(program);
     const TaskGraph graph = compile(complete(program, *costs), *costs);
-    fmt::print("{}: ok: {}, {}, {} × {}, {} tasks\n", flags.check,
-               counted(static_cast<int>(program.devices.size()), "device"),
-               counted(program.stages(), "stage"), counted(program.microbatches, "micro-batch"),
-               counted(program.steps, "step"), graph.tasks());
+    show("{}: ok: {}, {}, {} × {}, {} tasks\n", flags.check,
+         counted(static_cast<int>(program.devices.size()), "device"),
+         counted(program.stages(), "stage"), counted(program.microbatches, "micro-batch"),
+         counted(program.steps, "step"), graph.tasks());
   }
   return clean ? 0 : 1;
 }
@@ -88,7 +89,7 @@ void keep_compute(Program& program) {
 void say(const std::vector<std::string>& notes, bool quiet) {
   // fmt::print would throw where standard error is closed or full.
   for (const std::string& note : notes) {
-    if (!quiet) std::fputs(fmt::format("note: {}\n", note).c_str(), stderr);
+    if (!quiet) show(stderr, "note: {}\n", note);
   }
 }
 

@@ -18,6 +18,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/pages.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/version.hpp"
 #include "tools/study/contradictions.hpp"
 
@@ -36,7 +37,7 @@ int code_after_signal() {
 }
 
 // fmt::print would throw where standard error is full or closed.
-void complain(const std::string& text) { std::fputs(text.c_str(), stderr); }
+void complain(const std::string& text) { std::fputs(visible_lines(text).c_str(), stderr); }
 
 class Ending {
  public:

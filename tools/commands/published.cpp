@@ -90,8 +90,8 @@ int published(const PublishedFlags& flags) {
     write_pictures(flags.svg, published_svg(judged, svg_options(flags.svg)));
   }
   if (silent) return 0;
-  if (flags.rows) fmt::print("{}\n", published_rows_text(judged, text_width()));
-  fmt::print("{}", published_text(judged, text_width()));
+  if (flags.rows) show("{}\n", published_rows_text(judged, text_width()));
+  show("{}", published_text(judged, text_width()));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/evidence/kept.hpp"
 #include "tools/evidence/report.hpp"
 
@@ -48,9 +49,9 @@ int replay(const ReplayFlags& flags) {
   if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));
   if (!flags.summary.empty()) write_file(flags.summary, kept_json(judgement));
   const bool printed = flags.json != "-" && flags.summary != "-";
-  if (printed) fmt::print("{}", replay_text(evidence, judgement));
+  if (printed) show("{}", replay_text(evidence, judgement));
   for (const std::string& sentence : worse) {
-    fmt::print(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
+    show(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
   }
   return worse.empty() ? 0 : 1;
 }

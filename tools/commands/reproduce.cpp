@@ -8,6 +8,7 @@
 
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/papers/markdown.hpp"
 #include "tools/papers/sections.hpp"
 
@@ -39,7 +40,7 @@ void run_reproduce(const ReproduceFlags& flags) {
       }
     }
   }
-  fmt::print("{}", report_text(sections));
+  show("{}", report_text(sections));
 }
 
 void add(Flags command) {

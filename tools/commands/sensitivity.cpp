@@ -57,7 +57,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   print_wrapped(fmt::format("{}: step {}\n", outcome.schedule, print(found.step)));
   if (!found.cycle.empty()) print_wrapped(fmt::format("decided by: {}\n", found.cycle));
-  fmt::print("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
+  show("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
   print_wrapped(fmt::format("→ {}\n", advice_of(found)));
   if (common.quiet && !found.partial) return answer;
   std::string before = "\n";

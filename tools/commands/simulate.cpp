@@ -173,13 +173,13 @@ int run_simulate(const SimulateFlags& flags) {
                 peak_lines(outcome, flags.full) + path_line(outcome) + stream_report(outcome));
   for (const std::string& sentence : ways.sentences) print_wrapped("→ " + sentence + "\n");
   if (waterfall) {
-    fmt::print("\n{}", waterfall_table(*waterfall, text_width()));
-    if (flags.full) fmt::print("\n{}", device_waterfall_table(*waterfall, text_width()));
+    show("\n{}", waterfall_table(*waterfall, text_width()));
+    if (flags.full) show("\n{}", device_waterfall_table(*waterfall, text_width()));
   }
-  fmt::print("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
+  show("\n{}\n{}\n", device_table(outcome, view), stage_table(outcome, setting.model, view));
   const FigureOptions options{Time{}, figure_columns(), colour_wanted()};
-  fmt::print("{}{}", space_time(outcome.timeline, options, flags.full),
-             held_figure(outcome.program, outcome.timeline, outcome.versions, options));
+  show("{}{}", space_time(outcome.timeline, options, flags.full),
+       held_figure(outcome.program, outcome.timeline, outcome.versions, options));
   if (common.quiet) return answer;
   print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
   print_wrapped(

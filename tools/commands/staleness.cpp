@@ -6,6 +6,7 @@
 
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/terminal.hpp"
 #include "tools/papers/staleness/report.hpp"
 
 namespace stageline {
@@ -20,7 +21,7 @@ void staleness(const StalenessFlags& flags) {
   const StalenessEvidence evidence =
       parse_staleness_evidence(read_text(flags.evidence), flags.evidence);
   if (!flags.report.empty()) write_staleness_report(flags.report, evidence);
-  fmt::print("{}", staleness_text(evidence));
+  show("{}", staleness_text(evidence));
 }
 
 void add(Flags command) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/text/visible.hpp"
 #include "tools/base/text.hpp"
 #include "tools/report/text/space_time.hpp"
 
@@ -58,6 +59,8 @@ int figure_columns() {
   return width == 0 ? usual_figure : width - space_time_margin;
 }
 
-void print_wrapped(const std::string& text) { fmt::print("{}", wrapped(text, text_width())); }
+void show(std::FILE* out, const std::string& text) { fmt::print(out, "{}", visible_lines(text)); }
+
+void print_wrapped(const std::string& text) { show(stdout, wrapped(text, text_width())); }
 
 }  // namespace stageline

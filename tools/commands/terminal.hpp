@@ -1,7 +1,11 @@
 // The terminal on standard output.
 #pragma once
 
+#include <fmt/core.h>
+
+#include <cstdio>
 #include <string>
+#include <utility>
 
 namespace stageline {
 
@@ -21,6 +25,19 @@ int text_width_up_to(int usual);
 
 /// The columns of a space-time diagram as text: what its margin leaves of the width, or 100.
 int figure_columns();
+
+/// Prints a report as visible_lines() lets it through: names in it are those of files.
+void show(std::FILE* out, const std::string& text);
+
+template <class... Args>
+void show(fmt::format_string<Args...> format, Args&&... args) {
+  show(stdout, fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+void show(std::FILE* out, fmt::format_string<Args...> format, Args&&... args) {
+  show(out, fmt::format(format, std::forward<Args>(args)...));
+}
 
 /// Prints a report, its lines wrapped at text_width().
 void print_wrapped(const std::string& text);

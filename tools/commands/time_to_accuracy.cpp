@@ -193,19 +193,19 @@ int run(const AccuracyFlags& flags) {
   if (silent) return exit_code;
 
   if (!flags.common.quiet) print_wrapped(accuracy_heading(study, from) + "\n");
-  fmt::print("{}\n{}", accuracy_table(study, text_width()), plain_text(chart, 16));
+  show("{}\n{}", accuracy_table(study, text_width()), plain_text(chart, 16));
   for (const SwitchFamily& family : families) {
-    fmt::print("\n{}: by switch from the pipeline to one device\n{}", family.name,
-               switch_table(study, family, text_width()));
+    show("\n{}: by switch from the pipeline to one device\n{}", family.name,
+         switch_table(study, family, text_width()));
     for (const std::string& words : switch_words(study, family)) print_wrapped(words + "\n");
   }
-  if (by_switch) fmt::print("\n{}", plain_text(switch_chart(study, families), 12));
+  if (by_switch) show("\n{}", plain_text(switch_chart(study, families), 12));
   if (!any) {
-    fmt::print("\nno curve reaches {:.2f} %{}\n", 100 * study.target,
-               flags.switch_svg.empty() ? "" : ", so there is nothing to draw by switch");
+    show("\nno curve reaches {:.2f} %{}\n", 100 * study.target,
+         flags.switch_svg.empty() ? "" : ", so there is nothing to draw by switch");
   }
   if (flags.common.quiet) return exit_code;
-  fmt::print("\n");
+  show("\n");
   for (const std::string& note : accuracy_notes(study)) print_wrapped("note: " + note + "\n");
   return exit_code;
 }

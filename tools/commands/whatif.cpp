@@ -163,7 +163,7 @@ int run_whatif(const WhatIfFlags& flags) {
     print_wrapped(heading(setting, rows[order.front()].row.asked) +
                   fmt::format("{} scenarios\n\n", rows[order.front()].steps->step.size()));
   }
-  fmt::print("{}", uncertainty_table(rows, order, text_width()));
+  show("{}", uncertainty_table(rows, order, text_width()));
   for (const UncertainRow& row : rows) {
     if (!row.steps) {
       print_wrapped(fmt::format("{}: not possible: {}\n", row.row.schedule, row.row.why_not));

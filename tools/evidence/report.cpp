@@ -7,6 +7,7 @@
 
 #include "sim/index.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/evidence/aims.hpp"
 
 namespace stageline {
@@ -39,16 +40,6 @@ std::string cases_word(std::size_t count) {
   return fmt::format("{} case{}", count, count == 1 ? "" : "s");
 }
 
-// Escapes text for a Markdown table.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|' || c == '*' || c == '_' || c == '`' || c == '<') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
 // Groups the held-out cases by `key`, in order of first appearance.
 template <class Key>
 std::string group_table(const Evidence& evidence, const EvidenceJudgement& judgement,
@@ -67,12 +58,12 @@ std::string group_table(const Evidence& evidence, const EvidenceJudgement& judge
       title);
   for (const auto& [name, cases] : groups) {
     const Summary summary = summary_of(evidence, judgement.cases, cases);
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", cell(name), cases.size(),
-                    percent(summary.mean_error), signed_percent(summary.worst_error.value),
-                    signed_percent(summary.bias), signed_percent(summary.worst_idle_error.value),
-                    summary.memory_cases > 0 ? signed_percent(summary.worst_peak_error.value) : "–",
-                    summary.noise_cases > 0 ? percent(summary.mean_noise) : "–");
+    text += fmt::format(
+        "| {} | {} | {} | {} | {} | {} | {} | {} |\n", markdown_line(name), cases.size(),
+        percent(summary.mean_error), signed_percent(summary.worst_error.value),
+        signed_percent(summary.bias), signed_percent(summary.worst_idle_error.value),
+        summary.memory_cases > 0 ? signed_percent(summary.worst_peak_error.value) : "–",
+        summary.noise_cases > 0 ? percent(summary.mean_noise) : "–");
   }
   return text;
 }
@@ -88,16 +79,16 @@ std::string cases_table(const Evidence& evidence, const EvidenceJudgement& judge
     std::string work = fmt::format("{}", measured.microbatches);
     if (measured.steps > 1) work += fmt::format(" × {}", measured.steps);
     const auto device_name = [&](int device) {
-      return cell(nth(judged.prediction.timeline.devices, device));
+      return markdown_line(nth(judged.prediction.timeline.devices, device));
     };
     const auto share = [&](double error, int device) {
       return fmt::format("{} ({})", signed_percent(error), device_name(device));
     };
     text += fmt::format(
         "| {}{} | {}, {} | {} | {} | {} | {} | {} | {} | {} | **{}** | {} | {} | {} | {} |\n",
-        i + 1, measured.held_out ? "" : " (seen)", cell(measured.model), measured.batch,
-        cell(measured.schedule), cell(measured.partition), work,
-        measured.link.empty() ? "–" : cell(measured.link), print(judged.measured),
+        i + 1, measured.held_out ? "" : " (seen)", markdown_line(measured.model), measured.batch,
+        markdown_line(measured.schedule), markdown_line(measured.partition), work,
+        measured.link.empty() ? "–" : markdown_line(measured.link), print(judged.measured),
         judged.noise ? print(*judged.noise) : "–", print(judged.prediction.makespan),
         signed_percent(judged.error), share(judged.idle_error, judged.idle_device),
         share(judged.transfer_error, judged.transfer_device),
@@ -115,17 +106,17 @@ std::string machine(const Evidence& evidence) {
   const auto add = [&](const char* what, const std::string& is) {
     if (!is.empty()) text += fmt::format("* {}: {}\n", what, is);
   };
-  add("Device", evidence.device);
-  add("Date", evidence.date);
-  add("Software", evidence.software);
-  add("Settings", evidence.settings);
-  if (!evidence.command.empty()) add("Made by", "`" + evidence.command + "`");
+  add("Device", markdown_line(evidence.device));
+  add("Date", markdown_line(evidence.date));
+  add("Software", markdown_line(evidence.software));
+  add("Settings", markdown_line(evidence.settings));
+  if (!evidence.command.empty()) add("Made by", markdown_code(evidence.command));
   if (evidence.imitated) {
     text +=
         "* **Imitated**: ops waited for the times of the traces instead of computing. This tests "
         "order, messages and runtime, not arithmetic.\n";
   }
-  for (const std::string& note : evidence.notes) text += "* " + note + "\n";
+  for (const std::string& note : evidence.notes) text += "* " + markdown_line(note) + "\n";
   return text;
 }
 
@@ -154,12 +145,13 @@ std::string replay_markdown(const Evidence& evidence, const EvidenceJudgement& j
   text += "\n| figure | is | aim | | of |\n|---|---|---|---|---|\n";
   for (const Aim& aim : aims_of(evidence, judgement)) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n", aim.figure, aim.is, aim.aim,
-                        word(aim.met, "met", "**missed**"), cell(aim.where));
+                        word(aim.met, "met", "**missed**"), markdown_line(aim.where));
   }
   const std::string pair = worst_pair_text(evidence, judgement);
   if (!pair.empty()) text += "\n" + pair + "\n";
   for (const Picture& picture : pictures) {
-    text += fmt::format("\n![{}]({})\n\n{}\n", picture.file, picture.file, cell(picture.caption));
+    text += fmt::format("\n![{}]({})\n\n{}\n", picture.file, picture.file,
+                        markdown_line(picture.caption));
   }
   text += "\n## By schedule (held out)\n\n" +
           group_table(evidence, judgement, "schedule",

@@ -10,6 +10,7 @@
 #include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "traces/programs.hpp"
 
@@ -117,7 +118,8 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places) {
     ReadProgram read = (format == nullptr ? formats[0] : *format).read(text, places);
     // Standard error may be closed or full: then the notes are lost.
     for (const std::string& note : read.notes) {
-      if (!quiet) std::fputs(fmt::format("note: {}: {}\n", path, note).c_str(), stderr);
+      if (!quiet)
+        std::fputs(visible_lines(fmt::format("note: {}: {}\n", path, note)).c_str(), stderr);
     }
     return std::move(read.program);
   } catch (const ProgramError& error) {

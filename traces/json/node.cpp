@@ -7,6 +7,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -128,6 +129,11 @@ bool JsonNode::boolean() const {
 }
 
 std::string JsonNode::text() const {
+  need(JsonKind::text);
+  return visible(value_->text);
+}
+
+std::string JsonNode::lines() const {
   need(JsonKind::text);
   return value_->text;
 }

@@ -128,6 +128,10 @@ void refuse_syntax(const std::string& text, const std::string& file, std::size_t
     if (colon != std::string::npos) what.erase(0, colon + 2);
     break;
   }
+  if (what.find("ill-formed UTF-8") != std::string::npos) {
+    throw TraceError(file, line_and_column(text, position),
+                     "a text has bytes that are not UTF-8; save the file as UTF-8");
+  }
   if (what.size() > 160) what = what.substr(0, 160) + " …";
   throw TraceError(file, line_and_column(text, position),
                    fmt::format("this is not JSON: {}", what));

@@ -139,13 +139,6 @@ const std::vector<Column> row_columns{{"row", false, 0, true},
                                       {"deviation"},
                                       {"why not", true, 0, false, true}};
 
-std::string escaped_cell(std::string text) {
-  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
-    text.insert(at, "\\");
-  }
-  return text;
-}
-
 std::string markdown_table(const std::vector<Column>& columns, const CellRows& rows) {
   std::string text = "|";
   std::string rule = "|";
@@ -156,7 +149,7 @@ std::string markdown_table(const std::vector<Column>& columns, const CellRows& r
   text += "\n" + rule + "\n";
   for (const std::vector<std::string>& row : rows) {
     text += "|";
-    for (const std::string& cell : row) text += fmt::format(" {} |", escaped_cell(cell));
+    for (const std::string& cell : row) text += fmt::format(" {} |", markdown_line(cell));
     text += "\n";
   }
   return text;
@@ -173,7 +166,8 @@ std::string sources_text(const std::vector<JudgedPoint>& judged) {
   }
   std::string text;
   for (const auto& [source, url] : sources) {
-    text += url.empty() ? fmt::format("- {}\n", source) : fmt::format("- {}: <{}>\n", source, url);
+    text += url.empty() ? fmt::format("- {}\n", markdown_line(source))
+                        : fmt::format("- {}: {}\n", markdown_line(source), markdown_line(url));
   }
   return text;
 }
@@ -192,8 +186,10 @@ std::string assumptions_text(const std::vector<JudgedPoint>& judged) {
   std::string text;
   for (const auto& [what, ids] : assumed) {
     text += fmt::format(
-        "- {} ({} rows: {}{})\n", what, ids.size(),
-        fmt::join(ids.begin(), ids.begin() + std::min<std::ptrdiff_t>(std::ssize(ids), 12), ", "),
+        "- {} ({} rows: {}{})\n", markdown_line(what), ids.size(),
+        markdown_line(fmt::format(
+            "{}", fmt::join(ids.begin(),
+                            ids.begin() + std::min<std::ptrdiff_t>(std::ssize(ids), 12), ", "))),
         ids.size() > 12 ? ", …" : "");
   }
   return text;
@@ -249,7 +245,7 @@ std::string published_markdown(const std::vector<JudgedPoint>& judged, std::stri
   const PublishedSummary summary = summary_of(judged);
   std::string text =
       fmt::format("# Published measurements against the simulator\n\n{} rows of {}. {}\n",
-                  judged.size(), points, roles_note);
+                  judged.size(), markdown_line(points), roles_note);
   for (const Deviation deviation : {Deviation::step, Deviation::memory}) {
     const CellRows rows = figure_rows(judged, summary, deviation);
     if (rows.empty()) continue;
@@ -263,12 +259,13 @@ std::string published_markdown(const std::vector<JudgedPoint>& judged, std::stri
   text += "\n## Sources\n\n" + sources_text(judged);
   const std::vector<Unanswered> unanswered = unanswered_of(judged);
   if (!unanswered.empty()) text += "\n## Without a prediction\n\n";
-  for (const Unanswered& one : unanswered) text += "- " + unanswered_text(one) + "\n";
+  for (const Unanswered& one : unanswered)
+    text += "- " + markdown_line(unanswered_text(one)) + "\n";
   text += "\n## Assumed where nothing is printed\n\n" + assumptions_text(judged);
   for (const PointGroup& group : summary.groups) {
     CellRows rows;
     for (const std::size_t row : group.rows) rows.push_back(row_cells(judged[row]));
-    text += fmt::format("\n## {}, {}\n\n{}", group.source, name(group.role),
+    text += fmt::format("\n## {}, {}\n\n{}", markdown_line(group.source), name(group.role),
                         markdown_table(row_columns, rows));
   }
   return text;

@@ -11,6 +11,7 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/table.hpp"
+#include "tools/base/text.hpp"
 #include "tools/papers/published.hpp"
 
 namespace stageline {
@@ -45,16 +46,6 @@ constexpr const char* counting = R"(
 * *×*: speed-up of the whole training in simulated time, on as many devices as the pipeline has.
 * A seed that diverged counts with its final accuracy (guessing is 10 %).
 )";
-
-// Escapes text for a Markdown table.
-std::string cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|' || c == '*' || c == '_' || c == '<') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 std::string accuracy_text(const CaseResult& one) {
   std::string text = fmt::format("{:.2f} ± {:.2f}", one.accuracy.mean, one.accuracy.half);
@@ -111,8 +102,9 @@ void settings(std::string& text, const StalenessEvidence& evidence,
     const auto run = std::find_if(evidence.runs.begin(), evidence.runs.end(),
                                   [&](const StudyRun& some) { return some.net == one.net->name; });
     const TrainingSettings& s = run->log.settings;
-    text += fmt::format("| {} | {} | `{}` | {} | {}, {} | {} | {} | {} |\n", one.net->title,
-                        cell(s.model), s.data, one.net->batch, s.optimizer, s.recipe, s.steps,
+    text += fmt::format("| {} | {} | {} | {} | {}, {} | {} | {} | {} |\n", one.net->title,
+                        markdown_line(s.model), markdown_code(s.data), one.net->batch,
+                        markdown_line(s.optimizer), markdown_line(s.recipe), s.steps,
                         evidence.seeds, one.net->reduced);
   }
   std::string software;
@@ -125,7 +117,7 @@ void settings(std::string& text, const StalenessEvidence& evidence,
   text += fmt::format(
       "\n{} runs, {:.0f} minutes of one core in all; each on one core, by the delays of its "
       "program{}. Steps are priced on {}.\n",
-      evidence.runs.size(), seconds / 60, cell(software), priced);
+      evidence.runs.size(), seconds / 60, markdown_line(software), priced);
 }
 
 void figure(std::string& text, const std::vector<StudyFigure>& figures, const std::string& file) {
@@ -190,7 +182,7 @@ void gentle(std::string& text, const std::vector<NetResult>& results) {
       const CaseResult& plain = *some.front();
       rows += fmt::format(
           "| {} | {} instead of {} | {} | {} | {} |\n", net.net->title, one->asked->rate,
-          net.net->cases.front().rate, cell(one->asked->name), accuracy_text(*one),
+          net.net->cases.front().rate, markdown_line(one->asked->name), accuracy_text(*one),
           one == &plain ? "" : lost_text(difference(plain.accuracy, one->accuracy)));
     }
   }
@@ -279,7 +271,7 @@ void corrections(std::string& text, const std::vector<NetResult>& results) {
     row(deep, "none", "");
     for (const CaseResult* const one : some) {
       const Difference gain = difference(one->accuracy, deep.accuracy);
-      row(*one, cell(one->asked->name),
+      row(*one, markdown_line(one->asked->name),
           gain.above()   ? "better"
           : gain.below() ? "worse"
                          : "within the spread");

@@ -1,0 +1,19 @@
+// Text of others, such as a name in a file, made safe to print.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stageline {
+
+/// `text` as one line that cannot drive a terminal: control characters as their pictures (␛ for
+/// ESC), C1 controls, marks that turn the direction of writing and bytes that are not UTF-8 as
+/// U+FFFD.
+std::string visible(std::string_view text);
+
+/// The same of a report: keeps newlines, tabs, and "\x1b[38;5;32m" and the like, which colour
+/// reports, with
+/// "\x1b[0m".
+std::string visible_lines(std::string_view text);
+
+}  // namespace stageline
