@@ -3,10 +3,15 @@
 #include <array>
 #include <cmath>
 
+#include "cost_models/perturbation/elementary.hpp"
+#include "sim/batch/philox.hpp"
+#include "sim/batch/versions.hpp"
+
 namespace stageline {
 namespace {
 
-double ratio_of(const std::array<double, 8>& above, const std::array<double, 8>& below, double r) {
+inline double ratio_of(const std::array<double, 8>& above, const std::array<double, 8>& below,
+                       double r) {
   double numerator = above[7];
   double denominator = below[7];
   for (std::size_t i = 7; i-- > 0;) {
@@ -53,15 +58,44 @@ constexpr std::array<double, 8> tail_below{1.0,
                                            1.42151175831644588870e-7,
                                            2.04426310338993978564e-15};
 
+constexpr double most_central = 0.425;  // of |p − 1/2|
+
+inline double central(double q) {
+  return q * ratio_of(central_above, central_below, 0.180625 - q * q);
+}
+
 }  // namespace
 
 double normal_quantile(double p) {
   const double q = p - 0.5;
-  if (std::abs(q) <= 0.425) return q * ratio_of(central_above, central_below, 0.180625 - q * q);
-  const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p));
+  if (std::abs(q) <= most_central) return central(q);
+  const double r = std::sqrt(-portable_log(q < 0 ? p : 1 - p));
   const double x = r <= 5 ? ratio_of(middle_above, middle_below, r - 1.6)
                           : ratio_of(tail_above, tail_below, r - 5);
   return q < 0 ? -x : x;
+}
+
+STAGELINE_VERSIONS
+void log_normal_block(const std::uint32_t* __restrict__ words, double deviation,
+                      double* __restrict__ factors);
+
+STAGELINE_VERSIONS
+void log_normal_block(const std::uint32_t* __restrict__ words, double deviation,
+                      double* __restrict__ factors) {
+  for (std::size_t i = 0; i < factor_block; ++i) factors[i] = central(uniform_of(words[i]) - 0.5);
+  for (std::size_t i = 0; i < factor_block; ++i) {
+    const double p = uniform_of(words[i]);
+    if (std::abs(p - 0.5) > most_central) factors[i] = normal_quantile(p);
+  }
+  const double half_variance = deviation * deviation / 2;
+  for (std::size_t i = 0; i < factor_block; ++i) {
+    factors[i] = portable_exp(deviation * factors[i] - half_variance);
+  }
+}
+
+void log_normal_factors(const std::array<std::uint32_t, factor_block>& words, double deviation,
+                        std::array<double, factor_block>& factors) {
+  log_normal_block(words.data(), deviation, factors.data());
 }
 
 }  // namespace stageline

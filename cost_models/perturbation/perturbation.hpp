@@ -95,7 +95,9 @@ class Scenarios {
     std::vector<std::uint32_t> tasks;
   };
   void add_slow(std::size_t item);
-  double factor_of(std::uint32_t task, std::uint32_t word) const;
+  using Words = std::array<std::uint32_t, 16>;
+  void jitter_block(std::uint32_t task, const Words& words, std::size_t count,
+                    std::int64_t* out) const;
 
   const TaskGraph& graph_;
   Perturbation perturbation_;

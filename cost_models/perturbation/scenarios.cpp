@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "cost_models/perturbation/elementary.hpp"
 #include "cost_models/perturbation/normal.hpp"
 #include "cost_models/perturbation/perturbation.hpp"
 #include "sim/batch/philox.hpp"
@@ -29,7 +30,7 @@ PhiloxCounter drawn(std::uint64_t seed, Stream stream, std::uint32_t item, std::
 }
 
 // σ of the logarithm of a log-normal law with that standard deviation over its mean.
-double log_deviation(double variation) { return std::sqrt(std::log1p(variation * variation)); }
+double log_deviation(double variation) { return std::sqrt(portable_log1p(variation * variation)); }
 
 std::int64_t scaled(std::int64_t duration, double factor) {
   return factor == 1 ? duration : std::llround(static_cast<double>(duration) * factor);
@@ -102,14 +103,22 @@ void Scenarios::add_slow(std::size_t item) {
   slow_.push_back(std::move(found));
 }
 
-double Scenarios::factor_of(std::uint32_t task, std::uint32_t word) const {
+void Scenarios::jitter_block(std::uint32_t task, const Words& words, std::size_t count,
+                             std::int64_t* out) const {
+  const auto nominal = static_cast<double>(graph_.duration[task].count());
+  std::array<double, factor_block> factors{};
   if (perturbation_.jitter.law == Jitter::Law::samples) {
     const auto& samples = perturbation_.jitter.samples;
-    return samples[static_cast<std::size_t>((std::uint64_t{word} * samples.size()) >> 32U)];
+    for (std::size_t i = 0; i < count; ++i) {
+      factors[i] =
+          samples[static_cast<std::size_t>((std::uint64_t{words[i]} * samples.size()) >> 32U)];
+    }
+  } else {
+    log_normal_factors(words, log_deviation_[task], factors);
   }
-  const double deviation = log_deviation_[task];
-  if (deviation == 0) return 1;
-  return std::exp(deviation * normal_quantile(uniform_of(word)) - deviation * deviation / 2);
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = static_cast<std::int64_t>(nominal * factors[i] + 0.5);
+  }
 }
 
 void Scenarios::draw(std::uint64_t first, std::size_t scenarios,
@@ -118,15 +127,19 @@ void Scenarios::draw(std::uint64_t first, std::size_t scenarios,
   for (std::uint32_t task = 0; task < graph_.tasks(); ++task) {
     std::int64_t* const out = duration.data() + task * scenarios;
     const std::int64_t nominal = graph_.duration[task].count();
-    if (!jitters_[task] || nominal == 0) {
+    const bool same = perturbation_.jitter.law != Jitter::Law::samples && log_deviation_[task] == 0;
+    if (!jitters_[task] || nominal == 0 || same) {
       std::fill(out, out + scenarios, nominal);
       continue;
     }
-    for (std::size_t k = 0; k < scenarios; k += group) {
-      const PhiloxCounter words = drawn(seed, Stream::jitter, task, (first + k) / group);
-      for (std::size_t i = 0; i < group; ++i) {
-        out[k + i] = scaled(nominal, factor_of(task, words[i]));
+    for (std::size_t k = 0; k < scenarios; k += factor_block) {
+      const std::size_t count = std::min(factor_block, scenarios - k);
+      Words words{};
+      for (std::size_t i = 0; i < count; i += group) {
+        const PhiloxCounter four = drawn(seed, Stream::jitter, task, (first + k + i) / group);
+        std::copy(four.begin(), four.end(), words.begin() + static_cast<std::ptrdiff_t>(i));
       }
+      jitter_block(task, words, count, out + k);
     }
   }
   for (const SlowTasks& slow : slow_) {

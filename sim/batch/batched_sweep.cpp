@@ -6,22 +6,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/batch/versions.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-
-// The resolvers of such versions run before a sanitizer is ready.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if !__has_feature(address_sanitizer) && !__has_feature(undefined_behavior_sanitizer)
-#define STAGELINE_VERSIONS __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-#else
-#define STAGELINE_VERSIONS __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-#endif
-#ifndef STAGELINE_VERSIONS
-#define STAGELINE_VERSIONS
-#endif
 
 namespace stageline {
 

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -56,6 +58,28 @@ TEST_CASE("calls are made by one thread, or by as many as asked for") {
     CHECK(most <= static_cast<int>(workers));
     if (workers == 1) CHECK(threads == std::set{std::this_thread::get_id()});
     if (workers > 1) CHECK(most > 1);
+  }
+}
+
+TEST_CASE("each thread works with something of its own, and its end is met like any other") {
+  for (const int workers : {1, 3}) {
+    std::mutex mutex;
+    std::set<const void*> mine;
+    std::atomic<int> calls{0};
+    in_parallel_with(60, workers, [&] {
+      return [&, own = std::make_shared<std::thread::id>(std::this_thread::get_id())](std::size_t) {
+        const std::lock_guard lock(mutex);
+        CHECK(*own == std::this_thread::get_id());
+        mine.insert(own.get());
+        ++calls;
+      };
+    });
+    CHECK(calls == 60);
+    CHECK(mine.size() <= static_cast<std::size_t>(workers));
+    const auto refuse = []() -> std::function<void(std::size_t)> {
+      throw std::runtime_error("no room");
+    };
+    CHECK_THROWS_WITH(in_parallel_with(60, workers, refuse), "no room");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "tools/planner/changes.hpp"
+#include "tools/study/cut_search.hpp"
 
 namespace stageline {
 namespace {
@@ -152,6 +153,40 @@ TEST_CASE("changes hold the samples of a step, and are all different") {
        single_changes(from, evaluator.case_of(from), *start.verdict, limits)) {
     CHECK(change.candidate.shape == from.shape);
   }
+}
+
+TEST_CASE("promising cuts are tried, and one may fit where no plain one does") {
+  const Tight one{"resnet50-cpu", "1f1b", 4, 16, "1.05GB"};
+  const SettingRequest request = request_of(one);
+  Evaluator evaluator(request);
+  FitQuestion question = question_of(one, request);
+  question.limits.is_fixed = true;
+  const Candidate& from = question.from.front();
+  const Judgement start = evaluator.judge(from);
+  REQUIRE(start.verdict);
+  REQUIRE(start.verdict->fit == Fit::no);
+  std::vector<std::string> cuts;
+  for (const Change& change :
+       single_changes(from, evaluator.case_of(from), *start.verdict, question.limits)) {
+    if (change.kind == ChangeKind::cut) cuts.push_back(change.candidate.partition);
+  }
+  for (const std::string& cut : promising_cuts(evaluator.case_of(from), 3)) {
+    CAPTURE(cut);
+    CHECK((cut == from.partition || std::find(cuts.begin(), cuts.end(), cut) != cuts.end()));
+  }
+  for (const char* const plain : {"balanced", "uniform", "blocks"}) {
+    Candidate other = from;
+    other.partition = plain;
+    const Judgement judged = evaluator.judge(other);
+    CHECK((!judged.verdict || judged.verdict->fit == Fit::no));
+  }
+  const CheapestChange found = cheapest_change(evaluator, question);
+  const auto by_cut = std::find_if(
+      found.fitting.begin(), found.fitting.end(),
+      [](const ChangedCandidate& way) { return way.changes == std::vector{ChangeKind::cut}; });
+  REQUIRE(by_cut != found.fitting.end());
+  CHECK(by_cut->candidate.partition.find('-') != std::string::npos);
+  CHECK(by_cut->fits());
 }
 
 TEST_CASE("knobs of memory are tried, others are not") {

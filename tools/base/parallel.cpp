@@ -11,7 +11,8 @@
 namespace stageline {
 namespace {
 
-// The numbers of calls, given out in order.
+// The numbers of calls, given out in order. A call is 100 µs or more, against which a lock is
+// nothing: oneTBB's parallel_for takes as long (tests/benchmarks/scenarios.cpp).
 class Calls {
  public:
   explicit Calls(std::size_t count) : count_(count) {}
@@ -42,8 +43,6 @@ class Calls {
   std::size_t failed_ = 0;  // call
 };
 
-// Calls are simulations of 100 µs and more, against which a lock for each is nothing: a pool of
-// threads or a stealing scheduler (oneTBB) has not been measured against it.
 // Joins the threads when it goes, as std::jthread does, which clang 14's library may lack.
 struct Threads {
   std::vector<std::thread> all;
@@ -59,11 +58,14 @@ struct Threads {
 
 int available_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-void in_parallel(std::size_t count, int workers, const std::function<void(std::size_t)>& work) {
+void in_parallel_with(std::size_t count, int workers,
+                      const std::function<std::function<void(std::size_t)>()>& begin) {
   Calls calls(count);
   const auto take_calls = [&] {
+    std::function<void(std::size_t)> work;
     while (const std::optional<std::size_t> call = calls.next()) {
       try {
+        if (!work) work = begin();
         work(*call);
       } catch (...) {
         calls.fail(*call, std::current_exception());
@@ -82,6 +84,10 @@ void in_parallel(std::size_t count, int workers, const std::function<void(std::s
     take_calls();
   }
   calls.rethrow();
+}
+
+void in_parallel(std::size_t count, int workers, const std::function<void(std::size_t)>& work) {
+  in_parallel_with(count, workers, [&] { return work; });
 }
 
 }  // namespace stageline

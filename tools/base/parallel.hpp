@@ -14,4 +14,9 @@ int available_cores();
 /// first of them is thrown when all have ended: the one that a single thread would have met.
 void in_parallel(std::size_t count, int workers, const std::function<void(std::size_t)>& work);
 
+/// The same where each thread has something of its own to work with: begin() is called once by each
+/// of them, and gives what it calls.
+void in_parallel_with(std::size_t count, int workers,
+                      const std::function<std::function<void(std::size_t)>()>& begin);
+
 }  // namespace stageline

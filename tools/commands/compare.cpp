@@ -14,6 +14,7 @@
 #include "tools/commands/compare_beside.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/plan_hint.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
@@ -198,9 +199,13 @@ int run_compare(const CompareFlags& flags) {
       why ? two_waterfalls(rows, *why, found.uncertain) : std::vector<NamedWaterfall>{};
   bool fits = false;
   for (const Row& row : rows) fits = fits || (row.outcome && row.outcome->fit != Fit::no);
-  const int answer = found.stopped ? 130 : fits ? 0 : 1;
+  const int answer = found.stopped ? exit_code_after_signal() : fits ? 0 : 1;
+  WaysToFit ways;
+  if (!flags.no_changes && !found.stopped && !(silent && common.json.empty())) {
+    ways = ways_to_fit(request, setting, rows, flags.jobs);
+  }
   if (!common.json.empty()) {
-    write_file(common.json, rows_json(setting, rows, view.budget, {found.uncertain, both}));
+    write_file(common.json, rows_json(setting, rows, view.budget, {found.uncertain, both, &ways}));
   }
   if (any_picture(flags.svg)) {
     if (why) {
@@ -230,11 +235,8 @@ int run_compare(const CompareFlags& flags) {
   if (why) {
     show("\nWhere the step's time goes\n{}", two_waterfalls_table(both[0], both[1], text_width()));
   }
-  const std::vector<std::string> changes =
-      flags.no_changes ? std::vector<std::string>{}
-                       : ways_to_fit(request, setting, rows, flags.jobs).sentences;
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", changes[i]));
+  for (std::size_t i = 0; i < ways.sentences.size(); ++i) {
+    print_wrapped(fmt::format("{}→ {}\n", i == 0 ? "\n" : "", ways.sentences[i]));
   }
   if (sweep) {
     Chart chart = speedup_chart(setting, rows);

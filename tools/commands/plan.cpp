@@ -236,7 +236,7 @@ int run_plan(const PlanFlags& flags) {
   if (interrupted && plan.front.empty()) {
     throw Interrupted{"no candidate was found that fits, nothing was written", false};
   }
-  const int answer = interrupted ? 130 : plan.front.empty() ? 1 : 0;
+  const int answer = interrupted ? exit_code_after_signal() : plan.front.empty() ? 1 : 0;
   const std::vector<std::string> said = notes_of_plan(flags, setting, plan, interrupted);
   if (!common.json.empty()) write_file(common.json, plan_json(setting, request, plan, view, said));
   const bool drawn = any_picture(flags.svg) && !plan.front.empty();
@@ -322,7 +322,7 @@ void add(Flags command) {
       "1f1b,zb_h1\n"
       "Without --schedule all synchronous ones are tried. The last lines say how far from the best "
       "possible\nthe answer is.\n"
-      "Exit code 1: nothing fits into memory. 130: interrupted; the best so far was printed.");
+      "Exit code 1: nothing fits into memory. 130, 143: interrupted; the best so far was printed.");
   flags->all_flags = command.all();
   command.runs([flags] { return run_plan(*flags); });
 }

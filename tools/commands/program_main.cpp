@@ -31,11 +31,6 @@ std::atomic<bool> ends_soon{false};  // a second after the first signal, unless 
 std::string last_words;              // fixed before ends_soon is set
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-int code_after_signal() {
-  const int by = first_signal;
-  return 128 + (by != 0 ? by : SIGINT);
-}
-
 // fmt::print would throw where standard error is full or closed.
 void complain(const std::string& text) { std::fputs(visible_lines(text).c_str(), stderr); }
 
@@ -72,7 +67,7 @@ class Ending {
   int interrupted(const Interrupted& by) const {
     complain(fmt::format("{}{}: interrupted; {}\n", by.after_progress ? "\n" : "", program_.name,
                          by.consequence));
-    return code_after_signal();
+    return exit_code_after_signal();
   }
 
  private:
@@ -97,10 +92,15 @@ void on_end_of_patience(int) {
   if (!ends_soon) return;
   [[maybe_unused]] const auto written =
       ::write(STDERR_FILENO, last_words.data(), last_words.size());
-  ::_exit(code_after_signal());
+  ::_exit(exit_code_after_signal());
 }
 
 }  // namespace
+
+int exit_code_after_signal() {
+  const int by = first_signal;
+  return 128 + (by != 0 ? by : SIGINT);
+}
 
 const std::atomic<bool>& catch_signals(Waiting waiting) {
   struct sigaction action {};

@@ -39,6 +39,9 @@ enum class Waiting : std::uint8_t { goes_on, ends };
 /// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process.
 const std::atomic<bool>& catch_signals(Waiting waiting);
 
+/// 128 and the first signal: of a command that a signal ended early, with part of the answer.
+int exit_code_after_signal();
+
 /// For programs of which a single step may take long: a process that has not ended
 /// `signal_patience` after the first signal prints `last_words` and exits with 128 and the signal,
 /// whatever its threads do. Call it behind catch_signals().

@@ -42,7 +42,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   if (found.effects.empty() && found.partial) {
     throw Interrupted{"no lever was looked at, nothing was written", false};
   }
-  const int answer = found.partial ? 130 : 0;
+  const int answer = found.partial ? exit_code_after_signal() : 0;
   if (!common.json.empty()) {
     write_file(common.json, sensitivity_json(setting, asked, outcome, found));
   }
@@ -87,7 +87,7 @@ void add(Flags command) {
       "bandwidth, its transfers do. Free: it takes none.\n"
       "Example:\n  stageline sensitivity resnet50-cpu --devices 4 --schedule 1f1b --link "
       "10GB/s,5us\n"
-      "Exit code 130: interrupted; what is known so far was printed.");
+      "Exit code 130, 143: interrupted; what is known so far was printed.");
   command.runs([flags] { return run_sensitivity(*flags); });
 }
 

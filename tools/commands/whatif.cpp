@@ -157,7 +157,7 @@ int run_whatif(const WhatIfFlags& flags) {
     for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
     write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
   }
-  const int answer = stopped ? 130 : 0;
+  const int answer = stopped ? exit_code_after_signal() : 0;
   if (to_stdout(common.json, flags.svg)) return answer;
   if (!common.quiet) {
     print_wrapped(heading(setting, rows[order.front()].row.asked) +
@@ -202,7 +202,7 @@ void add(Flags command) {
   add_svg_style_flags(command, flags->svg);
   command.footer(
       "Example:\n  stageline whatif resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --jitter 5%\n"
-      "Exit code 130: interrupted; what is known so far was printed.");
+      "Exit code 130, 143: interrupted; what is known so far was printed.");
   command.runs([flags] { return run_whatif(*flags); });
 }
 

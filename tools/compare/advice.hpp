@@ -31,6 +31,7 @@ struct WaysToFit {
   std::vector<WayToFit> fitting;       // the cheapest first, one of each kind of change; at most 3
   std::optional<WayToFit> nearest;     // nothing fits: the one that lacks least
   CheapestChange search;               // what was tried
+  std::optional<std::size_t> row;      // the one that lacks least; empty where nothing was asked
   std::vector<std::string> sentences;  // for people; empty where nothing was asked
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/perturbation/elementary.hpp"
 #include "sim/batch/philox.hpp"
 #include "sim/errors.hpp"
 #include "tools/base/parallel.hpp"
@@ -30,7 +31,7 @@ class Waits {
       ++counter_[2];
       used_ = 0;
     }
-    return -mean_ * std::log(uniform_of(words_[used_++]));
+    return -mean_ * portable_log(uniform_of(words_[used_++]));
   }
 
  private:

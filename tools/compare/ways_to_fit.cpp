@@ -175,6 +175,7 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
   }
   const std::vector<const Row*> nearest = nearest_rows(rows);
   if (nearest.empty()) return ways;
+  ways.row = static_cast<std::size_t>(nearest.front() - rows.data());
   if (request.trace == "-" || request.cluster.cluster == "-") {
     ways.sentences.emplace_back(
         "no change was tried, because standard input cannot be read again; give a file");

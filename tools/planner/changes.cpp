@@ -14,6 +14,7 @@
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
+#include "tools/study/cut_search.hpp"
 #include "tools/study/layout.hpp"
 
 namespace stageline {
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::int64_t most_microbatches = 1 << 16;
 constexpr int most_sizes = 6;  // of micro-batches
+constexpr int most_cuts = 4;   // of the promising ones
 
 // Knobs whose values change what is held at a time, and not what is trained.
 constexpr std::array memory_knobs{"limit",  "chunks",  "waves",    "group",     "policy",
@@ -241,6 +243,21 @@ class Changes {
       Candidate other = from_;
       other.partition = name;
       add(ChangeKind::cut, name, std::move(other));
+    }
+    if (limits_.promising_cuts) promising();
+  }
+
+  // By their ranks: after another change they are other cuts.
+  void promising() {
+    std::vector<std::string> texts;
+    try {
+      texts = promising_cuts(asked_, most_cuts);
+    } catch (const UsageError&) {  // the schedule cuts by itself, or there are fewer layers
+    }
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      Candidate other = from_;
+      other.partition = texts[i];
+      add(ChangeKind::cut, fmt::format("promising {}", i), std::move(other));
     }
   }
 

@@ -20,7 +20,7 @@ enum class ChangeKind : std::uint8_t {
   knob,               // another value of a knob of the same schedule
   schedule,           // another schedule of the same synchrony
   zero,               // a higher level
-  cut,                // another partition
+  cut,                // another partition: plain, or promising (tools/study/cut_search.hpp)
   sequence_parallel,  // beside tensor parallelism
   degrees,            // tensor, data and pipeline ranks of as many devices
   devices,            // more of them: pipeline, tensor or data ranks
@@ -41,9 +41,10 @@ struct Change {
 
 /// What the cluster and the trace allow.
 struct ChangeLimits {
-  int most_devices = 1;   // that may be used, in all
-  bool hosts = false;     // copies to the host take time: its links are known
-  bool is_fixed = false;  // the trace or the cluster can be opened once: shapes stay
+  int most_devices = 1;        // that may be used, in all
+  bool hosts = false;          // copies to the host take time: its links are known
+  bool is_fixed = false;       // the trace or the cluster can be opened once: shapes stay
+  bool promising_cuts = true;  // look for them, which takes as long as tens of simulations
 };
 
 /// The candidate that the request asks for, on so many devices of the setting.

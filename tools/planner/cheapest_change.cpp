@@ -134,9 +134,12 @@ class FitSearch {
     asked.push_back(std::move(one));
   }
 
-  std::vector<Change> changes_of(const Candidate& candidate, const Verdict& verdict) const {
+  std::vector<Change> changes_of(const Candidate& candidate, const Verdict& verdict,
+                                 bool promising_cuts = true) const {
+    ChangeLimits limits = question_.limits;
+    limits.promising_cuts = promising_cuts;
     try {
-      return single_changes(candidate, evaluator_.case_of(candidate), verdict, question_.limits);
+      return single_changes(candidate, evaluator_.case_of(candidate), verdict, limits);
     } catch (const UsageError&) {
       return {};
     }
@@ -269,9 +272,15 @@ class FitSearch {
     std::sort(firsts.begin(), firsts.end());
     firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
     std::vector<std::vector<Change>> after(firsts.size());
+    const auto is_cut = [&](const Pair& pair) {
+      return judged_[pair.second].changed.changes.front() == ChangeKind::cut;
+    };
     run(firsts.size(), 1, [&](std::size_t i) {
       const ChangedCandidate& first = judged_[firsts[i]].changed;
-      after[i] = changes_of(first.candidate, first.verdict);
+      const bool with_cut = std::any_of(promising.begin(), promising.end(), [&](const Pair& pair) {
+        return pair.first == firsts[i] && is_cut(pair);
+      });
+      after[i] = changes_of(first.candidate, first.verdict, with_cut);
     });
     std::vector<Asked> asked;
     for (const Pair& pair : promising) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "sim/analysis/metrics.hpp"
@@ -16,6 +16,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/interference.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/run.hpp"
 
@@ -208,22 +209,13 @@ class ScenarioRunner {
     found_.step.resize(count);
     const std::size_t chunks = (count + chunk - 1) / chunk;
     std::vector<char> done(chunks);
-    std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-      Bench bench(run_.graph);
-      for (std::size_t c = next++; c < chunks && !stopped(); c = next++) {
-        take(c, count, bench);
+    in_parallel_with(chunks, request_.threads > 0 ? request_.threads : available_cores(), [&] {
+      return [&, bench = std::make_shared<Bench>(run_.graph)](std::size_t c) {
+        if (stopped()) return;
+        take(c, count, *bench);
         done[c] = 1;
-      }
-    };
-    const std::size_t threads = std::min(
-        chunks, as_size(request_.threads > 0
-                            ? request_.threads
-                            : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))));
-    std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work);
-    work();
-    for (std::thread& thread : others) thread.join();
+      };
+    });
     const auto missing = std::find(done.begin(), done.end(), 0);
     if (missing != done.end()) {
       found_.partial = true;

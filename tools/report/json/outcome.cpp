@@ -418,6 +418,9 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
         item["waterfall_difference"] = difference_json(beside.waterfalls[0], beside.waterfalls[i]);
       }
     }
+    if (beside.ways != nullptr && beside.ways->row == i) {
+      item["ways_to_fit"] = ways_to_fit_json(*beside.ways);
+    }
     all.push_back(std::move(item));
   }
   return all.text();

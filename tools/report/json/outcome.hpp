@@ -42,10 +42,11 @@ std::string outcome_json(const Setting& setting, const Case& asked, const Outcom
 std::string unanswered_json(const Case& asked, const std::string& reason);
 
 /// What --jitter and --why add to the rows of a comparison, each by row; empty where it is not
-/// asked for.
+/// asked for. `ways`: of one row.
 struct RowsBeside {
   std::vector<Uncertainty> uncertain{};
   std::vector<NamedWaterfall> waterfalls{};  // two
+  const WaysToFit* ways = nullptr;
 };
 
 /// An array of the same objects; a row without an outcome has "schedule", "devices" and "error".

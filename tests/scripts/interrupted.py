@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Does a long question say what it knows when it is interrupted, and leave no half-written file?
+interrupted.py STAGELINE
+
+Sends a signal after some processor time, and after twice as much as long as nothing was known yet.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+failed = []
+
+SLOW = ["uniform:layers=64", "--devices", "64", "--microbatches", "512", "--link", "1GB/s,10us",
+        "--schedule", "1f1b"]
+QUESTIONS = {
+    "whatif": ["whatif", *SLOW, "--jitter", "5%", "--scenarios", "10000000", "--threads", "2"],
+    "whatif of two schedules": [
+        "whatif", "uniform:layers=64", "--devices", "32", "--microbatches", "256", "--schedule",
+        "1f1b,gpipe", "--jitter", "5%", "--scenarios", "5000000"],
+    "compare": ["compare", *SLOW, "--jitter", "5%", "--scenarios", "10000000"],
+    "sensitivity": ["sensitivity", *SLOW, "--threads", "2"],
+}
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def check(truth, what):
+    if not truth:
+        failed.append(what)
+    return truth
+
+
+def used(pid):
+    """Processor time of a process in seconds; None when it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def interrupted(command, seconds, how, folder):
+    """What the command says that gets the signal after so much processor time."""
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while (now := used(process.pid)) is not None and now < seconds:
+        time.sleep(0.01)
+    process.send_signal(how)
+    out, err = process.communicate()
+    return process.returncode, out, err
+
+
+def is_whole(name, path):
+    if name.endswith(".svg"):
+        with open(path, encoding="utf-8") as file:
+            return file.read().rstrip().endswith("</svg>")
+    with open(path, encoding="utf-8") as file:
+        said = json.load(file)
+    if isinstance(said, list):
+        return said[0]["uncertainty"]["partial"] is True
+    return said["partial"] is True
+
+
+def ask(stageline, name, words, how):
+    """Whether something was known when the signal came, after so long."""
+    seconds = 0.25
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            files = ["a.json"] + ([] if name == "compare" else ["a.svg"])
+            outputs = ["--json", "a.json"] + ([] if name == "compare" else ["--svg", "a.svg"])
+            code, out, err = interrupted([stageline, *words, *outputs], seconds, how, folder)
+            left = sorted(os.listdir(folder))
+            what = f"{name}, {how.name} after {seconds} s"
+            if code == 128 + how and out:
+                check(left == files, f"{what}: files {left}")
+                for file in left:
+                    check(is_whole(file, os.path.join(folder, file)), f"{what}: {file} is not whole")
+                check("→ " in out and "interrupted: only " in out,
+                      f"{what}: it does not say what is known, and how much that is: {out[-400:]}")
+                return
+            check(not out and not left, f"{what}: {out[-400:]}, files {left}")
+            if code != -how:  # it had not begun
+                check(code == 128 + how, f"{what}: exit code {code}: {err}")
+                check("interrupted; no " in err and "nothing was written" in err, f"{what}: {err}")
+        if failed:
+            return
+        seconds *= 2
+
+
+def main(stageline):
+    stageline = os.path.abspath(stageline)
+    for name, words in QUESTIONS.items():
+        ask(stageline, name, words, signal.SIGINT)
+    ask(stageline, "whatif", QUESTIONS["whatif"], signal.SIGTERM)
+    for text in failed:
+        print("failed:", text)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
