@@ -1,4 +1,4 @@
-// Decompresses gzip data with zlib.
+// Decompresses and compresses gzip data with zlib.
 #include "traces/gzip.hpp"
 
 #include <fmt/core.h>
@@ -77,6 +77,36 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
 
 std::string unpacked(std::string text, const std::string& file) {
   return is_gzip(text) ? gunzip(text, file) : std::move(text);
+}
+
+std::string gzipped(std::string_view text) {
+  constexpr int gzip_header = 16 + MAX_WBITS;
+  constexpr int memory_level = 8;
+  constexpr std::size_t most_at_once = std::size_t{1} << 30U;  // zlib counts in 32 bits
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, gzip_header, memory_level,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::bad_alloc();
+  }
+  std::string bytes;
+  std::array<char, 1 << 16> chunk{};
+  int state = Z_OK;
+  while (state != Z_STREAM_END) {
+    const std::size_t taken = std::min(text.size(), most_at_once);
+    // zlib's input pointer is not const, though zlib only reads through it.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream.avail_in = static_cast<uInt>(taken);
+    const int flush = taken == text.size() ? Z_FINISH : Z_NO_FLUSH;
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
+      stream.avail_out = static_cast<uInt>(chunk.size());
+      state = deflate(&stream, flush);
+      bytes.append(chunk.data(), chunk.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+    text.remove_prefix(taken);
+  }
+  deflateEnd(&stream);
+  return bytes;
 }
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Decompresses gzip files, the format in which profilers write their traces.
+// Reads gzip files, the format in which profilers write their traces, and writes them.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ inline constexpr std::size_t longest_unpacked = std::size_t{4} << 30U;  // bytes
 
 /// `text` itself, decompressed if it is gzip data.
 std::string unpacked(std::string text, const std::string& file);
+
+/// One gzip member. The bytes depend on the text alone: no name, no time.
+std::string gzipped(std::string_view text);
 
 }  // namespace stageline

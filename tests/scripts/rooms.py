@@ -21,7 +21,7 @@ ORDER = [
     ["tools/compare"],
     ["tools/report"],
     ["tools/answer"],
-    ["tools/training", "tools/evidence"],
+    ["tools/training", "tools/evidence", "tools/sweep"],
     ["tools/papers"],
     ["tools/commands"],
     ["tools/executor"],

@@ -42,7 +42,8 @@ Said said(Say say) {
 Said by_study(const Case& asked) {
   return said([&] {
     const Outcome outcome = study(asked);
-    Verdict verdict{outcome.step_time, outcome.throughput, outcome.fit, {}, tightest(outcome)};
+    Verdict verdict{outcome.step_time, outcome.throughput, outcome.bubble_fraction, outcome.fit, {},
+                    tightest(outcome)};
     for (const DeviceMemory& device : outcome.memory.device) {
       if (outcome.bytes_known()) verdict.peak.push_back(device.peak);
     }
@@ -62,7 +63,7 @@ bool same(const Said& a, const Said& b) {
       (!one.need || (one.need->peak == other.need->peak && one.need->limit == other.need->limit &&
                      one.need->place == other.need->place));
   return a.why_not == b.why_not && one.step == other.step && one.throughput == other.throughput &&
-         one.fit == other.fit && one.peak == other.peak && same_need;
+         one.bubble == other.bubble && one.fit == other.fit && one.peak == other.peak && same_need;
 }
 
 void check_same(const Case& asked, const Said& judged, const Said& studied) {

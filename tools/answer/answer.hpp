@@ -11,6 +11,8 @@
 
 namespace stageline {
 
+struct JsonValue;  // traces/json/tree.hpp
+
 /// A question. Several schedules, or several numbers of devices, are compared.
 struct Request {
   SettingRequest setting;
@@ -39,6 +41,8 @@ Result answer(const Request& request);
 /// command's flags. Throws TraceError with the JSON pointer for text that is not JSON, a key that
 /// is not known or a value of the wrong type, and UsageError for a value that is not allowed.
 Request parse_request(std::string_view json);
+/// The same of JSON that has been read.
+Request parse_request(const JsonValue& root);
 
 /// A result as JSON: {"rows": […], "rankings": […], "advice": […], "notes": […]}. The rows are the
 /// objects of `--json`; keys in tools/report/json/README.md.

@@ -281,7 +281,10 @@ class RequestReader {
 }  // namespace
 
 Request parse_request(std::string_view json) {
-  const JsonValue root = parse_json(std::string(json), request_name);
+  return parse_request(parse_json(std::string(json), request_name));
+}
+
+Request parse_request(const JsonValue& root) {
   const JsonNode node(root, "", request_name);
   return RequestReader(root, node).read();
 }

@@ -6,49 +6,21 @@
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "sim/numbers.hpp"
-#include "tools/base/files.hpp"
-#include "tools/inputs/perturbation_file.hpp"
 
 namespace stageline {
-namespace {
-
-Perturbation perturbation_of(const PerturbationFlags& flags) {
-  Perturbation asked;
-  if (!flags.perturb.empty()) asked = read_perturbation(read_file(flags.perturb), flags.perturb);
-  if (!flags.jitter.empty()) asked.jitter = parse_jitter(flags.jitter, "--jitter");
-  if (!flags.sometimes.empty()) {
-    for (Slow& item : parse_slow_items(flags.sometimes, "--sometimes-slow")) {
-      asked.slow.push_back(std::move(item));
-    }
-  }
-  if (!flags.pause.empty()) {
-    for (const Pause pause : parse_pauses(flags.pause, "--pause")) asked.pauses.push_back(pause);
-  }
-  if (!flags.seed.empty()) {
-    const auto seed = parse_number<std::uint64_t>(flags.seed);
-    if (!seed) {
-      throw UsageError(fmt::format("--seed is a whole number from 0, not \"{}\"", flags.seed));
-    }
-    asked.seed = *seed;
-  }
-  return asked;
-}
-
-}  // namespace
-
 void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_t scenarios) {
-  command.option("--perturb", flags.perturb, "a file of perturbations (stageline-perturbation 1)");
-  command.option("--jitter", flags.jitter,
+  command.option("--perturb", flags.texts.perturb,
+                 "a file of perturbations (stageline-perturbation 1)");
+  command.option("--jitter", flags.texts.jitter,
                  "every op takes a random multiple of its time: the coefficient of variation (5%), "
                  "or \"measured\"; \",transfers\" behind it: messages, too");
-  command.option("--sometimes-slow", flags.sometimes,
+  command.option("--sometimes-slow", flags.texts.sometimes,
                  "a device or link that is slower in a share of the scenarios: gpu2:1.2@0.1, "
                  "links:1.5@0.05; whatif takes a device also by --slow");
-  command.option("--pause", flags.pause,
+  command.option("--pause", flags.texts.pause,
                  "STEPS:TIME: in one of so many steps of a device a pause of TIME (100:50ms)");
   command.option("--scenarios", flags.scenarios, fmt::format("how many; default: {}", scenarios));
-  command.option("--seed", flags.seed, "of the random numbers; default: 1");
+  command.option("--seed", flags.texts.seed, "of the random numbers; default: 1");
   command.flag("--freeze", flags.freeze,
                "where links are shared, keep the order in which they serve transfers: faster, and "
                "the error is reported");
@@ -56,12 +28,12 @@ void add_perturbation_flags(Flags command, PerturbationFlags& flags, std::int64_
 
 ScenarioRequest scenarios_of(const PerturbationFlags& flags, std::int64_t scenarios, bool others) {
   ScenarioRequest request;
-  request.perturbation = perturbation_of(flags);
+  request.perturbation = open_perturbation(flags.texts);
   request.scenarios = flags.scenarios.value_or(scenarios);
   request.freeze = flags.freeze;
   if (!request.perturbation.none() || others) return request;
   for (const auto& [given, flag] : {std::pair{flags.scenarios.has_value(), "--scenarios"},
-                                    {!flags.seed.empty(), "--seed"},
+                                    {!flags.texts.seed.empty(), "--seed"},
                                     {flags.freeze, "--freeze"}}) {
     if (!given) continue;
     throw UsageError(fmt::format(

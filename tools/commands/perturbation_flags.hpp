@@ -7,17 +7,13 @@
 #include <string>
 
 #include "tools/commands/flags.hpp"
+#include "tools/inputs/perturbation_file.hpp"
 #include "tools/study/scenario_runs.hpp"
 
 namespace stageline {
 
-/// The values as typed; empty where the flag is not given.
 struct PerturbationFlags {
-  std::string perturb;  // file
-  std::string jitter;
-  std::string sometimes;
-  std::string pause;
-  std::string seed;
+  PerturbationTexts texts;
   std::optional<std::int64_t> scenarios;
   bool freeze = false;
 };

@@ -127,7 +127,7 @@ ClusterChoice choose_cluster(const ClusterRequest& request) {
       return choice;
     }
   }
-  if (!request.memory) {
+  if (!request.memory && !request.priced_for.empty()) {
     for (const DeviceKind& kind : bundled_kinds(request.groups || request.reserve)) {
       if (kind.name != request.priced_for) continue;
       choice.memory = kind.memory;

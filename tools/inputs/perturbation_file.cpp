@@ -2,6 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/numbers.hpp"
+#include "tools/base/files.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -76,6 +82,28 @@ Perturbation read_perturbation(const std::string& text, const std::string& file)
     }
   }
   return result;
+}
+
+Perturbation open_perturbation(const PerturbationTexts& texts) {
+  Perturbation asked;
+  if (!texts.perturb.empty()) asked = read_perturbation(read_file(texts.perturb), texts.perturb);
+  if (!texts.jitter.empty()) asked.jitter = parse_jitter(texts.jitter, "--jitter");
+  if (!texts.sometimes.empty()) {
+    for (Slow& item : parse_slow_items(texts.sometimes, "--sometimes-slow")) {
+      asked.slow.push_back(std::move(item));
+    }
+  }
+  if (!texts.pause.empty()) {
+    for (const Pause pause : parse_pauses(texts.pause, "--pause")) asked.pauses.push_back(pause);
+  }
+  if (!texts.seed.empty()) {
+    const auto seed = parse_number<std::uint64_t>(texts.seed);
+    if (!seed) {
+      throw UsageError(fmt::format("--seed is a whole number from 0, not \"{}\"", texts.seed));
+    }
+    asked.seed = *seed;
+  }
+  return asked;
 }
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// Perturbations as a file.
+// Perturbations as a file, and as flags.
 #pragma once
 
 #include <string>
@@ -15,5 +15,17 @@ namespace stageline {
 /// begins with `file`, with the JSON pointer, for a negative factor, a probability above 1 and the
 /// like.
 Perturbation read_perturbation(const std::string& text, const std::string& file);
+
+/// The values of the flags, as typed; empty where one is not given.
+struct PerturbationTexts {
+  std::string perturb;    // file
+  std::string jitter;     // "5%"
+  std::string sometimes;  // --sometimes-slow
+  std::string pause;
+  std::string seed;
+};
+
+/// All of them together; opens the file. Throws UsageError and TraceError.
+Perturbation open_perturbation(const PerturbationTexts& texts);
 
 }  // namespace stageline

@@ -119,7 +119,15 @@ void add_ranks(const SettingRequest& request, const Setting* alike, Setting& set
   }
 }
 
-Setting opened(const SettingRequest& request, const Setting* alike) {
+// The trace, cut where the request has a layout.
+Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
+  Model model = open_trace(trace);
+  return request.partitions.empty() ? cut_by_layout(std::move(model), request.partition)
+                                    : std::move(model);
+}
+
+// `alike` has the ranks, `model` is what the trace gives; or null.
+Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
   Setting setting;
   ClusterRequest cluster = request.cluster;
@@ -135,10 +143,7 @@ Setting opened(const SettingRequest& request, const Setting* alike) {
                     request.sequence_parallel};
   trace.calibration = open_calibration(request.calibration);
   if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
-  setting.model = open_trace(trace);
-  if (request.partitions.empty()) {
-    setting.model = cut_by_layout(std::move(setting.model), request.partition);
-  }
+  setting.model = model != nullptr ? *model : opened_model(request, trace);
   check_sharding(setting.model, request.degrees);
   setting.program = request.program;
   if (request.program) {
@@ -158,10 +163,14 @@ Setting opened(const SettingRequest& request, const Setting* alike) {
 
 }  // namespace
 
-Setting read_setting(const SettingRequest& request) { return opened(request, nullptr); }
+Setting read_setting(const SettingRequest& request) { return opened(request, nullptr, nullptr); }
+
+Setting read_setting_of(const SettingRequest& request, const Model& model) {
+  return opened(request, nullptr, &model);
+}
 
 Setting read_setting_alike(const SettingRequest& request, const Setting& alike) {
-  return opened(request, &alike);
+  return opened(request, &alike, nullptr);
 }
 
 Case make_case(const SettingRequest& request, const Setting& setting, const ScheduleSpec& spec,

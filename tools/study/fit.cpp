@@ -1,4 +1,4 @@
-// Compares the peaks of an outcome with the memory that there is.
+// Compares the peaks of an outcome with the memory that there is, and its work with its time.
 #include "tools/study/fit.hpp"
 
 #include <algorithm>
@@ -30,6 +30,31 @@ double throughput_of(const Outcome& outcome) {
   const auto samples = static_cast<double>(std::max(outcome.microbatch_size, 1));
   const double step = to_seconds(outcome.step_time);
   return outcome.microbatches * samples * outcome.copies / step;
+}
+
+Time busy_in_a_step(const Program& program, const TaskGraph& graph, const Costs& costs) {
+  Time busy{};
+  for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
+    const Op op = graph.op[task];
+    if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
+    busy += graph.duration[task];
+  }
+  busy /= program.steps;
+  const int microbatches = program.microbatches / program.settings.sequence_chunks;
+  const bool by_step = updates_by_step(program.settings.weights);
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const auto replicas = static_cast<std::int64_t>(program.placement.stage[s].replicas.size());
+    busy += costs.stage[s].update * (by_step ? replicas : microbatches);
+  }
+  return busy;
+}
+
+double bubble_of(Time step, int devices, Time busy) {
+  // Integer differences: no idle time is 0 and not 1e-16. A step that was rounded down does not
+  // make them negative.
+  __extension__ using Wide = __int128;
+  const Wide idle = std::max<Wide>(0, Wide{step.count()} * devices - busy.count());
+  return static_cast<double>(idle) / 1e12 / (devices * to_seconds(step));
 }
 
 }  // namespace stageline

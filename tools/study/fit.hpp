@@ -1,5 +1,5 @@
-// Whether an outcome fits into memory, and how many samples a second it trains: what every answer
-// to a case says, however short.
+// Whether an outcome fits into memory, how many samples a second it trains and how long its devices
+// are idle: what every answer to a case says, however short.
 #pragma once
 
 #include "sim/cluster.hpp"
@@ -12,5 +12,12 @@ void set_fit(const Cluster& cluster, Outcome& outcome);
 
 /// By micro-batches, their size, copies and step time, which is not 0.
 double throughput_of(const Outcome& outcome);
+
+/// Compute time of all devices in one step of the program. Updates by their rate: a round of
+/// replicas need not end where the program does.
+Time busy_in_a_step(const Program& program, const TaskGraph& graph, const Costs& costs);
+
+/// Outcome::bubble_fraction. `step` is not 0.
+double bubble_of(Time step, int devices, Time busy);
 
 }  // namespace stageline

@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::size_t block = BatchedSweep::width;
 constexpr std::size_t chunk = 64;            // scenarios that a thread takes at a time
-constexpr std::int64_t traced = 256;         // scenarios whose critical path is walked
 constexpr std::int64_t checked_frozen = 64;  // scenarios that are run both ways
 constexpr int longest_flushed = 6;           // steps until a flushed step is steady
 constexpr double half_interquartile_of_normal = 0.674489750196;  // of σ
@@ -228,9 +227,13 @@ class ScenarioRunner {
  private:
   bool stopped() const { return request_.stop != nullptr && request_.stop->load(); }
 
+  std::uint64_t number(std::size_t scenario) const {
+    return static_cast<std::uint64_t>(request_.first) + scenario;
+  }
+
   void take(std::size_t c, std::size_t count, Bench& bench) {
     for (std::size_t first = c * chunk; first < std::min(count, (c + 1) * chunk); first += block) {
-      scenarios_->draw(first, block, bench.duration);
+      scenarios_->draw(number(first), block, bench.duration);
       if (sweep_) {
         sweep_->ends(bench.duration, bench.available);
       } else {
@@ -274,11 +277,11 @@ class ScenarioRunner {
     CriticalShares shares(run_.graph);
     Bench bench(run_.graph);
     const auto count = static_cast<std::size_t>(
-        std::min<std::int64_t>(traced, static_cast<std::int64_t>(found_.step.size())));
+        std::min<std::int64_t>(request_.traced, static_cast<std::int64_t>(found_.step.size())));
     double error = 0;
     std::size_t compared = 0;
     for (std::size_t first = 0; first < count && !stopped(); first += block) {
-      scenarios_->draw(first, block, bench.duration);
+      scenarios_->draw(number(first), block, bench.duration);
       for (std::size_t k = 0; k < std::min(block, count - first); ++k) {
         bench.graph.bytes = run_.graph.bytes;
         const TaskTimes times = run_single(k, bench);
@@ -324,6 +327,10 @@ ScenarioSteps scenario_steps(const Case& asked, const Outcome& nominal,
   if (request.scenarios < 1 || request.scenarios > most_scenarios) {
     throw UsageError(fmt::format("the number of scenarios must be from 1 to {}, not {}",
                                  most_scenarios, request.scenarios));
+  }
+  if (request.first < 0 || request.first % static_cast<std::int64_t>(block) != 0) {
+    throw UsageError(
+        fmt::format("the first scenario is a multiple of {}, not {}", block, request.first));
   }
   return ScenarioRunner(asked, nominal, request).all();
 }

@@ -25,6 +25,8 @@ std::string_view name(ScenarioEngine engine);
 struct ScenarioRequest {
   Perturbation perturbation;
   std::int64_t scenarios = 10'000;
+  std::int64_t first = 0;                   // number of the first one, a multiple of 16
+  std::int64_t traced = 256;                // of the first of them, the critical path is walked
   int threads = 0;                          // 0: as many as the machine has; changes no result
   bool freeze = false;                      // take ScenarioEngine::frozen where links are shared
   const std::atomic<bool>* stop = nullptr;  // ends the run early when it becomes true

@@ -19,25 +19,6 @@ namespace {
 
 constexpr int buffered_steps = 3;  // until both of two buffers are in use
 
-// Compute time of all devices in one step. Updates by their rate: a round of replicas need not end
-// where the program does.
-Time busy_in_a_step(const Outcome& outcome) {
-  Time busy{};
-  for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
-    const Op op = outcome.graph.op[task];
-    if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
-    busy += outcome.graph.duration[task];
-  }
-  busy /= outcome.program.steps;
-  for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
-    const auto replicas =
-        static_cast<std::int64_t>(outcome.program.placement.stage[s].replicas.size());
-    busy += outcome.costs.stage[s].update *
-            (updates_by_step(outcome.program.settings.weights) ? replicas : outcome.microbatches);
-  }
-  return busy;
-}
-
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.step_time = pace.step.time;
   outcome.settled = pace.step.settled;
@@ -60,12 +41,9 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
       time_on_one_device(asked.model, asked.cluster, outcome.program, outcome.plan.partition,
                          std::int64_t{outcome.microbatches} * outcome.copies, updates);
   outcome.speedup = to_seconds(alone) / step;
-  // Integer differences: no idle time is 0 and not 1e-16. A step that was rounded down does not
-  // make them negative.
-  __extension__ using Wide = __int128;
-  const Wide idle = std::max<Wide>(
-      0, Wide{outcome.step_time.count()} * outcome.devices - busy_in_a_step(outcome).count());
-  outcome.bubble_fraction = static_cast<double>(idle) / 1e12 / (outcome.devices * step);
+  outcome.bubble_fraction =
+      bubble_of(outcome.step_time, outcome.devices,
+                busy_in_a_step(outcome.program, outcome.graph, outcome.costs));
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }
 

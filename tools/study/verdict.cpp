@@ -37,6 +37,7 @@ Verdict verdict_of(const Outcome& outcome) {
   Verdict verdict;
   verdict.step = outcome.step_time;
   verdict.throughput = outcome.throughput;
+  verdict.bubble = outcome.bubble_fraction;
   verdict.fit = outcome.fit;
   verdict.need = tightest(outcome);
   if (!outcome.bytes_known()) return verdict;
@@ -267,6 +268,7 @@ Verdict Judge::verdict(const Case& asked) {
   thread_local TaskGraph graph;  // given back to the system and taken anew, its pages cost a sixth
   order->price(costs, graph);
   const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
+  const Time busy = busy_in_a_step(shown, graph, costs);
   outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
   outcome.program.devices = shown.devices;
   outcome.microbatches = shown.microbatches / shown.settings.sequence_chunks;
@@ -275,7 +277,11 @@ Verdict Judge::verdict(const Case& asked) {
   set_fit(asked.cluster, outcome);
   const std::optional<Time> step = order->step(costs, graph);
   outcome.step_time = step ? *step : pace_of(asked, layout, runs, true).step.time;
-  if (outcome.step_time != Time{}) outcome.throughput = throughput_of(outcome);
+  if (outcome.step_time != Time{}) {
+    outcome.throughput = throughput_of(outcome);
+    outcome.bubble_fraction =
+        bubble_of(outcome.step_time, static_cast<int>(shown.devices.size()), busy);
+  }
   return verdict_of(outcome);
 }
 

@@ -16,6 +16,7 @@ namespace stageline {
 struct Verdict {
   Time step{};            // Outcome::step_time
   double throughput = 0;  // Outcome::throughput
+  double bubble = 0;      // Outcome::bubble_fraction
   Fit fit = Fit::unknown;
   std::vector<Bytes> peak;         // by device; empty: unknown
   std::optional<MemoryNeed> need;  // tightest()

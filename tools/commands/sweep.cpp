@@ -1,0 +1,219 @@
+// stageline sweep: thousands of settings, a row each, on all cores and in shards.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/json.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/sweep_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/sweep/run.hpp"
+
+namespace stageline {
+namespace {
+
+struct SweepFlags {
+  SweepSpecFlags spec;
+  std::string out;
+  std::string shard;
+  std::string json;
+  std::string show;
+  int threads = 0;
+  bool merge = false;
+  bool quiet = false;
+};
+
+std::string time_left(double seconds) {
+  if (seconds < 100) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+// One line on standard error, rewritten several times a second, where that is a terminal.
+class SweepProgressLine {
+ public:
+  explicit SweepProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
+
+  void operator()(const SweepProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!live_ || now - shown_ < std::chrono::milliseconds(200)) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const double rate = static_cast<double>(progress.rows) / std::max(seconds, 1e-3);
+    const auto left = static_cast<double>(progress.wanted - progress.rows);
+    constexpr int width = 24;
+    const auto done =
+        static_cast<int>(progress.rows * width / std::max<std::int64_t>(progress.wanted, 1));
+    std::string bar;
+    for (int i = 0; i < width; ++i) bar += i < done ? "█" : "·";
+    std::fputs(fmt::format("{} {:.0f} % · {} of {} · {:.0f}/s · {} left\033[K\r", bar,
+                           100.0 * static_cast<double>(progress.rows) /
+                               static_cast<double>(std::max<std::int64_t>(progress.wanted, 1)),
+                           progress.rows, progress.wanted, rate, time_left(left / rate))
+                   .c_str(),
+               stderr);
+    any_ = true;
+  }
+  void clear() const {
+    if (any_) std::fputs("\033[K", stderr);
+  }
+
+ private:
+  bool live_;
+  bool any_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point shown_{};
+};
+
+Json summary_json(const SweepFolder& folder, const Shard& shard, const SweepCount& count,
+                  bool merged) {
+  const SweepSpec& spec = folder.spec();
+  return {{"folder", folder.path()},
+          {"hash", folder.hash()},
+          {"scenarios", spec.scenarios()},
+          {"chunk", spec.chunk},
+          {"chunks", spec.chunks()},
+          {"shard", Json::array({shard.index, shard.count})},
+          {"before", count.before},
+          {"made", count.chunks},
+          {"rows", count.rows},
+          {"possible", count.possible},
+          {"fit", count.fit},
+          {"missing", folder.missing().size()},
+          {"stopped", count.stopped},
+          {"table", merged ? Json(folder.table_file()) : Json()}};
+}
+
+void print_summary(const SweepFolder& folder, const Shard& shard, const SweepCount& count) {
+  const SweepSpec& spec = folder.spec();
+  print_wrapped(
+      fmt::format("{} scenarios in {} chunk{} of {}{}: {} made now, {} there before\n",
+                  spec.scenarios(), spec.chunks(), spec.chunks() == 1 ? "" : "s", spec.chunk,
+                  shard.count > 1 ? fmt::format(", shard {}/{}", shard.index, shard.count) : "",
+                  count.chunks, count.before));
+  if (count.rows > 0) {
+    print_wrapped(
+        fmt::format("{} rows: {} with a result, {} of which fit into memory or may; {} "
+                    "not possible, with the reason\n",
+                    count.rows, count.possible, count.fit, count.rows - count.possible));
+  }
+}
+
+// The settings of one scenario, as flags.
+int show(const SweepSpec& spec, const std::string& text) {
+  const auto number = parse_scenario_number(spec, text);
+  const std::vector<std::string> values = axis_values(spec, number);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    fmt::print("{}={}\n", spec.axes[i].name, values[i]);
+  }
+  const std::vector<SettingWord> words = words_of(spec, values);
+  const bool drawn = std::any_of(words.begin(), words.end(),
+                                 [](const SettingWord& word) { return word.key == "scenario"; });
+  if (!drawn) fmt::print("stageline compare {}\n", flags_of(words));
+  return 0;
+}
+
+int run_command(const SweepFlags& flags) {
+  const bool asked = spec_given(flags.spec);
+  if (flags.out.empty() && flags.show.empty()) {
+    throw UsageError("a sweep is written to a folder: give --out DIR");
+  }
+  if (!asked && !flags.merge && flags.show.empty()) {
+    throw UsageError(
+        "a sweep is a file (stageline-sweep 1), or a TRACE with --axis; of neither, --merge alone "
+        "joins the chunks of --out DIR");
+  }
+  if (flags.merge && !flags.shard.empty()) {
+    throw UsageError(
+        "--merge joins the chunks of all shards, and --shard makes those of one; "
+        "merge when all are done");
+  }
+  const Shard shard = flags.shard.empty() ? Shard{} : parse_shard(flags.shard, "--shard");
+  if (!flags.show.empty()) {
+    return show(asked ? spec_of(flags.spec) : SweepFolder::open(flags.out).spec(), flags.show);
+  }
+  check_writable(flags.json);
+  const SweepFolder folder =
+      asked ? SweepFolder(flags.out, spec_of(flags.spec)) : SweepFolder::open(flags.out);
+  SweepCount count;
+  if (asked) {
+    const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+    end_soon_after_signal(
+        "\nstageline: interrupted; the chunks that are done stay, and the same command goes on\n");
+    SweepProgressLine line(!flags.quiet);
+    SweepRun run;
+    run.shard = shard;
+    run.threads = flags.threads;
+    run.stop = &stop;
+    run.progress = [&](const SweepProgress& progress) { line(progress); };
+    count = run_sweep(folder, run);
+    line.clear();
+    if (count.stopped) {
+      throw Interrupted{
+          fmt::format("{} chunks were made, and the same command goes on", count.chunks), false};
+    }
+  }
+  if (flags.merge) folder.merge();
+  if (!flags.json.empty()) {
+    write_file(flags.json, summary_json(folder, shard, count, flags.merge).text());
+  }
+  if (flags.json == "-" || flags.quiet) return 0;
+  if (asked) print_summary(folder, shard, count);
+  if (flags.merge) {
+    fmt::print("wrote {}\n", folder.table_file());
+  } else {
+    const std::size_t missing = folder.missing().size();
+    print_wrapped(
+        missing == 0
+            ? fmt::format("all chunks are in {}; one table of them: stageline sweep --merge --out "
+                          "{}\n",
+                          folder.path(), folder.path())
+            : fmt::format("{} of {} chunks are still missing in {}\n", missing,
+                          folder.spec().chunks(), folder.path()));
+  }
+  return 0;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<SweepFlags>();
+  add_sweep_spec_flags(command, flags->spec);
+  command.option("--out", flags->out, "the folder of the chunks, made where it is missing");
+  command.option(
+      "--shard", flags->shard,
+      "I/N: make the I-th of N parts, on a machine that shares the folder or has its own");
+  command.option("--threads", flags->threads, "default: all cores; changes no byte of the chunks")
+      .range(1, 1024);
+  command.flag("--merge", flags->merge,
+               "join all chunks into table.csv.gz in the folder; alone, or behind the sweep");
+  command.option("--show", flags->show,
+                 "the settings of the scenario of this number, and the command that asks for it");
+  command.option("--json", flags->json, "write what was made as JSON to a file, or - for stdout");
+  command.flag("--quiet", flags->quiet, "no summary and no progress");
+  command.footer(
+      "Example:\n  stageline sweep resnet50-cpu --axis schedule=1f1b,zb_h1 --axis "
+      "microbatches=8..64:8 --axis link=1GB/s..400GB/s:log7 --devices 8 --out runs --merge\n"
+      "112 scenarios, a row each. --link '{bandwidth},5us' --axis bandwidth=… varies a part of a "
+      "setting.\n"
+      "A chunk's file is there when it is done: a sweep that was killed goes on by the same "
+      "command.\n"
+      "Exit code 2: also where the folder is of another question. 130: interrupted.");
+  command.runs([flags] { return run_command(*flags); });
+}
+
+}  // namespace
+
+extern const Command sweep_command;
+const Command sweep_command = {
+    "sweep", "Thousands of settings: a row each, on all cores and many machines, resumable", add,
+    ""};
+
+}  // namespace stageline

@@ -1,0 +1,254 @@
+// Reads and writes the folder of a sweep.
+#include "tools/sweep/folder.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/numbers.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/json.hpp"
+#include "tools/base/version.hpp"
+#include "tools/sweep/rows.hpp"
+#include "traces/gzip.hpp"
+#include "traces/json/tree.hpp"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view format_name = "stageline-sweep-folder 1";
+constexpr std::string_view manifest_name = "sweep.json";
+constexpr std::string_view chunk_lead = "chunk-";
+
+std::string hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // Fowler, Noll and Vo
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+// A file that the question names, and the hash of its bytes.
+struct NamedFile {
+  std::string path;
+  std::string hash;
+};
+
+std::vector<NamedFile> files_of(const SweepSpec& spec) {
+  std::vector<std::string> paths;
+  const auto look = [&](const std::string& text) {
+    std::error_code error;
+    constexpr std::size_t longest_path = 4096;
+    if (text.empty() || text.size() > longest_path || text.front() == '{') return;
+    if (!fs::is_regular_file(text, error)) return;
+    if (std::find(paths.begin(), paths.end(), text) == paths.end()) paths.push_back(text);
+  };
+  for (const SettingWord& word : spec.fixed) look(word.text);
+  for (const SweepAxis& axis : spec.axes) {
+    for (const std::string& value : axis.values) look(value);
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<NamedFile> files;
+  for (const std::string& path : paths) files.push_back({path, hash_of(read_file(path))});
+  return files;
+}
+
+struct Manifest {
+  std::string question;  // as JSON
+  std::string version;
+  std::string files;  // as JSON
+  std::string hash;
+  std::string text;
+};
+
+Manifest manifest_of(const SweepSpec& spec) {
+  Manifest manifest;
+  const Json question = question_json(spec);
+  manifest.question = question.text();
+  manifest.version = std::string(version());
+  Json files = Json::object();
+  for (const NamedFile& file : files_of(spec)) files[file.path] = file.hash;
+  manifest.files = files.text();
+  manifest.hash = hash_of(manifest.question + '\0' + manifest.version + '\0' + manifest.files);
+  const Json text{{"format", format_name},
+                  {"version", manifest.version},
+                  {"hash", manifest.hash},
+                  {"question", question},
+                  {"files", files},
+                  {"scenarios", spec.scenarios()},
+                  {"chunk", spec.chunk},
+                  {"chunks", spec.chunks()},
+                  {"columns", sweep_columns(spec)}};
+  manifest.text = text.text();
+  return manifest;
+}
+
+struct Found {
+  std::string version;
+  std::string hash;
+  SweepSpec spec;
+};
+
+Found read_manifest(const std::string& file) {
+  const JsonValue root = parse_json(read_text(file), file);
+  const JsonNode node(root, "", file);
+  if (root.kind != JsonKind::object || node.text_or_empty("format") != format_name) {
+    node.refuse(
+        fmt::format("this is not the folder of a sweep: the format is not \"{}\"", format_name));
+  }
+  const auto question = std::find(root.keys.begin(), root.keys.end(), "question");
+  if (question == root.keys.end()) node.refuse("it has no \"question\"");
+  const JsonValue& asked = root.items[static_cast<std::size_t>(question - root.keys.begin())];
+  return {node.at("version").text(), node.at("hash").text(), read_sweep(asked, file)};
+}
+
+void check_same(const std::string& path, const Found& found, const Manifest& wanted) {
+  if (found.hash == wanted.hash) return;
+  if (question_json(found.spec).text() != wanted.question) {
+    throw UsageError(fmt::format(
+        "the folder {} holds the chunks of another sweep (sweep.json in it says which); take "
+        "another folder",
+        path));
+  }
+  if (found.version != wanted.version) {
+    throw UsageError(fmt::format(
+        "the folder {} was begun by Stageline {}, and this is {}, whose rows may differ; take "
+        "another folder",
+        path, found.version, wanted.version));
+  }
+  throw UsageError(fmt::format(
+      "a file that the sweep in {} names has changed since it was begun; take another folder",
+      path));
+}
+
+bool is_chunk(const fs::path& file) { return file.filename().string().starts_with(chunk_lead); }
+
+void check_folder(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+    throw UsageError(fmt::format("{} is a file; a sweep is written to a folder", path));
+  }
+  make_folder(path);
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("the folder {} cannot be written to", path));
+  }
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text, const std::string& what) {
+  std::string_view rest = text;
+  const auto index = take_number<std::int64_t>(rest);
+  const bool slash = rest.starts_with("/");
+  if (slash) rest.remove_prefix(1);
+  const auto count = parse_number<std::int64_t>(rest);
+  if (index && slash && count && *index >= 1 && *index <= *count) return {*index, *count};
+  throw UsageError(fmt::format(
+      "{} is I/N, the I-th of N shards with I from 1 to N, such as 1/4, not \"{}\"", what, text));
+}
+
+SweepFolder::SweepFolder(std::string path, SweepSpec spec, std::string hash)
+    : path_(std::move(path)), spec_(std::move(spec)), hash_(std::move(hash)) {}
+
+SweepFolder::SweepFolder(std::string path, SweepSpec spec)
+    : path_(std::move(path)), spec_(std::move(spec)) {
+  const Manifest manifest = manifest_of(spec_);
+  hash_ = manifest.hash;
+  manifest_ = manifest.text;
+  check_folder(path_);
+  const std::string file = (fs::path(path_) / manifest_name).string();
+  if (fs::exists(file)) {
+    check_same(path_, read_manifest(file), manifest);
+    return;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+    if (!is_chunk(entry.path())) continue;
+    throw UsageError(
+        fmt::format("the folder {} holds chunks without a sweep.json that says of "
+                    "what; take another folder",
+                    path_));
+  }
+}
+
+void SweepFolder::begin() const {
+  const std::string file = (fs::path(path_) / manifest_name).string();
+  if (!fs::exists(file)) write_file(file, manifest_);
+}
+
+SweepFolder SweepFolder::open(const std::string& path) {
+  const fs::path file = fs::path(path) / manifest_name;
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) {
+    throw UsageError(fmt::format("{} is not the folder of a sweep: it has no sweep.json", path));
+  }
+  Found found = read_manifest(file.string());
+  return {path, std::move(found.spec), std::move(found.hash)};
+}
+
+std::string SweepFolder::chunk_file(std::int64_t chunk) const {
+  return (fs::path(path_) / fmt::format("{}{:06}.csv.gz", chunk_lead, chunk)).string();
+}
+
+std::string SweepFolder::table_file() const { return (fs::path(path_) / "table.csv.gz").string(); }
+
+std::vector<std::int64_t> SweepFolder::missing(Shard shard) const {
+  std::vector<char> there(static_cast<std::size_t>(spec_.chunks()));
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_chunk(entry.path())) continue;
+    std::string_view rest = std::string_view(name).substr(chunk_lead.size());
+    const auto number = take_number<std::int64_t>(rest);
+    if (number && rest == ".csv.gz" && *number >= 0 && *number < spec_.chunks()) {
+      there[static_cast<std::size_t>(*number)] = 1;
+    }
+  }
+  std::vector<std::int64_t> chunks;
+  for (std::int64_t c = 0; c < spec_.chunks(); ++c) {
+    if (shard.has(c) && there[static_cast<std::size_t>(c)] == 0) chunks.push_back(c);
+  }
+  return chunks;
+}
+
+void SweepFolder::write_chunk(std::int64_t chunk, const std::string& text) const {
+  write_file(chunk_file(chunk), gzipped(text));
+}
+
+void SweepFolder::merge() const {
+  const std::vector<std::int64_t> absent = missing();
+  if (!absent.empty()) {
+    throw UsageError(
+        fmt::format("{} of {} chunks in {} are missing, the first of them {}; run the "
+                    "sweep again to make them",
+                    absent.size(), spec_.chunks(), path_, absent.front()));
+  }
+  const std::string header = csv_header(spec_);
+  std::string table = gzipped(header);
+  for (std::int64_t c = 0; c < spec_.chunks(); ++c) {
+    const std::string file = chunk_file(c);
+    const std::string damaged =
+        fmt::format("the chunk {} is damaged; remove it and run the sweep again", file);
+    std::string text;
+    try {
+      text = gunzip(read_file(file), file);
+    } catch (const TraceError&) {
+      throw UsageError(damaged);
+    }
+    if (!text.starts_with(header)) throw UsageError(damaged);
+    table += gzipped(std::string_view(text).substr(header.size()));
+  }
+  write_file(table_file(), table);
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+    std::error_code ignored;
+    if (is_chunk(entry.path()) && entry.path().extension() == ".tmp") {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace stageline

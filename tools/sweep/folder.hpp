@@ -1,0 +1,59 @@
+// The folder of a sweep: a file for each chunk of scenarios, which is there when it is done, and
+// sweep.json, which says of what question and of which Stageline the folder is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/sweep/spec.hpp"
+
+namespace stageline {
+
+/// Of n shards the i-th, from 1: it makes the chunks c with c mod n = i − 1.
+struct Shard {
+  std::int64_t index = 1;
+  std::int64_t count = 1;
+
+  bool has(std::int64_t chunk) const { return chunk % count == index - 1; }
+};
+/// "2/8". Throws UsageError, which begins with `what`.
+Shard parse_shard(const std::string& text, const std::string& what);
+
+class SweepFolder {
+ public:
+  /// Makes the folder where it is missing. Throws UsageError where the path is a file or cannot be
+  /// written, and where the folder is of another question, of another Stageline or of files that
+  /// have changed since.
+  SweepFolder(std::string path, SweepSpec spec);
+  /// A folder that is there.
+  static SweepFolder open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const SweepSpec& spec() const { return spec_; }
+  /// Of the question, the version and the files that it names: 16 hexadecimal digits.
+  const std::string& hash() const { return hash_; }
+
+  std::string chunk_file(std::int64_t chunk) const;  // "DIR/chunk-000012.csv.gz"
+  std::string table_file() const;                    // "DIR/table.csv.gz"
+  std::vector<std::int64_t> missing(Shard shard = {}) const;
+
+  /// Writes sweep.json where it is missing; to be called before the first chunk is written.
+  void begin() const;
+  /// `text`: the table of its rows, with header. Written beside and renamed.
+  void write_chunk(std::int64_t chunk, const std::string& text) const;
+  /// Joins all chunks into one table, and removes what killed runs have left half written. Throws
+  /// UsageError where chunks are missing, or one is damaged, which has to be made anew.
+  void merge() const;
+
+ private:
+  SweepFolder(std::string path, SweepSpec spec, std::string hash);
+
+  std::string path_;
+  SweepSpec spec_;
+  std::string hash_;
+  std::string manifest_;  // content of sweep.json
+};
+
+}  // namespace stageline

@@ -1,0 +1,366 @@
+// Simulates the scenarios of a sweep.
+#include "tools/sweep/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <list>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "tools/base/parallel.hpp"
+#include "tools/compare/trial.hpp"
+#include "tools/inputs/setting_alike.hpp"
+#include "tools/study/cases_at_a_time.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t most_models = 64;
+constexpr std::size_t most_settings = 256;
+constexpr std::int64_t usual_block = 16;
+constexpr std::int64_t drawn_block = 4096;  // of scenarios that share one compiled graph
+constexpr std::int64_t probes = 32;
+
+bool uncertain_key(std::string_view key) { return key == "scenario"; }
+
+// Values by key, made once, the least recently used dropped. A thread that asks for what another
+// makes waits for it.
+template <class Value>
+class MadeOnce {
+ public:
+  explicit MadeOnce(std::size_t most) : most_(most) {}
+
+  template <class Make>
+  std::shared_ptr<const Value> get(const std::string& key, const Make& make) {
+    const std::shared_ptr<Entry> entry = find(key);
+    std::call_once(entry->once, [&] {
+      try {
+        entry->value = std::make_shared<const Value>(make());
+      } catch (const UsageError&) {
+        entry->refused = std::current_exception();
+      } catch (const TraceError&) {
+        entry->refused = std::current_exception();
+      }
+    });
+    if (entry->refused) std::rethrow_exception(entry->refused);
+    return entry->value;
+  }
+
+ private:
+  struct Entry {
+    std::once_flag once;
+    std::shared_ptr<const Value> value;
+    std::exception_ptr refused;
+  };
+
+  std::shared_ptr<Entry> find(const std::string& key) {
+    const std::lock_guard<std::mutex> lock(access_);
+    if (const auto known = places_.find(key); known != places_.end()) {
+      uses_.splice(uses_.begin(), uses_, known->second.second);
+      return known->second.first;
+    }
+    auto entry = std::make_shared<Entry>();
+    uses_.push_front(key);
+    places_.emplace(key, std::pair(entry, uses_.begin()));
+    if (places_.size() > most_) {
+      places_.erase(uses_.back());
+      uses_.pop_back();
+    }
+    return entry;
+  }
+
+  const std::size_t most_;
+  std::mutex access_;
+  std::list<std::string> uses_;  // the latest first
+  std::map<std::string, std::pair<std::shared_ptr<Entry>, std::list<std::string>::iterator>>
+      places_;
+};
+
+template <class Decides>
+std::string key_of(const std::vector<SettingWord>& words, Decides decides) {
+  std::string key;
+  for (const SettingWord& word : words) {
+    if (decides(word.key)) key += word.key + "=" + word.text + '\0';
+  }
+  return key;
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+// Whether rows have columns of a distribution, or of one scenario.
+struct Uncertain {
+  bool any = false;
+  bool one = false;
+};
+
+Uncertain uncertain_columns(const SweepSpec& spec) {
+  Uncertain found;
+  const auto look = [&](const std::string& key) {
+    for (const char* const one : {"jitter", "sometimes_slow", "pause", "perturb"}) {
+      found.any = found.any || key == one;
+    }
+    found.one = found.one || key == "scenario";
+  };
+  for (const SettingWord& word : spec.fixed) look(word.key);
+  for (const SweepAxis& axis : spec.axes) look(axis.name);
+  return found;
+}
+
+}  // namespace
+
+struct SweepRunner::Kept {
+  MadeOnce<Model> models{most_models};
+  MadeOnce<Setting> settings{most_settings};
+  Judge judge;
+
+  std::shared_ptr<const Setting> setting(const std::vector<SettingWord>& words,
+                                         const SettingRequest& request) {
+    return settings.get(key_of(words, decides_setting), [&] {
+      std::optional<Setting> first;
+      const std::shared_ptr<const Model> model = models.get(key_of(words, decides_model), [&] {
+        first = read_setting(request);
+        return first->model;
+      });
+      return first ? *std::move(first) : read_setting_of(request, *model);
+    });
+  }
+
+  Case case_of(const std::vector<SettingWord>& words, const SweepQuestion& question) {
+    const SettingRequest& request = question.request.setting;
+    const std::shared_ptr<const Setting> opened = setting(words, request);
+    return make_case(request, *opened, question.request.schedules.front(),
+                     opened->device_counts.front());
+  }
+
+  // The rows of scenarios that differ in `scenario` alone, or of one question.
+  void answer(const std::vector<SettingWord>& words, std::vector<SweepRow>& rows) {
+    SweepQuestion question;
+    try {
+      question = question_of(words);
+      answer(question, case_of(words, question), rows);
+    } catch (const UsageError& error) {
+      refuse(rows, error.what());
+    } catch (const ProgramError& error) {
+      refuse(rows,
+             fmt::format("{}: {}", spelled(question.request.schedules.front()), error.what()));
+    } catch (const Deadlock& error) {
+      refuse(rows, error.what());
+    } catch (const TraceError& error) {
+      refuse(rows, error.what());
+    }
+  }
+
+ private:
+  static void refuse(std::vector<SweepRow>& rows, const std::string& why_not) {
+    for (SweepRow& row : rows) {
+      row.verdict.reset();
+      row.drawn.reset();
+      row.distribution.reset();
+      row.why_not = why_not;
+    }
+  }
+
+  void answer(const SweepQuestion& question, const Case& asked, std::vector<SweepRow>& rows) {
+    const Verdict verdict = judge.verdict(asked);
+    for (SweepRow& row : rows) row.verdict = verdict;
+    ScenarioRequest drawn;
+    drawn.perturbation = open_perturbation(question.perturbation);
+    if (drawn.perturbation.none()) {
+      if (!question.scenario) return;
+      throw UsageError(
+          "\"scenario\" is the number of a drawn one, and nothing is uncertain; fix jitter, "
+          "sometimes_slow or pause");
+    }
+    drawn.scenarios = question.scenarios;
+    drawn.threads = 1;
+    drawn.traced = 0;
+    drawn.freeze = question.freeze;
+    const Outcome nominal = study(asked);
+    if (!question.scenario) {
+      rows.front().distribution = distribution_of(scenario_steps(asked, nominal, drawn).step);
+      return;
+    }
+    constexpr std::int64_t width = 16;
+    drawn.first = *question.scenario / width * width;
+    drawn.scenarios = *question.scenario - drawn.first + static_cast<std::int64_t>(rows.size());
+    const std::vector<Time> steps = scenario_steps(asked, nominal, drawn).step;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].drawn = steps[steps.size() - rows.size() + i];
+    }
+  }
+};
+
+SweepRunner::SweepRunner(SweepSpec spec)
+    : spec_(std::move(spec)), kept_(std::make_unique<Kept>()) {}
+SweepRunner::~SweepRunner() = default;
+
+std::vector<SweepRow> SweepRunner::rows(std::int64_t first, std::int64_t count,
+                                        const std::atomic<bool>* stop) {
+  std::vector<SweepRow> all;
+  std::vector<SweepRow> alike;  // with words that differ in `scenario` alone, which counts up
+  std::vector<SettingWord> words;
+  std::int64_t next = 0;
+  const auto finish = [&] {
+    if (alike.empty()) return;
+    kept_->answer(words, alike);
+    for (SweepRow& row : alike) all.push_back(std::move(row));
+    alike.clear();
+  };
+  for (std::int64_t number = first; number < first + count; ++number) {
+    if (stop != nullptr && stop->load()) break;
+    SweepRow row;
+    row.number = number;
+    row.values = axis_values(spec_, number);
+    std::vector<SettingWord> asked = words_of(spec_, row.values);
+    const auto scenario = std::find_if(asked.begin(), asked.end(), [](const SettingWord& word) {
+      return uncertain_key(word.key);
+    });
+    const bool counted = scenario != asked.end();
+    bool same = counted && !alike.empty() && words.size() == asked.size() &&
+                scenario->text == std::to_string(next);
+    for (std::size_t i = 0; same && i < words.size(); ++i) {
+      same = uncertain_key(asked[i].key) || asked[i] == words[i];
+    }
+    if (same) {
+      ++next;
+      alike.push_back(std::move(row));
+      continue;
+    }
+    finish();
+    alike.push_back(std::move(row));
+    if (counted) next = std::strtoll(scenario->text.c_str(), nullptr, 10) + 1;
+    words = std::move(asked);
+  }
+  if (stop == nullptr || !stop->load()) finish();
+  return all;
+}
+
+std::int64_t SweepRunner::block() const {
+  return uncertain_columns(spec_).one ? drawn_block : usual_block;
+}
+
+int SweepRunner::at_a_time(int workers) {
+  double largest = 1;
+  const std::int64_t count = spec_.scenarios();
+  for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
+    const std::int64_t number = count <= probes ? i : i * ((count - 1) / (probes - 1));
+    try {
+      const std::vector<SettingWord> words = words_of(spec_, axis_values(spec_, number));
+      const SweepQuestion question = question_of(words);
+      const SettingRequest& request = question.request.setting;
+      const auto opened = kept_->setting(words, request);
+      largest = std::max(largest, case_size(request, *opened, opened->device_counts.front()));
+    } catch (const std::runtime_error&) {  // its row will say so
+    }
+  }
+  return cases_at_a_time(largest, workers);
+}
+
+void SweepRunner::probe() {
+  const std::int64_t count = spec_.scenarios();
+  std::string shared;
+  for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
+    const std::int64_t number = count <= probes ? i : i * ((count - 1) / (probes - 1));
+    const std::vector<SettingWord> words = words_of(spec_, axis_values(spec_, number));
+    try {
+      const SweepQuestion question = question_of(words);
+      kept_->case_of(words, question);
+      return;
+    } catch (const UsageError& error) {
+      if (!shared.empty() && shared != error.what()) return;
+      shared = error.what();
+    } catch (const TraceError& error) {
+      if (!shared.empty() && shared != error.what()) return;
+      shared = error.what();
+    } catch (const ProgramError&) {
+      return;
+    } catch (const Deadlock&) {
+      return;
+    }
+  }
+  throw UsageError(shared);
+}
+
+std::vector<SweepRow> run_scenarios(const SweepSpec& spec, std::int64_t first, std::int64_t count,
+                                    int workers) {
+  if (first < 0 || count < 0 || first + count > spec.scenarios()) {
+    throw UsageError(fmt::format("the sweep has scenarios 0 to {}, not {} to {}",
+                                 spec.scenarios() - 1, first, first + count - 1));
+  }
+  SweepRunner runner(spec);
+  const std::int64_t block = runner.block();
+  const auto blocks = static_cast<std::size_t>((count + block - 1) / block);
+  std::vector<std::vector<SweepRow>> parts(blocks);
+  in_parallel(blocks, runner.at_a_time(workers), [&](std::size_t i) {
+    const std::int64_t begin = static_cast<std::int64_t>(i) * block;
+    parts[i] = runner.rows(first + begin, std::min(block, count - begin));
+  });
+  std::vector<SweepRow> all;
+  for (std::vector<SweepRow>& part : parts) {
+    for (SweepRow& row : part) all.push_back(std::move(row));
+  }
+  return all;
+}
+
+std::vector<std::string> sweep_columns(const SweepSpec& spec) {
+  std::vector<std::string> columns{"number"};
+  for (const SweepAxis& axis : spec.axes) columns.push_back(axis.name);
+  for (const char* const name : {"step_ps", "throughput", "bubble", "peak_bytes", "fits"}) {
+    columns.emplace_back(name);
+  }
+  const Uncertain uncertain = uncertain_columns(spec);
+  if (uncertain.one) {
+    columns.emplace_back("drawn_step_ps");
+  } else if (uncertain.any) {
+    for (const char* const name :
+         {"mean_ps", "deviation_ps", "p5_ps", "p50_ps", "p95_ps", "p99_ps"}) {
+      columns.emplace_back(name);
+    }
+  }
+  columns.emplace_back("why_not");
+  return columns;
+}
+
+std::string csv_header(const SweepSpec& spec) {
+  std::string line;
+  for (const std::string& name : sweep_columns(spec)) line += (line.empty() ? "" : ",") + name;
+  return line + "\n";
+}
+
+std::string csv_line(const SweepSpec& spec, const SweepRow& row) {
+  const auto whole = [](std::int64_t value) { return fmt::format(",{}", value); };
+  std::string line = fmt::format("{}", row.number);
+  for (const std::string& value : row.values) line += "," + quoted(value);
+  if (row.verdict) {
+    const Verdict& verdict = *row.verdict;
+    line += fmt::format(",{},{},{}", verdict.step.count(), verdict.throughput, verdict.bubble);
+    line += verdict.peak.empty() ? "," : whole(verdict.fullest().count);
+    line += fmt::format(",{}", name(verdict.fit));
+  } else {
+    line += ",,,,,";
+  }
+  const Uncertain uncertain = uncertain_columns(spec);
+  if (uncertain.one) {
+    line += row.drawn ? whole(row.drawn->count()) : ",";
+  } else if (uncertain.any) {
+    const auto& d = row.distribution;
+    for (const Time Distribution::*const time :
+         {&Distribution::mean, &Distribution::deviation, &Distribution::p5, &Distribution::p50,
+          &Distribution::p95, &Distribution::p99}) {
+      line += d ? whole(((*d).*time).count()) : ",";
+    }
+  }
+  return line + "," + quoted(row.why_not) + "\n";
+}
+
+}  // namespace stageline

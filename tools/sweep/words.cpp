@@ -1,0 +1,190 @@
+// Settings by their keys, from text to a request.
+#include "tools/sweep/words.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/numbers.hpp"
+#include "tools/base/text.hpp"
+#include "traces/json/tree.hpp"
+
+namespace stageline {
+namespace {
+
+enum class Form : std::uint8_t { text, number, boolean, uncertain };
+// What is opened anew where the value changes: the trace, or the cluster under the same trace.
+enum class Opens : std::uint8_t { trace, cluster, nothing };
+
+struct Key {
+  std::string_view name;
+  Form form;
+  Opens opens;
+};
+
+constexpr std::array keys{
+    Key{"trace", Form::text, Opens::trace},
+    Key{"schedule", Form::text, Opens::nothing},
+    Key{"devices", Form::number, Opens::cluster},
+    Key{"cluster", Form::text, Opens::trace},
+    Key{"link", Form::text, Opens::cluster},
+    Key{"memory", Form::text, Opens::cluster},
+    Key{"reserve", Form::text, Opens::cluster},
+    Key{"host_link", Form::text, Opens::cluster},
+    Key{"host_memory", Form::text, Opens::cluster},
+    Key{"pair_overlap", Form::number, Opens::cluster},
+    Key{"microbatches", Form::number, Opens::nothing},
+    Key{"microbatch_size", Form::number, Opens::trace},
+    Key{"profile_batch", Form::number, Opens::trace},
+    Key{"steps", Form::number, Opens::nothing},
+    Key{"partition", Form::text, Opens::trace},
+    Key{"weights", Form::text, Opens::nothing},
+    Key{"messages", Form::text, Opens::nothing},
+    Key{"tp", Form::number, Opens::trace},
+    Key{"cp", Form::number, Opens::trace},
+    Key{"ep", Form::number, Opens::trace},
+    Key{"dp", Form::number, Opens::trace},
+    Key{"pp", Form::number, Opens::trace},
+    Key{"order", Form::text, Opens::trace},
+    Key{"zero", Form::text, Opens::trace},
+    Key{"precision", Form::text, Opens::trace},
+    Key{"sharing", Form::text, Opens::nothing},
+    Key{"collectives", Form::text, Opens::cluster},
+    Key{"buckets", Form::text, Opens::cluster},
+    Key{"sequence_parallel", Form::boolean, Opens::trace},
+    Key{"all_pipelines", Form::boolean, Opens::cluster},
+    Key{"calibration", Form::text, Opens::trace},
+    Key{"slow", Form::text, Opens::cluster},
+    Key{"device_order", Form::text, Opens::cluster},
+    Key{"recompute", Form::text, Opens::nothing},
+    Key{"recompute_start", Form::text, Opens::nothing},
+    Key{"offload", Form::text, Opens::nothing},
+    Key{"prefetch", Form::number, Opens::nothing},
+    Key{"jitter", Form::uncertain, Opens::nothing},
+    Key{"sometimes_slow", Form::uncertain, Opens::nothing},
+    Key{"pause", Form::uncertain, Opens::nothing},
+    Key{"perturb", Form::uncertain, Opens::nothing},
+    Key{"seed", Form::uncertain, Opens::nothing},
+    Key{"scenarios", Form::uncertain, Opens::nothing},
+    Key{"freeze", Form::uncertain, Opens::nothing},
+    Key{"scenario", Form::uncertain, Opens::nothing},
+};
+
+const Key& key_of(std::string_view name) {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name == name; });
+  if (found == keys.end()) {
+    throw UsageError(fmt::format("there is no setting \"{}\"{}", name,
+                                 did_you_mean(std::string(name), sweep_keys())));
+  }
+  return *found;
+}
+
+bool boolean(const SettingWord& word) {
+  if (word.text == "true") return true;
+  if (word.text == "false") return false;
+  throw UsageError(fmt::format("{} is true or false, not \"{}\"", word.key, word.text));
+}
+
+std::int64_t whole(const SettingWord& word) {
+  const auto number = parse_number<std::int64_t>(word.text);
+  if (number && *number >= 0) return *number;
+  throw UsageError(fmt::format("{} is a whole number from 0, not \"{}\"", word.key, word.text));
+}
+
+JsonValue value_of(const Key& key, const SettingWord& word) {
+  if (key.form == Form::text) return {JsonKind::text, word.text, {}, {}};
+  if (key.form == Form::boolean) {
+    return {JsonKind::boolean, boolean(word) ? "true" : "false", {}, {}};
+  }
+  if (!parse_number<double>(word.text)) {
+    throw UsageError(
+        fmt::format("{} is one number, not \"{}\"; several are an axis", word.key, word.text));
+  }
+  return {JsonKind::number, word.text, {}, {}};
+}
+
+void set_uncertain(const SettingWord& word, SweepQuestion& question) {
+  PerturbationTexts& texts = question.perturbation;
+  if (word.key == "jitter") {
+    texts.jitter = word.text;
+  } else if (word.key == "sometimes_slow") {
+    texts.sometimes = word.text;
+  } else if (word.key == "pause") {
+    texts.pause = word.text;
+  } else if (word.key == "perturb") {
+    texts.perturb = word.text;
+  } else if (word.key == "seed") {
+    texts.seed = word.text;
+  } else if (word.key == "scenarios") {
+    question.scenarios = whole(word);
+  } else if (word.key == "freeze") {
+    question.freeze = boolean(word);
+  } else {
+    question.scenario = whole(word);
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& sweep_keys() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Key& key : keys) all.emplace_back(key.name);
+    return all;
+  }();
+  return names;
+}
+
+bool is_sweep_key(const std::string& key) {
+  return std::find(sweep_keys().begin(), sweep_keys().end(), key) != sweep_keys().end();
+}
+
+bool decides_model(std::string_view key) { return key_of(key).opens == Opens::trace; }
+
+bool decides_setting(std::string_view key) { return key_of(key).opens != Opens::nothing; }
+
+SweepQuestion question_of(const std::vector<SettingWord>& words) {
+  SweepQuestion question;
+  JsonValue root;
+  root.kind = JsonKind::object;
+  for (const SettingWord& word : words) {
+    const Key& key = key_of(word.key);
+    if (key.form == Form::uncertain) {
+      set_uncertain(word, question);
+    } else {
+      root.keys.push_back(word.key);
+      root.items.push_back(value_of(key, word));
+    }
+  }
+  question.request = parse_request(root);
+  if (question.request.schedules.empty()) question.request.schedules = parse_schedules("1f1b");
+  if (question.request.schedules.size() > 1) {
+    throw UsageError(
+        "a scenario of a sweep has one schedule; several of them are an axis: --axis schedule=…");
+  }
+  return question;
+}
+
+std::string flags_of(const std::vector<SettingWord>& words) {
+  std::string trace;
+  std::string flags;
+  for (const SettingWord& word : words) {
+    if (word.key == "trace") {
+      trace = shell_word(word.text);
+      continue;
+    }
+    if (word.text == "false" && key_of(word.key).form == Form::boolean) continue;
+    std::string flag = word.key == "profile_batch" ? "batch" : word.key;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const bool valued =
+        !(word.text == "true" && (key_of(word.key).form == Form::boolean || word.key == "freeze"));
+    flags += fmt::format(" --{}{}", flag, valued ? " " + shell_word(word.text) : "");
+  }
+  return trace + flags;
+}
+
+}  // namespace stageline
