@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tools/base/check_point.hpp"
+
 namespace stageline {
 namespace {
 
@@ -61,9 +63,12 @@ int available_cores() { return std::max(1, static_cast<int>(std::thread::hardwar
 
 void in_parallel(std::size_t count, int workers, const std::function<void(std::size_t)>& work) {
   Calls calls(count);
+  const CheckPoint* const point = check_point();
   const auto take_calls = [&] {
+    const LooksAt looks(point);
     while (const std::optional<std::size_t> call = calls.next()) {
       try {
+        look_at_check_point();
         work(*call);
       } catch (...) {
         calls.fail(*call, std::current_exception());
