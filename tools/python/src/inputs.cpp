@@ -130,12 +130,15 @@ std::vector<std::int64_t> bytes_of(const Trace& trace, Bytes Layer::* member) {
 
 // A column over the layers as a NumPy array of its own.
 template <class Value>
-nb::object column(std::vector<Value> values) {
+using Column = nb::ndarray<nb::numpy, Value, nb::ndim<1>>;
+
+template <class Value>
+Column<Value> column(std::vector<Value> values) {
   auto* const kept = new std::vector<Value>(std::move(values));
   const nb::capsule owner(kept, [](void* all) noexcept {
     delete static_cast<std::vector<Value>*>(all);
   });
-  return nb::cast(nb::ndarray<nb::numpy, Value, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+  return Column<Value>(kept->data(), {kept->size()}, owner);
 }
 
 void add_columns(nb::class_<Trace>& type) {

@@ -1,7 +1,6 @@
 """Many schedules side by side."""
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any, Iterator
 
 from stageline._core import Compared, Result
@@ -104,6 +103,8 @@ class Comparison:
                          for line in lines)
 
     def _repr_html_(self) -> str:
+        import html
+
         def line(cells: list[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
         body = "".join(line(cells, "td") for cells in self._cells())
