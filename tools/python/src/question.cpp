@@ -64,8 +64,9 @@ Opened opened(std::shared_ptr<const Request> request) {
     throw UsageError("simulate takes one number of devices; compare takes several");
   }
   if (request->schedules.size() > 1) {
-    throw UsageError(fmt::format("simulate takes one schedule, and {} were named; compare takes many",
-                                 request->schedules.size()));
+    throw UsageError(
+        fmt::format("simulate takes one schedule, and {} were named; compare takes many",
+                    request->schedules.size()));
   }
   check_budget(request->budget, setting->model, "tokens");
   const ScheduleSpec spec =
@@ -129,10 +130,11 @@ Program program_of_answer(const Asked& asked, const nb::object& answer, const st
       program.ops[device++] = std::move(ops);
     }
     if (device != program.devices.size()) {
-      throw ProgramError(fmt::format("{} returned {} lists of ops for {} devices; it takes one a "
-                                     "device, empty where a device has no work",
-                                     name, device > program.devices.size() ? "more" : fmt::format("{}", device),
-                                     program.devices.size()));
+      throw ProgramError(
+          fmt::format("{} returned {} lists of ops for {} devices; it takes one a "
+                      "device, empty where a device has no work",
+                      name, device > program.devices.size() ? "more" : fmt::format("{}", device),
+                      program.devices.size()));
     }
   }
   if (program.schedule.empty()) program.schedule = name;
@@ -162,8 +164,7 @@ std::shared_ptr<Compared> compare_all(const std::string& json) {
   return without_lock([&] {
     auto compared = std::make_shared<Compared>();
     compared->request = request_of(json, std::nullopt);
-    compared->setting =
-        std::make_shared<const Setting>(read_setting(compared->request->setting));
+    compared->setting = std::make_shared<const Setting>(read_setting(compared->request->setting));
     check_budget(compared->request->budget, compared->setting->model, "tokens");
     std::vector<ScheduleSpec> specs = compared->request->schedules;
     if (specs.empty()) specs = parse_schedules("all");
@@ -216,7 +217,7 @@ double seconds_between(const Problem& problem, int from, int to, Bytes bytes) {
 void bind_problem(nb::module_& module) {
   nb::class_<StageCosts> costs(module, "StageCosts",
                                "One stage, for one micro-batch: seconds and bytes.");
-  const auto time = [&](const char* name, Time StageCosts::* member, const char* text) {
+  const auto time = [&](const char* name, Time StageCosts::*member, const char* text) {
     costs.def_prop_ro(
         name, [member](const StageCosts& self) { return to_seconds(self.*member); }, text);
   };
@@ -226,51 +227,61 @@ void bind_problem(nb::module_& module) {
   time("backward", &StageCosts::backward, "B: I and W in one op, seconds.");
   time("recompute", &StageCosts::recompute, "R, seconds.");
   time("update", &StageCosts::update, "One optimizer step, seconds.");
-  costs.def_prop_ro("weights", [](const StageCosts& self) { return self.weights.count; },
-                    "Bytes.");
-  costs.def_prop_ro("stash", [](const StageCosts& self) { return self.stash().count; },
-                    "Held from F to its backward, bytes.");
+  costs.def_prop_ro(
+      "weights", [](const StageCosts& self) { return self.weights.count; }, "Bytes.");
+  costs.def_prop_ro(
+      "stash", [](const StageCosts& self) { return self.stash().count; },
+      "Held from F to its backward, bytes.");
   nb::class_<Problem>(module, "Problem", "What a scheduler is asked.")
       .def_prop_ro("stages", [](const Problem& self) { return self.placement.stages(); })
       .def_prop_ro("devices", [](const Problem& self) { return self.devices.size(); })
       .def_prop_ro("device_names", [](const Problem& self) { return self.devices; })
-      .def_prop_ro("microbatches", [](const Problem& self) { return self.microbatches; },
-                   "In a step.")
-      .def_prop_ro("steps", [](const Problem& self) { return self.steps; },
-                   "Micro-batches are numbered through all of them.")
-      .def_prop_ro("placement", [](const Problem& self) {
-                     std::vector<int> devices;
-                     for (const StagePlace& place : self.placement.stage) {
-                       devices.push_back(place.replicas.front());
-                     }
-                     return devices;
-                   },
-                   "By stage, its device.")
-      .def_prop_ro("costs", [](const Problem& self) { return self.costs.stage; },
-                   "By stage, on its device (StageCosts).")
-      .def_prop_ro("memory", [](const Problem& self) {
-                     std::vector<std::optional<std::int64_t>> limits;
-                     for (const std::optional<Bytes>& limit : self.memory) {
-                       limits.push_back(limit ? std::optional(limit->count) : std::nullopt);
-                     }
-                     return limits;
-                   },
-                   "By device, bytes that training may fill; None: unknown.")
-      .def("message_time", [](const Problem& self, int from, int to) {
-             const int one = self.placement.stage.at(static_cast<std::size_t>(from)).replicas.front();
-             const int two = self.placement.stage.at(static_cast<std::size_t>(to)).replicas.front();
-             for (const EdgeCosts& edge : self.costs.edges) {
-               if (edge.edge.from == from && edge.edge.to == to) {
-                 return seconds_between(self, one, two, edge.activation);
-               }
-               if (edge.edge.to == from && edge.edge.from == to) {
-                 return seconds_between(self, one, two, edge.gradient);
-               }
-             }
-             throw UsageError(fmt::format("stages {} and {} exchange nothing", from, to));
-           },
-           "from_stage"_a, "to_stage"_a,
-           "Seconds that an activation (or, backwards, a gradient) takes where the link is free.");
+      .def_prop_ro(
+          "microbatches", [](const Problem& self) { return self.microbatches; }, "In a step.")
+      .def_prop_ro(
+          "steps", [](const Problem& self) { return self.steps; },
+          "Micro-batches are numbered through all of them.")
+      .def_prop_ro(
+          "placement",
+          [](const Problem& self) {
+            std::vector<int> devices;
+            for (const StagePlace& place : self.placement.stage) {
+              devices.push_back(place.replicas.front());
+            }
+            return devices;
+          },
+          "By stage, its device.")
+      .def_prop_ro(
+          "costs", [](const Problem& self) { return self.costs.stage; },
+          "By stage, on its device (StageCosts).")
+      .def_prop_ro(
+          "memory",
+          [](const Problem& self) {
+            std::vector<std::optional<std::int64_t>> limits;
+            for (const std::optional<Bytes>& limit : self.memory) {
+              limits.push_back(limit ? std::optional(limit->count) : std::nullopt);
+            }
+            return limits;
+          },
+          "By device, bytes that training may fill; None: unknown.")
+      .def(
+          "message_time",
+          [](const Problem& self, int from, int to) {
+            const int one =
+                self.placement.stage.at(static_cast<std::size_t>(from)).replicas.front();
+            const int two = self.placement.stage.at(static_cast<std::size_t>(to)).replicas.front();
+            for (const EdgeCosts& edge : self.costs.edges) {
+              if (edge.edge.from == from && edge.edge.to == to) {
+                return seconds_between(self, one, two, edge.activation);
+              }
+              if (edge.edge.to == from && edge.edge.from == to) {
+                return seconds_between(self, one, two, edge.gradient);
+              }
+            }
+            throw UsageError(fmt::format("stages {} and {} exchange nothing", from, to));
+          },
+          "from_stage"_a, "to_stage"_a,
+          "Seconds that an activation (or, backwards, a gradient) takes where the link is free.");
 }
 
 }  // namespace

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "tools/python/src/interrupt.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/names.hpp"
 #include "tools/compare/advice.hpp"
+#include "tools/python/src/interrupt.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
@@ -32,8 +32,8 @@ using namespace nb::literals;
 // Other threads may ask for the same meanwhile, and the first answer is kept.
 std::shared_ptr<const Outcome> drawn_of(Simulated& self) {
   if (self.drawn) return self.drawn;
-  auto drawn = without_lock(
-      [&] { return std::make_shared<const Outcome>(study(self.asked, Curves::all)); });
+  auto drawn =
+      without_lock([&] { return std::make_shared<const Outcome>(study(self.asked, Curves::all)); });
   if (!self.drawn) self.drawn = std::move(drawn);
   return self.drawn;
 }
@@ -60,9 +60,10 @@ Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
   const std::vector<std::string> known{"timeline", "memory", "weights", "categories"};
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw UsageError(fmt::format("panels: \"{}\" is none of timeline, memory, weights, "
-                                 "categories{}",
-                                 name, did_you_mean(name, known)));
+    throw UsageError(
+        fmt::format("panels: \"{}\" is none of timeline, memory, weights, "
+                    "categories{}",
+                    name, did_you_mean(name, known)));
   }
   const auto wanted = [&](std::size_t i) {
     return std::find(names.begin(), names.end(), known[i]) != names.end();
@@ -133,9 +134,8 @@ nb::tuple memory_curve(Simulated& self, int device) {
   }
   const std::vector<MemoryPoint>& curve = nth(outcome->memory.device, device).curve;
   auto* const columns = new std::vector<std::int64_t>(2 * curve.size());
-  const nb::capsule owner(columns, [](void* all) noexcept {
-    delete static_cast<std::vector<std::int64_t>*>(all);
-  });
+  const nb::capsule owner(
+      columns, [](void* all) noexcept { delete static_cast<std::vector<std::int64_t>*>(all); });
   for (std::size_t i = 0; i < curve.size(); ++i) {
     (*columns)[i] = curve[i].at.count();
     (*columns)[curve.size() + i] = total(curve[i].use).count;
@@ -152,8 +152,8 @@ nb::list path_of(const Simulated& self) {
     one["what"] = piece.kind == PathPiece::Kind::task    ? print(piece.op).c_str()
                   : piece.kind == PathPiece::Kind::queue ? "queue"
                                                          : "latency";
-    one["kind"] = piece.kind == PathPiece::Kind::task ? nb::cast(symbol(piece.op.kind))
-                                                      : nb::cast("link");
+    one["kind"] =
+        piece.kind == PathPiece::Kind::task ? nb::cast(symbol(piece.op.kind)) : nb::cast("link");
     one["start_ps"] = piece.start.count();
     one["end_ps"] = piece.end.count();
     path.append(one);
@@ -231,13 +231,11 @@ void bind_result(nb::module_& module) {
                    "Over one device that does the same step.")
       .def_prop_ro("bubble", of([](const Outcome& o) { return o.bubble_fraction; }),
                    "Idle share of the compute lanes, 0 to 1.")
-      .def_prop_ro("exposed_communication", of([](const Outcome& o) {
-                     return o.exposed_communication;
-                   }),
+      .def_prop_ro("exposed_communication",
+                   of([](const Outcome& o) { return o.exposed_communication; }),
                    "Share of the step that free links would save, 0 to 1.")
-      .def_prop_ro("synchronous", of([](const Outcome& o) {
-                     return o.synchrony == Synchrony::synchronous;
-                   }),
+      .def_prop_ro("synchronous",
+                   of([](const Outcome& o) { return o.synchrony == Synchrony::synchronous; }),
                    "Whether updates wait for all micro-batches of a step.")
       .def_prop_ro("staleness", of([](const Outcome& o) { return o.staleness_max(); }),
                    "Most updates that the weights of a backward are old.")
@@ -251,12 +249,15 @@ void bind_result(nb::module_& module) {
                    "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
       .def_prop_ro("partition", of([](const Outcome& o) { return print(o.plan.partition); }),
                    "The cut, as the argument partition takes it.")
+      .def_prop_ro(
+          "cut", [](const Simulated& self) { return self.asked.cut_asked(); },
+          "As it was asked for: \"balanced\".")
       .def_prop_ro("program", of([](const Outcome& o) { return o.program; }),
                    "The ops of each device, with all passes applied.")
-      .def_prop_ro("timeline", &spans_of,
-                   "When each op ran: a Timeline, for NumPy and Arrow.")
-      .def_prop_ro("notes", [](const Simulated& self) { return notes(*self.setting); },
-                   "What was assumed, a sentence each.")
+      .def_prop_ro("timeline", &spans_of, "When each op ran: a Timeline, for NumPy and Arrow.")
+      .def_prop_ro(
+          "notes", [](const Simulated& self) { return notes(*self.setting); },
+          "What was assumed, a sentence each.")
       .def("json", &json_of, "timeline"_a = false, "changes"_a = true,
            "What the command writes with --json: keys in tools/report/json/README.md.\n\n"
            "timeline: with every span. changes: where it does not fit, what would.")
@@ -264,11 +265,13 @@ void bind_result(nb::module_& module) {
            "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
-      .def("chrome_trace", [](const Simulated& self) {
-             return without_lock(
-                 [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
-           },
-           "The timeline as a Chrome trace (JSON; opens in Perfetto).")
+      .def(
+          "chrome_trace",
+          [](const Simulated& self) {
+            return without_lock(
+                [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
+          },
+          "The timeline as a Chrome trace (JSON; opens in Perfetto).")
       .def("_repr_svg_", [](Simulated& self) { return svg_of(self, {}, 1000, "auto", 0, {}); })
       .def("__repr__", &repr);
 }

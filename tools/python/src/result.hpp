@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "tools/python/src/timeline.hpp"
 #include "tools/answer/answer.hpp"
+#include "tools/python/src/timeline.hpp"
 
 namespace stageline::python {
 

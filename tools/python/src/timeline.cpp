@@ -95,12 +95,15 @@ void bind_timeline(nb::module_& module) {
       "Fields: start_ps, end_ps, microbatch (or the update of U), stage, device, lane, kind, part,\n"
       "overlapped. Device by device, lane by lane, in order of start.")
       .def_prop_ro("__array_interface__", &interface_of)
-      .def_prop_ro("devices", [](const SpanTable& self) { return self.devices; },
-                   "Names of the devices; the field device is an index into them.")
+      .def_prop_ro(
+          "devices", [](const SpanTable& self) { return self.devices; },
+          "Names of the devices; the field device is an index into them.")
       .def("__len__", [](const SpanTable& self) { return self.rows.size(); })
       .def_prop_ro("array", &array_of, "A structured NumPy array that looks at this memory.")
       .def("__getitem__",
-           [](const nb::object& self, const nb::object& key) { return array_of(self)[key]; })
+           [](const nb::object& self, const nb::object& key) -> nb::object {
+             return array_of(self)[key];
+           })
       .def("to_pandas", &to_pandas,
            "A DataFrame, with names for devices, lanes and kinds (pandas 2.2 or pyarrow).")
       .def("__repr__",
@@ -108,12 +111,12 @@ void bind_timeline(nb::module_& module) {
              return fmt::format("<stageline.Timeline: {} spans on {} devices>", self.rows.size(),
                                 self.devices.size());
            })
-      .def("__arrow_c_stream__",
-           [](const std::shared_ptr<SpanTable>& self, const nb::object& /*requested_schema*/) {
-             return arrow_stream_of(self);
-           },
-           "requested_schema"_a = nb::none(),
-           "The columns, by the Arrow PyCapsule interface.");
+      .def(
+          "__arrow_c_stream__",
+          [](const std::shared_ptr<SpanTable>& self, const nb::object& /*requested_schema*/) {
+            return arrow_stream_of(self);
+          },
+          "requested_schema"_a = nb::none(), "The columns, by the Arrow PyCapsule interface.");
   module.attr("op_kinds") = nb::cast(kind_names());
   module.attr("lane_kinds") = nb::cast(lane_names());
 }

@@ -19,7 +19,8 @@ from stageline._api import (Cluster, Model, Program, bundled_clusters, bundled_t
                             compare, from_arrays, model, program, schedules, simulate, trace,
                             uniform)
 from stageline._comparison import Comparison
-from stageline._core import Problem, Result, StageCosts, Timeline, version
+from stageline._core import (Problem, Result, StageCosts, Timeline, lane_kinds, op_kinds,
+                             version)
 from stageline._errors import (ContradictionError, Deadlock, Error, ProgramError, TraceError,
                                UsageError)
 from stageline._schedulers import Scheduler, scheduler
@@ -30,5 +31,6 @@ __all__ = [
     "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Problem",
     "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "Timeline", "TraceError",
     "UsageError", "bundled_clusters", "bundled_traces", "cluster", "compare", "from_arrays",
-    "model", "program", "scheduler", "schedules", "simulate", "trace", "uniform", "version",
+    "lane_kinds", "model", "op_kinds", "program", "scheduler", "schedules", "simulate", "trace",
+    "uniform", "version",
 ]

@@ -12,24 +12,29 @@ Seconds = Union[float, str]
 Size = Union[int, float, str]
 
 
+def _whole(value: Any, scale: float, rule: str) -> int:
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = float(value)
+        if 0 <= number < float("inf"):
+            return int(value) if isinstance(value, numbers.Integral) and scale == 1 \
+                else round(number * scale)
+    raise UsageError(f"{rule} (it is {value!r})")
+
+
 def time(value: Any, name: str) -> str:
     """'5us' as it is, 5e-6 as '5000000ps'."""
     if isinstance(value, str):
         return value
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
-        raise UsageError(f"{name}: a time is seconds, 0 or more, or text such as \"5us\" "
-                         f"(it is {value!r})")
-    return f"{round(value * 1e12)}ps"
+    rule = f"{name}: a time is seconds, 0 or more, or text such as \"5us\""
+    return f"{_whole(value, 1e12, rule)}ps"
 
 
 def size(value: Any, name: str) -> str:
     """'8GB' as it is, 8e9 as '8000000000B'."""
     if isinstance(value, str):
         return value
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
-        raise UsageError(f"{name}: a size is bytes, 0 or more, or text such as \"8GB\" "
-                         f"(it is {value!r})")
-    return f"{round(value)}B"
+    rule = f"{name}: a size is bytes, 0 or more, or text such as \"8GB\""
+    return f"{_whole(value, 1, rule)}B"
 
 
 def link(value: Any, name: str) -> str:

@@ -54,7 +54,7 @@ def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0
 
     >>> import stageline as sl
     >>> sl.trace("resnet50-h100")
-    <stageline.Model resnet50: 56 layers, forward 4.742 ms, estimated>
+    <stageline.Model resnet50: 56 layers, 4.742 ms a micro-batch, estimated>
     """
     if isinstance(source, Model):
         source = source.text
@@ -235,7 +235,8 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     asked = _settings(trace, cluster, settings)
     if schedules is None or isinstance(schedules, str):
         return Comparison(_core.compare(_amounts.request({**asked, "schedules": schedules})), [])
-    named, own = [], []
+    named: list[str] = []
+    own: list[ScheduleLike] = []
     for one in schedules:
         (named if isinstance(one, str) else own).append(one)
     if not own:

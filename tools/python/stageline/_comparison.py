@@ -14,7 +14,7 @@ _SHOWN = (
     ("schedule", "schedule", str),
     ("devices", "devices", str),
     ("partition", "cut", str),
-    ("step_time", "step (ms)", lambda value: f"{1e3 * value:.4g}"),
+    ("step_time", "step (ms)", lambda value: f"{1e3 * value:.5g}"),
     ("throughput", "throughput (1/s)", lambda value: f"{value:.5g}"),
     ("bubble", "bubble", lambda value: f"{100 * value:.1f} %"),
     ("peak_memory", "peak (GB)", lambda value: f"{value / 1e9:.4g}"),
@@ -44,7 +44,7 @@ class Comparison:
     def __init__(self, compared: Compared | None, own: list[Result]) -> None:
         self._compared = compared
         rows = [] if compared is None else [(_row(*row), row[3]) for row in compared.rows]
-        rows += [(_row(one.schedule, one.devices, one.partition, one, ""), one) for one in own]
+        rows += [(_row(one.schedule, one.devices, one.cut, one, ""), one) for one in own]
         self.sentences = [] if own or compared is None else [
             str(ranking["sentence"]) for ranking in compared.rankings]
         rows.sort(key=lambda row: (row[1] is None, row[1] is not None and row[1].fits is False,

@@ -4,6 +4,7 @@ PyTorch is imported when `measure` is called.
 """
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Tuple
@@ -81,7 +82,7 @@ class _Layer:
         import torch
 
         x = given.detach()
-        if x.is_floating_point():
+        if given.requires_grad:
             x.requires_grad_()
         own = {one.untyped_storage().data_ptr() for one in self.module.parameters()}
 
@@ -108,11 +109,11 @@ class _Layer:
             if not leaves or not y.requires_grad:
                 self.times[kind].append(0.0)
                 continue
-            taken, found = clock(lambda leaves=leaves: torch.autograd.grad(
-                y, leaves, gradient, retain_graph=True, allow_unused=True))
+            taken, found = clock(functools.partial(torch.autograd.grad, y, leaves, gradient,
+                                                   retain_graph=True, allow_unused=True))
             self.times[kind].append(taken)
         self._update(found, clock)
-        return y.detach()
+        return y.detach().requires_grad_(y.requires_grad)
 
     def _update(self, gradients: Any, clock: _Clock) -> None:
         if self.optimizer is None:
@@ -144,9 +145,10 @@ def measure(module: Any, batch: torch.Tensor, *, rounds: int = 10, warm_up: int 
     torch.distributed.pipelining; in each, a tensor in, a tensor out. rounds: medians are over so
     many, after warm_up. optimizer: from parameters to a torch.optim.Optimizer; default: SGD with
     momentum. Weights are left as they were; running statistics of norms move.
-    Times are wall seconds: F, I and W by torch.autograd.grad, B of both at once. The stash is what
-    autograd saves, each tensor at the first layer that saves it; all of it is held until W (of a
-    layer without weights until I). Workspaces are not measured.
+    Times are wall seconds: F, I (none of a first layer, unless batch.requires_grad) and W by
+    torch.autograd.grad, B of both at once. The stash is what autograd saves, each tensor at the
+    first layer that saves it; all of it is held until W (of a layer without weights until I).
+    Workspaces are not measured.
     """
     import torch
 
