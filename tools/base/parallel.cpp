@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tools/base/check_point.hpp"
+
 namespace stageline {
 namespace {
 
@@ -61,10 +63,13 @@ int available_cores() { return std::max(1, static_cast<int>(std::thread::hardwar
 void in_parallel_with(std::size_t count, int workers,
                       const std::function<std::function<void(std::size_t)>()>& begin) {
   Calls calls(count);
+  const CheckPoint* const point = check_point();
   const auto take_calls = [&] {
+    const LooksAt looks(point);
     std::function<void(std::size_t)> work;
     while (const std::optional<std::size_t> call = calls.next()) {
       try {
+        look_at_check_point();
         if (!work) work = begin();
         work(*call);
       } catch (...) {

@@ -6,6 +6,7 @@
 #include "sim/errors.hpp"
 #include "sim/interference.hpp"
 #include "sim/lower/passes.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/study/steps.hpp"
 
 namespace stageline {
@@ -17,6 +18,7 @@ constexpr int repeated_steps = 2;
 }  // namespace
 
 Run run_of(Program program, const Costs& costs, bool validated) {
+  look_at_check_point();
   Run run;
   run.program = complete(std::move(program), costs, &run.reordered);
   if (validated) validate(run.program);

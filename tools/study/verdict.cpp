@@ -16,6 +16,7 @@
 #include "sim/lower/message_need.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/lower/repricing.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/study/fit.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
@@ -241,6 +242,7 @@ Judge::Judge() : kept_(std::make_unique<Kept>()) {}
 Judge::~Judge() = default;
 
 Verdict Judge::verdict(const Case& asked) {
+  look_at_check_point();
   const bool async = asked.messages.value_or(Messages::async) == Messages::async;
   if (asked.program || asked.steps != 0 || !async || !is_flushed(asked)) {
     return verdict_of(study(asked));

@@ -1,0 +1,84 @@
+"""Does a comparison rank what can run, and say why the rest cannot?"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import stageline as sl
+
+
+class Comparisons(unittest.TestCase):
+    def test_rows(self):
+        table = sl.compare("resnet50-cpu", devices=4, microbatches=8,
+                           schedules=["gpipe", "1f1b", "zb_h1", "seq1f1b"])
+        self.assertEqual([row["schedule"] for row in table.rows[:-1]], ["zb_h1", "1f1b", "gpipe"])
+        self.assertIn("image", table.rows[-1]["error"])
+        self.assertIsNone(table.results[-1])
+        self.assertIsNone(table.rows[-1]["step_time"])
+        for row, result in zip(table.rows[:-1], table.results):
+            alone = sl.simulate("resnet50-cpu", devices=4, microbatches=8,
+                                schedule=row["schedule"])
+            self.assertEqual(row["step_time_ps"], alone.step_time_ps)
+            self.assertEqual(result.json(), alone.json())
+        self.assertEqual(table.best.schedule, "zb_h1")
+        self.assertEqual(table["gpipe"].schedule, "gpipe")
+        with self.assertRaises(KeyError):
+            table["seq1f1b"]
+
+    def test_all_and_several_devices(self):
+        table = sl.compare("uniform8", devices=[2, 4], microbatches=4)
+        self.assertEqual(len(table), 2 * len(sl.schedules()))
+        self.assertEqual({row["devices"] for row in table}, {2, 4})
+
+    def test_what_does_not_fit_comes_last(self):
+        table = sl.compare("resnet50-cpu", devices=4, microbatches=16, memory="1.3GB",
+                           schedules="1f1b,gpipe,zb_h2")
+        self.assertEqual([row["fits"] for row in table], [True, False, False])
+        self.assertEqual(table.best.schedule, "1f1b")
+
+    def test_own_schedules(self):
+        from test_programs import gpipe
+        table = sl.compare("uniform8", devices=4, microbatches=8, schedules=["1f1b", gpipe])
+        self.assertEqual({row["schedule"] for row in table}, {"1f1b", "gpipe"})
+        with self.assertRaisesRegex(sl.UsageError, "of your own"):
+            table.json()
+
+    def test_pictures_of_rows(self):
+        table = sl.compare("uniform8", devices=4, microbatches=8, schedules="1f1b")
+        self.assertEqual(table.best.svg(),
+                         sl.simulate("uniform8", devices=4, microbatches=8).svg())
+
+    def test_html(self):
+        table = sl.compare("uniform8", devices=4, microbatches=8, schedules="1f1b,seq1f1b")
+        table.rows[-1]["error"] = "<script>"
+        said = table._repr_html_()
+        self.assertIn("&lt;script&gt;", said)
+        self.assertNotIn("<script>", said)
+        self.assertEqual(said.count("<tr>"), 3)
+        self.assertIn("1f1b", repr(table))
+
+    def test_json_of_the_command(self):
+        command = os.environ.get("STAGELINE_COMMAND")
+        table = sl.compare("uniform8", devices=4, microbatches=8)
+        self.assertEqual(len(json.loads(table.json())), len(table))
+        if not command:
+            self.skipTest("STAGELINE_COMMAND names no command of this build")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "out.json"
+            subprocess.run([command, "compare", "uniform8", "--devices", "4", "--microbatches", "8",
+                            "--json", str(file), "--quiet"], check=False,
+                           stdout=subprocess.DEVNULL)
+            self.assertEqual(table.json(), file.read_text(encoding="utf-8"))
+
+    def test_pandas(self):
+        try:
+            import pandas
+        except ImportError:
+            self.skipTest("there is no pandas")
+        table = sl.compare("uniform8", devices=4, microbatches=8, schedules="1f1b,zb_h1")
+        frame = table.to_pandas()
+        self.assertIsInstance(frame, pandas.DataFrame)
+        self.assertEqual(frame["step_time_ps"].tolist(),
+                         [row["step_time_ps"] for row in table])

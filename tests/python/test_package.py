@@ -1,0 +1,64 @@
+"""Is the package whole: light to import, typed, documented, and its examples true?"""
+import doctest
+import importlib
+import inspect
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import stageline as sl
+
+HERE = pathlib.Path(__file__).resolve().parent
+README = HERE.parents[1] / "tools" / "python" / "README.md"
+
+
+class Package(unittest.TestCase):
+    def test_import_needs_nothing_else(self):
+        heavy = ("numpy", "pandas", "pyarrow", "torch", "typing_extensions")
+        said = subprocess.run(
+            [sys.executable, "-c", "import sys, stageline; print(*[name for name in "
+             f"{heavy!r} if name in sys.modules])"], check=True, text=True,
+            stdout=subprocess.PIPE).stdout.strip()
+        self.assertEqual(said, "")
+
+    def test_typed(self):
+        folder = pathlib.Path(sl.__file__).parent
+        self.assertTrue((folder / "py.typed").is_file())
+        stubs = (folder / "_core.pyi").read_text(encoding="utf-8")
+        for name in dir(sl._core):
+            if not name.startswith("__"):
+                self.assertRegex(stubs, rf"(class|def) {name}\b|^{name}\b|\n{name}\b", name)
+
+    def test_all_is_documented(self):
+        for name in sl.__all__:
+            thing = getattr(sl, name)
+            if inspect.isclass(thing) or inspect.isroutine(thing):
+                self.assertTrue(inspect.getdoc(thing), name)
+
+    def test_version(self):
+        self.assertRegex(sl.version(), r"^\d+\.\d+\.\d+")
+        self.assertTrue(sl.version().startswith(sl.__version__))
+
+    def test_examples(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no numpy")
+        attempted = 0
+        for name in ("stageline", "stageline._api", "stageline._schedulers"):
+            result = doctest.testmod(importlib.import_module(name))
+            self.assertEqual(result.failed, 0, name)
+            attempted += result.attempted
+        self.assertGreater(attempted, 15)
+
+    def test_readme(self):
+        if not README.is_file():
+            self.skipTest("the sources are not here")
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no numpy")
+        result = doctest.testfile(str(README), module_relative=False)
+        self.assertEqual(result.failed, 0)
+        self.assertGreater(result.attempted, 8)

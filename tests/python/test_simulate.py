@@ -1,0 +1,164 @@
+"""Does a call give what the command gives, and say what is wrong where it cannot?"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import stageline as sl
+
+EQUAL = "uniform:layers=8,forward=1ms,input_grad=1ms,weight_grad=1ms"
+
+
+class Results(unittest.TestCase):
+    def test_closed_form(self):
+        # (m + p - 1) (F + B) of two layers a stage
+        result = sl.simulate(EQUAL, devices=4, microbatches=8)
+        self.assertEqual(result.step_time_ps, (8 + 4 - 1) * 2 * 3 * 10**9)
+        self.assertEqual(result.step_time, 0.066)
+        self.assertAlmostEqual(result.bubble, 3 / 11)
+        self.assertEqual(result.devices, 4)
+        self.assertIsNone(result.fits)
+
+    def test_the_same_bytes_as_the_command(self):
+        command = os.environ.get("STAGELINE_COMMAND")
+        if not command:
+            self.skipTest("STAGELINE_COMMAND names no command of this build")
+        cases = [
+            (["resnet50-cpu", "--devices", "4", "--microbatches", "8", "--schedule", "zb_h1"],
+             lambda: sl.simulate("resnet50-cpu", devices=4, microbatches=8, schedule="zb_h1")),
+            (["model:gpt2@h100,batch=4", "--cluster", "h100x8", "--dp", "2", "--tp", "2",
+              "--zero", "1", "--microbatches", "6", "--tokens", "1e9"],
+             lambda: sl.simulate(sl.model("gpt2", device="h100", batch=4), "h100x8", dp=2, tp=2,
+                                 zero="1", microbatches=6, tokens="1e9")),
+            (["uniform8", "--devices", "4", "--memory", "20MB", "--link", "1GB/s,5us",
+              "--microbatches", "8"],
+             lambda: sl.simulate("uniform8", sl.cluster(memory=20e6, link=(1e9, 5e-6)), devices=4,
+                                 microbatches=8)),
+        ]
+        for words, ask in cases:
+            with self.subTest(" ".join(words)), tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder) / "out.json"
+                subprocess.run([command, "simulate", *words, "--json", str(file), "--quiet"],
+                               check=False, stdout=subprocess.DEVNULL)
+                self.assertEqual(ask().json(), file.read_text(encoding="utf-8"))
+
+    def test_json_has_the_numbers(self):
+        result = sl.simulate("resnet50-cpu", devices=4, microbatches=8)
+        said = json.loads(result.json())
+        self.assertEqual(said["step_time_ps"], result.step_time_ps)
+        self.assertEqual(max(one["peak"] for one in result.memory), result.peak_memory)
+
+    def test_pictures(self):
+        result = sl.simulate(EQUAL, devices=4, microbatches=8)
+        self.assertTrue(result.svg().startswith("<?xml"))
+        self.assertEqual(result.svg(), result._repr_svg_())
+        self.assertLess(len(result.svg(panels=["timeline"])), len(result.svg()))
+        self.assertNotEqual(result.svg(start=0.01, end=0.02), result.svg())
+        with self.assertRaisesRegex(sl.UsageError, "did you mean \"memory\""):
+            result.svg(panels=["memori"])
+
+    def test_critical_path_has_no_gap(self):
+        result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us")
+        path = result.critical_path
+        self.assertEqual(path[0]["start_ps"], 0)
+        self.assertEqual(path[-1]["end_ps"], result.makespan_ps)
+        for one, next_one in zip(path, path[1:]):
+            self.assertEqual(one["end_ps"], next_one["start_ps"])
+
+    def test_memory_adds_up(self):
+        result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, memory="100GB")
+        self.assertIs(result.fits, True)
+        for device, one in enumerate(result.memory):
+            self.assertEqual(sum(one["at_peak"].values()), one["peak"])
+            self.assertEqual(one["limit"], 100 * 10**9)
+            at, held = result.memory_curve(device)
+            self.assertEqual(len(at), len(held))
+            # The steps of workspaces within an op are in the peak alone.
+            self.assertLessEqual(max(held), one["peak"])
+        with self.assertRaises(IndexError):
+            result.memory_curve(4)
+
+
+class Arguments(unittest.TestCase):
+    def test_numbers_are_seconds_and_bytes(self):
+        text = sl.simulate("resnet50-cpu", devices=4, link="12GB/s,5us", memory="8GB")
+        number = sl.simulate("resnet50-cpu", devices=4, link=(12e9, 5e-6), memory=8 * 10**9)
+        self.assertEqual(text.json(), number.json())
+
+    def test_model_is_the_trace(self):
+        self.assertEqual(sl.simulate(sl.trace("resnet50-cpu"), devices=4).json(),
+                         sl.simulate("resnet50-cpu", devices=4).json())
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "trace.json"
+            file.write_text(sl.trace("uniform8").to_json(), encoding="utf-8")
+            self.assertEqual(sl.simulate(file, devices=4).step_time_ps,
+                             sl.simulate("uniform8", devices=4).step_time_ps)
+            file.write_text('{"format": "stageline-trace 1",\n "name": }', encoding="utf-8")
+            with self.assertRaises(sl.TraceError) as caught:
+                sl.trace(file)
+            self.assertEqual(caught.exception.file, str(file))
+            self.assertEqual(caught.exception.line, 2)
+
+    def test_what_is_refused(self):
+        for settings, words in (
+                ({"devises": 4}, 'did you mean "devices"'),
+                ({"devices": "4"}, "devices: "),
+                ({"devices": [2, 4]}, "compare takes several"),
+                ({"schedule": "1f1b,gpipe"}, "compare takes many"),
+                ({"schedule": "1f1c"}, "1f1b"),
+                ({"memory": -1}, "memory: a size is bytes"),
+                ({"link": (1e9,)}, "link: a link is"),
+                ({"schedule": 3}, "schedule: a name, or a function"),
+                ({"program": sl.Program(), "schedule": "gpipe"}, "leave one of them out"),
+                ({"slow": {"gpu9": 2}}, "gpu9")):
+            with self.subTest(settings), self.assertRaisesRegex(sl.UsageError, words):
+                sl.simulate("uniform8", **settings)
+        self.assertTrue(issubclass(sl.UsageError, ValueError))
+
+    def test_what_if_in_words_of_python(self):
+        self.assertEqual(sl.simulate("uniform8", devices=4, slow={"gpu1": 1.5}).json(),
+                         sl.simulate("uniform8", devices=4, slow="gpu1:1.5").json())
+
+
+class FromArrays(unittest.TestCase):
+    def setUp(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("there is no numpy")
+        self.np = numpy
+
+    def test_as_a_uniform_model(self):
+        np = self.np
+        mine = sl.from_arrays(np.full(8, 1e-3), np.full(8, 1e-3), np.full(8, 1e-3), weights=4e6,
+                              output=1e6, stash=1e6)
+        uniform = sl.uniform(layers=8)
+        for name in ("forward", "input_grad", "weight_grad", "backward", "weights", "output",
+                     "stash"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(uniform, name), name)
+        for schedule in ("1f1b", "zb_h1", "gpipe"):
+            one = sl.simulate(mine, devices=4, microbatches=8, schedule=schedule, link="1GB/s")
+            two = sl.simulate(uniform, devices=4, microbatches=8, schedule=schedule, link="1GB/s")
+            self.assertEqual(one.step_time_ps, two.step_time_ps)
+
+    def test_what_is_refused(self):
+        np = self.np
+        for arrays, words in (
+                ({"forward": np.ones(3), "weights": np.ones(2)}, "weights: 2 values for 3 layers"),
+                ({"forward": [1, float("nan")]}, r"forward\[1\]"),
+                ({"forward": [1, -1]}, r"forward\[1\] is -1"),
+                ({"forward": [1], "stash": [-1]}, r"stash\[0\]"),
+                ({"forward": []}, "at least one layer"),
+                ({"forward": [1, 1], "names": ["a"]}, "names: 1 for 2")):
+            with self.subTest(arrays), self.assertRaisesRegex(sl.UsageError, words):
+                sl.from_arrays(**arrays)
+
+    def test_columns_outlive_the_model(self):
+        model = sl.trace("resnet50-cpu")
+        forward, expected = model.forward, model.forward.tolist()
+        del model
+        self.assertEqual(forward.tolist(), expected)

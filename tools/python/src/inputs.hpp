@@ -1,0 +1,24 @@
+// Models, clusters and programs.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+#include "sim/cluster.hpp"
+#include "sim/model.hpp"
+#include "sim/program.hpp"
+
+namespace stageline::python {
+
+/// A model with the text that asks for it: what TRACE may be on the command line.
+struct Trace {
+  std::string text;
+  Model model;
+};
+
+void bind_inputs(nanobind::module_& module);
+void bind_program(nanobind::module_& module);
+
+}  // namespace stageline::python

@@ -1,0 +1,76 @@
+// Programs as text and as lists of ops.
+#include <fmt/core.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "sim/program.hpp"
+#include "tools/inputs/program_files.hpp"
+#include "tools/python/src/inputs.hpp"
+#include "tools/python/src/interrupt.hpp"
+
+namespace stageline::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+std::vector<std::vector<std::string>> ops_of(const Program& program) {
+  std::vector<std::vector<std::string>> lists;
+  for (const std::vector<Op>& ops : program.ops) {
+    std::vector<std::string>& list = lists.emplace_back();
+    for (const Op op : ops) list.push_back(print(op));
+  }
+  return lists;
+}
+
+Program open_program(const std::string& path) {
+  Program program = read_program(path, /*quiet=*/true);
+  if (program.schedule.empty()) program.schedule = path;
+  return program;
+}
+
+}  // namespace
+
+void bind_program(nb::module_& module) {
+  nb::class_<Program>(module, "Program", "The ordered ops of each device, with their settings.")
+      .def(nb::init<>())
+      .def_static(
+          "parse", [](const std::string& text) { return parse_program(text); }, "text"_a,
+          "From text; ProgramError has line and column.")
+      .def_static("read", &open_program, "path"_a,
+                  "From a file in any format that the command reads.")
+      .def_prop_rw(
+          "schedule", [](const Program& self) { return self.schedule; },
+          [](Program& self, std::string name) { self.schedule = std::move(name); },
+          "Its origin: free text.")
+      .def_prop_ro(
+          "microbatches", [](const Program& self) { return self.microbatches; }, "In a step.")
+      .def_prop_ro("steps", [](const Program& self) { return self.steps; })
+      .def_prop_ro("stages", &Program::stages)
+      .def_prop_ro(
+          "devices", [](const Program& self) { return self.devices; }, "Names.")
+      .def_prop_ro(
+          "weights", [](const Program& self) { return name(self.settings.weights); },
+          "The rule of weight versions.")
+      .def_prop_ro("ops", &ops_of, "By device: ops such as \"0F3\", in order (a copy).")
+      .def(
+          "validate", [](const Program& self) { without_lock([&] { validate(self); }); },
+          "Raises ProgramError unless each stage does the work of each micro-batch once, in place.")
+      .def(
+          "__eq__", [](const Program& self, const Program& other) { return self == other; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__str__", [](const Program& self) { return print(self); })
+      .def("__repr__", [](const Program& self) {
+        std::size_t ops = 0;
+        for (const std::vector<Op>& list : self.ops) ops += list.size();
+        return fmt::format(
+            "<stageline.Program {}: {} stages on {} devices, {} micro-batches, {} "
+            "ops>",
+            self.schedule, self.stages(), self.devices.size(), self.total_microbatches(), ops);
+      });
+}
+
+}  // namespace stageline::python

@@ -1,0 +1,303 @@
+// From keyword arguments, as the JSON of a request, to results.
+#include <fmt/core.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "sim/op_time.hpp"
+#include "sim/problem.hpp"
+#include "tools/compare/advice.hpp"
+#include "tools/inputs/training_budget.hpp"
+#include "tools/python/src/interrupt.hpp"
+#include "tools/python/src/result.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/study/layout.hpp"
+
+namespace stageline::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+/// The rows of a comparison, and what they are of.
+struct Compared {
+  std::shared_ptr<const Request> request;
+  std::shared_ptr<const Setting> setting;
+  std::vector<Row> rows;
+  std::vector<RankedRows> rankings;
+};
+
+std::shared_ptr<const Request> request_of(const std::string& json,
+                                          const std::optional<Program>& program) {
+  auto request = std::make_shared<Request>(parse_request(json));
+  if (program) {
+    if (!request->schedules.empty()) {
+      throw UsageError("a program runs instead of a schedule; leave one of them out");
+    }
+    request->setting.program = program;
+  }
+  return request;
+}
+
+// A request for one case, opened.
+struct Opened {
+  std::shared_ptr<const Request> request;
+  std::shared_ptr<const Setting> setting;
+  Case asked;
+};
+
+Opened opened(std::shared_ptr<const Request> request) {
+  auto setting = std::make_shared<const Setting>(read_setting(request->setting));
+  if (setting->device_counts.size() > 1) {
+    throw UsageError("simulate takes one number of devices; compare takes several");
+  }
+  if (request->schedules.size() > 1) {
+    throw UsageError(
+        fmt::format("simulate takes one schedule, and {} were named; compare takes many",
+                    request->schedules.size()));
+  }
+  check_budget(request->budget, setting->model, "tokens");
+  const ScheduleSpec spec =
+      request->schedules.empty() ? parse_schedules("1f1b").front() : request->schedules.front();
+  Case asked = make_case(request->setting, *setting, spec, setting->device_counts.front());
+  return {std::move(request), std::move(setting), std::move(asked)};
+}
+
+std::shared_ptr<Simulated> simulated(Opened opened) {
+  Outcome outcome = study(opened.asked);
+  return std::make_shared<Simulated>(Simulated{std::move(opened.request), std::move(opened.setting),
+                                               std::move(opened.asked), std::move(outcome)});
+}
+
+std::shared_ptr<Simulated> simulate(const std::string& json,
+                                    const std::optional<Program>& program) {
+  return without_lock([&] { return simulated(opened(request_of(json, program))); });
+}
+
+// What a scheduler in Python is given, and what it must know of it all.
+struct Asked {
+  Problem problem;
+  WeightRule weights = WeightRule::flush;
+  Program blank;
+};
+
+// An op as Python writes it: "0F3", or (stage, "F", number).
+Op op_of_object(const nb::handle& object, std::size_t device, std::size_t position) {
+  std::string text;
+  if (nb::isinstance<nb::str>(object)) {
+    text = nb::cast<std::string>(object);
+  } else if (nb::isinstance<nb::tuple>(object) && nb::len(object) == 3) {
+    const auto [stage, kind, number] = nb::cast<std::tuple<int, std::string, std::int64_t>>(object);
+    text = fmt::format("{}{}{}", stage, kind, number);
+  } else {
+    text = nb::cast<std::string>(nb::repr(object));
+  }
+  const std::optional<Op> op = parse_op(text);
+  if (op) return *op;
+  throw ProgramError(
+      fmt::format("{} at position {} of device {} is no op: write \"0F3\" or (0, \"F\", 3), with "
+                  "the kinds F, B, I, W, R and U",
+                  text, position, device),
+      static_cast<int>(device), static_cast<int>(position));
+}
+
+Program program_of_answer(const Asked& asked, const nb::object& answer, const std::string& name) {
+  Program program;
+  if (nb::isinstance<Program>(answer)) {
+    program = nb::cast<Program>(answer);
+  } else if (nb::isinstance<nb::str>(answer)) {
+    program = parse_program(nb::cast<std::string>(answer));
+  } else {
+    program = asked.blank;
+    std::size_t device = 0;
+    for (const nb::handle list : answer) {
+      if (device == program.devices.size()) ++device;
+      if (device > program.devices.size()) break;
+      std::vector<Op> ops;
+      for (const nb::handle op : list) ops.push_back(op_of_object(op, device, ops.size()));
+      program.ops[device++] = std::move(ops);
+    }
+    if (device != program.devices.size()) {
+      throw ProgramError(
+          fmt::format("{} returned {} lists of ops for {} devices; it takes one a "
+                      "device, empty where a device has no work",
+                      name, device > program.devices.size() ? "more" : fmt::format("{}", device),
+                      program.devices.size()));
+    }
+  }
+  if (program.schedule.empty()) program.schedule = name;
+  return program;
+}
+
+std::shared_ptr<Simulated> simulate_by(const std::string& json, const nb::callable& scheduler,
+                                       const std::string& name) {
+  Asked asked;
+  Opened at = without_lock([&] {
+    Opened one = opened(request_of(json, std::nullopt));
+    const Layout layout = checked_layout(one.asked);
+    const Costs costs = costs_of(one.asked, layout);
+    asked.problem = problem_of(one.asked, layout, costs, std::max(1, one.asked.steps));
+    asked.weights = one.asked.weights.value_or(WeightRule::flush);
+    asked.blank = blank_program(asked.problem, name, asked.weights);
+    asked.blank.independent_w.assign(asked.problem.placement.stage.size(), false);
+    asked.blank.ops.resize(asked.blank.devices.size());
+    return one;
+  });
+  const nb::object answer = scheduler(nb::cast(asked.problem));
+  at.asked.program = program_of_answer(asked, answer, name);
+  return without_lock([&] { return simulated(std::move(at)); });
+}
+
+std::shared_ptr<Compared> compare_all(const std::string& json) {
+  return without_lock([&] {
+    auto compared = std::make_shared<Compared>();
+    compared->request = request_of(json, std::nullopt);
+    compared->setting = std::make_shared<const Setting>(read_setting(compared->request->setting));
+    check_budget(compared->request->budget, compared->setting->model, "tokens");
+    std::vector<ScheduleSpec> specs = compared->request->schedules;
+    if (specs.empty()) specs = parse_schedules("all");
+    compared->rows = compare(compared->request->setting, *compared->setting, specs);
+    for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
+      RankedRows ranking = ranked(compared->rows, synchrony, compared->request->within);
+      if (!ranking.rows.empty()) compared->rankings.push_back(std::move(ranking));
+    }
+    return compared;
+  });
+}
+
+// By row, its result; or what was asked and why there is none.
+nb::list rows_of(const Compared& self) {
+  nb::list rows;
+  for (const Row& row : self.rows) {
+    const int devices = row.outcome ? row.outcome->all_devices : row.asked.device_count();
+    const std::string& schedule = row.outcome ? row.outcome->schedule : row.schedule;
+    nb::object result = nb::none();
+    if (row.outcome) {
+      result = nb::cast(std::make_shared<Simulated>(
+          Simulated{self.request, self.setting, row.asked, *row.outcome}));
+    }
+    rows.append(nb::make_tuple(schedule, devices, row.asked.cut_asked(), result, row.why_not));
+  }
+  return rows;
+}
+
+nb::list rankings_of(const Compared& self) {
+  nb::list rankings;
+  for (const RankedRows& ranking : self.rankings) {
+    nb::dict one;
+    one["synchronous"] = ranking.synchrony == Synchrony::synchronous;
+    one["rows"] = nb::cast(ranking.rows);
+    one["fastest"] = nb::cast(ranking.fastest);
+    one["recommended"] = nb::cast(ranking.recommended);
+    one["sentence"] = ranking.sentence;
+    rankings.append(one);
+  }
+  return rankings;
+}
+
+double seconds_between(const Problem& problem, int from, int to, Bytes bytes) {
+  const auto devices = static_cast<std::size_t>(problem.costs.network.devices);
+  const Route& route = problem.costs.network.routes.at(static_cast<std::size_t>(from) * devices +
+                                                       static_cast<std::size_t>(to));
+  return to_seconds(route.latency + transfer_time(bytes, route.bandwidth));
+}
+
+void bind_problem(nb::module_& module) {
+  nb::class_<StageCosts> costs(module, "StageCosts",
+                               "One stage, for one micro-batch: seconds and bytes.");
+  const auto time = [&](const char* name, Time StageCosts::*member, const char* text) {
+    costs.def_prop_ro(
+        name, [member](const StageCosts& self) { return to_seconds(self.*member); }, text);
+  };
+  time("forward", &StageCosts::forward, "F, seconds.");
+  time("input_grad", &StageCosts::input_grad, "I, seconds.");
+  time("weight_grad", &StageCosts::weight_grad, "W, seconds.");
+  time("backward", &StageCosts::backward, "B: I and W in one op, seconds.");
+  time("recompute", &StageCosts::recompute, "R, seconds.");
+  time("update", &StageCosts::update, "One optimizer step, seconds.");
+  costs.def_prop_ro(
+      "weights", [](const StageCosts& self) { return self.weights.count; }, "Bytes.");
+  costs.def_prop_ro(
+      "stash", [](const StageCosts& self) { return self.stash().count; },
+      "Held from F to its backward, bytes.");
+  nb::class_<Problem>(module, "Problem", "What a scheduler is asked.")
+      .def_prop_ro("stages", [](const Problem& self) { return self.placement.stages(); })
+      .def_prop_ro("devices", [](const Problem& self) { return self.devices.size(); })
+      .def_prop_ro("device_names", [](const Problem& self) { return self.devices; })
+      .def_prop_ro(
+          "microbatches", [](const Problem& self) { return self.microbatches; }, "In a step.")
+      .def_prop_ro(
+          "steps", [](const Problem& self) { return self.steps; },
+          "Micro-batches are numbered through all of them.")
+      .def_prop_ro(
+          "placement",
+          [](const Problem& self) {
+            std::vector<int> devices;
+            for (const StagePlace& place : self.placement.stage) {
+              devices.push_back(place.replicas.front());
+            }
+            return devices;
+          },
+          "By stage, its device.")
+      .def_prop_ro(
+          "costs", [](const Problem& self) { return self.costs.stage; },
+          "By stage, on its device (StageCosts).")
+      .def_prop_ro(
+          "memory",
+          [](const Problem& self) {
+            std::vector<std::optional<std::int64_t>> limits;
+            for (const std::optional<Bytes>& limit : self.memory) {
+              limits.push_back(limit ? std::optional(limit->count) : std::nullopt);
+            }
+            return limits;
+          },
+          "By device, bytes that training may fill; None: unknown.")
+      .def(
+          "message_time",
+          [](const Problem& self, int from, int to) {
+            const int one =
+                self.placement.stage.at(static_cast<std::size_t>(from)).replicas.front();
+            const int two = self.placement.stage.at(static_cast<std::size_t>(to)).replicas.front();
+            for (const EdgeCosts& edge : self.costs.edges) {
+              if (edge.edge.from == from && edge.edge.to == to) {
+                return seconds_between(self, one, two, edge.activation);
+              }
+              if (edge.edge.to == from && edge.edge.from == to) {
+                return seconds_between(self, one, two, edge.gradient);
+              }
+            }
+            throw UsageError(fmt::format("stages {} and {} exchange nothing", from, to));
+          },
+          "from_stage"_a, "to_stage"_a,
+          "Seconds that an activation (or, backwards, a gradient) takes where the link is free.");
+}
+
+}  // namespace
+
+void bind_question(nb::module_& module) {
+  bind_problem(module);
+  nb::class_<Compared>(module, "Compared", "Rows of a comparison.")
+      .def_prop_ro("rows", &rows_of)
+      .def_prop_ro("rankings", &rankings_of)
+      .def("json", [](const Compared& self) {
+        return without_lock(
+            [&] { return rows_json(*self.setting, self.rows, self.request->budget); });
+      });
+  module.def("simulate", &simulate, "request"_a, "program"_a = nb::none());
+  module.def("simulate_by", &simulate_by, "request"_a, "scheduler"_a, "name"_a);
+  module.def("compare", &compare_all, "request"_a);
+}
+
+}  // namespace stageline::python

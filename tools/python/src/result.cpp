@@ -1,0 +1,279 @@
+#include "tools/python/src/result.hpp"
+
+#include <fmt/core.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/names.hpp"
+#include "tools/compare/advice.hpp"
+#include "tools/python/src/interrupt.hpp"
+#include "tools/report/drawing_of.hpp"
+#include "tools/report/json/outcome.hpp"
+#include "tools/report/timeline/chrome_trace.hpp"
+#include "tools/report/timeline/svg.hpp"
+#include "tools/study/study.hpp"
+
+namespace stageline::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// Other threads may ask for the same meanwhile, and the first answer is kept.
+std::shared_ptr<const Outcome> drawn_of(Simulated& self) {
+  if (self.drawn) return self.drawn;
+  auto drawn =
+      without_lock([&] { return std::make_shared<const Outcome>(study(self.asked, Curves::all)); });
+  if (!self.drawn) self.drawn = std::move(drawn);
+  return self.drawn;
+}
+
+WaysToFit ways_of(const Simulated& self) {
+  if (self.outcome.fit != Fit::no) return {};
+  Row row{self.asked, self.outcome.schedule, self.outcome, ""};
+  row.outcome->graph = {};
+  return ways_to_fit(self.request->setting, *self.setting, {std::move(row)});
+}
+
+std::string json_of(const Simulated& self, bool timeline, bool changes) {
+  return without_lock([&] {
+    const WaysToFit ways = changes ? ways_of(self) : WaysToFit{};
+    return outcome_json(*self.setting, self.asked, self.outcome, timeline, nullptr,
+                        self.request->budget, nullptr, changes ? &ways : nullptr);
+  });
+}
+
+Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return self.asked.ranked ? Panels{true, false, true, true} : Panels{};
+  }
+  const std::vector<std::string> known{"timeline", "memory", "weights", "categories"};
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw UsageError(
+        fmt::format("panels: \"{}\" is none of timeline, memory, weights, "
+                    "categories{}",
+                    name, did_you_mean(name, known)));
+  }
+  const auto wanted = [&](std::size_t i) {
+    return std::find(names.begin(), names.end(), known[i]) != names.end();
+  };
+  return {wanted(0), wanted(1), wanted(2), wanted(3)};
+}
+
+std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int width,
+                   const std::string& theme, double from, std::optional<double> to) {
+  DrawingView view;
+  view.panels = panels_of(self, panels);
+  try {
+    view.from = from_seconds(from);
+    if (to) view.to = from_seconds(*to);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("start and end are seconds: {}", error.what()));
+  }
+  SvgOptions options;
+  options.width = width;
+  if (theme == "light") {
+    options.theme = Theme::light;
+  } else if (theme == "dark") {
+    options.theme = Theme::dark;
+  } else if (theme != "auto") {
+    throw UsageError(fmt::format("theme is auto, light or dark (it is \"{}\")", theme));
+  }
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  return without_lock(
+      [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });
+}
+
+nb::dict by_kind(const MemoryUse& use) {
+  nb::dict parts;
+  for (int kind = 0; kind < memory_kinds; ++kind) {
+    const std::string key(name(static_cast<MemoryKind>(kind)));
+    parts[key.c_str()] = use[as_size(kind)].count;
+  }
+  return parts;
+}
+
+nb::object limit_of(const std::optional<Bytes>& limit) {
+  return limit ? nb::cast(limit->count) : nb::none();
+}
+
+nb::list memory_of_devices(const Simulated& self) {
+  nb::list devices;
+  for (std::size_t d = 0; d < self.outcome.memory.device.size(); ++d) {
+    const DeviceMemory& memory = self.outcome.memory.device[d];
+    nb::dict one;
+    one["device"] = self.outcome.program.devices[d].c_str();
+    one["peak"] = memory.peak.count;
+    one["peak_at"] = to_seconds(memory.peak_at);
+    one["peak_op"] = memory.peak_op ? nb::cast(print(memory.peak_op->op)) : nb::none();
+    one["limit"] = limit_of(self.outcome.memory_limit[d]);
+    one["reserve"] = memory.reserve.count;
+    one["stashes"] = self.outcome.memory.device_stash_peak[d];
+    one["at_peak"] = by_kind(memory.at_peak);
+    devices.append(one);
+  }
+  return devices;
+}
+
+// Steps of the memory of a device: two columns, made anew.
+nb::tuple memory_curve(Simulated& self, int device) {
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  if (device < 0 || as_size(device) >= outcome->memory.device.size()) {
+    throw nb::index_error(fmt::format("device {} of {}", device, outcome->devices).c_str());
+  }
+  const std::vector<MemoryPoint>& curve = nth(outcome->memory.device, device).curve;
+  auto* const columns = new std::vector<std::int64_t>(2 * curve.size());
+  const nb::capsule owner(
+      columns, [](void* all) noexcept { delete static_cast<std::vector<std::int64_t>*>(all); });
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    (*columns)[i] = curve[i].at.count();
+    (*columns)[curve.size() + i] = total(curve[i].use).count;
+  }
+  using Column = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
+  return nb::make_tuple(Column(columns->data(), {curve.size()}, owner),
+                        Column(columns->data() + curve.size(), {curve.size()}, owner));
+}
+
+nb::list path_of(const Simulated& self) {
+  nb::list path;
+  for (const PathPiece& piece : self.outcome.critical_path) {
+    nb::dict one;
+    one["what"] = piece.kind == PathPiece::Kind::task    ? print(piece.op).c_str()
+                  : piece.kind == PathPiece::Kind::queue ? "queue"
+                                                         : "latency";
+    one["kind"] =
+        piece.kind == PathPiece::Kind::task ? nb::cast(symbol(piece.op.kind)) : nb::cast("link");
+    one["start_ps"] = piece.start.count();
+    one["end_ps"] = piece.end.count();
+    path.append(one);
+  }
+  return path;
+}
+
+nb::list idle_of_devices(const Simulated& self) {
+  nb::list devices;
+  for (std::size_t d = 0; d < self.outcome.metrics.device.size(); ++d) {
+    const DeviceMetrics& metrics = self.outcome.metrics.device[d];
+    nb::dict one;
+    one["device"] = self.outcome.program.devices[d].c_str();
+    one["busy"] = to_seconds(metrics.busy);
+    for (int kind = 0; kind < idle_kinds; ++kind) {
+      const std::string key(name(static_cast<IdleKind>(kind)));
+      one[key.c_str()] = to_seconds(metrics.idle_by[as_size(kind)]);
+    }
+    devices.append(one);
+  }
+  return devices;
+}
+
+std::optional<std::int64_t> peak_of(const Simulated& self) {
+  if (!self.outcome.bytes_known()) return std::nullopt;
+  return nth(self.outcome.memory.device, self.outcome.peak_device()).peak.count;
+}
+
+std::optional<bool> fits(const Simulated& self) {
+  if (self.outcome.fit == Fit::unknown) return std::nullopt;
+  return self.outcome.fit == Fit::yes;
+}
+
+std::shared_ptr<const SpanTable> spans_of(Simulated& self) {
+  if (self.table) return self.table;
+  auto table = without_lock([&] { return table_of(self.outcome.timeline); });
+  if (!self.table) self.table = std::move(table);
+  return self.table;
+}
+
+std::string repr(const Simulated& self) {
+  const Outcome& outcome = self.outcome;
+  const std::optional<std::int64_t> peak = peak_of(self);
+  return fmt::format("<stageline.Result {}: step {}, bubble {:.1f} %, peak memory {}{}>",
+                     outcome.schedule, print(outcome.step_time), 100 * outcome.bubble_fraction,
+                     peak ? print(Bytes{*peak}) : "unknown",
+                     outcome.fit == Fit::no ? ", does NOT fit" : "");
+}
+
+template <class Get>
+auto of(const Get& get) {
+  return [get](const Simulated& self) { return get(self.outcome); };
+}
+
+}  // namespace
+
+void bind_result(nb::module_& module) {
+  nb::class_<Simulated>(module, "Result", "One schedule, simulated.")
+      .def_prop_ro("schedule", of([](const Outcome& o) { return o.schedule; }))
+      .def_prop_ro("devices", of([](const Outcome& o) { return o.all_devices; }),
+                   "Devices of the run, all degrees of parallelism together.")
+      .def_prop_ro("microbatches", of([](const Outcome& o) { return o.microbatches; }),
+                   "Micro-batches of a step, of all simulated pipelines.")
+      .def_prop_ro("step_time", of([](const Outcome& o) { return to_seconds(o.step_time); }),
+                   "Of a step in the steady state, in seconds.")
+      .def_prop_ro("step_time_ps", of([](const Outcome& o) { return o.step_time.count(); }),
+                   "The same, exact: picoseconds.")
+      .def_prop_ro("makespan", of([](const Outcome& o) { return to_seconds(o.metrics.makespan); }),
+                   "Of all simulated steps, in seconds.")
+      .def_prop_ro("makespan_ps", of([](const Outcome& o) { return o.metrics.makespan.count(); }))
+      .def_prop_ro("throughput", of([](const Outcome& o) { return o.throughput; }),
+                   "Per second, in throughput_unit.")
+      .def_prop_ro("throughput_unit", of([](const Outcome& o) { return o.throughput_unit; }))
+      .def_prop_ro("speedup", of([](const Outcome& o) { return o.speedup; }),
+                   "Over one device that does the same step.")
+      .def_prop_ro("bubble", of([](const Outcome& o) { return o.bubble_fraction; }),
+                   "Idle share of the compute lanes, 0 to 1.")
+      .def_prop_ro("exposed_communication",
+                   of([](const Outcome& o) { return o.exposed_communication; }),
+                   "Share of the step that free links would save, 0 to 1.")
+      .def_prop_ro("synchronous",
+                   of([](const Outcome& o) { return o.synchrony == Synchrony::synchronous; }),
+                   "Whether updates wait for all micro-batches of a step.")
+      .def_prop_ro("staleness", of([](const Outcome& o) { return o.staleness_max(); }),
+                   "Most updates that the weights of a backward are old.")
+      .def_prop_ro("peak_memory", &peak_of, "Of the fullest device, in bytes; None: unknown.")
+      .def_prop_ro("fits", &fits, "Into memory: True, False, or None where it is unknown.")
+      .def_prop_ro("memory", &memory_of_devices, "By device: peak and parts in bytes (dicts).")
+      .def("memory_curve", &memory_curve, "device"_a,
+           "(at_ps, bytes): NumPy arrays, each value from its moment on.")
+      .def_prop_ro("idle", &idle_of_devices, "By device: busy and idle seconds by cause (dicts).")
+      .def_prop_ro("critical_path", &path_of,
+                   "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
+      .def_prop_ro("partition", of([](const Outcome& o) { return print(o.plan.partition); }),
+                   "The cut, as the argument partition takes it.")
+      .def_prop_ro(
+          "cut", [](const Simulated& self) { return self.asked.cut_asked(); },
+          "As it was asked for: \"balanced\".")
+      .def_prop_ro("program", of([](const Outcome& o) { return o.program; }),
+                   "The ops of each device, with all passes applied.")
+      .def_prop_ro("timeline", &spans_of, "When each op ran: a Timeline, for NumPy and Arrow.")
+      .def_prop_ro(
+          "notes", [](const Simulated& self) { return notes(*self.setting); },
+          "What was assumed, a sentence each.")
+      .def("json", &json_of, "timeline"_a = false, "changes"_a = true,
+           "What the command writes with --json: keys in tools/report/json/README.md.\n\n"
+           "timeline: with every span. changes: where it does not fit, what would.")
+      .def("svg", &svg_of, "panels"_a = std::vector<std::string>{}, "width"_a = 1000,
+           "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
+           "The space-time diagram as SVG.\n\n"
+           "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
+      .def(
+          "chrome_trace",
+          [](const Simulated& self) {
+            return without_lock(
+                [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
+          },
+          "The timeline as a Chrome trace (JSON; opens in Perfetto).")
+      .def("_repr_svg_", [](Simulated& self) { return svg_of(self, {}, 1000, "auto", 0, {}); })
+      .def("__repr__", &repr);
+}
+
+}  // namespace stageline::python

@@ -1,0 +1,36 @@
+"""Stageline: a simulator of pipeline-parallel training.
+
+>>> import stageline as sl
+>>> trace = sl.uniform(layers=8, forward="1ms", input_grad="1ms", weight_grad="1ms")
+>>> result = sl.simulate(trace, schedule="1f1b", devices=4, microbatches=8)
+>>> round(result.step_time, 6)  # seconds
+0.066
+>>> result.step_time_ps
+66000000000
+>>> [row["schedule"] for row in sl.compare(trace, schedules=["gpipe", "zb_h1"], devices=4,
+...                                        microbatches=8).rows]
+['zb_h1', 'gpipe']
+
+Times are seconds (floats; exact picoseconds in attributes that end in ``_ps``), sizes bytes.
+Arguments are those of the command, with underscores: text such as ``"8GB"`` or ``"5us"``, or plain
+numbers of bytes and seconds.
+"""
+from stageline._api import (Cluster, Model, Program, bundled_clusters, bundled_traces, cluster,
+                            compare, from_arrays, model, program, schedules, simulate, trace,
+                            uniform)
+from stageline._comparison import Comparison
+from stageline._core import (Problem, Result, StageCosts, Timeline, lane_kinds, op_kinds,
+                             version)
+from stageline._errors import (ContradictionError, Deadlock, Error, ProgramError, TraceError,
+                               UsageError)
+from stageline._schedulers import Scheduler, scheduler
+
+__version__ = version().split()[0]
+
+__all__ = [
+    "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Problem",
+    "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "Timeline", "TraceError",
+    "UsageError", "bundled_clusters", "bundled_traces", "cluster", "compare", "from_arrays",
+    "lane_kinds", "model", "op_kinds", "program", "scheduler", "schedules", "simulate", "trace",
+    "uniform", "version",
+]

@@ -1,0 +1,246 @@
+"""From what a user has to what the engine is asked."""
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
+
+from stageline import _amounts, _core
+from stageline._comparison import Comparison
+from stageline._core import Model, Program, Result, bundled_clusters, bundled_traces, schedules
+from stageline._errors import UsageError
+from stageline._schedulers import Scheduler, scheduler_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["Cluster", "Model", "Program", "bundled_clusters", "bundled_traces", "cluster",
+           "compare", "from_arrays", "model", "program", "schedules", "simulate", "trace",
+           "uniform"]
+
+TraceLike = Union[Model, str, "os.PathLike[str]"]
+ClusterLike = Union["Cluster", str, "os.PathLike[str]", None]
+ScheduleLike = Union[str, Scheduler, Callable[..., Any]]
+
+
+class Cluster:
+    """The devices of a run and their links: a name or file, or equal devices.
+
+    >>> import stageline as sl
+    >>> sl.cluster("h100x8", reserve="2GB")
+    stageline.cluster('h100x8', reserve='2GB')
+    """
+
+    def __init__(self, name: str | None, settings: dict[str, Any]) -> None:
+        self.name = name
+        self._settings = settings
+
+    def settings(self) -> dict[str, Any]:
+        """As keyword arguments of `simulate`."""
+        named = {} if self.name is None else {"cluster": self.name}
+        return {**named, **self._settings}
+
+    def __repr__(self) -> str:
+        said = [] if self.name is None else [repr(self.name)]
+        said += [f"{key}={value!r}" for key, value in self._settings.items()]
+        return f"stageline.cluster({', '.join(said)})"
+
+
+def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0) -> Model:
+    """Opens a trace: a bundled name, a file, a spelled cost model, or the text of a trace.
+
+    microbatch_size: samples in a micro-batch (0: as in the trace). profile_batch: of a PipeDream
+    profile, which does not state it.
+
+    >>> import stageline as sl
+    >>> sl.trace("resnet50-h100")
+    <stageline.Model resnet50: 56 layers, 4.742 ms a micro-batch, estimated>
+    """
+    if isinstance(source, Model):
+        source = source.text
+    return _core.open_trace(os.fspath(source), microbatch_size, profile_batch)
+
+
+def _spelled(head: str, options: dict[str, Any]) -> str:
+    said = [f"{key}={value}" for key, value in options.items() if value is not None]
+    return head + ",".join(said)
+
+
+def model(shape: str, *, device: str, **options: Any) -> Model:
+    """Prices a shape of layers on a device by its data sheet: "model:SHAPE@DEVICE,…".
+
+    shape: "gpt", "llama3-8b", "resnet50", …, or a config.json. options: those of the spelling, such
+    as batch, layers, hidden, seq, dtype.
+
+    >>> import stageline as sl
+    >>> len(sl.model("gpt", device="h100", layers=32)) > 32
+    True
+    """
+    return trace(_spelled(f"model:{shape}@{device}" + ("," if options else ""), options))
+
+
+_UNIFORM_TIMES = ("forward", "input_grad", "weight_grad", "update")
+_UNIFORM_SIZES = ("output", "weights", "stash")
+
+
+def uniform(layers: int = 8, **costs: Any) -> Model:
+    """A chain of equal layers.
+
+    forward, input_grad, weight_grad (1 ms each), update (0): seconds, or text such as "1ms".
+    output (1 MB), weights (4 MB), stash (as output): bytes, or text such as "1MB". batch: samples.
+
+    >>> import stageline as sl
+    >>> sl.uniform(layers=4, forward=2e-3).forward.tolist()  # seconds
+    [0.002, 0.002, 0.002, 0.002]
+    """
+    options: dict[str, Any] = {"layers": layers}
+    for name, value in costs.items():
+        if name in _UNIFORM_TIMES:
+            value = _amounts.time(value, name)
+        elif name in _UNIFORM_SIZES:
+            value = _amounts.size(value, name)
+        options[name] = value
+    return trace(_spelled("uniform:", options))
+
+
+def from_arrays(forward: ArrayLike, input_grad: ArrayLike | None = None,
+                weight_grad: ArrayLike | None = None, *, backward: ArrayLike | None = None,
+                update: ArrayLike | None = None, weights: ArrayLike | None = None,
+                gradients: ArrayLike | None = None, optimizer_state: ArrayLike | None = None,
+                output: ArrayLike | None = None, stash: ArrayLike | None = None,
+                stash_input_grad: ArrayLike | None = None, workspace: ArrayLike | None = None,
+                names: Sequence[str] = (), name: str = "model", batch: int = 1,
+                method: str = "") -> Model:
+    """A model of arrays, one value a layer, for one micro-batch of `batch` samples.
+
+    Seconds: forward (F), input_grad (I), weight_grad (W), backward (B, where I and W are one op;
+    default: their sum), update (the optimizer's step). With a backward alone, I and W are half of it
+    each.
+    Bytes: weights, gradients (default: as weights), optimizer_state, output (read by the next layer;
+    the gradient sent back is as large), stash (held from F to W), stash_input_grad (held from F to I
+    alone), workspace. A single number is the same for all layers.
+    method: how the costs were measured; without it they are called synthetic.
+
+    >>> import numpy as np, stageline as sl
+    >>> m = sl.from_arrays(forward=np.full(8, 1e-3), backward=2e-3, weights=4e6, output=1e6)
+    >>> sl.simulate(m, devices=4, microbatches=8).step_time_ps
+    66000000000
+    """
+    import numpy as np
+
+    def column(value: ArrayLike | None) -> Any:
+        if value is None:
+            return None
+        array = np.asarray(value, dtype=np.float64)
+        if array.ndim == 0:
+            array = np.full(len(np.atleast_1d(forward)), array)
+        return np.ascontiguousarray(array)
+
+    if backward is not None and input_grad is None and weight_grad is None:
+        half = np.asarray(backward, dtype=np.float64) / 2
+        input_grad = weight_grad = half
+    return _core.from_arrays(
+        forward=column(np.atleast_1d(forward)), input_grad=column(input_grad),
+        weight_grad=column(weight_grad), backward=column(backward), update=column(update),
+        weights=column(weights), gradients=column(gradients),
+        optimizer_state=column(optimizer_state), output=column(output),
+        stash_input_grad=column(stash_input_grad), stash=column(stash),
+        workspace=column(workspace), names=list(names), name=name, batch=batch, method=method)
+
+
+def cluster(name: str | os.PathLike[str] | None = None, *,
+            devices: int | None = None, link: Any = None, memory: _amounts.Size | None = None,
+            reserve: _amounts.Size | None = None, host_link: Any = None,
+            host_memory: _amounts.Size | None = None,
+            pair_overlap: float | None = None) -> Cluster:
+    """A bundled cluster ("h100x8", "h100x8*4" for four such machines), a file, or equal devices.
+
+    devices: how many of them a run takes. link: of equal devices, "12GB/s,5us" or (bytes per second,
+    seconds). memory, reserve, host_memory: bytes, or text such as "16GB".
+    """
+    settings = {"devices": devices, "link": link, "memory": memory, "reserve": reserve,
+                "host_link": host_link, "host_memory": host_memory, "pair_overlap": pair_overlap}
+    given = {key: value for key, value in settings.items() if value is not None}
+    return Cluster(None if name is None else os.fspath(name), given)
+
+
+def program(source: str | os.PathLike[str]) -> Program:
+    """A program from its text, or from a file in any format that the command reads."""
+    if isinstance(source, str) and "\n" in source:
+        return Program.parse(source)
+    return Program.read(os.fspath(source))
+
+
+def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
+                                else os.fspath(source)}
+    if isinstance(settings["trace"], str) and settings["trace"].lstrip().startswith("{"):
+        settings["trace"] = json.loads(settings["trace"])
+    if isinstance(on, Cluster):
+        settings.update(on.settings())
+    elif on is not None:
+        settings["cluster"] = os.fspath(on)
+    settings.update((key, value) for key, value in given.items() if value is not None)
+    if str(settings.get("cluster", "")).lstrip().startswith("{"):
+        settings["cluster"] = json.loads(settings["cluster"])
+    return settings
+
+
+def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
+             schedule: ScheduleLike | None = None,
+             program: Program | str | os.PathLike[str] | None = None,
+             **settings: Any) -> Result:
+    """Simulates one schedule.
+
+    schedule: "1f1b" (default), "zb_auto:limit=8", or a function (see `scheduler`). program: runs
+    instead of a schedule. settings: the flags of `stageline simulate` with underscores: devices,
+    microbatches, microbatch_size, link, memory, partition, tp, dp, zero, recompute, …
+
+    >>> import stageline as sl
+    >>> r = sl.simulate("uniform:layers=8", schedule="zb_h1", devices=4, microbatches=8)
+    >>> r.step_time_ps <= sl.simulate("uniform:layers=8", devices=4, microbatches=8).step_time_ps
+    True
+    """
+    asked = _settings(trace, cluster, settings)
+    if program is not None:
+        if schedule is not None:
+            raise UsageError("a program runs instead of a schedule; leave one of them out")
+        if not isinstance(program, Program):
+            program = _program(program)
+        return _core.simulate(_amounts.request(asked), program)
+    if schedule is None or isinstance(schedule, str):
+        asked["schedule"] = schedule
+        return _core.simulate(_amounts.request(asked))
+    own = scheduler_of(schedule)
+    asked["schedule"] = own.like
+    return _core.simulate_by(_amounts.request(asked), own.lists, own.name)
+
+
+_program = program
+
+
+def compare(trace: TraceLike, cluster: ClusterLike = None, *,
+            schedules: str | Iterable[ScheduleLike] | None = None,
+            **settings: Any) -> Comparison:
+    """Simulates many schedules: a table, the fastest first.
+
+    schedules: names, with knobs where wanted, and functions (see `scheduler`); default: all that
+    exist. devices: a number, or several. partition: a cut, or several. settings: as in `simulate`.
+
+    >>> import stageline as sl
+    >>> table = sl.compare("uniform:layers=8", devices=4, microbatches=8)
+    >>> table.best.step_time_ps == min(r.step_time_ps for r in table.results if r and r.synchronous)
+    True
+    """
+    asked = _settings(trace, cluster, settings)
+    if schedules is None or isinstance(schedules, str):
+        return Comparison(_core.compare(_amounts.request({**asked, "schedules": schedules})), [])
+    named: list[str] = []
+    own: list[ScheduleLike] = []
+    for one in schedules:
+        (named if isinstance(one, str) else own).append(one)
+    if not own:
+        return Comparison(_core.compare(_amounts.request({**asked, "schedules": named})), [])
+    return Comparison(_core.compare(_amounts.request({**asked, "schedules": named}))
+                      if named else None,
+                      [simulate(trace, cluster, schedule=one, **settings) for one in own])
