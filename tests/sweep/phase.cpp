@@ -38,13 +38,13 @@ TEST_CASE("phase: axes without a form are spread") {
 }
 
 TEST_CASE("phase: refined maps have the winners of exhaustive ones, on any number of threads") {
-  for (const auto& [x, y] :
+  for (const std::pair<const char*, const char*>& axes :
        {std::pair<const char*, const char*>{"link=100MB/s..100GB/s", "memory=20MB..120MB"},
         {"link=100MB/s..100GB/s", "microbatches=4..40:4"},
         {"memory=20MB..120MB", "microbatches=4..40:4"}}) {
-    CAPTURE(x);
-    CAPTURE(y);
-    PhaseRequest request = question(x, y);
+    CAPTURE(axes.first);
+    CAPTURE(axes.second);
+    PhaseRequest request = question(axes.first, axes.second);
     const PhaseMap refined = phase_map(request);
     request.threads = 3;
     CHECK(phase_json(phase_map(request)).text() == phase_json(refined).text());

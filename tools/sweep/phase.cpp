@@ -176,8 +176,6 @@ class Refinement {
       return to == from ? 0.0 : static_cast<double>(at - from) / static_cast<double>(to - from);
     };
     const auto lead = [&](std::size_t x, std::size_t y) { return cell(x, y).lead.value_or(0); };
-    const double corner[2][2] = {{lead(one.left, one.low), lead(one.right, one.low)},
-                                 {lead(one.left, one.high), lead(one.right, one.high)}};
     for (std::size_t y = one.low; y <= one.high; ++y) {
       for (std::size_t x = one.left; x <= one.right; ++x) {
         if (done_[y][x] != 0) continue;
@@ -188,8 +186,9 @@ class Refinement {
         filled.known = false;
         filled.second.clear();
         if (like.lead) {
-          filled.lead = (1 - v) * ((1 - u) * corner[0][0] + u * corner[0][1]) +
-                        v * ((1 - u) * corner[1][0] + u * corner[1][1]);
+          const double below = (1 - u) * lead(one.left, one.low) + u * lead(one.right, one.low);
+          const double above = (1 - u) * lead(one.left, one.high) + u * lead(one.right, one.high);
+          filled.lead = (1 - v) * below + v * above;
         }
         cell(x, y) = filled;
       }

@@ -7,6 +7,7 @@
 //       1GB/s  400GB/s
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ struct PhaseChart {
 };
 
 /// Lines of equal lead are drawn at these.
-inline constexpr double phase_leads[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
+inline constexpr std::array phase_leads{0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 
 /// A colour for each winner, with its name in its widest place; a thick line between winners, thin
 /// ones where the lead passes phase_leads, hatching where memory decides. Each cell has a tooltip.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -86,9 +85,8 @@ std::string cells(const PhaseChart& chart, const Grid& grid) {
 
 int lead_class(const PhaseCell& cell) {
   if (!cell.lead) return -1;
-  return static_cast<int>(
-      std::upper_bound(std::begin(phase_leads), std::end(phase_leads), *cell.lead) -
-      std::begin(phase_leads));
+  return static_cast<int>(std::upper_bound(phase_leads.begin(), phase_leads.end(), *cell.lead) -
+                          phase_leads.begin());
 }
 
 // Edges between neighbouring cells that `differ`.
