@@ -22,6 +22,7 @@ constexpr std::size_t most_settings = 256;
 constexpr std::int64_t usual_block = 16;
 constexpr std::int64_t drawn_block = 4096;  // of scenarios that share one compiled graph
 constexpr std::int64_t probes = 32;
+constexpr std::int64_t usual_scenarios = 1000;  // as compare draws them
 
 bool names_scenario(std::string_view key) { return key == "scenario"; }
 
@@ -118,14 +119,9 @@ struct SweepRunner::Kept {
     const Verdict verdict = judge.verdict(asked);
     for (SweepRow& row : rows) row.verdict = verdict;
     ScenarioRequest drawn;
-    drawn.perturbation = open_perturbation(question.perturbation);
-    if (drawn.perturbation.none()) {
-      if (!question.scenario) return;
-      throw UsageError(
-          "\"scenario\" is the number of a drawn one, and nothing is uncertain; fix jitter, "
-          "sometimes_slow or pause");
-    }
-    drawn.scenarios = question.scenarios;
+    drawn.perturbation = perturbation_of(question);
+    if (drawn.perturbation.none()) return;
+    drawn.scenarios = question.scenarios.value_or(usual_scenarios);
     drawn.threads = 1;
     drawn.traced = 0;
     drawn.freeze = question.freeze;
