@@ -153,6 +153,9 @@ TEST_CASE("sweeps: bad ones are refused") {
   refused(R"("devices": "2..4000", "microbatches": "1..1000000")", "", "at most 1000000000");
   refused(R"("devices": [2])", R"(, "chunk": 0)", "chunk");
   refused(R"("devices": [2])", R"(, "chunks": 5)", "chunks");
+  refused(R"("jitter": ["5%", "5"])", "", "axis jitter: 5:");
+  refused(R"("scenario": "0..9")", "", "scenario has nothing to apply to");
+  refused(R"("seed": [1, 2])", "", "seed has nothing to apply to");
   refused(R"("schedule": ["1f1b:x={k}"])", "", "{k} stands for an axis");
   CHECK_THROWS_WITH(read_sweep(R"({"format": "stageline-sweep 1", "axes": {"devices": [2]}})"),
                     doctest::Contains("a sweep needs a trace"));

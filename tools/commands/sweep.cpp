@@ -89,7 +89,6 @@ Json summary_json(const SweepFolder& folder, const Shard& shard, const SweepCoun
           {"possible", count.possible},
           {"fit", count.fit},
           {"missing", folder.missing().size()},
-          {"stopped", count.stopped},
           {"table", merged ? Json(folder.table_file()) : Json()}};
 }
 

@@ -4,10 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
-#include <list>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -16,6 +12,7 @@
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/study/cases_at_a_time.hpp"
 #include "tools/study/study.hpp"
+#include "tools/sweep/made_once.hpp"
 
 namespace stageline {
 namespace {
@@ -25,61 +22,9 @@ constexpr std::size_t most_settings = 256;
 constexpr std::int64_t usual_block = 16;
 constexpr std::int64_t drawn_block = 4096;  // of scenarios that share one compiled graph
 constexpr std::int64_t probes = 32;
+constexpr std::int64_t usual_scenarios = 1000;  // as compare draws them
 
-bool uncertain_key(std::string_view key) { return key == "scenario"; }
-
-// Values by key, made once, the least recently used dropped. A thread that asks for what another
-// makes waits for it.
-template <class Value>
-class MadeOnce {
- public:
-  explicit MadeOnce(std::size_t most) : most_(most) {}
-
-  template <class Make>
-  std::shared_ptr<const Value> get(const std::string& key, const Make& make) {
-    const std::shared_ptr<Entry> entry = find(key);
-    std::call_once(entry->once, [&] {
-      try {
-        entry->value = std::make_shared<const Value>(make());
-      } catch (const UsageError&) {
-        entry->refused = std::current_exception();
-      } catch (const TraceError&) {
-        entry->refused = std::current_exception();
-      }
-    });
-    if (entry->refused) std::rethrow_exception(entry->refused);
-    return entry->value;
-  }
-
- private:
-  struct Entry {
-    std::once_flag once;
-    std::shared_ptr<const Value> value;
-    std::exception_ptr refused;
-  };
-
-  std::shared_ptr<Entry> find(const std::string& key) {
-    const std::lock_guard<std::mutex> lock(access_);
-    if (const auto known = places_.find(key); known != places_.end()) {
-      uses_.splice(uses_.begin(), uses_, known->second.second);
-      return known->second.first;
-    }
-    auto entry = std::make_shared<Entry>();
-    uses_.push_front(key);
-    places_.emplace(key, std::pair(entry, uses_.begin()));
-    if (places_.size() > most_) {
-      places_.erase(uses_.back());
-      uses_.pop_back();
-    }
-    return entry;
-  }
-
-  const std::size_t most_;
-  std::mutex access_;
-  std::list<std::string> uses_;  // the latest first
-  std::map<std::string, std::pair<std::shared_ptr<Entry>, std::list<std::string>::iterator>>
-      places_;
-};
+bool names_scenario(std::string_view key) { return key == "scenario"; }
 
 template <class Decides>
 std::string key_of(const std::vector<SettingWord>& words, Decides decides) {
@@ -174,14 +119,9 @@ struct SweepRunner::Kept {
     const Verdict verdict = judge.verdict(asked);
     for (SweepRow& row : rows) row.verdict = verdict;
     ScenarioRequest drawn;
-    drawn.perturbation = open_perturbation(question.perturbation);
-    if (drawn.perturbation.none()) {
-      if (!question.scenario) return;
-      throw UsageError(
-          "\"scenario\" is the number of a drawn one, and nothing is uncertain; fix jitter, "
-          "sometimes_slow or pause");
-    }
-    drawn.scenarios = question.scenarios;
+    drawn.perturbation = perturbation_of(question);
+    if (drawn.perturbation.none()) return;
+    drawn.scenarios = question.scenarios.value_or(usual_scenarios);
     drawn.threads = 1;
     drawn.traced = 0;
     drawn.freeze = question.freeze;
@@ -223,13 +163,13 @@ std::vector<SweepRow> SweepRunner::rows(std::int64_t first, std::int64_t count,
     row.values = axis_values(spec_, number);
     std::vector<SettingWord> asked = words_of(spec_, row.values);
     const auto scenario = std::find_if(asked.begin(), asked.end(), [](const SettingWord& word) {
-      return uncertain_key(word.key);
+      return names_scenario(word.key);
     });
     const bool counted = scenario != asked.end();
     bool same = counted && !alike.empty() && words.size() == asked.size() &&
                 scenario->text == std::to_string(next);
     for (std::size_t i = 0; same && i < words.size(); ++i) {
-      same = uncertain_key(asked[i].key) || asked[i] == words[i];
+      same = names_scenario(asked[i].key) || asked[i] == words[i];
     }
     if (same) {
       ++next;

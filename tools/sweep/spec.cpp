@@ -102,6 +102,14 @@ std::vector<std::string> variables_of(const SweepSpec& spec) {
   return names;
 }
 
+// Whether a setting is fixed or an axis.
+bool says(const SweepSpec& spec, std::string_view key) {
+  return std::any_of(spec.fixed.begin(), spec.fixed.end(),
+                     [&](const SettingWord& word) { return word.key == key; }) ||
+         std::any_of(spec.axes.begin(), spec.axes.end(),
+                     [&](const SweepAxis& axis) { return axis.name == key; });
+}
+
 void check_names(const SweepSpec& spec) {
   const std::vector<std::string> variables = variables_of(spec);
   std::vector<std::string> axes;
@@ -146,10 +154,7 @@ void check_names(const SweepSpec& spec) {
     throw UsageError(fmt::format("there is no setting \"{}\"{}", word.key,
                                  did_you_mean(word.key, sweep_keys())));
   }
-  const bool traced =
-      has(axes, "trace") || std::any_of(spec.fixed.begin(), spec.fixed.end(),
-                                        [](const SettingWord& w) { return w.key == "trace"; });
-  if (!traced) throw UsageError("a sweep needs a trace, fixed or as an axis");
+  if (!says(spec, "trace")) throw UsageError("a sweep needs a trace, fixed or as an axis");
 }
 
 void check_count(const SweepSpec& spec) {
@@ -185,7 +190,10 @@ void check_draws(const SweepSpec& spec) {
 // Every value of a list, both ends of a range, beside the first values of the other axes.
 void check_values(const SweepSpec& spec) {
   const std::vector<std::string> first = axis_values(spec, 0);
-  question_of(words_of(spec, first));
+  const auto look = [&](const std::vector<std::string>& values) {
+    perturbation_of(question_of(words_of(spec, values)));
+  };
+  look(first);
   for (std::size_t i = 0; i < spec.axes.size(); ++i) {
     const SweepAxis& axis = spec.axes[i];
     std::vector<std::string> values = axis.values;
@@ -194,7 +202,7 @@ void check_values(const SweepSpec& spec) {
       std::vector<std::string> one = first;
       one[i] = value;
       try {
-        question_of(words_of(spec, one));
+        look(one);
       } catch (const std::runtime_error& error) {
         throw UsageError(fmt::format("axis {}: {}: {}", axis.name, value, error.what()));
       }
@@ -247,6 +255,7 @@ SweepSpec read_sweep(const JsonValue& root, const std::string& file) {
 }
 
 SweepSpec checked(SweepSpec spec) {
+  if (!says(spec, "schedule")) spec.fixed.push_back({"schedule", "1f1b"});
   std::sort(spec.fixed.begin(), spec.fixed.end(),
             [](const SettingWord& a, const SettingWord& b) { return a.key < b.key; });
   if (spec.axes.empty()) throw UsageError("a sweep needs an axis: --axis devices=2..16");

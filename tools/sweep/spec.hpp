@@ -41,9 +41,9 @@ SweepSpec read_sweep(const JsonValue& root, const std::string& file);
 /// Whether a text is a sweep file: an object of that format.
 bool is_sweep_file(std::string_view text);
 
-/// Sorts the fixed settings, chooses the size of a chunk where it is 0, and looks at every value
-/// of a list and both ends of a range. Throws UsageError for an unknown axis, one that is fixed,
-/// too, a value that is not allowed, too many scenarios.
+/// Sorts the fixed settings, fixes 1F1B where no schedule is said, chooses the size of a chunk
+/// where it is 0, and looks at every value of a list and both ends of a range. Throws UsageError
+/// for an unknown axis, one that is fixed, too, a value that is not allowed, too many scenarios.
 SweepSpec checked(SweepSpec spec);
 
 /// The question as a sweep file, the same for the same question.

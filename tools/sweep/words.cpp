@@ -169,6 +169,22 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
   return question;
 }
 
+Perturbation perturbation_of(const SweepQuestion& question) {
+  Perturbation asked = open_perturbation(question.perturbation);
+  if (!asked.none()) return asked;
+  for (const auto& [given, key] : {std::pair{question.scenario.has_value(), "scenario"},
+                                   {question.scenarios.has_value(), "scenarios"},
+                                   {!question.perturbation.seed.empty(), "seed"},
+                                   {question.freeze, "freeze"}}) {
+    if (!given) continue;
+    throw UsageError(
+        fmt::format("{} has nothing to apply to, since nothing is uncertain; give "
+                    "jitter, sometimes_slow, pause or perturb",
+                    key));
+  }
+  return asked;
+}
+
 std::string flags_of(const std::vector<SettingWord>& words) {
   std::string trace;
   std::string flags;

@@ -2,6 +2,7 @@
 // what is uncertain.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ bool decides_setting(std::string_view key);
 struct SweepQuestion {
   Request request;  // of one schedule, cut and number of devices
   PerturbationTexts perturbation;
-  std::int64_t scenarios = 1000;
+  std::optional<std::int64_t> scenarios;  // default: 1000
   bool freeze = false;
   std::optional<std::int64_t> scenario;  // that one alone
 };
@@ -40,6 +41,10 @@ struct SweepQuestion {
 /// Throws UsageError and TraceError for values that are not allowed, and for several schedules or
 /// cuts at once.
 SweepQuestion question_of(const std::vector<SettingWord>& words);
+
+/// What is uncertain. Throws UsageError and TraceError, also where the number of a scenario, a seed
+/// or a number of scenarios has nothing to apply to.
+Perturbation perturbation_of(const SweepQuestion& question);
 
 /// The same question to compare or whatif: "--devices 4 --schedule zb_h1", each word one of a POSIX
 /// shell, the trace first.

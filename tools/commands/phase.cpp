@@ -1,0 +1,134 @@
+// stageline phase: which schedule wins where, over two settings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "schedulers/scheduler.hpp"
+#include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/commands/command.hpp"
+#include "tools/commands/svg_flags.hpp"
+#include "tools/commands/sweep_flags.hpp"
+#include "tools/commands/terminal.hpp"
+#include "tools/sweep/phase.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::int64_t across = 33;  // values of an axis that says none
+constexpr std::int64_t upwards = 17;
+constexpr int map_columns = 100;  // of the map as text, at most
+constexpr int map_rows = 24;
+
+struct PhaseFlags {
+  SettingFlags settings;
+  SvgFlags svg;
+  std::string x;
+  std::string y;
+  std::string json;
+  int threads = 0;
+  bool exhaustive = false;
+  bool quiet = false;
+};
+
+SweepAxis axis_of(const char* flag, const std::string& text, std::int64_t points) {
+  const SweepAxis axis = axis_of_flag(flag, text);
+  return phase_axis(axis.name, text.substr(text.find('=') + 1), points);
+}
+
+// All synchronous ones, where none is named.
+std::vector<std::string> schedules_of(const PhaseFlags& flags) {
+  std::vector<std::string> names;
+  for (const std::string& text : flags.settings.common.schedules) {
+    for (std::string& one : parse_axis("schedule", text).values) names.push_back(std::move(one));
+  }
+  if (!names.empty()) return names;
+  for (const Scheduler* const one : schedulers()) {
+    if (one->synchrony == Synchrony::synchronous) names.emplace_back(one->name);
+  }
+  return names;
+}
+
+// What is fixed, in one line.
+std::string subtitle_of(const PhaseMap& map) {
+  std::string text;
+  for (const SettingWord& word : map.request.fixed) {
+    if (word.key == "trace") continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : " · ", word.key, word.text);
+  }
+  return text;
+}
+
+int run_phase(const PhaseFlags& flags) {
+  check_pictures(flags.svg);
+  const bool silent = to_stdout(flags.json, flags.svg);
+  PhaseRequest request;
+  request.fixed = words_of(flags.settings);
+  request.fixed.push_back({"trace", flags.settings.common.trace});
+  request.x = axis_of("--x", flags.x, across);
+  request.y = axis_of("--y", flags.y, upwards);
+  request.schedules = schedules_of(flags);
+  request.threads = flags.threads;
+  request.exhaustive = flags.exhaustive;
+  PhaseMap map = phase_map(std::move(request));
+  map.chart.title = fmt::format("The fastest schedule of {}", flags.settings.common.trace);
+  map.chart.subtitle = subtitle_of(map);
+  if (!flags.json.empty()) write_file(flags.json, phase_json(map).text());
+  if (any_picture(flags.svg))
+    write_pictures(flags.svg, phase_svg(map.chart, svg_options(flags.svg)));
+  const int answer = map.any ? 0 : 1;
+  if (silent) return answer;
+  if (flags.quiet) {
+    map.chart.title.clear();
+    map.chart.subtitle.clear();
+    map.chart.footnotes.clear();
+  }
+  fmt::print("{}", phase_text(map.chart, text_width_up_to(map_columns), map_rows));
+  for (const OutputFile& one : picture_files(flags.svg)) {
+    if (!one.file.empty() && !flags.quiet) fmt::print("wrote {}\n", one.file);
+  }
+  return answer;
+}
+
+void add(Flags command) {
+  const auto flags = std::make_shared<PhaseFlags>();
+  add_setting_flags(command, flags->settings, "a trace, as compare takes it");
+  command.find("--schedule")
+      .describe(
+          "the schedules, NAME[:knob=value,…], a comma list of them, or all; repeatable; "
+          "default: all synchronous ones");
+  flags->settings.all.erase(std::remove(flags->settings.all.begin(), flags->settings.all.end(),
+                                        command.find("--schedule")),
+                            flags->settings.all.end());
+  command
+      .option("--x", flags->x,
+              "NAME=VALUES: the setting of the columns, as --axis of `stageline sweep` takes it; a "
+              "range without a form has 33 values, by their logarithm where its ends are eightfold "
+              "apart")
+      .required();
+  command.option("--y", flags->y, "the same of the rows, with 17 values").required();
+  command.flag("--exhaustive", flags->exhaustive,
+               "simulate every cell, and not only around the borders of what a coarse grid finds");
+  command.option("--threads", flags->threads, "default: all cores; changes no result")
+      .range(1, 1024);
+  add_svg_flag(command, flags->svg, "write the map as an SVG file, or - for stdout");
+  add_svg_style_flags(command, flags->svg);
+  command.option("--json", flags->json, "write every cell as JSON to a file, or - for stdout");
+  command.flag("--quiet", flags->quiet, "no title and no notes");
+  command.footer(
+      "Example:\n  stageline phase resnet50-cpu --devices 8 --x link=1GB/s..400GB/s --y "
+      "microbatches=4..256:log7 --schedule 1f1b,zb_h1,interleaved_1f1b --svg phase.svg\n"
+      "The winner is the schedule with the highest throughput of those that fit into memory.\n"
+      "Exit code 1: none fits anywhere.");
+  command.runs([flags] { return run_phase(*flags); });
+}
+
+}  // namespace
+
+extern const Command phase_command;
+const Command phase_command = {
+    "phase", "Which schedule wins where: a map over two settings, refined at its borders", add, ""};
+
+}  // namespace stageline

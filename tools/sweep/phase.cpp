@@ -1,0 +1,278 @@
+// Refines the map of winners as a quadtree.
+#include "tools/sweep/phase.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "tools/base/parallel.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr std::size_t coarse = 8;  // values from one that is simulated to the next, at first
+constexpr std::int64_t most_cells = 1'000'000;
+
+// Corners of a rectangle of cells, both ends simulated.
+struct Rectangle {
+  std::size_t left = 0;
+  std::size_t right = 0;
+  std::size_t low = 0;
+  std::size_t high = 0;
+
+  bool is_cell() const { return right - left <= 1 && high - low <= 1; }
+};
+
+struct Point {
+  std::size_t x = 0;
+  std::size_t y = 0;
+};
+
+using Span = std::pair<std::size_t, std::size_t>;
+
+// From one value that is simulated at first to the next. Of counts and lists, each value by itself:
+// a schedule may take every second number of micro-batches, and nothing lies between two traces.
+std::vector<Span> spans_of(const SweepAxis& axis, bool exhaustive) {
+  const auto count = static_cast<std::size_t>(axis.count);
+  std::vector<Span> spans;
+  if (exhaustive || count == 1 || axis.whole || axis.kind == SweepAxis::Kind::list) {
+    for (std::size_t i = 0; i < count; ++i) spans.emplace_back(i, i);
+    return spans;
+  }
+  for (std::size_t i = 0; i + 1 < count; i += coarse) {
+    spans.emplace_back(i, std::min(i + coarse, count - 1));
+  }
+  return spans;
+}
+
+PhaseCell cell_of(const std::vector<SweepRow>& rows, const std::vector<std::string>& names) {
+  PhaseCell cell;
+  double fastest = 0;  // whether or not it fits
+  double best = 0;
+  double second = 0;
+  std::size_t runner_up = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].verdict) continue;
+    cell.possible = true;
+    const double rate = rows[i].verdict->throughput;
+    fastest = std::max(fastest, rate);
+    if (rows[i].verdict->fit == Fit::no) continue;
+    if (!cell.winner || rate > best) {
+      second = best;
+      runner_up = cell.winner.value_or(0);
+      best = rate;
+      cell.winner = i;
+    } else if (rate > second) {
+      second = rate;
+      runner_up = i;
+    }
+  }
+  if (cell.winner && second > 0) {
+    cell.lead = best / second - 1;
+    cell.second = names[runner_up];
+  }
+  cell.by_memory = cell.possible && fastest > best;
+  return cell;
+}
+
+class Refinement {
+ public:
+  Refinement(const SweepSpec& spec, PhaseMap& map)
+      : runner_(spec), spec_(spec), map_(map), done_(map.chart.ys.size()) {
+    runner_.probe();
+    for (std::vector<char>& row : done_) row.resize(map.chart.xs.size());
+  }
+
+  void run() {
+    const bool all = map_.request.exhaustive;
+    std::vector<Rectangle> open;
+    std::vector<Point> points;
+    for (const auto& [low, high] : spans_of(map_.request.y, all)) {
+      for (const auto& [left, right] : spans_of(map_.request.x, all)) {
+        open.push_back({left, right, low, high});
+        add_corners(open.back(), points);
+      }
+    }
+    simulate(points);
+    std::vector<Rectangle> agreed;
+    while (!open.empty()) open = refined(open, agreed);
+    for (const Rectangle& one : agreed) fill(one);  // last, beside what others have simulated
+  }
+
+ private:
+  PhaseCell& cell(std::size_t x, std::size_t y) { return map_.chart.cells[y][x]; }
+
+  static void add_corners(const Rectangle& one, std::vector<Point>& points) {
+    for (const std::size_t y : {one.low, one.high}) {
+      for (const std::size_t x : {one.left, one.right}) points.push_back({x, y});
+    }
+  }
+
+  // Those that are new, by several threads.
+  void simulate(const std::vector<Point>& points) {
+    std::vector<Point> fresh;
+    for (const Point& point : points) {
+      if (done_[point.y][point.x] != 0) continue;
+      done_[point.y][point.x] = 1;
+      fresh.push_back(point);
+    }
+    const auto schedules = static_cast<std::int64_t>(map_.request.schedules.size());
+    in_parallel(fresh.size(), runner_.at_a_time(map_.request.threads), [&](std::size_t i) {
+      const Point& at = fresh[i];
+      const std::int64_t first =
+          number_of(spec_, {static_cast<std::int64_t>(at.y), static_cast<std::int64_t>(at.x), 0});
+      cell(at.x, at.y) = cell_of(runner_.rows(first, schedules), map_.request.schedules);
+    });
+    map_.cells += static_cast<std::int64_t>(fresh.size());
+    map_.rows += static_cast<std::int64_t>(fresh.size()) * schedules;
+  }
+
+  bool agree(const Rectangle& one) {
+    const PhaseCell& first = cell(one.left, one.low);
+    for (const PhaseCell* const other :
+         {&cell(one.right, one.low), &cell(one.left, one.high), &cell(one.right, one.high)}) {
+      if (other->winner != first.winner || other->by_memory != first.by_memory ||
+          other->possible != first.possible) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<Rectangle> refined(const std::vector<Rectangle>& open,
+                                 std::vector<Rectangle>& agreed) {
+    std::vector<Rectangle> next;
+    std::vector<Point> points;
+    for (const Rectangle& one : open) {
+      if (one.is_cell()) continue;
+      if (agree(one)) {
+        agreed.push_back(one);
+        continue;
+      }
+      const std::size_t x = (one.left + one.right) / 2;
+      const std::size_t y = (one.low + one.high) / 2;
+      std::vector<Span> across{{one.left, x}, {x, one.right}};
+      std::vector<Span> up{{one.low, y}, {y, one.high}};
+      if (one.right - one.left <= 1) across = {{one.left, one.right}};
+      if (one.high - one.low <= 1) up = {{one.low, one.high}};
+      for (const auto& [low, high] : up) {
+        for (const auto& [left, right] : across) {
+          next.push_back({left, right, low, high});
+          add_corners(next.back(), points);
+        }
+      }
+    }
+    simulate(points);
+    return next;
+  }
+
+  // The cells between corners that agree.
+  void fill(const Rectangle& one) {
+    const PhaseCell like = cell(one.left, one.low);
+    const auto share = [](std::size_t at, std::size_t from, std::size_t to) {
+      return to == from ? 0.0 : static_cast<double>(at - from) / static_cast<double>(to - from);
+    };
+    const auto lead = [&](std::size_t x, std::size_t y) { return cell(x, y).lead.value_or(0); };
+    for (std::size_t y = one.low; y <= one.high; ++y) {
+      for (std::size_t x = one.left; x <= one.right; ++x) {
+        if (done_[y][x] != 0) continue;
+        done_[y][x] = 1;
+        const double u = share(x, one.left, one.right);
+        const double v = share(y, one.low, one.high);
+        PhaseCell filled = like;
+        filled.known = false;
+        filled.second.clear();
+        if (like.lead) {
+          const double below = (1 - u) * lead(one.left, one.low) + u * lead(one.right, one.low);
+          const double above = (1 - u) * lead(one.left, one.high) + u * lead(one.right, one.high);
+          filled.lead = (1 - v) * below + v * above;
+        }
+        cell(x, y) = filled;
+      }
+    }
+  }
+
+  SweepRunner runner_;
+  const SweepSpec& spec_;
+  PhaseMap& map_;
+  std::vector<std::vector<char>> done_;  // [y][x]
+};
+
+std::vector<std::string> values_of(const SweepAxis& axis) {
+  std::vector<std::string> values;
+  for (std::int64_t i = 0; i < axis.count; ++i) values.push_back(axis.value(i));
+  return values;
+}
+
+}  // namespace
+
+SweepAxis phase_axis(const std::string& name, const std::string& text, std::int64_t points) {
+  SweepAxis axis = parse_axis(name, text);
+  if (axis.is_random()) {
+    throw UsageError(fmt::format("axis {}: a map has no random axes; leave :random out", name));
+  }
+  if (axis.kind != SweepAxis::Kind::step || text.find(':') != std::string::npos) return axis;
+  const bool wide = axis.from.value > 0 && axis.to.value >= 8 * axis.from.value;
+  if (!wide && axis.whole && axis.count <= points) return axis;
+  return parse_axis(name, fmt::format("{}:{}{}", text, wide ? "log" : "lin", points));
+}
+
+PhaseMap phase_map(PhaseRequest request) {
+  SweepSpec spec;
+  spec.fixed = request.fixed;
+  spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
+  spec = checked(std::move(spec));
+  const std::int64_t cells = request.x.count * request.y.count;
+  if (cells > most_cells) {
+    throw UsageError(fmt::format("the map has {} × {} cells; at most {} are drawn", request.x.count,
+                                 request.y.count, most_cells));
+  }
+  PhaseMap map;
+  map.request = std::move(request);
+  PhaseChart& chart = map.chart;
+  chart.x = map.request.x.name;
+  chart.y = map.request.y.name;
+  chart.xs = values_of(map.request.x);
+  chart.ys = values_of(map.request.y);
+  chart.names = map.request.schedules;
+  chart.cells.assign(chart.ys.size(), std::vector<PhaseCell>(chart.xs.size()));
+  Refinement(spec, map).run();
+  for (const std::vector<PhaseCell>& row : chart.cells) {
+    for (const PhaseCell& cell : row) map.any = map.any || cell.winner;
+  }
+  chart.footnotes.push_back(
+      fmt::format("{} of {} cells simulated{}.", map.cells, cells,
+                  map.cells < cells ? "; the others lie between cells that agree" : ""));
+  return map;
+}
+
+Json phase_json(const PhaseMap& map) {
+  const PhaseChart& chart = map.chart;
+  Json fixed = Json::object();
+  for (const SettingWord& word : map.request.fixed) fixed[word.key] = word.text;
+  Json cells = Json::array();
+  for (std::size_t y = 0; y < chart.ys.size(); ++y) {
+    for (std::size_t x = 0; x < chart.xs.size(); ++x) {
+      const PhaseCell& cell = chart.cells[y][x];
+      cells.push_back({{"x", x},
+                       {"y", y},
+                       {"winner", cell.winner ? Json(chart.names[*cell.winner]) : Json()},
+                       {"second", cell.second.empty() ? Json() : Json(cell.second)},
+                       {"lead", cell.lead ? Json(*cell.lead) : Json()},
+                       {"by_memory", cell.by_memory},
+                       {"possible", cell.possible},
+                       {"simulated", cell.known}});
+    }
+  }
+  return {{"fixed", fixed},
+          {"schedules", chart.names},
+          {"x", {{"name", chart.x}, {"values", chart.xs}}},
+          {"y", {{"name", chart.y}, {"values", chart.ys}}},
+          {"simulated", map.cells},
+          {"cells", cells}};
+}
+
+}  // namespace stageline

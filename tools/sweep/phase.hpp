@@ -1,0 +1,44 @@
+// Which schedule wins where: a map over two settings, refined where the winner changes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/base/json.hpp"
+#include "tools/report/charts/phase.hpp"
+#include "tools/sweep/rows.hpp"
+
+namespace stageline {
+
+struct PhaseRequest {
+  std::vector<SettingWord> fixed;
+  SweepAxis x;
+  SweepAxis y;
+  std::vector<std::string> schedules;
+  int threads = 0;          // 0: one a processor core; changes nothing
+  bool exhaustive = false;  // simulate every cell
+};
+
+struct PhaseMap {
+  PhaseRequest request;
+  PhaseChart chart;        // without title; the fastest by throughput wins, of those that fit
+  std::int64_t cells = 0;  // simulated
+  std::int64_t rows = 0;   // simulated, of all schedules
+  bool any = false;        // whether any schedule fits anywhere
+};
+
+/// "1GB/s..400GB/s" without a form, spread by its logarithm over `points` values where its ends are
+/// at least eightfold apart, else evenly; any other text as parse_axis() reads it.
+SweepAxis phase_axis(const std::string& name, const std::string& text, std::int64_t points);
+
+/// Simulates every eighth value of each axis, and every one of an axis of whole numbers or of a
+/// list; then halves rectangles whose corners differ in the winner, or in whether memory decides,
+/// down to single cells. Cells of a rectangle whose corners agree have that winner, and a lead
+/// between those of the corners. Throws what checked() and SweepRunner::probe() throw.
+PhaseMap phase_map(PhaseRequest request);
+
+/// Keys in tools/report/json/README.md.
+Json phase_json(const PhaseMap& map);
+
+}  // namespace stageline
