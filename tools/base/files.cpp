@@ -24,16 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a chain of symbolic links ends, be there a file or not yet.
-fs::path end_of_links(fs::path path) {
-  constexpr int longest_chain = 40;  // as in the kernel
-  std::error_code error;
-  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
-    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
-  }
-  return path;
-}
-
 // /dev/stdout after `> file`: to replace that file would lose all else that is printed.
 bool is_standard_output(const fs::path& path) {
   struct stat file {};
@@ -110,7 +100,7 @@ std::optional<std::string> write_to(const fs::path& path, const std::string& con
   if (fs::is_directory(status)) return "it is a folder";
   if (error && status.type() != fs::file_type::not_found) return error.message();
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
-  const fs::path target = end_of_links(path);
+  const fs::path target = end_of_links(path.string());
   const fs::path folder = target.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     if (fs::exists(folder, error)) return fmt::format("\"{}\" is not a folder", folder.string());
@@ -126,6 +116,16 @@ bool is_wide(std::string_view text) {
 }
 
 }  // namespace
+
+std::string end_of_links(const std::string& from) {
+  constexpr int longest_chain = 40;  // as in the kernel
+  fs::path path = from;
+  std::error_code error;
+  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
+  }
+  return path.string();
+}
 
 std::string read_file(const std::string& path, FileHolds holds) {
   const bool standard = path == "-";
@@ -152,7 +152,7 @@ std::string read_file(const std::string& path, FileHolds holds) {
     const std::string_view part(block.data(), as_size(in.gcount()));
     const bool text =
         holds == FileHolds::text || (holds == FileHolds::text_or_gzip &&
-                                 !(content.empty() ? part : content).starts_with("\x1f\x8b"));
+                                     !(content.empty() ? part : content).starts_with("\x1f\x8b"));
     const std::size_t zero = text ? part.find('\0') : std::string_view::npos;
     content += part;
     if (zero != std::string_view::npos && !is_wide(content)) {
@@ -203,13 +203,40 @@ void make_folder(const std::string& path) {
 
 void check_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw UsageError(fmt::format("there is no folder {} to write {} to", folder, path));
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw UsageError(fmt::format("cannot write \"{}\": it is a folder", path));
   }
-  if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(path)) {
-    throw UsageError(fmt::format("{} cannot be written", path));
+  const bool file = fs::is_regular_file(status);
+  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
+    throw UsageError(fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  }
+  if (fs::exists(status) && !file) return;  // a device or FIFO
+  const fs::path parent = fs::path(end_of_links(path)).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (!fs::exists(folder, error)) {
+    throw UsageError(fmt::format("cannot write \"{}\": there is no folder \"{}\"", path, folder));
+  }
+  if (!fs::is_directory(folder, error)) {
+    throw UsageError(fmt::format("cannot write \"{}\": \"{}\" is not a folder", path, folder));
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    throw UsageError(fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  }
+}
+
+void check_folder(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);
+  while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) {
+    throw UsageError(
+        fmt::format("cannot make the folder {}: \"{}\" is not a folder", path, there.string()));
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("cannot write to the folder {}: {}", path, std::strerror(errno)));
   }
 }
 

@@ -38,4 +38,10 @@ void make_folder(const std::string& path);
 /// be kept. Does nothing for an empty path.
 void check_writable(const std::string& path);
 
+/// The same of a folder that make_folder() would make, and of what would be written to it.
+void check_folder(const std::string& path);
+
+/// Where a chain of symbolic links ends, be there a file or not yet.
+std::string end_of_links(const std::string& path);
+
 }  // namespace stageline
