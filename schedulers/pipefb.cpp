@@ -56,10 +56,11 @@ std::optional<Nodes> nodes_of(const std::string& text, int devices) {
         "pipefb: nodes are best, or F-nodes and B-nodes joined by '-', such as 2-4 (not \"{}\")",
         text));
   }
-  if (nodes.forward + nodes.backward != devices) {
+  const std::int64_t all = std::int64_t{nodes.forward} + nodes.backward;
+  if (all != devices) {
     throw UsageError(
         fmt::format("pipefb: nodes={} are {} devices, but there are {}; give --devices {}", text,
-                    nodes.forward + nodes.backward, devices, nodes.forward + nodes.backward));
+                    all, devices, all));
   }
   return nodes;
 }

@@ -31,7 +31,7 @@ class Inflater {
 
 bool is_gzip(std::string_view bytes) { return bytes.substr(0, 2) == "\x1f\x8b"; }
 
-std::string gunzip(const std::string& bytes, const std::string& file) {
+std::string gunzip(const std::string& bytes, const std::string& file, Packed holds) {
   Inflater inflater;
   z_stream& stream = inflater.stream;
   std::string text;
@@ -54,7 +54,13 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
     stream.avail_out = static_cast<uInt>(chunk.size());
     within = true;
     const int state = inflate(&stream, Z_NO_FLUSH);
-    text.append(chunk.data(), chunk.size() - stream.avail_out);
+    const std::string_view part(chunk.data(), chunk.size() - stream.avail_out);
+    const std::size_t zero = holds == Packed::text ? part.find('\0') : std::string_view::npos;
+    if (zero != std::string_view::npos) {
+      throw TraceError(file, fmt::format("byte {} unpacked", text.size() + zero),
+                       "there is a zero byte, so this is no text");
+    }
+    text += part;
     if (text.size() > longest_unpacked) {
       refuse(fmt::format("the gzip data hold more than {} bytes; that much is not read",
                          longest_unpacked));
@@ -75,8 +81,8 @@ std::string gunzip(const std::string& bytes, const std::string& file) {
   }
 }
 
-std::string unpacked(std::string text, const std::string& file) {
-  return is_gzip(text) ? gunzip(text, file) : std::move(text);
+std::string unpacked(std::string text, const std::string& file, Packed holds) {
+  return is_gzip(text) ? gunzip(text, file, holds) : std::move(text);
 }
 
 std::string gzipped(std::string_view text) {

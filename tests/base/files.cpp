@@ -2,8 +2,12 @@
 #include "tools/base/files.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -34,6 +38,44 @@ TEST_CASE("a written file is whole and leaves nothing beside it") {
   write_file(file, "two\n");
   CHECK(read_file(file) == "two\n");
   CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+// RLIMIT_FSIZE: the system kills the child in the middle of its write.
+TEST_CASE("a writer that is killed leaves what was there, and nothing beside it") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  write_file(file, "kept\n");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit little{4096, 4096};
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::signal(SIGXFSZ, SIG_DFL);
+    write_file(file, std::string(1 << 20, 'x'));
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(read_file(file) == "kept\n");
+  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a file's size is looked at before it is read, and a text ends at a zero byte") {
+  const std::string file = (fresh_folder() / "a.json").string();
+  write_file(file, "");
+  fs::resize_file(file, longest_file + 1);  // takes no place
+  CHECK_THROWS_WITH_AS(
+      read_file(file),
+      ("cannot read \"" + file + "\": it has 4294967297 bytes; at most 4294967296 are read")
+          .c_str(),
+      UsageError);
+  fs::resize_file(file, longest_file);  // none of which is read beyond the first block
+  const std::string zero = "cannot read \"" + file + "\": byte 0 is zero, so this is no text";
+  CHECK_THROWS_WITH_AS(read_text(file), zero.c_str(), UsageError);
+  CHECK_THROWS_WITH_AS(read_content(file), zero.c_str(), UsageError);
 }
 
 TEST_CASE("a byte order mark is no part of a text") {

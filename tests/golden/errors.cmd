@@ -17,6 +17,7 @@ try compare uniform:layers=3,forward=1
 try simulate uniform:layers=4 --schedule stale_weights --devices 3 --weights flush
 try simulate uniform:layers=4 --schedule pipefb --devices 1
 try bound uniform:layers=4 --schedule pipefb:nodes=2-3 --devices 4
+try bound uniform:layers=4 --schedule pipefb:nodes=2147483647-1 --devices 4
 try simulate uniform:layers=4 --schedule layerpipe --devices 2 --partition uniform
 try compare uniform:layers=8 --schedule 1f2b
 try compare uniform:layers=8 --schedule Interleave1F1B

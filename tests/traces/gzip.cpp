@@ -47,5 +47,12 @@ TEST_CASE("gzip data that are damaged, or followed by something else, are refuse
                  "the gzip data are damaged"));
 }
 
+TEST_CASE("packed zeros are refused as a text as soon as one is unpacked") {
+  const std::string zeros = gzipped("text" + std::string(1 << 20, '\0'));
+  CHECK(contains(trace_error_of([&] { gunzip(zeros, "f.gz"); }).what(),
+                 "f.gz at byte 4 unpacked: there is a zero byte, so this is no text"));
+  CHECK(gunzip(zeros, "f.gz", Packed::bytes).size() == 4 + (1 << 20));
+}
+
 }  // namespace
 }  // namespace stageline

@@ -131,7 +131,7 @@ class RequestReader {
     }
     read_stashes(setting);
     if (const auto program = node_.find("program")) {
-      setting.program = parse_program(program->lines());
+      setting.program = parse_program(program->text());
     }
     request.schedules = schedules();
     request.notes = read_as_notes(schedule_texts());

@@ -1,10 +1,10 @@
 #include "tools/base/files.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +14,7 @@
 #include <iterator>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -22,16 +23,6 @@ namespace stageline {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Where a chain of symbolic links ends, be there a file or not yet.
-fs::path end_of_links(fs::path path) {
-  constexpr int longest_chain = 40;  // as in the kernel
-  std::error_code error;
-  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
-    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
-  }
-  return path;
-}
 
 // /dev/stdout after `> file`: to replace that file would lose all else that is printed.
 bool is_standard_output(const fs::path& path) {
@@ -58,22 +49,49 @@ std::optional<std::string> write_in_place(const fs::path& target, const std::str
   return write_and_close(out, content);
 }
 
+// A new file in the folder: without a name where the file system can, so that nothing stays of a
+// writer that is killed.
+struct NewFile {
+  std::FILE* out = nullptr;
+  bool named = false;  // `beside`
+};
+
+NewFile open_new(const fs::path& folder, const fs::path& beside) {
+  constexpr mode_t all = 0666;  // less the process's mask
+  const int unnamed = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY, all);
+  if (unnamed >= 0) return {::fdopen(unnamed, "wb"), false};
+  return {std::fopen(beside.c_str(), "wbx"), true};  // follows no link that stands there
+}
+
 std::optional<std::string> replace(const fs::path& target, const std::string& content) {
   std::error_code error;
   const fs::file_status before = fs::status(target, error);
   if (fs::exists(before) && ::access(target.c_str(), W_OK) != 0) return std::strerror(errno);
   const fs::path beside = fs::path(target).concat(fmt::format(".{}.tmp", ::getpid()));
-  fs::remove(beside, error);                                 // of a killed run
-  std::FILE* const out = std::fopen(beside.c_str(), "wbx");  // follows no link that stands there
-  if (out == nullptr) return std::strerror(errno);
-  error.clear();
-  if (fs::exists(before)) fs::permissions(beside, before.permissions(), error);
-  std::optional<std::string> failure = write_and_close(out, content);
-  if (!failure && !error) fs::rename(beside, target, error);
-  if (!failure && error) failure = error.message();
+  fs::remove(beside, error);  // of a killed run
+  const NewFile file = open_new(target.parent_path(), beside);
+  if (file.out == nullptr) return std::strerror(errno);
+  const int descriptor = fileno(file.out);
+  int reason = 0;
+  const auto attempt = [&reason](bool done) {
+    if (!done && reason == 0) reason = errno;
+  };
+  const bool written = std::fwrite(content.data(), 1, content.size(), file.out) == content.size();
+  attempt(written && std::fflush(file.out) == 0);
+  if (fs::exists(before)) {
+    attempt(::fchmod(descriptor, static_cast<mode_t>(before.permissions())) == 0);
+  }
+  bool named = file.named;
+  if (reason == 0 && !named) {  // only now, for as long as a rename takes
+    const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
+    named = ::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    attempt(named);
+  }
+  attempt(std::fclose(file.out) == 0);
+  if (reason == 0) attempt(std::rename(beside.c_str(), target.c_str()) == 0);
   std::error_code ignored;
-  if (failure) fs::remove(beside, ignored);
-  return failure;
+  if (reason != 0 && named) fs::remove(beside, ignored);
+  return reason == 0 ? std::nullopt : std::optional<std::string>(std::strerror(reason));
 }
 
 std::optional<std::string> write_to(const fs::path& path, const std::string& content) {
@@ -82,7 +100,7 @@ std::optional<std::string> write_to(const fs::path& path, const std::string& con
   if (fs::is_directory(status)) return "it is a folder";
   if (error && status.type() != fs::file_type::not_found) return error.message();
   if (fs::exists(status) && !fs::is_regular_file(status)) return write_in_place(path, content);
-  const fs::path target = end_of_links(path);
+  const fs::path target = end_of_links(path.string());
   const fs::path folder = target.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     if (fs::exists(folder, error)) return fmt::format("\"{}\" is not a folder", folder.string());
@@ -91,44 +109,73 @@ std::optional<std::string> write_to(const fs::path& path, const std::string& con
   return replace(target, content);
 }
 
+// UTF-16 or UTF-32, by its mark.
+bool is_wide(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
+         text.starts_with(std::string_view("\0\0\xFE\xFF", 4));
+}
+
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  if (path == "-") {
-    std::string content{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    if (std::ferror(stdin) != 0) throw UsageError("cannot read \"-\": the read broke off");
-    return content;
+std::string end_of_links(const std::string& from) {
+  constexpr int longest_chain = 40;  // as in the kernel
+  fs::path path = from;
+  std::error_code error;
+  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
   }
+  return path.string();
+}
+
+std::string read_file(const std::string& path, FileHolds holds) {
+  const bool standard = path == "-";
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  if (!standard && fs::is_directory(path, ignored)) {
     throw UsageError(fmt::format("cannot read \"{}\": it is a folder", path));
   }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
+  std::ifstream file;
+  if (!standard) file.open(path, std::ios::binary);
+  if (!file) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
   std::string content;
-  if (fs::is_regular_file(path, ignored)) {
-    content.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-  } else {  // a pipe, or a device that never ends
-    constexpr std::size_t most = std::size_t{1} << 30;
-    std::array<char, 1 << 16> block{};
-    while (in.read(block.data(), block.size()) || in.gcount() > 0) {
-      content.append(block.data(), as_size(in.gcount()));
-      if (content.size() > most) {
-        throw UsageError(
-            fmt::format("cannot read \"{}\": it is no file and gives more than 1 GiB", path));
-      }
+  std::size_t most = longest_pipe;
+  if (!standard && fs::is_regular_file(path, ignored)) {
+    most = longest_file;
+    const std::uintmax_t size = fs::file_size(path, ignored);
+    if (size > most && !ignored) {
+      throw UsageError(fmt::format("cannot read \"{}\": it has {} bytes; at most {} are read", path,
+                                   size, most));
     }
   }
-  if (in.bad()) throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
+  std::istream& in = standard ? std::cin : file;
+  std::vector<char> block(std::size_t{1} << 20U);
+  while (in.read(block.data(), std::ssize(block)) || in.gcount() > 0) {
+    const std::string_view part(block.data(), as_size(in.gcount()));
+    const bool text =
+        holds == FileHolds::text || (holds == FileHolds::text_or_gzip &&
+                                     !(content.empty() ? part : content).starts_with("\x1f\x8b"));
+    const std::size_t zero = text ? part.find('\0') : std::string_view::npos;
+    content += part;
+    if (zero != std::string_view::npos && !is_wide(content)) {
+      throw UsageError(fmt::format("cannot read \"{}\": byte {} is zero, so this is no text", path,
+                                   content.size() - part.size() + zero));
+    }
+    if (content.size() > most) {
+      throw UsageError(fmt::format("cannot read \"{}\": it gives more than {} bytes", path, most));
+    }
+  }
+  if (in.bad() || (standard && std::ferror(stdin) != 0)) {
+    throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
+  }
   return content;
 }
 
-std::string read_text(const std::string& path) { return without_mark(read_file(path), path); }
+std::string read_text(const std::string& path) {
+  return without_mark(read_file(path, FileHolds::text), path);
+}
 
 std::string without_mark(std::string text, const std::string& path) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
-      text.starts_with(std::string_view("\0\0\xFE\xFF", 4))) {
+  if (is_wide(text)) {
     throw UsageError(
         fmt::format("cannot read \"{}\": it is not in UTF-8, as its byte order mark says (UTF-16 "
                     "or UTF-32); save it as UTF-8",
@@ -156,13 +203,40 @@ void make_folder(const std::string& path) {
 
 void check_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (!std::filesystem::is_directory(folder)) {
-    throw UsageError(fmt::format("there is no folder {} to write {} to", folder, path));
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    throw UsageError(fmt::format("cannot write \"{}\": it is a folder", path));
   }
-  if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(path)) {
-    throw UsageError(fmt::format("{} cannot be written", path));
+  const bool file = fs::is_regular_file(status);
+  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) {
+    throw UsageError(fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  }
+  if (fs::exists(status) && !file) return;  // a device or FIFO
+  const fs::path parent = fs::path(end_of_links(path)).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (!fs::exists(folder, error)) {
+    throw UsageError(fmt::format("cannot write \"{}\": there is no folder \"{}\"", path, folder));
+  }
+  if (!fs::is_directory(folder, error)) {
+    throw UsageError(fmt::format("cannot write \"{}\": \"{}\" is not a folder", path, folder));
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    throw UsageError(fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  }
+}
+
+void check_folder(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);
+  while (!fs::exists(there, error) && there != there.parent_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) {
+    throw UsageError(
+        fmt::format("cannot make the folder {}: \"{}\" is not a folder", path, there.string()));
+  }
+  if (::access(there.c_str(), W_OK | X_OK) != 0) {
+    throw UsageError(fmt::format("cannot write to the folder {}: {}", path, std::strerror(errno)));
   }
 }
 

@@ -1,12 +1,21 @@
 // Reading and writing files without surprises.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace stageline {
 
-/// The whole file; "-" is standard input. Throws UsageError with the system's reason.
-std::string read_file(const std::string& path);
+/// What a file holds: a text has no zero byte, and is refused at the first one, before the rest is
+/// read.
+enum class FileHolds : std::uint8_t { bytes, text, text_or_gzip };
+
+/// The whole file; "-" is standard input. Throws UsageError with the system's reason, and for more
+/// than `longest_file`, a file's size before it is read.
+std::string read_file(const std::string& path, FileHolds holds = FileHolds::bytes);
+inline constexpr std::size_t longest_file = std::size_t{4} << 30U;  // bytes
+inline constexpr std::size_t longest_pipe = std::size_t{1} << 30U;  // of what is no file
 
 /// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
 /// UsageError for UTF-16 or UTF-32, recognised by their marks.
@@ -28,5 +37,11 @@ void make_folder(const std::string& path);
 /// Throws UsageError if write_file could not: checks before a run of minutes that its result can
 /// be kept. Does nothing for an empty path.
 void check_writable(const std::string& path);
+
+/// The same of a folder that make_folder() would make, and of what would be written to it.
+void check_folder(const std::string& path);
+
+/// Where a chain of symbolic links ends, be there a file or not yet.
+std::string end_of_links(const std::string& path);
 
 }  // namespace stageline

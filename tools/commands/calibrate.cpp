@@ -121,8 +121,10 @@ void add(Flags command) {
               "the constants to fit, joined by commas; default: as many of gemm, step, network, "
               "nvlink, kernel, layer_floor, in this order, as predict rows of other models best")
       .comma_list();
-  command.option("--out", flags->out,
-                 "write the calibration to this file, which --calibration takes, or - for stdout");
+  command
+      .option("--out", flags->out,
+              "write the calibration to this file, which --calibration takes, or - for stdout")
+      .writes_file();
   command
       .option("--threads", flags->threads,
               "simulations at a time; default: one a processor. The result is the same")

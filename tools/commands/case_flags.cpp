@@ -98,7 +98,8 @@ void add_calibration_flag(Flags command, CommonFlags& flags) {
 }
 
 void add_output_flags(Flags command, CommonFlags& flags) {
-  command.option("--json", flags.json, "write the results as JSON to a file, or - for stdout");
+  command.option("--json", flags.json, "write the results as JSON to a file, or - for stdout")
+      .writes_file();
   command.flag("--quiet", flags.quiet, "no heading and no notes");
 }
 

@@ -205,7 +205,8 @@ void add(Flags command) {
       .positive();
   command.option("--microbatch-size", flags->microbatch_size, "samples in a micro-batch")
       .range(1, 1 << 26);
-  command.option("--json", flags->json, "write the result as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write the result as JSON to a file, or - for stdout")
+      .writes_file();
   command.flag("--quiet", flags->quiet, "no notes");
   command.footer(
       "Example:\n  stageline program uniform:layers=4 --schedule 1f1b --devices 4 --out a.slp\n"

@@ -200,8 +200,10 @@ void add(Flags command) {
                  "begin the picture at this time, such as 20ms; idle shares and peaks of memory "
                  "are those of the part that is drawn");
   command.option("--to", flags->to, "end the picture at this time");
-  const Flag chrome = command.option(
-      "--chrome", flags->chrome, "write a Chrome trace (JSON, opens in Perfetto), or - for stdout");
+  const Flag chrome = command
+                          .option("--chrome", flags->chrome,
+                                  "write a Chrome trace (JSON, opens in Perfetto), or - for stdout")
+                          .writes_file();
   command
       .option("--columns", flags->columns,
               "columns of the text figure; default: as many as the terminal has, or 100")

@@ -10,9 +10,32 @@
 #include "sim/errors.hpp"
 #include "sim/nearest.hpp"
 #include "tools/commands/help_text.hpp"
+#include "tools/commands/outputs.hpp"
 #include "tools/commands/terminal.hpp"
 
 namespace stageline {
+namespace {
+
+// The types of values that --help shows, by which check_outputs() knows them.
+constexpr const char* written_file = "FILE";
+constexpr const char* written_folder = "FOLDER";
+
+CommandPaths paths_of(const CLI::App& app) {
+  CommandPaths paths;
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->count() == 0 || option->get_items_expected_max() == 0) continue;
+    const std::string type = option->get_type_name();
+    std::vector<NamedPath>& into = type == written_file     ? paths.files
+                                   : type == written_folder ? paths.folders
+                                                            : paths.words;
+    for (const std::string& value : option->results()) {
+      into.push_back({option->get_name(), value});
+    }
+  }
+  return paths;
+}
+
+}  // namespace
 
 Flag Flag::required(bool yes) const {
   option_->required(yes);
@@ -82,6 +105,16 @@ Flag Flag::repeatable() const {
 
 Flag Flag::comma_list() const {
   option_->delimiter(',');
+  return *this;
+}
+
+Flag Flag::writes_file() const {
+  option_->type_name(written_file);
+  return *this;
+}
+
+Flag Flag::writes_folder() const {
+  option_->type_name(written_folder);
   return *this;
 }
 
@@ -165,7 +198,10 @@ void Flags::require_subcommand() const { app_->require_subcommand(1); }
 bool Flags::subcommand_given() const { return !app_->get_subcommands().empty(); }
 
 void Flags::runs(std::function<int()> command) const {
-  app_->callback([command = std::move(command), code = exit_code_] { *code = command(); });
+  app_->callback([command = std::move(command), code = exit_code_, app = app_] {
+    check_outputs(paths_of(*app));
+    *code = command();
+  });
 }
 
 CommandLine::CommandLine(const std::string& name, const std::string& about,

@@ -36,8 +36,11 @@ class Flag {
   /// type of the value.
   Flag check(const std::function<std::string(const std::string&)>& fault,
              const std::string& type) const;
-  Flag repeatable() const;     // of a list: the flag takes one value, and may be repeated
-  Flag comma_list() const;     // of a list: values may be joined by commas
+  Flag repeatable() const;  // of a list: the flag takes one value, and may be repeated
+  Flag comma_list() const;  // of a list: values may be joined by commas
+  /// The value is a file, or a folder, that the command writes: looked at before it runs.
+  Flag writes_file() const;
+  Flag writes_folder() const;
   Flag default_shown() const;  // --help shows the present value of the variable
   Flag default_shown(const std::string& text) const;
 

@@ -38,7 +38,7 @@ void add(Flags command) {
   const auto flags = std::make_shared<ImportFlags>();
   add_trace_flags(command, flags->common);
   add_calibration_flag(command, flags->common);
-  command.option("--out,-o", flags->out, "file to write; default: stdout");
+  command.option("--out,-o", flags->out, "file to write; default: stdout").writes_file();
   command.flag("--quiet", flags->common.quiet, "print no report");
   command.footer(
       "Example:\n  stageline import vgg16/graph.txt --batch 128 --out vgg16.json\n"

@@ -96,16 +96,19 @@ void import_kineto(const KinetoFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<KinetoFlags>();
   command.option("PROFILE", flags->files, "one per rank, gzip or plain").required();
-  command.option(
-      "--out,-o", flags->out,
-      "write the trace, one layer per stage; default: stdout unless --program, --idle or "
-      "--json is given");
-  command.option("--program", flags->program, "write the program that ran, as program text");
+  command
+      .option("--out,-o", flags->out,
+              "write the trace, one layer per stage; default: stdout unless --program, --idle or "
+              "--json is given")
+      .writes_file();
+  command.option("--program", flags->program, "write the program that ran, as program text")
+      .writes_file();
   command.option("--names", flags->names,
                  "what ranges are by their names: torch, megatron, deepspeed, or a mapping file "
                  "(traces/README.md); default: whatever the profiles allow");
   command.flag("--idle", flags->idle, "print the idle time of each rank by cause");
-  command.option("--json", flags->json, "write it as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write it as JSON to a file, or - for stdout")
+      .writes_file();
   command.option("--name", flags->name, "name of the model; default: profile");
   command.option("--batch", flags->batch, "samples in a micro-batch, which no profile records")
       .positive();

@@ -114,7 +114,7 @@ void add(Flags command) {
   command.option("--kind", flags->kind,
                  "the collective, where the log does not name it: all_reduce, reduce_scatter, "
                  "all_gather, all_to_all, broadcast");
-  command.option("--out,-o", flags->out, "file to write; default: stdout");
+  command.option("--out,-o", flags->out, "file to write; default: stdout").writes_file();
   command.flag("--quiet", flags->quiet, "print no report");
   command.footer(
       "Example:\n  all_reduce_perf -b 1M -e 1G -f 2 -g 8 | tee reduce.log\n  stageline import "

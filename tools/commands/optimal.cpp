@@ -142,7 +142,8 @@ void add(Flags command) {
               "how long to search at most; what is proved sooner ends sooner. Ctrl-C stops it, "
               "too, and prints the best so far")
       .default_shown();
-  command.option("--out", flags->out, "write the program to this file, or - for stdout");
+  command.option("--out", flags->out, "write the program to this file, or - for stdout")
+      .writes_file();
   add_output_flags(command, flags->common);
   command.footer(
       "Example:\n  stageline optimal uniform:layers=4 --devices 4 --microbatches 8 --limit 3\n"

@@ -65,7 +65,8 @@ void add(Flags command) {
       .required();
   command.option("--measured", flags->measured,
                  "the second timeline: profiles of one run, one per rank, or one file");
-  command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write all ops as JSON to a file, or - for stdout")
+      .writes_file();
   add_svg_flag(command, flags->svg, "write one picture of both as SVG, or - for stdout");
   add_svg_style_flags(command, flags->svg);
   command.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);

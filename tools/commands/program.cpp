@@ -145,8 +145,10 @@ void add(Flags command) {
   const Flag trace = command.find("TRACE");
   trace.required(false).describe(trace.help() + "; or a program file, to be converted");
   const Flag out =
-      command.option("--out", flags->out,
-                     "write to a file; default: stdout; for chakra, the prefix of the file names");
+      command
+          .option("--out", flags->out,
+                  "write to a file; default: stdout; for chakra, the prefix of the file names")
+          .writes_file();
   const Flag format =
       command.option("--format", flags->format,
                      "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
@@ -162,6 +164,7 @@ void add(Flags command) {
       "report errors, deadlocks and hazards of this program, with the cost of hazards on the "
       "TRACE or on unit costs");
   command.option("--json", flags->json, "with --check: the findings as JSON to a file, or -")
+      .writes_file()
       .needs(check);
   const Flag quiet = command.flag("--quiet", flags->common.quiet,
                                   "no notes; with --check: only errors and warnings");

@@ -107,9 +107,11 @@ void add(Flags command) {
                  "rates fitted by `stageline calibrate`, instead of the built-in ones; its rows "
                  "are reported apart");
   command.flag("--rows", flags->rows, "a line for each row before the figures");
-  command.option("--markdown", flags->markdown,
-                 "write a page with all rows, or - for standard output");
-  command.option("--json", flags->json, "write all figures and rows as JSON, or - for stdout");
+  command
+      .option("--markdown", flags->markdown, "write a page with all rows, or - for standard output")
+      .writes_file();
+  command.option("--json", flags->json, "write all figures and rows as JSON, or - for stdout")
+      .writes_file();
   add_svg_flag(command, flags->svg, "draw predicted over measured step times");
   add_svg_style_flags(command, flags->svg);
   command.footer(

@@ -62,11 +62,16 @@ void add(Flags command) {
       .option("EVIDENCE", flags->evidence,
               "a file of measured runs, as stageline-validate writes it; - is standard input")
       .required();
-  command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout");
-  command.option("--report", flags->report,
-                 "write report.md and its pictures to this folder (made where it is missing)");
-  command.option("--summary", flags->summary,
-                 "write the figures that --against compares with, or - for stdout");
+  command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout")
+      .writes_file();
+  command
+      .option("--report", flags->report,
+              "write report.md and its pictures to this folder (made where it is missing)")
+      .writes_folder();
+  command
+      .option("--summary", flags->summary,
+              "write the figures that --against compares with, or - for stdout")
+      .writes_file();
   command.option("--against", flags->against,
                  "a kept summary: exit code 1 if errors have grown since");
   command.footer("Example:\n  stageline replay evidence.json --report report");

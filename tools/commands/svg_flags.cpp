@@ -12,12 +12,16 @@
 namespace stageline {
 
 Flag add_svg_flag(Flags command, SvgFlags& flags, const std::string& help) {
-  Flag svg = command.option("--svg", flags.file, help);
-  command.option("--pdf", flags.pdf,
-                 "the same picture as PDF, or - for stdout; needs rsvg-convert (Debian: "
-                 "librsvg2-bin)");
-  command.option("--png", flags.png,
-                 "the same as PNG, with 2 × 2 pixels for each of the SVG; needs rsvg-convert");
+  Flag svg = command.option("--svg", flags.file, help).writes_file();
+  command
+      .option("--pdf", flags.pdf,
+              "the same picture as PDF, or - for stdout; needs rsvg-convert (Debian: "
+              "librsvg2-bin)")
+      .writes_file();
+  command
+      .option("--png", flags.png,
+              "the same as PNG, with 2 × 2 pixels for each of the SVG; needs rsvg-convert")
+      .writes_file();
   return svg;
 }
 

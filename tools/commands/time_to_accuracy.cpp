@@ -228,9 +228,11 @@ void add(Flags command) {
   add_svg_flag(command, flags->svg,
                "draw accuracy against simulated time as SVG into a file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
-  command.option("--switch-svg", flags->switch_svg,
-                 "draw the time to the target against the switch of hybrid training into a "
-                 "file, or - for stdout");
+  command
+      .option("--switch-svg", flags->switch_svg,
+              "draw the time to the target against the switch of hybrid training into a "
+              "file, or - for stdout")
+      .writes_file();
   add_output_flags(command, flags->common);
   command.footer(
       "Schedule, cut, steps and number of devices are those of the logs, always.\n"

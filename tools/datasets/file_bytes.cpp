@@ -23,7 +23,7 @@ FileBytes first_of(const std::string& folder, const std::vector<std::string>& na
   for (const std::string& name : names) {
     const std::string file = (fs::path(folder) / name).string();
     if (!fs::exists(file, ignored)) continue;
-    std::string bytes = unpacked(read_file(file), file);
+    std::string bytes = unpacked(read_file(file), file, Packed::bytes);
     if (bytes.empty()) throw TraceError(file, "", "the file is empty; copy it again");
     return {file, std::move(bytes)};
   }

@@ -89,7 +89,7 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   for (const JsonNode& device : devices) {
     measured.devices.push_back(read_device(device, measured.makespan.size()));
   }
-  if (const auto program = node.find("program")) measured.program = program->lines();
+  measured.program = node.text_or_empty("program");
   if (const auto found = node.find("timeline")) {
     measured.timeline = read_timeline(*found, devices.size());
   }

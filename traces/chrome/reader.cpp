@@ -113,7 +113,8 @@ class ChromeReader {
 }  // namespace
 
 ChromeTrace read_chrome_trace(const std::string& text, const std::string& file) {
-  const std::string json = unpacked(text, file);
+  const std::string packed = is_gzip(text) ? gunzip(text, file) : "";
+  const std::string& json = packed.empty() ? text : packed;
   ChromeReader reader(file);
   const TraceHead head =
       scan_trace_events(json, file, [&](const TraceEvent& event) { reader.event(event); });

@@ -7,7 +7,6 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
-#include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -129,11 +128,6 @@ bool JsonNode::boolean() const {
 }
 
 std::string JsonNode::text() const {
-  need(JsonKind::text);
-  return visible(value_->text);
-}
-
-std::string JsonNode::lines() const {
   need(JsonKind::text);
   return value_->text;
 }

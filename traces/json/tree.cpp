@@ -129,8 +129,9 @@ void refuse_syntax(const std::string& text, const std::string& file, std::size_t
     break;
   }
   if (what.find("ill-formed UTF-8") != std::string::npos) {
-    throw TraceError(file, line_and_column(text, position),
-                     "a text has bytes that are not UTF-8; save the file as UTF-8");
+    throw TraceError(
+        file, line_and_column(text, position),
+        "this is not JSON: a text has bytes that are not UTF-8; save the file as UTF-8");
   }
   if (what.size() > 160) what = what.substr(0, 160) + " …";
   throw TraceError(file, line_and_column(text, position),

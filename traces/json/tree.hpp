@@ -59,8 +59,7 @@ class JsonNode {
   std::vector<JsonNode> items() const;      // of a list
 
   bool boolean() const;
-  std::string text() const;   // one line that visible() let through, as names are
-  std::string lines() const;  // as it is: a program
+  std::string text() const;
   std::string text_or_empty(std::string_view key) const;  // of an optional member
 
   /// A whole number from `least` to `most`.

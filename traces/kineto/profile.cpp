@@ -40,7 +40,8 @@ std::string list_of(const NameCounts& seen) {
 }  // namespace
 
 KinetoRank read_kineto_rank(const NamedText& profile, const RangeNames* names) {
-  const std::string json = unpacked(profile.text, profile.file);
+  const std::string packed = is_gzip(profile.text) ? gunzip(profile.text, profile.file) : "";
+  const std::string& json = packed.empty() ? profile.text : packed;
   if (names == nullptr || names->title() == "torch") {
     if (std::optional<KinetoRank> rank = read_action_rank(profile.file, json)) return *rank;
   }

@@ -1,0 +1,26 @@
+// The files that a command line names: what it writes may be none of those it reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stageline {
+
+/// A flag and a value of it.
+struct NamedPath {
+  std::string flag;  // "--json"
+  std::string path;
+};
+
+struct CommandPaths {
+  std::vector<NamedPath> files;    // that are written
+  std::vector<NamedPath> folders;  // that are written to, and made where they are missing
+  std::vector<NamedPath> words;    // all other values: some name files that are read
+};
+
+/// Throws UsageError where a file or folder could not be written, two flags write one file, or one
+/// of them is read: also through symbolic and hard links. "-", devices and FIFOs may be named
+/// several times.
+void check_outputs(const CommandPaths& paths);
+
+}  // namespace stageline
