@@ -56,9 +56,8 @@ struct Compared {
   const char* schedules;
 };
 
-// Those that order their ops by a search take most of the time of a plan, and are left to the
-// first.
-constexpr const char* most = "gpipe,1f1b,eager_1f1b,interleaved_1f1b,zb_h1,zb_h2,dualpipe,zb_v";
+// Without those that order their ops by a search, which take most of the time of a plan.
+constexpr const char* most = "gpipe,1f1b,eager_1f1b,interleaved_1f1b,zb_h1,zb_h2,dualpipe";
 
 TEST_CASE("a plan is never slower than the best row of a comparison for the same question") {
   constexpr Compared questions[] = {
@@ -87,7 +86,7 @@ TEST_CASE("a plan is never slower than the best row of a comparison for the same
     request.samples = std::int64_t{one.microbatches} * std::max(1, setting.model.batch);
     const std::vector<Row> rows = compare(asked, setting, all_of(one.schedules));
     const std::optional<Time> best = best_of(rows);
-    if (std::string(one.schedules) != "all") request.space.schedules = all_of(one.schedules);
+    request.space.schedules = all_of(one.schedules);
     const Plan found = plan(request);
     if (!best) continue;
     ++compared;
@@ -123,6 +122,7 @@ TEST_CASE("random chains: a plan is never slower than the best row of a comparis
 TEST_CASE("small cases: the planner finds the optimum of all cuts under all schedules") {
   std::mt19937 random(23);
   int cases = 0;
+  int equal = 0;
   int candidates = 0;
   for (int trial = 0; trial < (test::thorough ? 30 : 4); ++trial) {
     const int layers = 4 + trial % 3;
@@ -156,10 +156,11 @@ TEST_CASE("small cases: the planner finds the optimum of all cuts under all sche
     if (!best) continue;
     ++cases;
     REQUIRE_FALSE(found.front.empty());
+    equal += found.front.front().verdict.step == *best ? 1 : 0;
     CHECK(found.front.front().verdict.step <= *best);
     CHECK(found.bound <= *best);
   }
-  MESSAGE(cases << " cases, " << candidates << " candidates that fit");
+  MESSAGE(cases << " cases, " << equal << " equal, " << candidates << " candidates that fit");
   CHECK(cases > (test::thorough ? 15 : 1));
 }
 
