@@ -1,9 +1,8 @@
 // How long does a scenario take, a task? 1F1B on 8 devices with 64 micro-batches, jitter 5 %, wires
-// of their own ("whatif": no messages, two steps). "bare" is the reference: the same order,
-// hand-written, over the same blocks of 16; "sweep" the batched engine; "draw" what makes the
-// durations. "pool" and "tbb" are draw and sweep of chunks of 64 scenarios on threads, ours and
-// oneTBB's, and "whatif" is all that the command does. bench_scenarios --million asks for a million
-// scenarios on two threads and on one.
+// of their own. "bare" is the reference: the same order, hand-written, over the same blocks of 16;
+// "sweep" the batched engine; "draw" what makes the durations. "pool" and "tbb" are draw and sweep
+// of chunks of 64 scenarios on threads, ours and oneTBB's. "whatif" is all that the command does:
+// two steps, no messages. bench_scenarios --million asks for a million scenarios.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
