@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "cost_models/perturbation/elementary.hpp"
 #include "cost_models/perturbation/normal.hpp"
 #include "sim/errors.hpp"
 
@@ -50,6 +51,23 @@ TEST_CASE("the normal quantile: tabled values, and back through erfc") {
     CHECK(normal_quantile(0.5 * std::erfc(-x / std::sqrt(2.0))) ==
           doctest::Approx(x).epsilon(1e-9));
   }
+}
+
+TEST_CASE("exp and log of the draws are those of the library within four units") {
+  const auto near = [](double mine, double library) {
+    const double unit = std::nextafter(std::abs(library), 1e300) - std::abs(library);
+    return std::abs(mine - library) <= 4 * unit;
+  };
+  for (int i = -4000; i <= 4000; ++i) {
+    const double x = i * 0.00517;
+    CAPTURE(x);
+    CHECK(near(portable_exp(x), std::exp(x)));
+    CHECK(near(portable_log(std::exp(x)), std::log(std::exp(x))));
+    if (x >= 0) CHECK(near(portable_log1p(x / 4), std::log1p(x / 4)));
+  }
+  CHECK(portable_exp(0) == 1);
+  CHECK(portable_log(1) == 0);
+  CHECK(portable_log1p(0) == 0);
 }
 
 TEST_CASE("log-normal jitter has mean 1 and the coefficient that was asked for") {

@@ -10,6 +10,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
+#include "tests/planner/random_chain.hpp"
 #include "tests/thorough.hpp"
 #include "tools/planner/bounds.hpp"
 #include "tools/planner/estimates.hpp"
@@ -21,43 +22,6 @@
 
 namespace stageline {
 namespace {
-
-// A chain of layers with times and bytes of one sample each.
-std::string random_trace(std::mt19937& random, int layers) {
-  const auto draw = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
-  Model model;
-  model.name = "random";
-  model.batch = 1;
-  model.sample = "image";
-  for (int l = 0; l < layers; ++l) {
-    Layer& layer = model.layers.emplace_back();
-    layer.name = "layer" + std::to_string(l);
-    layer.forward = Time{1'000'000LL * draw(9)};
-    layer.input_grad = l == 0 ? Time{} : Time{1'000'000LL * draw(9)};
-    layer.weight_grad = Time{1'000'000LL * draw(9)};
-    layer.backward = layer.input_grad + layer.weight_grad;
-    layer.update = Time{100'000LL * draw(9)};
-    layer.weights = Bytes{1000LL * draw(20)};
-    layer.gradients = layer.weights;
-    layer.optimizer_state = layer.weights * 2;
-    layer.output = Bytes{1000LL * draw(9)};
-    layer.stash_input_grad = Bytes{500LL * draw(9)};
-    layer.stash_weight_grad = Bytes{1000LL * draw(20)};
-    layer.backward_workspace = Bytes{300LL * draw(9)};
-  }
-  return write_trace({model});
-}
-
-PlanRequest random_request(std::mt19937& random, int layers, int devices, int samples) {
-  PlanRequest request;
-  request.setting.trace = random_trace(random, layers);
-  request.setting.devices = {devices};
-  request.setting.cluster.link = LinkSpec{Bandwidth{2'000'000'000}, Time{500'000}};
-  request.setting.cluster.memory = Bytes{1'000'000'000};
-  request.samples = samples;
-  request.threads = 1;
-  return request;
-}
 
 std::string text_of(const Plan& plan) {
   std::string text = plan.sentence;
@@ -115,7 +79,7 @@ TEST_CASE("no candidate is better than the bounds of its family and its shape") 
   for (int trial = 0; trial < 40; ++trial) {
     const int layers = 3 + static_cast<int>(random() % 6);
     const int devices = 1 + static_cast<int>(random() % 4);
-    const PlanRequest request = random_request(random, layers, devices, 8);
+    const PlanRequest request = test::random_chain_request(random, layers, devices, 8);
     Evaluator evaluator(request.setting);
     for (const Shape& shape : shapes_of(request)) {
       if (!test::chosen(random, 8)) continue;
@@ -148,6 +112,56 @@ TEST_CASE("no candidate is better than the bounds of its family and its shape") 
   CHECK(judged > (test::thorough ? 1000 : 100));
 }
 
+TEST_CASE(
+    "no candidate of a language model is better than the bounds of its family and its shape") {
+  std::mt19937 random(17);
+  int judged = 0;
+  int blocking = 0;  // ranks that divide layers
+  for (const char* const trace :
+       {"model:transformer@a100,layers=6,hidden=1024,heads=8,seq=1024,batch=1",
+        "model:gpt@h100,layers=8,hidden=512,heads=8,vocab=32000,batch=1"}) {
+    PlanRequest request;
+    request.setting.trace = trace;
+    request.setting.cluster.cluster =
+        std::string(trace).find("h100") != std::string::npos ? "h100x8*2" : "a100x8";
+    request.samples = 32;
+    Evaluator evaluator(request.setting);
+    for (const Shape& shape : shapes_of(request)) {
+      if (random() % (test::thorough ? 4 : 16) != 0) continue;
+      Candidate candidate;
+      candidate.shape = shape;
+      candidate.spec = test::spec("1f1b");
+      Case any;
+      try {
+        any = evaluator.case_of(candidate);
+      } catch (const UsageError&) {
+        continue;
+      }
+      const ShapeBound all = bound_of_shape(any);
+      for (const Family& family : families_of({}, any.model, shape.degrees.pipeline)) {
+        const std::string_view name = family.spec.scheduler->name;
+        if (random() % 16 != 0 || name == "zb_auto") continue;
+        candidate.spec = family.spec;
+        candidate.recomputation = family.recomputation;
+        candidate.partition = random() % 2 == 0 ? "balanced" : "uniform";
+        const Judgement judgement = evaluator.judge(candidate);
+        if (!judgement.verdict) continue;
+        ++judged;
+        if (shape.degrees.tensor > 1) ++blocking;
+        const ShapeBound bound = bound_of_family(evaluator.case_of(candidate));
+        CAPTURE(flags_of(request.setting, candidate));
+        CAPTURE(trace);
+        CHECK(bound.step <= judgement.verdict->step);
+        CHECK(bound.memory <= judgement.verdict->fullest());
+        CHECK(all.step <= judgement.verdict->step);
+        CHECK(all.memory <= judgement.verdict->fullest());
+      }
+    }
+  }
+  CHECK(judged > (test::thorough ? 300 : 60));
+  CHECK(blocking > judged / 5);
+}
+
 TEST_CASE("bounds count gathers that nothing hides, and no candidate is better than they say") {
   std::mt19937 random(11);
   int judged = 0;
@@ -155,7 +169,7 @@ TEST_CASE("bounds count gathers that nothing hides, and no candidate is better t
     int raised = 0;
     for (int trial = 0; trial < (test::thorough ? 40 : 10); ++trial) {
       const int layers = 3 + static_cast<int>(random() % 6);
-      PlanRequest request = random_request(random, layers, 4, 8);
+      PlanRequest request = test::random_chain_request(random, layers, 4, 8);
       request.setting.cluster.link = LinkSpec{Bandwidth{rate}, Time{500'000}};
       fix(request.space, "zero=3");
       fix(request.space, "dp=2|4");
@@ -227,7 +241,7 @@ TEST_CASE("the pruned front is that of all candidates, and no schedule on any cu
   std::mt19937 random(5);
   for (int trial = 0; trial < (test::thorough ? 6 : 1); ++trial) {
     const int devices = 2 + trial % 2;
-    PlanRequest request = random_request(random, 5, devices, 4);
+    PlanRequest request = test::random_chain_request(random, 5, devices, 4);
     fix(request.space, "dp=1");
     const Plan pruned = plan(request);
     request.exhaustive = true;
@@ -268,7 +282,7 @@ TEST_CASE("the pruned front is that of all candidates, and no schedule on any cu
 
 TEST_CASE("the plan is the same with any number of threads, and more memory is never slower") {
   std::mt19937 random(7);
-  PlanRequest request = random_request(random, 6, 4, 8);
+  PlanRequest request = test::random_chain_request(random, 6, 4, 8);
   fix(request.space, "schedule=1f1b|gpipe|interleaved_1f1b|zb_h1");
   const Plan one = plan(request);
   REQUIRE_FALSE(one.front.empty());
@@ -297,7 +311,7 @@ TEST_CASE("the plan is the same with any number of threads, and more memory is n
 
 TEST_CASE("contradictions are refused in one sentence") {
   std::mt19937 random(9);
-  PlanRequest request = random_request(random, 6, 4, 7);
+  PlanRequest request = test::random_chain_request(random, 6, 4, 7);
   request.space.microbatch_size = {2};
   CHECK_THROWS_AS(plan(request), UsageError);
   request.space = {};

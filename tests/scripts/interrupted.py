@@ -14,7 +14,7 @@ import time
 
 failed = []
 
-SLOW = ["uniform:layers=64", "--devices", "64", "--microbatches", "512", "--link", "1GB/s,10us",
+SLOW = ["uniform:layers=32", "--devices", "32", "--microbatches", "256", "--link", "1GB/s,10us",
         "--schedule", "1f1b"]
 QUESTIONS = {
     "whatif": ["whatif", *SLOW, "--jitter", "5%", "--scenarios", "10000000", "--threads", "2"],

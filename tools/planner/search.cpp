@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t shapes_at_a_time = 16;
 constexpr std::size_t families_at_a_time = 32;
+constexpr std::size_t shapes_expanded_at_a_time = 256;
 /// Where all families together have no more cuts than that, every one is simulated.
 constexpr std::int64_t most_cuts = 12'000;
 constexpr std::size_t most_nearly = 16;
@@ -212,9 +213,16 @@ std::int64_t Search::candidates_in(const Node& node) const {
     return all_cuts_ ? std::max<std::int64_t>(1, count_cuts(set.layers, stages, most_cuts))
                      : static_cast<std::int64_t>(set.cuts.size());
   };
-  if (!node.is_shape()) return of(nth(set.stages, node.family));
+  const auto own = [&](const Family& family) {
+    const Degrees& degrees = nth(shapes_, node.shape).degrees;
+    return static_cast<std::int64_t>(
+        own_cuts(request_.space, *family.spec.scheduler, degrees).size());
+  };
+  if (!node.is_shape())
+    return of(nth(set.stages, node.family)) + own(nth(set.families, node.family));
   std::int64_t sum = 0;
   for (const int stages : set.stages) sum += of(stages);
+  for (const Family& family : set.families) sum += own(family);
   return sum;
 }
 
@@ -229,6 +237,10 @@ std::vector<Candidate> Search::candidates_of(const Node& node) const {
     for (std::string& cut : stageline::all_cuts(set.layers, stages)) {
       cuts.push_back(std::move(cut));
     }
+  }
+  for (std::string& cut :
+       own_cuts(request_.space, *family.spec.scheduler, nth(shapes_, node.shape).degrees)) {
+    cuts.push_back(std::move(cut));
   }
   std::vector<Candidate> candidates;
   for (std::string& cut : cuts) {
@@ -359,12 +371,44 @@ bool Search::walk_batch(std::size_t most) {
   return !nodes_.empty();
 }
 
+// Bounds the families of all shapes that are left: most are pruned without being simulated, and the
+// bound of all is that of families.
+void Search::expand_all() {
+  const auto families = std::stable_partition(nodes_.begin(), nodes_.end(),
+                                              [](const Node& node) { return node.is_shape(); });
+  std::vector<Node> shapes(nodes_.begin(), families);
+  nodes_.erase(nodes_.begin(), families);
+  std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+  std::sort(shapes.begin(), shapes.end(), [](const Node& a, const Node& b) { return worse(b, a); });
+  std::size_t at = 0;
+  while (at < shapes.size() && !ended()) {
+    std::vector<int> some;
+    for (; at < shapes.size() && some.size() < shapes_expanded_at_a_time; ++at) {
+      if (!pruned(shapes[at])) some.push_back(shapes[at].shape);
+    }
+    expand(some);
+    report(false);
+  }
+  for (; at < shapes.size(); ++at) {
+    nodes_.push_back(shapes[at]);
+    std::push_heap(nodes_.begin(), nodes_.end(), worse<Node>);
+  }
+  prune_all();
+}
+
 void Search::walk() {
   rate_shapes();
   report(true);
   // The first batches are small, so that there is an answer soon; one there is in any case.
   std::size_t most = 1;
-  while (walk_batch(most) && !ended()) most = std::min(2 * most, families_at_a_time);
+  bool expanded = false;
+  while (walk_batch(most) && !ended()) {
+    if (most == families_at_a_time && !expanded) {
+      expand_all();
+      expanded = true;
+    }
+    most = std::min(2 * most, families_at_a_time);
+  }
   counts_.left = left_;
   if (counts_.judged == 0 && counts_.pruned == 0 && !partial_ && refused_) {
     throw UsageError(*refused_);

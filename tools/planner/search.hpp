@@ -75,6 +75,7 @@ class Search {
   void add_set(const Shape& shape);
   void rate_shapes();
   void expand(const std::vector<int>& shapes);
+  void expand_all();
   const FamilySet& set_of(int shape) const;
   std::int64_t candidates_in(const Node& node) const;
   /// The families of the shape with their estimates, the best first.

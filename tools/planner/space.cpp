@@ -135,6 +135,13 @@ std::vector<std::string> first_cuts(const PlanSpace& space, const Model& model) 
   return cuts;
 }
 
+std::vector<std::string> own_cuts(const PlanSpace& space, const Scheduler& scheduler,
+                                  const Degrees& degrees) {
+  if (!space.partitions.empty() || degrees.data > 1 || degrees.pipeline == 1) return {};
+  if (scheduler.name != "pipedream") return {};
+  return {"pipedream"};
+}
+
 std::int64_t count_cuts(int layers, int stages, std::int64_t most) {
   if (stages < 1 || stages > layers) return 0;
   // Of n - 1 places between layers, stages - 1.

@@ -28,6 +28,10 @@ std::vector<ScheduleSpec> neighbours_of(const ScheduleSpec& spec);
 /// The cuts to try first where the space does not say them.
 std::vector<std::string> first_cuts(const PlanSpace& space, const Model& model);
 
+/// Beside those: of PipeDream's schedule that of its own partitioner, which replicates stages.
+std::vector<std::string> own_cuts(const PlanSpace& space, const Scheduler& scheduler,
+                                  const Degrees& degrees);
+
 /// How many cuts of the layers into so many stages there are; at most `most` + 1.
 std::int64_t count_cuts(int layers, int stages, std::int64_t most);
 
