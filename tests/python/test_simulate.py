@@ -67,6 +67,19 @@ class Results(unittest.TestCase):
         for one, next_one in zip(path, path[1:]):
             self.assertEqual(one["end_ps"], next_one["start_ps"])
 
+    def test_causes_add_up(self):
+        for result in (sl.simulate("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us"),
+                       sl.compare("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us",
+                                  schedules="1f1b").best):
+            causes = result.waterfall()
+            step = causes.pop("step")
+            self.assertEqual(step, result.step_time)
+            self.assertAlmostEqual(sum(causes.values()), step)
+            self.assertGreater(causes["fill and drain"], 0)
+            levers = result.sensitivity()
+            self.assertEqual(levers[0]["faster"], min(lever["faster"] for lever in levers))
+            self.assertLess(levers[0]["faster"], step)
+
     def test_memory_adds_up(self):
         result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, memory="100GB")
         self.assertIs(result.fits, True)

@@ -21,7 +21,9 @@
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
+#include "tools/study/sensitivity.hpp"
 #include "tools/study/study.hpp"
+#include "tools/study/waterfall.hpp"
 
 namespace stageline::python {
 namespace {
@@ -177,6 +179,41 @@ nb::list idle_of_devices(const Simulated& self) {
   return devices;
 }
 
+// Of outcomes with their task graph, which rows of a comparison come without.
+nb::dict waterfall_dict(Simulated& self, bool shapley) {
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  const Waterfall waterfall = without_lock([&] {
+    return waterfall_of(self.asked, *outcome, shapley ? CauseOrder::shapley : CauseOrder::fixed);
+  });
+  nb::dict causes;
+  causes["ideal"] = to_seconds(waterfall.ideal);
+  for (int cause = 0; cause < step_causes; ++cause) {
+    const auto which = static_cast<StepCause>(cause);
+    causes[std::string(name(which)).c_str()] = to_seconds(waterfall.of(which));
+  }
+  causes["step"] = to_seconds(waterfall.step);
+  return causes;
+}
+
+nb::list sensitivity_rows(Simulated& self) {
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  const Sensitivity found = without_lock([&] { return sensitivity_of(self.asked, *outcome); });
+  nb::list rows;
+  for (const LeverEffect& effect : found.effects) {
+    nb::dict one;
+    one["lever"] = effect.lever.name;
+    one["kind"] = name(effect.lever.kind);
+    one["share_faster"] = effect.share_faster;
+    one["share_slower"] = effect.share_slower;
+    one["faster"] = to_seconds(effect.faster);
+    one["slower"] = to_seconds(effect.slower);
+    one["twice"] = to_seconds(effect.twice);
+    one["free"] = to_seconds(effect.free);
+    rows.append(one);
+  }
+  return rows;
+}
+
 std::optional<std::int64_t> peak_of(const Simulated& self) {
   if (!self.outcome.bytes_known()) return std::nullopt;
   return nth(self.outcome.memory.device, self.outcome.peak_device()).peak.count;
@@ -265,6 +302,13 @@ void bind_result(nb::module_& module) {
            "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
+      .def("waterfall", &waterfall_dict, "shapley"_a = false,
+           "Seconds of the step by cause: ideal and all causes add up to step (a dict).\n\n"
+           "shapley: each cause is the mean over all orders of removal.")
+      .def(
+          "sensitivity", &sensitivity_rows,
+          "What the step hangs on (dicts), by gain: the step in seconds with the times of a lever\n"
+          "x 0.9 (faster), x 1.1 (slower), x 0.5 (twice), x 0 (free), and its share of the step.")
       .def(
           "chrome_trace",
           [](const Simulated& self) {
