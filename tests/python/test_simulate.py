@@ -137,6 +137,17 @@ class Arguments(unittest.TestCase):
                          sl.simulate("uniform8", devices=4, slow="gpu1:1.5").json())
 
 
+    def test_clusters(self):
+        self.assertEqual(len(sl.cluster("h100x8*4").devices), 32)
+        self.assertEqual(sl.cluster(link="1GB/s").devices, [])
+        with self.assertRaisesRegex(sl.UsageError, 'did you mean "h100x8"'):
+            sl.cluster("h100x9")
+        for name in sl.bundled_clusters():
+            self.assertTrue(sl.cluster(name).devices, name)
+        for name in sl.bundled_traces():
+            self.assertGreater(len(sl.trace(name)), 0)
+
+
 class FromArrays(unittest.TestCase):
     def setUp(self):
         try:

@@ -26,12 +26,19 @@ class Cluster:
     """The devices of a run and their links: a name or file, or equal devices.
 
     >>> import stageline as sl
-    >>> sl.cluster("h100x8", reserve="2GB")
+    >>> h100 = sl.cluster("h100x8", reserve="2GB")
+    >>> h100
     stageline.cluster('h100x8', reserve='2GB')
+    >>> len(h100.devices), h100.devices[0]["kind"]
+    (8, 'h100')
+
+    devices: of a cluster with a name, as the file says: dicts with name, kind, memory and reserve
+    (bytes; None: unknown), rate, host. Empty for equal devices.
     """
 
     def __init__(self, name: str | None, settings: dict[str, Any]) -> None:
         self.name = name
+        self.devices: list[dict[str, Any]] = [] if name is None else _core.cluster_devices(name)
         self._settings = settings
 
     def settings(self) -> dict[str, Any]:
