@@ -54,6 +54,10 @@ class Results(unittest.TestCase):
         result = sl.simulate(EQUAL, devices=4, microbatches=8)
         self.assertTrue(result.svg().startswith("<?xml"))
         self.assertEqual(result.svg(), result._repr_svg_())
+        page = result.html()
+        self.assertTrue(page.startswith("<!DOCTYPE html>"))
+        self.assertNotIn("<?xml", page)
+        self.assertIn(result.svg()[result.svg().index("<svg"):], page)
         self.assertLess(len(result.svg(panels=["timeline"])), len(result.svg()))
         self.assertNotEqual(result.svg(start=0.01, end=0.02), result.svg())
         with self.assertRaisesRegex(sl.UsageError, "did you mean \"memory\""):
