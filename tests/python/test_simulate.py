@@ -87,9 +87,17 @@ class Results(unittest.TestCase):
     def test_memory_adds_up(self):
         result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, memory="100GB")
         self.assertIs(result.fits, True)
-        for device, one in enumerate(result.memory):
+        for one in result.memory:
             self.assertEqual(sum(one["at_peak"].values()), one["peak"])
             self.assertEqual(one["limit"], 100 * 10**9)
+
+    def test_memory_over_time(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no numpy")
+        result = sl.simulate("resnet50-cpu", devices=4, microbatches=8)
+        for device, one in enumerate(result.memory):
             at, held = result.memory_curve(device)
             self.assertEqual(len(at), len(held))
             # The steps of workspaces within an op are in the peak alone.
