@@ -2,7 +2,8 @@
 """Runs the tests of the Python package: run.py [FILE...]
 
 Names what was skipped and why, shows what failed, and ends with "N passed, M failed[, K skipped]".
-Exit code 1 if anything failed or nothing ran, 77 if all was skipped. In the environment:
+Exit code 1 if anything failed or nothing ran; 77, with the first reason as the last line, if all was
+skipped. In the environment:
 STAGELINE_COMMAND, the command of the same build.
 """
 import pathlib
@@ -26,7 +27,10 @@ def main(names):
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     if failed or not result.testsRun:
         return 1
-    return 0 if passed else 77
+    if passed:
+        return 0
+    print(result.skipped[0][1])  # Meson shows the last line
+    return 77
 
 
 if __name__ == "__main__":

@@ -64,6 +64,18 @@ class Programs(unittest.TestCase):
         self.assertIsInstance(caught.exception, sl.ProgramError)
 
 
+    def test_check(self):
+        self.assertEqual([one for one in sl.check(self.result.program)
+                          if one["severity"] == "error"], [])
+        lines = self.text.replace("1F3", "1F2", 1).splitlines()
+        found = [one for one in sl.check("\n".join(lines) + "\n") if one["severity"] == "error"]
+        self.assertEqual({one["rule"] for one in found} & {"done-twice", "missing"},
+                         {"done-twice", "missing"})
+        twice = next(one for one in found if one["rule"] == "done-twice")
+        self.assertIn("1F2", lines[twice["line"] - 1])
+        self.assertEqual(twice["device"], 1)
+
+
 class Schedulers(unittest.TestCase):
     def test_as_the_built_in_ones(self):
         for mine, name in ((gpipe, "gpipe:reverse=yes"), (one_f_one_b, "1f1b")):

@@ -54,6 +54,10 @@ class Results(unittest.TestCase):
         result = sl.simulate(EQUAL, devices=4, microbatches=8)
         self.assertTrue(result.svg().startswith("<?xml"))
         self.assertEqual(result.svg(), result._repr_svg_())
+        page = result.html()
+        self.assertTrue(page.startswith("<!DOCTYPE html>"))
+        self.assertNotIn("<?xml", page)
+        self.assertIn(result.svg()[result.svg().index("<svg"):], page)
         self.assertLess(len(result.svg(panels=["timeline"])), len(result.svg()))
         self.assertNotEqual(result.svg(start=0.01, end=0.02), result.svg())
         with self.assertRaisesRegex(sl.UsageError, "did you mean \"memory\""):
@@ -67,12 +71,33 @@ class Results(unittest.TestCase):
         for one, next_one in zip(path, path[1:]):
             self.assertEqual(one["end_ps"], next_one["start_ps"])
 
+    def test_causes_add_up(self):
+        for result in (sl.simulate("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us"),
+                       sl.compare("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us",
+                                  schedules="1f1b").best):
+            causes = result.waterfall()
+            step = causes.pop("step")
+            self.assertEqual(step, result.step_time)
+            self.assertAlmostEqual(sum(causes.values()), step)
+            self.assertGreater(causes["fill and drain"], 0)
+            levers = result.sensitivity()
+            self.assertEqual(levers[0]["faster"], min(lever["faster"] for lever in levers))
+            self.assertLess(levers[0]["faster"], step)
+
     def test_memory_adds_up(self):
         result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, memory="100GB")
         self.assertIs(result.fits, True)
-        for device, one in enumerate(result.memory):
+        for one in result.memory:
             self.assertEqual(sum(one["at_peak"].values()), one["peak"])
             self.assertEqual(one["limit"], 100 * 10**9)
+
+    def test_memory_over_time(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no numpy")
+        result = sl.simulate("resnet50-cpu", devices=4, microbatches=8)
+        for device, one in enumerate(result.memory):
             at, held = result.memory_curve(device)
             self.assertEqual(len(at), len(held))
             # The steps of workspaces within an op are in the peak alone.
@@ -122,6 +147,17 @@ class Arguments(unittest.TestCase):
     def test_what_if_in_words_of_python(self):
         self.assertEqual(sl.simulate("uniform8", devices=4, slow={"gpu1": 1.5}).json(),
                          sl.simulate("uniform8", devices=4, slow="gpu1:1.5").json())
+
+
+    def test_clusters(self):
+        self.assertEqual(len(sl.cluster("h100x8*4").devices), 32)
+        self.assertEqual(sl.cluster(link="1GB/s").devices, [])
+        with self.assertRaisesRegex(sl.UsageError, 'did you mean "h100x8"'):
+            sl.cluster("h100x9")
+        for name in sl.bundled_clusters():
+            self.assertTrue(sl.cluster(name).devices, name)
+        for name in sl.bundled_traces():
+            self.assertGreater(len(sl.trace(name)), 0)
 
 
 class FromArrays(unittest.TestCase):

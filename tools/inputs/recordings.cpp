@@ -110,8 +110,9 @@ constexpr RecordingFormat formats[] = {
 std::span<const RecordingFormat> recording_formats() { return formats; }
 
 Content read_content(const std::string& file) {
-  Content content{{file, without_mark(unpacked(read_file(file, FileHolds::text_or_gzip), file), file)},
-                  nullptr};
+  Content content{
+      {file, without_mark(unpacked(read_file(file, FileHolds::text_or_gzip), file), file)},
+      nullptr};
   for (const RecordingFormat& format : formats) {
     if (!format.recognises(content.named.text)) continue;
     content.format = &format;

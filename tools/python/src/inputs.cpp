@@ -13,6 +13,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -160,6 +161,27 @@ void add_columns(nb::class_<Trace>& type) {
   bytes("stash", &Layer::stash_weight_grad, "Held from F to W, bytes (NumPy).");
 }
 
+// The devices of a cluster that has a name, as dicts.
+nb::list devices_of(const std::string& name) {
+  const Cluster cluster = without_lock([&] {
+    ClusterRequest request;
+    request.cluster = name;
+    return choose_cluster(request).fixed.value_or(Cluster{});
+  });
+  nb::list devices;
+  for (const Device& device : cluster.devices) {
+    nb::dict one;
+    one["name"] = device.name;
+    one["kind"] = device.kind < 0 ? "" : nth(cluster.kinds, device.kind).name;
+    one["memory"] = device.memory ? nb::cast(device.memory->count) : nb::none();
+    one["reserve"] = device.reserve.count;
+    one["rate"] = device.rate;
+    one["host"] = device.host < 0 ? "" : nth(cluster.hosts, device.host).name;
+    devices.append(one);
+  }
+  return devices;
+}
+
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const Scheduler* one : schedulers()) names.emplace_back(one->name);
@@ -212,6 +234,7 @@ void bind_inputs(nb::module_& module) {
              "workspace"_a = nb::none(), "names"_a = std::vector<std::string>{}, "name"_a = "model",
              "batch"_a = 1, "method"_a = "",
              "A model of arrays of doubles, times in seconds and sizes in bytes.");
+  module.def("cluster_devices", &devices_of, "name"_a, "Its devices (dicts).");
   module.def("schedules", &schedule_names, "Names of all schedules.");
   module.def(
       "bundled_traces", [] { return bundled_names(bundled_traces()); },

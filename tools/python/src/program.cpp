@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "sim/check/lint.hpp"
 #include "sim/program.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/python/src/inputs.hpp"
@@ -30,6 +31,36 @@ Program open_program(const std::string& path) {
   Program program = read_program(path, /*quiet=*/true);
   if (program.schedule.empty()) program.schedule = path;
   return program;
+}
+
+nb::object place_of(int place, int least) { return place >= least ? nb::cast(place) : nb::none(); }
+
+nb::list findings_of(const Lint& lint) {
+  nb::list findings;
+  for (const LintFinding& finding : lint.findings) {
+    nb::dict one;
+    one["severity"] = name(finding.severity);
+    one["rule"] = name(finding.rule);
+    one["message"] = finding.message;
+    one["device"] = place_of(finding.device, 0);
+    one["position"] = place_of(finding.position, 0);
+    one["stage"] = place_of(finding.stage, 0);
+    one["line"] = place_of(finding.line, 1);
+    one["column"] = place_of(finding.column, 1);
+    one["figure"] = finding.figure;
+    findings.append(one);
+  }
+  return findings;
+}
+
+nb::list lint_text(const std::string& text) {
+  return findings_of(without_lock([&] {
+    TextPlaces places;
+    const Program program = parse_program(text, places);
+    LintOptions options;
+    options.places = &places;
+    return lint(program, options);
+  }));
 }
 
 }  // namespace
@@ -71,6 +102,13 @@ void bind_program(nb::module_& module) {
             "ops>",
             self.schedule, self.stages(), self.devices.size(), self.total_microbatches(), ops);
       });
+  module.def(
+      "lint",
+      [](const Program& program) {
+        return findings_of(without_lock([&] { return lint(program); }));
+      },
+      "program"_a);
+  module.def("lint_text", &lint_text, "text"_a);
 }
 
 }  // namespace stageline::python

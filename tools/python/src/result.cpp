@@ -19,9 +19,12 @@
 #include "tools/python/src/interrupt.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/svg/text.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
+#include "tools/study/sensitivity.hpp"
 #include "tools/study/study.hpp"
+#include "tools/study/waterfall.hpp"
 
 namespace stageline::python {
 namespace {
@@ -93,6 +96,17 @@ std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int 
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
   return without_lock(
       [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });
+}
+
+// A page of its own: the picture without the declaration that makes it an XML file.
+std::string html_of(Simulated& self) {
+  const std::string picture = svg_of(self, {}, 1000, "auto", 0, std::nullopt);
+  const std::size_t begin = picture.find("<svg");
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{} · {}</title></head>\n"
+      "<body>\n{}</body>\n</html>\n",
+      xml_escaped(self.setting->model.name), xml_escaped(self.outcome.schedule),
+      picture.substr(begin == std::string::npos ? 0 : begin));
 }
 
 nb::dict by_kind(const MemoryUse& use) {
@@ -175,6 +189,41 @@ nb::list idle_of_devices(const Simulated& self) {
     devices.append(one);
   }
   return devices;
+}
+
+// Of outcomes with their task graph, which rows of a comparison come without.
+nb::dict waterfall_dict(Simulated& self, bool shapley) {
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  const Waterfall waterfall = without_lock([&] {
+    return waterfall_of(self.asked, *outcome, shapley ? CauseOrder::shapley : CauseOrder::fixed);
+  });
+  nb::dict causes;
+  causes["ideal"] = to_seconds(waterfall.ideal);
+  for (int cause = 0; cause < step_causes; ++cause) {
+    const auto which = static_cast<StepCause>(cause);
+    causes[std::string(name(which)).c_str()] = to_seconds(waterfall.of(which));
+  }
+  causes["step"] = to_seconds(waterfall.step);
+  return causes;
+}
+
+nb::list sensitivity_rows(Simulated& self) {
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  const Sensitivity found = without_lock([&] { return sensitivity_of(self.asked, *outcome); });
+  nb::list rows;
+  for (const LeverEffect& effect : found.effects) {
+    nb::dict one;
+    one["lever"] = effect.lever.name;
+    one["kind"] = name(effect.lever.kind);
+    one["share_faster"] = effect.share_faster;
+    one["share_slower"] = effect.share_slower;
+    one["faster"] = to_seconds(effect.faster);
+    one["slower"] = to_seconds(effect.slower);
+    one["twice"] = to_seconds(effect.twice);
+    one["free"] = to_seconds(effect.free);
+    rows.append(one);
+  }
+  return rows;
 }
 
 std::optional<std::int64_t> peak_of(const Simulated& self) {
@@ -265,6 +314,13 @@ void bind_result(nb::module_& module) {
            "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
+      .def("waterfall", &waterfall_dict, "shapley"_a = false,
+           "Seconds of the step by cause: ideal and all causes add up to step (a dict).\n\n"
+           "shapley: each cause is the mean over all orders of removal.")
+      .def(
+          "sensitivity", &sensitivity_rows,
+          "What the step hangs on (dicts), by gain: the step in seconds with the times of a lever\n"
+          "x 0.9 (faster), x 1.1 (slower), x 0.5 (twice), x 0 (free), and its share of the step.")
       .def(
           "chrome_trace",
           [](const Simulated& self) {
@@ -272,6 +328,7 @@ void bind_result(nb::module_& module) {
                 [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
           },
           "The timeline as a Chrome trace (JSON; opens in Perfetto).")
+      .def("html", &html_of, "The picture as a page of its own.")
       .def("_repr_svg_", [](Simulated& self) { return svg_of(self, {}, 1000, "auto", 0, {}); })
       .def("__repr__", &repr);
 }

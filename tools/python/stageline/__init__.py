@@ -15,8 +15,8 @@ Times are seconds (floats; exact picoseconds in attributes that end in ``_ps``),
 Arguments are those of the command, with underscores: text such as ``"8GB"`` or ``"5us"``, or plain
 numbers of bytes and seconds.
 """
-from stageline._api import (Cluster, Model, Program, bundled_clusters, bundled_traces, cluster,
-                            compare, from_arrays, model, program, schedules, simulate, trace,
+from stageline._api import (Cluster, Model, Program, bundled_clusters, bundled_traces, check,
+                            cluster, compare, from_arrays, model, program, schedules, simulate, trace,
                             uniform)
 from stageline._comparison import Comparison
 from stageline._core import (Problem, Result, StageCosts, Timeline, lane_kinds, op_kinds,
@@ -30,7 +30,7 @@ __version__ = version().split()[0]
 __all__ = [
     "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Problem",
     "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "Timeline", "TraceError",
-    "UsageError", "bundled_clusters", "bundled_traces", "cluster", "compare", "from_arrays",
-    "lane_kinds", "model", "op_kinds", "program", "scheduler", "schedules", "simulate", "trace",
+    "UsageError", "bundled_clusters", "bundled_traces", "check", "cluster", "compare",
+    "from_arrays", "lane_kinds", "model", "op_kinds", "program", "scheduler", "schedules", "simulate", "trace",
     "uniform", "version",
 ]

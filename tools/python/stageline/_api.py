@@ -1,7 +1,6 @@
 """From what a user has to what the engine is asked."""
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
 
@@ -14,7 +13,7 @@ from stageline._schedulers import Scheduler, scheduler_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Cluster", "Model", "Program", "bundled_clusters", "bundled_traces", "cluster",
+__all__ = ["Cluster", "Model", "Program", "bundled_clusters", "bundled_traces", "check", "cluster",
            "compare", "from_arrays", "model", "program", "schedules", "simulate", "trace",
            "uniform"]
 
@@ -27,12 +26,19 @@ class Cluster:
     """The devices of a run and their links: a name or file, or equal devices.
 
     >>> import stageline as sl
-    >>> sl.cluster("h100x8", reserve="2GB")
+    >>> h100 = sl.cluster("h100x8", reserve="2GB")
+    >>> h100
     stageline.cluster('h100x8', reserve='2GB')
+    >>> len(h100.devices), h100.devices[0]["kind"]
+    (8, 'h100')
+
+    devices: of a cluster with a name, as the file says: dicts with name, kind, memory and reserve
+    (bytes; None: unknown), rate, host. Empty for equal devices.
     """
 
     def __init__(self, name: str | None, settings: dict[str, Any]) -> None:
         self.name = name
+        self.devices: list[dict[str, Any]] = [] if name is None else _core.cluster_devices(name)
         self._settings = settings
 
     def settings(self) -> dict[str, Any]:
@@ -171,18 +177,35 @@ def program(source: str | os.PathLike[str]) -> Program:
     return Program.read(os.fspath(source))
 
 
+def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """What is wrong with a program, or unwise: errors, warnings and notes.
+
+    Findings are dicts with severity, rule, message, device and position (from 0), stage, line and
+    column (from 1, of a text), each None where it has no such place; figure: an excerpt, or "".
+
+    >>> import stageline as sl
+    >>> text = str(sl.simulate("uniform8", devices=2, microbatches=2).program)
+    >>> [found["severity"] for found in sl.check(text)]
+    []
+    >>> found = sl.check(text.replace("0B0", ""))[0]
+    >>> found["severity"], found["rule"], found["stage"], found["line"]
+    ('error', 'missing', 0, 7)
+    """
+    if isinstance(program, Program):
+        return _core.lint(program)
+    if isinstance(program, str) and "\n" in program:
+        return _core.lint_text(program)
+    return _core.lint(Program.read(os.fspath(program)))
+
+
 def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
                                 else os.fspath(source)}
-    if isinstance(settings["trace"], str) and settings["trace"].lstrip().startswith("{"):
-        settings["trace"] = json.loads(settings["trace"])
     if isinstance(on, Cluster):
         settings.update(on.settings())
     elif on is not None:
         settings["cluster"] = os.fspath(on)
     settings.update((key, value) for key, value in given.items() if value is not None)
-    if str(settings.get("cluster", "")).lstrip().startswith("{"):
-        settings["cluster"] = json.loads(settings["cluster"])
     return settings
 
 
