@@ -2,7 +2,6 @@
 #include "tools/sweep/folder.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -129,17 +128,6 @@ void check_same(const std::string& path, const Found& found, const Manifest& wan
 
 bool is_chunk(const fs::path& file) { return file.filename().string().starts_with(chunk_lead); }
 
-void check_folder(const std::string& path) {
-  std::error_code error;
-  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
-    throw UsageError(fmt::format("{} is a file; a sweep is written to a folder", path));
-  }
-  make_folder(path);
-  if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    throw UsageError(fmt::format("the folder {} cannot be written to", path));
-  }
-}
-
 }  // namespace
 
 Shard parse_shard(const std::string& text, const std::string& what) {
@@ -162,6 +150,7 @@ SweepFolder::SweepFolder(std::string path, SweepSpec spec)
   hash_ = manifest.hash;
   manifest_ = manifest.text;
   check_folder(path_);
+  make_folder(path_);
   const std::string file = (fs::path(path_) / manifest_name).string();
   if (fs::exists(file)) {
     check_same(path_, read_manifest(file), manifest);
