@@ -254,7 +254,7 @@ TEST_CASE("sweeps: folders of another question are refused") {
   CHECK_THROWS_WITH_AS(SweepFolder::open(scratch / "none"), doctest::Contains("no sweep.json"),
                        UsageError);
   write_file(scratch / "file", "");
-  CHECK_THROWS_WITH_AS(SweepFolder(scratch / "file", small()), doctest::Contains("is a file"),
+  CHECK_THROWS_WITH_AS(SweepFolder(scratch / "file", small()), doctest::Contains("is not a folder"),
                        UsageError);
 
   std::string manifest = read_file(runs + "/sweep.json");
