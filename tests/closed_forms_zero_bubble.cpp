@@ -12,6 +12,7 @@
 #include "tests/make.hpp"
 #include "tests/sizes.hpp"
 #include "tests/specs.hpp"
+#include "tests/thorough.hpp"
 
 namespace stageline {
 namespace {
@@ -121,7 +122,7 @@ TEST_CASE("zb_auto's last refinement pays: better than the public scheduler at s
 
 TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2 and 1F1B within their memory") {
   std::mt19937 random(31);
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < (test::thorough ? 120 : 24); ++i) {
     const int p = 1 + static_cast<int>(random() % 6);
     const int m = 1 + static_cast<int>(random() % 14);
     const Costs costs = test::random_costs(random, p, p, i % 2 == 0);
@@ -148,7 +149,7 @@ TEST_CASE("zb_auto is never worse than ZB-H1, ZB-H2 and 1F1B within their memory
 
 TEST_CASE("zb_auto keeps any limit from one stash, and more memory does not make it slower") {
   std::mt19937 random(32);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < (test::thorough ? 20 : 6); ++i) {
     const int p = 2 + static_cast<int>(random() % 5);
     const Costs costs = test::random_costs(random, p, p, i % 2 == 0);
     CAPTURE(i);
@@ -193,7 +194,7 @@ TEST_CASE("ZB-V leaves no bubble in a device's span, V-Half and V-Min the public
 
 // A chunk counts until its W has ended; a device's share of the model is two.
 TEST_CASE("ZB-V, V-Half and V-Min hold p, floor((p+2)/2) and floor((p+4)/3) shares, in chunks") {
-  for (int p = 2; p <= 16; ++p) {
+  for (int p = 2; p <= 16; p += test::thorough ? 1 : 3) {
     CAPTURE(p);
     const int m = 4 * p;
     CHECK(peak(run("zb_v", {p, m, 5, 5, 5})) == 2 * p);
@@ -205,7 +206,7 @@ TEST_CASE("ZB-V, V-Half and V-Min hold p, floor((p+2)/2) and floor((p+4)/3) shar
 // Fitted to the above, and to what the building blocks leave at their ends: in chunk slots. An
 // order that the search finds may leave less.
 TEST_CASE("V-Half idles for about 3p slots in the longest span, V-Min for about 4p, or less") {
-  for (int p = 3; p <= 16; ++p) {
+  for (int p = 3; p <= 16; p += test::thorough ? 1 : 3) {
     CAPTURE(p);
     const int m = 4 * p;
     const int half = 3 * p - (p % 2 == 0 ? 7 : 4);
@@ -217,7 +218,7 @@ TEST_CASE("V-Half idles for about 3p slots in the longest span, V-Min for about 
 
 TEST_CASE("the V schedules keep their limits for unequal costs and few micro-batches") {
   std::mt19937 random(33);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < (test::thorough ? 60 : 15); ++i) {
     const int p = 1 + static_cast<int>(random() % 7);
     const int m = 1 + static_cast<int>(random() % 20);
     const Costs costs = test::random_costs(random, 2 * p, p, i % 2 == 0);
