@@ -72,9 +72,8 @@ def run(client: distributed.Client, sweep: _core.Sweep, folder: _core.SweepFolde
     from distributed import as_completed
 
     rows = [min(sweep.chunk, sweep.scenarios - chunk * sweep.chunk) for chunk in todo]
-    # A task of its own: data that a lost worker held is computed again, other than scattered data.
-    job = client.submit(Job, sweep.question, sweep.hash, None if folder is None else folder.path,
-                        threads, pure=False, retries=retries)
+    # By value: a task that waits for the data of no other worker. Dask itself makes large ones a task.
+    job = Job(sweep.question, sweep.hash, None if folder is None else folder.path, threads)
     futures = client.map(make_chunk, todo, job=job, pure=False, retries=retries)
     place = {future.key: i for i, future in enumerate(futures)}
     made: list[bytes] = [b""] * len(todo)
@@ -89,7 +88,7 @@ def run(client: distributed.Client, sweep: _core.Sweep, folder: _core.SweepFolde
             if progress is not None:
                 progress(done, sum(rows))
     except BaseException:
-        client.cancel([job, *futures], force=True)
+        client.cancel(futures, force=True)
         raise
     if folder is not None and folder.missing():
         raise UsageError(f"out: the workers made chunks that are not in {folder.path} here; the folder "

@@ -113,9 +113,9 @@ def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
     """A sweep file, and what errors call it."""
     given = {key: value for key, value in sizes.items() if value is not None}
     if axes is not None:
-        fixed = {} if source is None else _fixed(source, on, settings)
+        fixed = _fixed("" if source is None else source, on, settings)
         if source is None:
-            fixed = {key: text for key, text in _fixed("", on, settings).items() if key != "trace"}
+            del fixed["trace"]
         said = {name: _amounts.axis(values, name) for name, values in axes.items()}
         return json.dumps({"format": "stageline-sweep 1", "fixed": fixed, "axes": said, **given}), \
             "the request"  # as _core calls what is about arguments
@@ -202,12 +202,13 @@ def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: Axis
     borders of what a coarse grid finds.
 
     >>> import stageline as sl
-    >>> map = sl.phase("uniform:layers=16,stash=2MB", devices=4, schedules=["1f1b", "zb_h1"],
-    ...                x={"microbatches": [4, 8]}, y="memory=20MB..120MB:lin3")
+    >>> map = sl.phase("uniform:layers=16", devices=4, schedules=["1f1b", "zb_h2"],
+    ...                x={"microbatches": [8, 16]}, y="memory=60MB..120MB:lin3")
     >>> [cell["winner"] for cell in map.rows]
-    ['1f1b', '1f1b', 'zb_h1', 'zb_h1', 'zb_h1', 'zb_h1']
+    ['1f1b', '1f1b', 'zb_h2', 'zb_h2', 'zb_h2', 'zb_h2']
     """
     fixed = _fixed(trace, cluster, settings)
+    fixed["trace"] = fixed.pop("trace")  # last, as the command has it
     names = [] if schedules is None else \
         [schedules] if isinstance(schedules, str) else list(schedules)
     if any(not isinstance(name, str) for name in names):
