@@ -19,8 +19,8 @@ struct PhaseRequest {
   SweepAxis x;
   SweepAxis y;
   std::vector<std::string> schedules;  // empty: all synchronous ones
-  int threads = 0;          // 0: one a processor core; changes nothing
-  bool exhaustive = false;  // simulate every cell
+  int threads = 0;                     // 0: one a processor core; changes nothing
+  bool exhaustive = false;             // simulate every cell
 };
 
 struct PhaseMap {

@@ -134,13 +134,11 @@ SweepCount run_sweep(const SweepFolder& folder, const SweepRun& run) {
   if (static_cast<std::int64_t>(folder.missing().size()) == chunks) runner.probe();
   folder.begin();
   const std::vector<std::int64_t> missing = folder.missing(run.shard);
-  SweepCount count =
-      run_chunks(runner, missing, run, [&](std::int64_t chunk, const std::string& text) {
-        folder.write_chunk(chunk, text);
-      });
-  const std::int64_t of_shard = run.shard.index > chunks
-                                    ? 0
-                                    : (chunks - run.shard.index + run.shard.count) / run.shard.count;
+  SweepCount count = run_chunks(
+      runner, missing, run,
+      [&](std::int64_t chunk, const std::string& text) { folder.write_chunk(chunk, text); });
+  const std::int64_t of_shard =
+      run.shard.index > chunks ? 0 : (chunks - run.shard.index + run.shard.count) / run.shard.count;
   count.before = of_shard - static_cast<std::int64_t>(missing.size());
   return count;
 }

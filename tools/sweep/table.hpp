@@ -23,8 +23,8 @@ struct SweepColumn {
   std::vector<char> there{};
 };
 
-/// The columns of a sweep's table, without rows. Times and bytes are whole numbers, an axis is numbers
-/// where all its values are such without a unit.
+/// The columns of a sweep's table, without rows. Times and bytes are whole numbers, an axis is
+/// numbers where all its values are such without a unit.
 std::vector<SweepColumn> typed_columns(const SweepSpec& spec);
 
 /// The rows of a table as csv_header() and csv_line() write it. Throws UsageError for any other

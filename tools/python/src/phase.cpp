@@ -92,25 +92,31 @@ SvgOptions svg_options_of(int width, const std::string& theme) {
 
 void bind_phase(nb::module_& module) {
   nb::class_<PhaseMap>(module, "Phase", "Which schedule wins where, over two settings.")
-      .def_prop_ro("rows", &rows_of,
-                   "Cells (dicts), the lowest row first: the two settings as text, winner and second "
-                   "(None: none fits), lead (share by which the winner is faster), by_memory\n"
-                   "(a faster one does not fit), simulated (else between cells that agree).")
+      .def_prop_ro(
+          "rows", &rows_of,
+          "Cells (dicts), the lowest row first: the two settings as text, winner and second "
+          "(None: none fits), lead (share by which the winner is faster), by_memory\n"
+          "(a faster one does not fit), simulated (else between cells that agree).")
       .def_prop_ro("schedules", [](const PhaseMap& self) { return self.chart.names; })
-      .def_prop_ro("simulated", [](const PhaseMap& self) { return self.cells; },
-                   "Cells that were simulated.")
-      .def_prop_ro("any", [](const PhaseMap& self) { return self.any; },
-                   "Whether any schedule fits anywhere.")
-      .def("json", [](const PhaseMap& self) { return phase_json(self).text(); },
-           "What `stageline phase --json` writes; keys in tools/report/json/README.md.")
-      .def("text",
-           [](const PhaseMap& self, int columns, int rows) {
-             return phase_text(self.chart, columns, rows);
-           },
-           "columns"_a = 100, "rows"_a = 24, "The map in characters.")
+      .def_prop_ro(
+          "simulated", [](const PhaseMap& self) { return self.cells; },
+          "Cells that were simulated.")
+      .def_prop_ro(
+          "any", [](const PhaseMap& self) { return self.any; },
+          "Whether any schedule fits anywhere.")
+      .def(
+          "json", [](const PhaseMap& self) { return phase_json(self).text(); },
+          "What `stageline phase --json` writes; keys in tools/report/json/README.md.")
+      .def(
+          "text",
+          [](const PhaseMap& self, int columns, int rows) {
+            return phase_text(self.chart, columns, rows);
+          },
+          "columns"_a = 100, "rows"_a = 24, "The map in characters.")
       .def("svg", &svg_of, "width"_a = SvgOptions{}.width, "theme"_a = "auto",
            "The map as SVG. width: px. theme: auto, light or dark.")
-      .def("_repr_svg_", [](const PhaseMap& self) { return svg_of(self, SvgOptions{}.width, "auto"); })
+      .def("_repr_svg_",
+           [](const PhaseMap& self) { return svg_of(self, SvgOptions{}.width, "auto"); })
       .def("__repr__", [](const PhaseMap& self) {
         return fmt::format("<stageline.Phase: {} by {}, {} schedules>", self.chart.x, self.chart.y,
                            self.chart.names.size());

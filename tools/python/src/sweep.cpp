@@ -192,29 +192,35 @@ void bind_sweep(nb::module_& module) {
           },
           "path"_a, "sweep"_a, "Makes it where it is missing; refuses that of another sweep.")
       .def_prop_ro("path", &SweepFolder::path)
-      .def("missing", [](const SweepFolder& self) { return self.missing(); },
-           "Numbers of the chunks that are not there.")
-      .def("has",
-           [](const SweepFolder& self, std::int64_t chunk) {
-             return std::filesystem::exists(self.chunk_file(chunk));
-           },
-           "chunk"_a)
+      .def(
+          "missing", [](const SweepFolder& self) { return self.missing(); },
+          "Numbers of the chunks that are not there.")
+      .def(
+          "has",
+          [](const SweepFolder& self, std::int64_t chunk) {
+            return std::filesystem::exists(self.chunk_file(chunk));
+          },
+          "chunk"_a)
       .def("begin", &SweepFolder::begin, "Writes sweep.json where it is missing.")
-      .def("merge", [](const SweepFolder& self) { without_lock([&] { return self.merge(), 0; }); },
-           "Joins all chunks into table.csv.gz.");
+      .def(
+          "merge", [](const SweepFolder& self) { without_lock([&] { return self.merge(), 0; }); },
+          "Joins all chunks into table.csv.gz.");
   nb::class_<Sweep>(module, "Sweep", "A sweep as a question: fixed settings and axes.")
       .def(nb::new_(&sweep_of), "question"_a, "file"_a)
-      .def_prop_ro("hash", [](const Sweep& self) { return self.hash; },
-                   "Of the question, the version and the files that it names, as they are here.")
-      .def_prop_ro("question", [](const Sweep& self) { return question_json(self.spec()).text(); },
-                   "As a sweep file (JSON).")
+      .def_prop_ro(
+          "hash", [](const Sweep& self) { return self.hash; },
+          "Of the question, the version and the files that it names, as they are here.")
+      .def_prop_ro(
+          "question", [](const Sweep& self) { return question_json(self.spec()).text(); },
+          "As a sweep file (JSON).")
       .def_prop_ro("scenarios", [](const Sweep& self) { return self.spec().scenarios(); })
-      .def_prop_ro("chunk", [](const Sweep& self) { return self.spec().chunk; },
-                   "Scenarios in a chunk.")
+      .def_prop_ro(
+          "chunk", [](const Sweep& self) { return self.spec().chunk; }, "Scenarios in a chunk.")
       .def_prop_ro("chunks", [](const Sweep& self) { return self.spec().chunks(); })
       .def_prop_ro("columns", [](const Sweep& self) { return sweep_columns(self.spec()); })
-      .def("probe", [](Sweep& self) { without_lock([&] { return self.runner.probe(), 0; }); },
-           "Raises the error that all scenarios share.")
+      .def(
+          "probe", [](Sweep& self) { without_lock([&] { return self.runner.probe(), 0; }); },
+          "Raises the error that all scenarios share.")
       .def("make", &chunks_in_memory, "chunks"_a, "threads"_a, "progress"_a = nb::none(),
            "The chunks, each as its file would be (bytes).")
       .def("write", &chunks_in_folder, "folder"_a, "chunks"_a, "threads"_a,
