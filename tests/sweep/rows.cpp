@@ -323,7 +323,7 @@ TEST_CASE("sweeps: values with commas and quotes are quoted in CSV") {
 TEST_CASE("sweeps: the cells of an axis are numbers where all its values are") {
   const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "draws": 2,
     "fixed": {"trace": "uniform:layers=8"},
-    "axes": {"devices": "2..4", "memory": [1000000000, "2GB"], "jitter": [0.05, 0.1, 1],
+    "axes": {"devices": "2..4", "memory": ["1GB", "2GB"], "jitter": [0.05, 0.1, 1],
              "microbatches": [4, 8], "link": "1GB/s..9GB/s:random"}})");
   const std::vector<SweepColumn> columns = typed_columns(spec);
   const CellForm forms[] = {CellForm::whole, CellForm::whole, CellForm::text,  CellForm::real,
