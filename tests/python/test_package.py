@@ -15,7 +15,7 @@ README = HERE.parents[1] / "tools" / "python" / "README.md"
 
 class Package(unittest.TestCase):
     def test_import_needs_nothing_else(self):
-        heavy = ("numpy", "pandas", "pyarrow", "torch", "typing_extensions")
+        heavy = ("numpy", "pandas", "pyarrow", "torch", "typing_extensions", "distributed")
         said = subprocess.run(
             [sys.executable, "-c", "import sys, stageline; print(*[name for name in "
              f"{heavy!r} if name in sys.modules])"], check=True, text=True,
@@ -46,7 +46,8 @@ class Package(unittest.TestCase):
         except ImportError:
             self.skipTest("there is no numpy")
         attempted = 0
-        for name in ("stageline", "stageline._api", "stageline._schedulers"):
+        for name in ("stageline", "stageline._api", "stageline._schedulers",
+                     "stageline._sweep"):
             result = doctest.testmod(importlib.import_module(name))
             self.assertEqual(result.failed, 0, name)
             attempted += result.attempted

@@ -9,6 +9,7 @@
 #include "tools/base/files.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/sweep/run.hpp"
+#include "tools/sweep/table.hpp"
 #include "traces/gzip.hpp"
 
 namespace stageline {
@@ -304,7 +305,36 @@ TEST_CASE("sweeps: values with commas and quotes are quoted in CSV") {
   row.number = 3;
   row.values = {"1GB/s,5us"};
   row.why_not = "say \"no\"";
-  CHECK(csv_line(spec, row) == "3,\"1GB/s,5us\",,,,,,\"say \"\"no\"\"\"\n");
+  const std::string line = "3,\"1GB/s,5us\",,,,,,\"say \"\"no\"\"\"\n";
+  CHECK(csv_line(spec, row) == line);
+  const auto columns = read_table(spec, csv_header(spec) + line + line, "it");
+  CHECK(columns.front().whole == std::vector<std::int64_t>{3, 3});
+  CHECK(columns[1].text == std::vector<std::string>{"1GB/s,5us", "1GB/s,5us"});
+  CHECK(columns.back().text.back() == "say \"no\"");
+  CHECK(columns[2].name == "step_ps");
+  CHECK(columns[2].there == std::vector<char>{0, 0});
+  for (const std::string& bad :
+       {std::string("number\n"), csv_header(spec) + "3,x\n",
+        csv_header(spec) + line + line.substr(0, 12), csv_header(spec) + "x" + line}) {
+    CHECK_THROWS_WITH_AS(read_table(spec, bad, "it"), "it is no table of this sweep", UsageError);
+  }
+}
+
+TEST_CASE("sweeps: the cells of an axis are numbers where all its values are") {
+  const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "draws": 2,
+    "fixed": {"trace": "uniform:layers=8"},
+    "axes": {"devices": "2..4", "memory": ["1GB", "2GB"], "jitter": [0.05, 0.1, 1],
+             "microbatches": [4, 8], "link": "1GB/s..9GB/s:random"}})");
+  const std::vector<SweepColumn> columns = typed_columns(spec);
+  const CellForm forms[] = {CellForm::whole, CellForm::whole, CellForm::text,  CellForm::real,
+                            CellForm::whole, CellForm::text,  CellForm::whole, CellForm::real};
+  for (std::size_t i = 0; i < std::size(forms); ++i) {
+    CAPTURE(columns[i].name);
+    CHECK(columns[i].form == forms[i]);
+  }
+}
+
+TEST_CASE("sweeps: shards are I/N") {
   CHECK(parse_shard("2/8", "--shard").index == 2);
   for (const char* const bad : {"0/4", "5/4", "1", "1/", "/4", "a/b", "1/4x", "-1/4"}) {
     CHECK_THROWS_AS(parse_shard(bad, "--shard"), UsageError);

@@ -13,6 +13,7 @@
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <vector>
 
@@ -67,8 +68,9 @@ std::optional<std::string> replace(const fs::path& target, const std::string& co
   std::error_code error;
   const fs::file_status before = fs::status(target, error);
   if (fs::exists(before) && ::access(target.c_str(), W_OK) != 0) return std::strerror(errno);
-  const fs::path beside = fs::path(target).concat(fmt::format(".{}.tmp", ::getpid()));
-  fs::remove(beside, error);  // of a killed run
+  // Processes of several machines may have one number, and threads of a process write, too.
+  const fs::path beside =
+      fs::path(target).concat(fmt::format(".{}-{:08x}.tmp", ::getpid(), std::random_device{}()));
   const NewFile file = open_new(target.parent_path(), beside);
   if (file.out == nullptr) return std::strerror(errno);
   const int descriptor = fileno(file.out);

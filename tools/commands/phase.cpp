@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
@@ -17,8 +16,6 @@
 namespace stageline {
 namespace {
 
-constexpr std::int64_t across = 33;  // values of an axis that says none
-constexpr std::int64_t upwards = 17;
 constexpr int map_columns = 100;  // of the map as text, at most
 constexpr int map_rows = 24;
 
@@ -38,27 +35,13 @@ SweepAxis axis_of(const char* flag, const std::string& text, std::int64_t points
   return phase_axis(axis.name, text.substr(text.find('=') + 1), points);
 }
 
-// All synchronous ones, where none is named.
+// Empty where none is named.
 std::vector<std::string> schedules_of(const PhaseFlags& flags) {
   std::vector<std::string> names;
   for (const std::string& text : flags.settings.common.schedules) {
     for (std::string& one : parse_axis("schedule", text).values) names.push_back(std::move(one));
   }
-  if (!names.empty()) return names;
-  for (const Scheduler* const one : schedulers()) {
-    if (one->synchrony == Synchrony::synchronous) names.emplace_back(one->name);
-  }
   return names;
-}
-
-// What is fixed, in one line.
-std::string subtitle_of(const PhaseMap& map) {
-  std::string text;
-  for (const SettingWord& word : map.request.fixed) {
-    if (word.key == "trace") continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : " · ", word.key, word.text);
-  }
-  return text;
 }
 
 int run_phase(const PhaseFlags& flags) {
@@ -67,14 +50,12 @@ int run_phase(const PhaseFlags& flags) {
   PhaseRequest request;
   request.fixed = words_of(flags.settings);
   request.fixed.push_back({"trace", flags.settings.common.trace});
-  request.x = axis_of("--x", flags.x, across);
-  request.y = axis_of("--y", flags.y, upwards);
+  request.x = axis_of("--x", flags.x, phase_across);
+  request.y = axis_of("--y", flags.y, phase_upwards);
   request.schedules = schedules_of(flags);
   request.threads = flags.threads;
   request.exhaustive = flags.exhaustive;
   PhaseMap map = phase_map(std::move(request));
-  map.chart.title = fmt::format("The fastest schedule of {}", flags.settings.common.trace);
-  map.chart.subtitle = subtitle_of(map);
   if (!flags.json.empty()) write_file(flags.json, phase_json(map).text());
   if (any_picture(flags.svg))
     write_pictures(flags.svg, phase_svg(map.chart, svg_options(flags.svg)));

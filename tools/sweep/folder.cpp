@@ -141,6 +141,10 @@ Shard parse_shard(const std::string& text, const std::string& what) {
       "{} is I/N, the I-th of N shards with I from 1 to N, such as 1/4, not \"{}\"", what, text));
 }
 
+std::string sweep_hash(const SweepSpec& spec) { return manifest_of(spec).hash; }
+
+std::string packed_chunk(const std::string& text) { return gzipped(text); }
+
 SweepFolder::SweepFolder(std::string path, SweepSpec spec, std::string hash)
     : path_(std::move(path)), spec_(std::move(spec)), hash_(std::move(hash)) {}
 
@@ -205,7 +209,21 @@ std::vector<std::int64_t> SweepFolder::missing(Shard shard) const {
 }
 
 void SweepFolder::write_chunk(std::int64_t chunk, const std::string& text) const {
-  write_file(chunk_file(chunk), gzipped(text));
+  write_file(chunk_file(chunk), packed_chunk(text));
+}
+
+std::string SweepFolder::read_chunk(std::int64_t chunk) const {
+  const std::string file = chunk_file(chunk);
+  const std::string damaged =
+      fmt::format("the chunk {} is damaged; remove it and run the sweep again", file);
+  std::string text;
+  try {
+    text = gunzip(read_file(file), file);
+  } catch (const TraceError&) {
+    throw UsageError(damaged);
+  }
+  if (!text.starts_with(csv_header(spec_))) throw UsageError(damaged);
+  return text;
 }
 
 void SweepFolder::merge() const {
@@ -219,16 +237,7 @@ void SweepFolder::merge() const {
   const std::string header = csv_header(spec_);
   std::string table = gzipped(header);
   for (std::int64_t c = 0; c < spec_.chunks(); ++c) {
-    const std::string file = chunk_file(c);
-    const std::string damaged =
-        fmt::format("the chunk {} is damaged; remove it and run the sweep again", file);
-    std::string text;
-    try {
-      text = gunzip(read_file(file), file);
-    } catch (const TraceError&) {
-      throw UsageError(damaged);
-    }
-    if (!text.starts_with(header)) throw UsageError(damaged);
+    const std::string text = read_chunk(c);
     table += gzipped(std::string_view(text).substr(header.size()));
   }
   write_file(table_file(), table);

@@ -21,6 +21,13 @@ struct Shard {
 /// "2/8". Throws UsageError, which begins with `what`.
 Shard parse_shard(const std::string& text, const std::string& what);
 
+/// Of the question, the version and the files that it names, as they are here: 16 hexadecimal
+/// digits. The same on two machines: their rows are the same.
+std::string sweep_hash(const SweepSpec& spec);
+
+/// What a chunk's file holds, from the text of its table.
+std::string packed_chunk(const std::string& text);
+
 class SweepFolder {
  public:
   /// Makes the folder where it is missing. Throws UsageError where the path is a file or cannot be
@@ -32,7 +39,7 @@ class SweepFolder {
 
   const std::string& path() const { return path_; }
   const SweepSpec& spec() const { return spec_; }
-  /// Of the question, the version and the files that it names: 16 hexadecimal digits.
+  /// sweep_hash() where the folder was begun.
   const std::string& hash() const { return hash_; }
 
   std::string chunk_file(std::int64_t chunk) const;  // "DIR/chunk-000012.csv.gz"
@@ -43,8 +50,10 @@ class SweepFolder {
   void begin() const;
   /// `text`: the table of its rows, with header. Written beside and renamed.
   void write_chunk(std::int64_t chunk, const std::string& text) const;
+  /// The table of a chunk. Throws UsageError where it is damaged, and has to be made anew.
+  std::string read_chunk(std::int64_t chunk) const;
   /// Joins all chunks into one table, and removes what killed runs have left half written. Throws
-  /// UsageError where chunks are missing, or one is damaged, which has to be made anew.
+  /// UsageError where chunks are missing, or one is damaged.
   void merge() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/parallel.hpp"
@@ -207,6 +208,26 @@ std::vector<std::string> values_of(const SweepAxis& axis) {
   return values;
 }
 
+std::vector<std::string> synchronous_schedules() {
+  std::vector<std::string> names;
+  for (const Scheduler* const one : schedulers()) {
+    if (one->synchrony == Synchrony::synchronous) names.emplace_back(one->name);
+  }
+  return names;
+}
+
+// What the map is of, and what is fixed, a line each.
+void entitle(PhaseChart& chart, const std::vector<SettingWord>& fixed) {
+  for (const SettingWord& word : fixed) {
+    if (word.key == "trace") {
+      chart.title = fmt::format("The fastest schedule of {}", word.text);
+      continue;
+    }
+    chart.subtitle +=
+        fmt::format("{}{} {}", chart.subtitle.empty() ? "" : " · ", word.key, word.text);
+  }
+}
+
 }  // namespace
 
 SweepAxis phase_axis(const std::string& name, const std::string& text, std::int64_t points) {
@@ -221,6 +242,7 @@ SweepAxis phase_axis(const std::string& name, const std::string& text, std::int6
 }
 
 PhaseMap phase_map(PhaseRequest request) {
+  if (request.schedules.empty()) request.schedules = synchronous_schedules();
   SweepSpec spec;
   spec.fixed = request.fixed;
   spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
@@ -233,6 +255,7 @@ PhaseMap phase_map(PhaseRequest request) {
   PhaseMap map;
   map.request = std::move(request);
   PhaseChart& chart = map.chart;
+  entitle(chart, map.request.fixed);
   chart.x = map.request.x.name;
   chart.y = map.request.y.name;
   chart.xs = values_of(map.request.x);

@@ -11,18 +11,21 @@
 
 namespace stageline {
 
+inline constexpr std::int64_t phase_across = 33;  // values of an axis that says none
+inline constexpr std::int64_t phase_upwards = 17;
+
 struct PhaseRequest {
   std::vector<SettingWord> fixed;
   SweepAxis x;
   SweepAxis y;
-  std::vector<std::string> schedules;
-  int threads = 0;          // 0: one a processor core; changes nothing
-  bool exhaustive = false;  // simulate every cell
+  std::vector<std::string> schedules;  // empty: all synchronous ones
+  int threads = 0;                     // 0: one a processor core; changes nothing
+  bool exhaustive = false;             // simulate every cell
 };
 
 struct PhaseMap {
   PhaseRequest request;
-  PhaseChart chart;        // without title; the fastest by throughput wins, of those that fit
+  PhaseChart chart;        // the fastest by throughput wins, of those that fit
   std::int64_t cells = 0;  // simulated
   std::int64_t rows = 0;   // simulated, of all schedules
   bool any = false;        // whether any schedule fits anywhere

@@ -40,29 +40,23 @@ std::vector<Chunk> chunks_of(const SweepSpec& spec, const std::vector<std::int64
 
 class Run {
  public:
-  Run(const SweepFolder& folder, const SweepRun& asked, SweepRunner& runner)
-      : folder_(folder),
+  Run(SweepRunner& runner, const std::vector<std::int64_t>& chunks, const SweepRun& asked,
+      const TakeChunk& give)
+      : runner_(runner),
         asked_(asked),
-        runner_(runner),
-        block_(std::min(runner.block(), folder.spec().chunk)),
-        header_(csv_header(folder.spec())) {}
+        give_(give),
+        block_(std::min(runner.block(), runner.spec().chunk)),
+        header_(csv_header(runner.spec())),
+        chunks_(chunks_of(runner.spec(), chunks, block_)) {}
 
   SweepCount all() {
-    const std::vector<std::int64_t> missing = folder_.missing(asked_.shard);
-    chunks_ = chunks_of(folder_.spec(), missing, block_);
-    const std::int64_t chunks = folder_.spec().chunks();
-    const std::int64_t of_shard =
-        asked_.shard.index > chunks
-            ? 0
-            : (chunks - asked_.shard.index + asked_.shard.count) / asked_.shard.count;
-    count_.before = of_shard - static_cast<std::int64_t>(missing.size());
     for (const Chunk& chunk : chunks_) progress_.wanted += chunk.count;
-    const auto blocks = static_cast<std::size_t>((folder_.spec().chunk + block_ - 1) / block_);
+    const auto blocks = static_cast<std::size_t>((runner_.spec().chunk + block_ - 1) / block_);
     if (!chunks_.empty()) {
       in_parallel(chunks_.size() * blocks, runner_.at_a_time(asked_.threads), [&](std::size_t i) {
         const auto block = static_cast<std::int64_t>(i % blocks);
         Chunk& chunk = chunks_[i / blocks];
-        if (block < chunk.blocks) take(chunk, block);  // the last chunk may have fewer
+        if (block < chunk.blocks) make(chunk, block);  // the last chunk may have fewer
       });
     }
     count_.stopped = stopped() && count_.chunks < static_cast<std::int64_t>(chunks_.size());
@@ -72,7 +66,7 @@ class Run {
  private:
   bool stopped() const { return asked_.stop != nullptr && asked_.stop->load(); }
 
-  void take(Chunk& chunk, std::int64_t block) {
+  void make(Chunk& chunk, std::int64_t block) {
     if (stopped()) return;
     const std::int64_t begin = block * block_;
     const std::int64_t count = std::min(block_, chunk.count - begin);
@@ -82,12 +76,12 @@ class Run {
     std::int64_t possible = 0;
     std::int64_t fit = 0;
     for (const SweepRow& row : rows) {
-      text += csv_line(folder_.spec(), row);
+      text += csv_line(runner_.spec(), row);
       if (!row.verdict) continue;
       ++possible;
       if (row.verdict->fit != Fit::no) ++fit;
     }
-    if (keep(chunk, block, std::move(text), possible, fit)) write(chunk);
+    if (keep(chunk, block, std::move(text), possible, fit)) end(chunk);
   }
 
   // Whether it was the last block of its chunk.
@@ -104,11 +98,11 @@ class Run {
     return ++chunk.done == chunk.blocks;
   }
 
-  void write(Chunk& chunk) {
+  void end(Chunk& chunk) {
     std::string text = header_;
     for (const std::string& part : chunk.texts) text += part;
     chunk.texts = {};
-    folder_.write_chunk(chunk.number, text);
+    give_(chunk.number, text);
     const std::lock_guard<std::mutex> lock(access_);
     ++count_.chunks;
     count_.rows += chunk.count;
@@ -116,9 +110,9 @@ class Run {
     count_.fit += chunk.fit;
   }
 
-  const SweepFolder& folder_;
-  const SweepRun& asked_;
   SweepRunner& runner_;
+  const SweepRun& asked_;
+  const TakeChunk& give_;
   std::int64_t block_;
   std::string header_;
   std::vector<Chunk> chunks_;
@@ -129,11 +123,24 @@ class Run {
 
 }  // namespace
 
+SweepCount run_chunks(SweepRunner& runner, const std::vector<std::int64_t>& chunks,
+                      const SweepRun& run, const TakeChunk& take) {
+  return Run(runner, chunks, run, take).all();
+}
+
 SweepCount run_sweep(const SweepFolder& folder, const SweepRun& run) {
   SweepRunner runner(folder.spec());
-  if (static_cast<std::int64_t>(folder.missing().size()) == folder.spec().chunks()) runner.probe();
+  const std::int64_t chunks = folder.spec().chunks();
+  if (static_cast<std::int64_t>(folder.missing().size()) == chunks) runner.probe();
   folder.begin();
-  return Run(folder, run, runner).all();
+  const std::vector<std::int64_t> missing = folder.missing(run.shard);
+  SweepCount count = run_chunks(
+      runner, missing, run,
+      [&](std::int64_t chunk, const std::string& text) { folder.write_chunk(chunk, text); });
+  const std::int64_t of_shard =
+      run.shard.index > chunks ? 0 : (chunks - run.shard.index + run.shard.count) / run.shard.count;
+  count.before = of_shard - static_cast<std::int64_t>(missing.size());
+  return count;
 }
 
 }  // namespace stageline

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tools/sweep/folder.hpp"
 #include "tools/sweep/rows.hpp"
@@ -31,6 +33,13 @@ struct SweepCount {
   std::int64_t fit = 0;       // of these, that fit into memory or may
   bool stopped = false;
 };
+
+/// Gets the table of a chunk, with header; several threads may call it at the same time.
+using TakeChunk = std::function<void(std::int64_t chunk, const std::string& text)>;
+
+/// Makes these chunks, whatever the shard of `run`. Throws what `take` throws.
+SweepCount run_chunks(SweepRunner& runner, const std::vector<std::int64_t>& chunks,
+                      const SweepRun& run, const TakeChunk& take);
 
 /// Makes the chunks of the shard that are missing. Throws what SweepRunner::probe() throws, and
 /// UsageError where a file cannot be written.

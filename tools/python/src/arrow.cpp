@@ -1,15 +1,14 @@
 // Columns by Arrow's C data interface, of which the structs are a stable ABI:
 // https://arrow.apache.org/docs/format/CDataInterface.html.
-#include <array>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "tools/python/src/arrow.hpp"
 
-#include "sim/op.hpp"
-#include "tools/python/src/timeline.hpp"
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "sim/errors.hpp"
 
 namespace {
 
@@ -53,79 +52,30 @@ namespace {
 
 namespace nb = nanobind;
 
-// Texts as Arrow holds them: their bytes in a row, and where each begins.
-struct Words {
-  std::vector<std::int32_t> begins{0};
-  std::string bytes;
-
-  void add(std::string_view word) {
-    bytes += word;
-    begins.push_back(static_cast<std::int32_t>(bytes.size()));
+const char* format_of(ArrowColumn::Form form) {
+  switch (form) {
+    case ArrowColumn::Form::int64:
+      return "l";
+    case ArrowColumn::Form::real:
+      return "g";
+    case ArrowColumn::Form::text:
+      return "u";
+    default:
+      return "i";
   }
-  std::int64_t size() const { return static_cast<std::int64_t>(begins.size()) - 1; }
-};
-
-constexpr std::size_t columns = 9;
-struct ColumnType {
-  const char* name;
-  const char* format;  // of its numbers
-  int words;           // index into Columns::words, of a dictionary; -1: plain numbers
-};
-constexpr std::array<ColumnType, columns> column_types{{{"device", "i", 0},
-                                                        {"lane", "i", 1},
-                                                        {"kind", "i", 2},
-                                                        {"stage", "i", -1},
-                                                        {"microbatch", "l", -1},
-                                                        {"part", "i", -1},
-                                                        {"overlapped", "i", -1},
-                                                        {"start_ps", "l", -1},
-                                                        {"end_ps", "l", -1}}};
-
-// What every array that was handed out keeps alive.
-struct Columns {
-  std::int64_t rows = 0;
-  std::array<std::vector<std::int32_t>, columns> narrow;
-  std::array<std::vector<std::int64_t>, columns> wide;
-  std::array<Words, 3> words;
-
-  const void* numbers(std::size_t column) const {
-    return wide[column].empty() ? static_cast<const void*>(narrow[column].data())
-                                : static_cast<const void*>(wide[column].data());
-  }
-};
-
-std::shared_ptr<const Columns> columns_of(const SpanTable& table) {
-  auto all = std::make_shared<Columns>();
-  all->rows = static_cast<std::int64_t>(table.rows.size());
-  for (const std::string& device : table.devices) all->words[0].add(device);
-  for (const LaneKind lane : all_lane_kinds) all->words[1].add(name(lane));
-  for (int kind = 0; kind < op_kinds; ++kind) {
-    all->words[2].add(symbol(static_cast<OpKind>(kind)));
-  }
-  const auto fill = [&](std::size_t column, auto& into, auto&& value) {
-    into[column].reserve(table.rows.size());
-    for (const SpanRow& row : table.rows) into[column].push_back(value(row));
-  };
-  fill(0, all->narrow, [](const SpanRow& row) { return row.device; });
-  fill(1, all->narrow, [](const SpanRow& row) { return row.lane; });
-  fill(2, all->narrow, [](const SpanRow& row) { return row.kind; });
-  fill(3, all->narrow, [](const SpanRow& row) { return row.stage; });
-  fill(4, all->wide, [](const SpanRow& row) { return row.microbatch; });
-  fill(5, all->narrow, [](const SpanRow& row) { return row.part; });
-  fill(6, all->narrow, [](const SpanRow& row) { return row.overlapped; });
-  fill(7, all->wide, [](const SpanRow& row) { return row.start_ps; });
-  fill(8, all->wide, [](const SpanRow& row) { return row.end_ps; });
-  return all;
 }
+
+using Batch = std::shared_ptr<const ArrowBatch>;
 
 // A schema or an array with all below it: one allocation a node, which release() frees.
 struct SchemaNode {
+  std::string name;
   std::vector<ArrowSchema> below;
   std::vector<ArrowSchema*> children;
   ArrowSchema words{};
 };
 struct ArrayNode {
-  std::shared_ptr<const Columns> columns;
+  Batch kept;
   std::vector<ArrowArray> below;
   std::vector<ArrowArray*> children;
   ArrowArray words{};
@@ -144,10 +94,13 @@ void release(Part* part) {
   part->release = nullptr;
 }
 
-ArrowSchema schema_node(const char* name, const char* format, std::unique_ptr<SchemaNode> node) {
+constexpr std::int64_t nullable = 2;  // ARROW_FLAG_NULLABLE
+
+ArrowSchema schema_node(const char* format, std::unique_ptr<SchemaNode> node) {
   ArrowSchema schema{};
-  schema.name = name;
+  schema.name = node->name.c_str();
   schema.format = format;
+  schema.flags = nullable;
   schema.release = release<ArrowSchema, SchemaNode>;
   for (ArrowSchema& child : node->below) node->children.push_back(&child);
   schema.n_children = static_cast<std::int64_t>(node->children.size());
@@ -157,14 +110,17 @@ ArrowSchema schema_node(const char* name, const char* format, std::unique_ptr<Sc
   return schema;
 }
 
-ArrowSchema schema_of_all() {
+ArrowSchema schema_of_all(const ArrowBatch& batch) {
   auto all = std::make_unique<SchemaNode>();
-  for (const ColumnType& type : column_types) {
+  for (const ArrowColumn& column : batch.columns) {
     auto one = std::make_unique<SchemaNode>();
-    if (type.words >= 0) one->words = schema_node("", "u", std::make_unique<SchemaNode>());
-    all->below.push_back(schema_node(type.name, type.format, std::move(one)));
+    one->name = column.name;
+    if (column.form == ArrowColumn::Form::coded) {
+      one->words = schema_node("u", std::make_unique<SchemaNode>());
+    }
+    all->below.push_back(schema_node(format_of(column.form), std::move(one)));
   }
-  return schema_node("", "+s", std::move(all));
+  return schema_node("+s", std::move(all));
 }
 
 ArrowArray array_node(std::int64_t length, std::int64_t buffers, std::unique_ptr<ArrayNode> node) {
@@ -181,68 +137,96 @@ ArrowArray array_node(std::int64_t length, std::int64_t buffers, std::unique_ptr
   return array;
 }
 
-std::unique_ptr<ArrayNode> node_of(const std::shared_ptr<const Columns>& kept) {
+std::unique_ptr<ArrayNode> node_of(const Batch& kept) {
   auto node = std::make_unique<ArrayNode>();
-  node->columns = kept;
+  node->kept = kept;
   return node;
 }
 
-ArrowArray array_of_words(const std::shared_ptr<const Columns>& kept, const Words& words) {
+ArrowArray array_of_words(const Batch& kept, const ArrowWords& words) {
   auto node = node_of(kept);
   node->buffers = {nullptr, words.begins.data(), words.bytes.data()};
   return array_node(words.size(), 3, std::move(node));
 }
 
-ArrowArray array_of_all(const std::shared_ptr<const Columns>& kept) {
+const void* numbers_of(const ArrowColumn& column) {
+  switch (column.form) {
+    case ArrowColumn::Form::int64:
+      return column.wide.data();
+    case ArrowColumn::Form::real:
+      return column.reals.data();
+    case ArrowColumn::Form::text:
+      return column.words.begins.data();
+    default:
+      return column.narrow.data();
+  }
+}
+
+ArrowArray array_of_all(const Batch& kept) {
   auto all = node_of(kept);
-  for (std::size_t column = 0; column < columns; ++column) {
+  for (const ArrowColumn& column : kept->columns) {
     auto one = node_of(kept);
-    one->buffers = {nullptr, kept->numbers(column), nullptr};
-    const int words = column_types[column].words;
-    if (words >= 0) {
-      one->words = array_of_words(kept, kept->words[static_cast<std::size_t>(words)]);
-    }
-    all->below.push_back(array_node(kept->rows, 2, std::move(one)));
+    const bool text = column.form == ArrowColumn::Form::text;
+    one->buffers = {column.there.empty() ? nullptr : column.there.data(), numbers_of(column),
+                    text ? column.words.bytes.data() : nullptr};
+    if (column.form == ArrowColumn::Form::coded) one->words = array_of_words(kept, column.words);
+    all->below.push_back(array_node(kept->rows, text ? 3 : 2, std::move(one)));
+    all->below.back().null_count = column.nulls;
   }
   return array_node(kept->rows, 1, std::move(all));
 }
 
 struct StreamState {
-  std::shared_ptr<const Columns> columns;
-  bool done = false;
+  Batch columns;
+  std::function<Batch()> next;
+  std::string error{};
 };
 StreamState& state_of(ArrowArrayStream* stream) {
   return *static_cast<StreamState*>(stream->private_data);
 }
 
-ArrowArrayStream* make_stream(const SpanTable& table) {
-  auto* const stream = new ArrowArrayStream{};
-  stream->private_data = new StreamState{columns_of(table)};
-  stream->get_schema = [](ArrowArrayStream* /*self*/, ArrowSchema* out) {
-    *out = schema_of_all();
+int next_of(ArrowArrayStream* stream, ArrowArray* out) {
+  StreamState& state = state_of(stream);
+  try {
+    const Batch batch = state.next();
+    *out = batch ? array_of_all(batch) : ArrowArray{};
     return 0;
-  };
-  stream->get_next = [](ArrowArrayStream* self, ArrowArray* out) {
-    StreamState& state = state_of(self);
-    *out = state.done ? ArrowArray{} : array_of_all(state.columns);
-    state.done = true;
-    return 0;
-  };
-  stream->get_last_error = [](ArrowArrayStream* /*self*/) -> const char* { return nullptr; };
-  stream->release = [](ArrowArrayStream* self) {
-    delete &state_of(self);
-    self->release = nullptr;
-  };
-  return stream;
+  } catch (const std::exception& error) {
+    state.error = error.what();
+    return EIO;
+  }
 }
 
 }  // namespace
 
-nb::capsule arrow_stream_of(const std::shared_ptr<const SpanTable>& table) {
-  return nb::capsule(make_stream(*table), "arrow_array_stream", [](void* pointer) noexcept {
-    auto* const stream = static_cast<ArrowArrayStream*>(pointer);
-    if (stream->release != nullptr) stream->release(stream);
-    delete stream;
+void ArrowWords::add(std::string_view word) {
+  constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
+  if (word.size() > most - bytes.size()) {
+    throw UsageError("a column of texts has more than 2 GiB in one batch; take smaller chunks");
+  }
+  bytes += word;
+  begins.push_back(static_cast<std::int32_t>(bytes.size()));
+}
+
+nb::capsule arrow_stream_of(Batch columns, std::function<Batch()> next) {
+  auto* const stream = new ArrowArrayStream{};
+  stream->private_data = new StreamState{std::move(columns), std::move(next)};
+  stream->get_schema = [](ArrowArrayStream* self, ArrowSchema* out) {
+    *out = schema_of_all(*state_of(self).columns);
+    return 0;
+  };
+  stream->get_next = next_of;
+  stream->get_last_error = [](ArrowArrayStream* self) -> const char* {
+    return state_of(self).error.c_str();
+  };
+  stream->release = [](ArrowArrayStream* self) {
+    delete &state_of(self);
+    self->release = nullptr;
+  };
+  return nb::capsule(stream, "arrow_array_stream", [](void* pointer) noexcept {
+    auto* const owned = static_cast<ArrowArrayStream*>(pointer);
+    if (owned->release != nullptr) owned->release(owned);
+    delete owned;
   });
 }
 

@@ -6,6 +6,7 @@
 #include "tools/python/src/errors.hpp"
 #include "tools/python/src/inputs.hpp"
 #include "tools/python/src/result.hpp"
+#include "tools/python/src/sweep.hpp"
 #include "tools/python/src/timeline.hpp"
 
 NB_MODULE(_core, module) {
@@ -18,4 +19,6 @@ NB_MODULE(_core, module) {
   bind_timeline(module);
   bind_result(module);
   bind_question(module);
+  bind_sweep(module);
+  bind_phase(module);
 }

@@ -17,6 +17,7 @@
 #include "sim/names.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/python/src/interrupt.hpp"
+#include "tools/python/src/sweep.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/svg/text.hpp"
@@ -84,15 +85,7 @@ std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int 
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("start and end are seconds: {}", error.what()));
   }
-  SvgOptions options;
-  options.width = width;
-  if (theme == "light") {
-    options.theme = Theme::light;
-  } else if (theme == "dark") {
-    options.theme = Theme::dark;
-  } else if (theme != "auto") {
-    throw UsageError(fmt::format("theme is auto, light or dark (it is \"{}\")", theme));
-  }
+  const SvgOptions options = svg_options_of(width, theme);
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
   return without_lock(
       [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });

@@ -7,6 +7,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
+
+#include "sim/op.hpp"
+#include "tools/python/src/arrow.hpp"
 
 namespace stageline::python {
 namespace {
@@ -55,13 +59,69 @@ nb::object array_of(const nb::handle& self) {
   return nb::module_::import_("numpy").attr("asarray")(self);
 }
 
-nb::object to_pandas(const nb::handle& self) {
+void add_words(ArrowBatch& batch, const char* name, ArrowWords words) {
+  ArrowColumn column{name, ArrowColumn::Form::coded};
+  column.words = std::move(words);
+  batch.columns.push_back(std::move(column));
+}
+
+ArrowBatch columns_of_spans(const std::vector<std::string>& devices) {
+  ArrowWords names;
+  ArrowWords lanes;
+  ArrowWords kinds;
+  for (const std::string& device : devices) names.add(device);
+  for (const LaneKind lane : all_lane_kinds) lanes.add(name(lane));
+  for (int kind = 0; kind < op_kinds; ++kind) kinds.add(symbol(static_cast<OpKind>(kind)));
+  ArrowBatch batch;
+  add_words(batch, "device", std::move(names));
+  add_words(batch, "lane", std::move(lanes));
+  add_words(batch, "kind", std::move(kinds));
+  batch.columns.push_back({"stage", ArrowColumn::Form::int32});
+  batch.columns.push_back({"microbatch", ArrowColumn::Form::int64});
+  batch.columns.push_back({"part", ArrowColumn::Form::int32});
+  batch.columns.push_back({"overlapped", ArrowColumn::Form::int32});
+  batch.columns.push_back({"start_ps", ArrowColumn::Form::int64});
+  batch.columns.push_back({"end_ps", ArrowColumn::Form::int64});
+  return batch;
+}
+
+// `device`, `lane` and `kind` as numbers of names, the others as numbers.
+std::shared_ptr<const ArrowBatch> batch_of(const SpanTable& table) {
+  auto batch = std::make_shared<ArrowBatch>(columns_of_spans(table.devices));
+  batch->rows = static_cast<std::int64_t>(table.rows.size());
+  const auto fill = [&](std::size_t column, auto ArrowColumn::*into, auto&& value) {
+    auto& values = batch->columns[column].*into;
+    values.reserve(table.rows.size());
+    for (const SpanRow& row : table.rows) values.push_back(value(row));
+  };
+  fill(0, &ArrowColumn::narrow, [](const SpanRow& row) { return row.device; });
+  fill(1, &ArrowColumn::narrow, [](const SpanRow& row) { return row.lane; });
+  fill(2, &ArrowColumn::narrow, [](const SpanRow& row) { return row.kind; });
+  fill(3, &ArrowColumn::narrow, [](const SpanRow& row) { return row.stage; });
+  fill(4, &ArrowColumn::wide, [](const SpanRow& row) { return row.microbatch; });
+  fill(5, &ArrowColumn::narrow, [](const SpanRow& row) { return row.part; });
+  fill(6, &ArrowColumn::narrow, [](const SpanRow& row) { return row.overlapped; });
+  fill(7, &ArrowColumn::wide, [](const SpanRow& row) { return row.start_ps; });
+  fill(8, &ArrowColumn::wide, [](const SpanRow& row) { return row.end_ps; });
+  return batch;
+}
+
+nb::capsule stream_of(const std::shared_ptr<const SpanTable>& table) {
+  auto columns = std::make_shared<const ArrowBatch>(columns_of_spans(table->devices));
+  return arrow_stream_of(std::move(columns),
+                         [table, done = false]() mutable -> std::shared_ptr<const ArrowBatch> {
+                           if (std::exchange(done, true)) return nullptr;
+                           return batch_of(*table);
+                         });
+}
+
+}  // namespace
+
+nb::object frame_of(const nb::handle& self) {
   const nb::object frame = nb::module_::import_("pandas").attr("DataFrame");
   if (nb::hasattr(frame, "from_arrow")) return frame.attr("from_arrow")(self);
   return nb::module_::import_("pyarrow").attr("table")(self).attr("to_pandas")();
 }
-
-}  // namespace
 
 std::shared_ptr<const SpanTable> table_of(const Timeline& timeline) {
   auto table = std::make_shared<SpanTable>();
@@ -104,7 +164,7 @@ void bind_timeline(nb::module_& module) {
            [](const nb::object& self, const nb::object& key) -> nb::object {
              return array_of(self)[key];
            })
-      .def("to_pandas", &to_pandas,
+      .def("to_pandas", &frame_of,
            "A DataFrame, with names for devices, lanes and kinds (pandas 2.2 or pyarrow).")
       .def("__repr__",
            [](const SpanTable& self) {
@@ -114,7 +174,7 @@ void bind_timeline(nb::module_& module) {
       .def(
           "__arrow_c_stream__",
           [](const std::shared_ptr<SpanTable>& self, const nb::object& /*requested_schema*/) {
-            return arrow_stream_of(self);
+            return stream_of(self);
           },
           "requested_schema"_a = nb::none(), "The columns, by the Arrow PyCapsule interface.");
   module.attr("op_kinds") = nb::cast(kind_names());

@@ -33,9 +33,8 @@ struct SpanTable {
 };
 std::shared_ptr<const SpanTable> table_of(const Timeline& timeline);
 
-/// A capsule named "arrow_array_stream" with one batch of the table's columns: `device`, `lane` and
-/// `kind` as dictionaries of names, the others as numbers.
-nanobind::capsule arrow_stream_of(const std::shared_ptr<const SpanTable>& table);
+/// What has an Arrow stream as a DataFrame (pandas 2.2, or pyarrow).
+nanobind::object frame_of(const nanobind::handle& self);
 
 void bind_timeline(nanobind::module_& module);
 

@@ -19,18 +19,19 @@ from stageline._api import (Cluster, Model, Program, bundled_clusters, bundled_t
                             cluster, compare, from_arrays, model, program, schedules, simulate, trace,
                             uniform)
 from stageline._comparison import Comparison
-from stageline._core import (Problem, Result, StageCosts, Timeline, lane_kinds, op_kinds,
+from stageline._core import (Phase, Problem, Result, StageCosts, Timeline, lane_kinds, op_kinds,
                              version)
 from stageline._errors import (ContradictionError, Deadlock, Error, ProgramError, TraceError,
                                UsageError)
 from stageline._schedulers import Scheduler, scheduler
+from stageline._sweep import SweepTable, phase, sweep
 
 __version__ = version().split()[0]
 
 __all__ = [
-    "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Problem",
-    "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "Timeline", "TraceError",
-    "UsageError", "bundled_clusters", "bundled_traces", "check", "cluster", "compare",
-    "from_arrays", "lane_kinds", "model", "op_kinds", "program", "scheduler", "schedules", "simulate", "trace",
-    "uniform", "version",
+    "Cluster", "Comparison", "ContradictionError", "Deadlock", "Error", "Model", "Phase", "Problem",
+    "Program", "ProgramError", "Result", "Scheduler", "StageCosts", "SweepTable", "Timeline",
+    "TraceError", "UsageError", "bundled_clusters", "bundled_traces", "check", "cluster", "compare",
+    "from_arrays", "lane_kinds", "model", "op_kinds", "phase", "program", "scheduler", "schedules",
+    "simulate", "sweep", "trace", "uniform", "version",
 ]

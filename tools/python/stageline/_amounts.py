@@ -73,15 +73,45 @@ def plain(value: Any) -> Any:
 _WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link}
 
 
+def said(value: Any, name: str) -> Any:
+    """The value of a setting as JSON has it."""
+    if name in _WRITTEN:
+        value = _WRITTEN[name](value, name)
+    elif name == "slow":
+        value = slow(value)
+    return plain(value)
+
+
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
-    said = {}
-    for name, value in settings.items():
-        if value is None:
-            continue
-        if name in _WRITTEN:
-            value = _WRITTEN[name](value, name)
-        elif name == "slow":
-            value = slow(value)
-        said[name] = plain(value)
-    return json.dumps(said)
+    return json.dumps({name: said(value, name) for name, value in settings.items()
+                       if value is not None})
+
+
+def text(value: Any, name: str) -> str:
+    """One value of a setting, as it would be typed."""
+    if hasattr(value, "text") and hasattr(value, "layers"):  # a Model
+        return str(value.text)
+    one = said(value, name)
+    if isinstance(one, bool):
+        return "true" if one else "false"
+    if isinstance(one, (str, int, float)):
+        return str(one)
+    if isinstance(one, dict):
+        return json.dumps(one)
+    if isinstance(one, list):
+        raise UsageError(f"{name}: a scenario has one value; several of them are an axis: "
+                         f"axes={{\"{name}\": …}}")
+    raise UsageError(f"{name}: a number or a text belongs there (it is {value!r})")
+
+
+def axis(values: Any, name: str) -> Union[str, list[str]]:
+    """The values of an axis: a range as text, in which none is listed; or a list."""
+    if isinstance(values, str):
+        return values
+    if isinstance(values, range) and len(values) > 1 and values.step > 0:
+        by = "" if values.step == 1 else f":{values.step}"
+        return f"{values[0]}..{values[-1]}{by}"
+    if isinstance(values, dict) or not hasattr(values, "__iter__"):
+        values = [values]
+    return [text(value, name) for value in values]

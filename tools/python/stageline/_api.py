@@ -261,7 +261,10 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     named: list[str] = []
     own: list[ScheduleLike] = []
     for one in schedules:
-        (named if isinstance(one, str) else own).append(one)
+        if isinstance(one, str):
+            named.append(one)
+        else:
+            own.append(one)
     if not own:
         return Comparison(_core.compare(_amounts.request({**asked, "schedules": named})), [])
     return Comparison(_core.compare(_amounts.request({**asked, "schedules": named}))
