@@ -38,6 +38,9 @@ class Calls(unittest.TestCase):
         self.assertEqual(threading.active_count(), threads)
 
     def test_interrupt(self):
+        # What runs in the background of a shell was told to ignore it.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
