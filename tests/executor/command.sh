@@ -51,8 +51,8 @@ expect 0 '' cmp a.json before.json
 expect 2 'did you mean "lenet5"?' "$profile" lenet
 expect 2 'did you mean "layers"?' "$profile" gpt,layer=2
 expect 2 'MODEL is required' "$profile"
-expect 2 'there is no folder nowhere' "$profile" lenet5 --out nowhere/a.json
-expect 2 'cannot be written' "$profile" lenet5 --out .
+expect 2 'there is no folder "nowhere"' "$profile" lenet5 --out nowhere/a.json
+expect 2 'it is a folder' "$profile" lenet5 --out .
 expect 2 'there is no cuda:99' "$profile" lenet5 --device cuda:99
 expect 2 'write cpu, cuda' "$profile" lenet5 --device gpu
 expect 2 'fp32, fp64' "$profile" lenet5 --dtype bf16
