@@ -23,6 +23,9 @@ QUESTIONS = {
         "1f1b,gpipe", "--jitter", "5%", "--scenarios", "5000000"],
     "compare": ["compare", *SLOW, "--jitter", "5%", "--scenarios", "10000000"],
     "sensitivity": ["sensitivity", *SLOW, "--threads", "2"],
+    "phase": ["phase", "uniform:layers=32", "--devices", "32", "--schedule", "1f1b,gpipe,zb_h1", "--x",
+              "link=10MB/s..400GB/s:log257", "--y", "memory=2GB..200GB:log257", "--microbatches",
+              "128", "--threads", "2"],
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -79,7 +82,8 @@ def ask(stageline, name, words, how):
                 check(left == files, f"{what}: files {left}")
                 for file in left:
                     check(is_whole(file, os.path.join(folder, file)), f"{what}: {file} is not whole")
-                check("→ " in out and "interrupted: only " in out,
+                check("interrupted: borders" in out if name == "phase" else
+                      "→ " in out and "interrupted: only " in out,
                       f"{what}: it does not say what is known, and how much that is: {out[-400:]}")
                 return
             check(not out and not left, f"{what}: {out[-400:]}, files {left}")

@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include "sim/errors.hpp"
+#include "tools/base/check_point.hpp"
 
 namespace stageline {
 namespace {
@@ -70,6 +73,46 @@ TEST_CASE("phase: refined maps have the winners of exhaustive ones, on any numbe
     CHECK(winners > 20);
     CHECK(other <= whole.cells / 50);  // a phase narrower than the coarse grid may be missed
   }
+}
+
+TEST_CASE("phase: a map that is stopped is whole, and keeps what was simulated") {
+  PhaseRequest request = question("link=100MB/s..100GB/s", "memory=20MB..120MB");
+  request.threads = 1;
+  std::int64_t first = 0;  // cells of the coarse grid
+  std::int64_t last = 0;
+  request.progress = [&](std::int64_t done, std::int64_t wanted) {
+    CHECK(done == last + 1);
+    if (done == 1) first = wanted;
+    last = done;
+  };
+  const PhaseMap whole = phase_map(request);
+  CHECK_FALSE(whole.partial);
+  CHECK(last == whole.cells);
+  REQUIRE(first < whole.cells - 4);
+
+  std::atomic<bool> stop = false;
+  std::int64_t wanted_stop = first + 3;
+  request.stop = &stop;
+  request.progress = [&](std::int64_t done, std::int64_t) { stop = done >= wanted_stop; };
+  const PhaseMap part = phase_map(request);
+  CHECK(part.partial);
+  CHECK(part.any);
+  CHECK(part.cells == wanted_stop);
+  std::int64_t known = 0;
+  for (std::size_t j = 0; j < whole.chart.ys.size(); ++j) {
+    for (std::size_t i = 0; i < whole.chart.xs.size(); ++i) {
+      const PhaseCell& cell = part.chart.cells[j][i];
+      CHECK(cell.possible);
+      if (!cell.known) continue;
+      ++known;
+      CHECK(cell.winner == whole.chart.cells[j][i].winner);
+    }
+  }
+  CHECK(known == wanted_stop);
+
+  stop = false;
+  wanted_stop = first - 1;
+  CHECK_THROWS_AS(phase_map(request), CalledOff);
 }
 
 TEST_CASE("phase: a winner has the highest throughput of the rows that fit") {

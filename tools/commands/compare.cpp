@@ -15,6 +15,7 @@
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/plan_hint.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
@@ -190,7 +191,12 @@ int run_compare(const CompareFlags& flags) {
   const bool silent = to_stdout(common.json, flags.svg);
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
-  const std::vector<Row> rows = compare(request, setting, all_schedules(common), flags.jobs);
+  ProgressLine line(!common.quiet);
+  const std::vector<Row> rows = compare(
+      request, setting, all_schedules(common), flags.jobs, [&](std::size_t done, std::size_t all) {
+        line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
+      });
+  line.clear();
   view.cuts = cuts_differ(rows);
   check_measure(view, rows);
   const RowScenarios found = under_scenarios(rows, scenarios, flags.jobs);

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/sweep_flags.hpp"
 #include "tools/commands/terminal.hpp"
@@ -44,6 +47,18 @@ std::vector<std::string> schedules_of(const PhaseFlags& flags) {
   return names;
 }
 
+// With its progress, until it is done or a signal comes.
+PhaseMap drawn_map(PhaseRequest request, bool quiet) {
+  request.stop = &catch_signals(Waiting::ends);
+  ProgressLine line(!quiet);
+  request.progress = [&](std::int64_t done, std::int64_t wanted) { line(done, wanted); };
+  try {
+    return phase_map(std::move(request));
+  } catch (const CalledOff&) {
+    throw Interrupted{"no map was finished, nothing was written", false};
+  }
+}
+
 int run_phase(const PhaseFlags& flags) {
   check_pictures(flags.svg);
   const bool silent = to_stdout(flags.json, flags.svg);
@@ -55,11 +70,11 @@ int run_phase(const PhaseFlags& flags) {
   request.schedules = schedules_of(flags);
   request.threads = flags.threads;
   request.exhaustive = flags.exhaustive;
-  PhaseMap map = phase_map(std::move(request));
+  PhaseMap map = drawn_map(std::move(request), flags.quiet);
   if (!flags.json.empty()) write_file(flags.json, phase_json(map).text());
   if (any_picture(flags.svg))
     write_pictures(flags.svg, phase_svg(map.chart, svg_options(flags.svg)));
-  const int answer = map.any ? 0 : 1;
+  const int answer = map.partial ? exit_code_after_signal() : map.any ? 0 : 1;
   if (silent) return answer;
   if (flags.quiet) {
     map.chart.title.clear();
@@ -102,7 +117,7 @@ void add(Flags command) {
       "Example:\n  stageline phase resnet50-cpu --devices 8 --x link=1GB/s..400GB/s --y "
       "microbatches=4..256:log7 --schedule 1f1b,zb_h1,interleaved_1f1b --svg phase.svg\n"
       "The winner is the schedule with the highest throughput of those that fit into memory.\n"
-      "Exit code 1: none fits anywhere.");
+      "Exit code 1: none fits anywhere. 130, 143: interrupted; the map so far was printed.");
   command.runs([flags] { return run_phase(*flags); });
 }
 

@@ -1,10 +1,7 @@
 // stageline sweep: thousands of settings, a row each, on all cores and in shards.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "tools/base/json.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/sweep_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/sweep/run.hpp"
@@ -30,48 +28,6 @@ struct SweepFlags {
   int threads = 0;
   bool merge = false;
   bool quiet = false;
-};
-
-std::string time_left(double seconds) {
-  if (seconds < 100) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
-// One line on standard error, rewritten several times a second, where that is a terminal.
-class SweepProgressLine {
- public:
-  explicit SweepProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
-
-  void operator()(const SweepProgress& progress) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!live_ || now - shown_ < std::chrono::milliseconds(200)) return;
-    shown_ = now;
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const double rate = static_cast<double>(progress.rows) / std::max(seconds, 1e-3);
-    const auto left = static_cast<double>(progress.wanted - progress.rows);
-    constexpr int width = 24;
-    const auto done =
-        static_cast<int>(progress.rows * width / std::max<std::int64_t>(progress.wanted, 1));
-    std::string bar;
-    for (int i = 0; i < width; ++i) bar += i < done ? "█" : "·";
-    std::fputs(fmt::format("{} {:.0f} % · {} of {} · {:.0f}/s · {} left\033[K\r", bar,
-                           100.0 * static_cast<double>(progress.rows) /
-                               static_cast<double>(std::max<std::int64_t>(progress.wanted, 1)),
-                           progress.rows, progress.wanted, rate, time_left(left / rate))
-                   .c_str(),
-               stderr);
-    any_ = true;
-  }
-  void clear() const {
-    if (any_) std::fputs("\033[K", stderr);
-  }
-
- private:
-  bool live_;
-  bool any_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point shown_{};
 };
 
 Json summary_json(const SweepFolder& folder, const Shard& shard, const SweepCount& count,
@@ -148,12 +104,12 @@ int run_command(const SweepFlags& flags) {
     const std::atomic<bool>& stop = catch_signals(Waiting::ends);
     end_soon_after_signal(
         "\nstageline: interrupted; the chunks that are done stay, and the same command goes on\n");
-    SweepProgressLine line(!flags.quiet);
+    ProgressLine line(!flags.quiet);
     SweepRun run;
     run.shard = shard;
     run.threads = flags.threads;
     run.stop = &stop;
-    run.progress = [&](const SweepProgress& progress) { line(progress); };
+    run.progress = [&](const SweepProgress& now) { line(now.rows, now.wanted); };
     count = run_sweep(folder, run);
     line.clear();
     if (count.stopped) {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -63,7 +64,8 @@ std::vector<SettingRequest> by_cut(const SettingRequest& request) {
 }  // namespace
 
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
-                         const std::vector<ScheduleSpec>& schedules, int workers) {
+                         const std::vector<ScheduleSpec>& schedules, int workers,
+                         const std::function<void(std::size_t, std::size_t)>& progress) {
   const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
   std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
@@ -72,10 +74,15 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
     largest = std::max(largest, case_size(request, setting, devices));
   }
   const int at_a_time = cases_at_a_time(largest, workers);
+  std::mutex access;
+  std::size_t done = 0;
   in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
     const int devices = setting.device_counts[i / cuts / schedules.size()];
     const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
     rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec);
+    if (!progress) return;
+    const std::lock_guard<std::mutex> held(access);
+    progress(++done, rows.size());
   });
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.outcome.has_value(); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +34,11 @@ bool cuts_differ(const std::vector<Row>& rows);
 /// that cannot be run is a row; an error that every row shares is bad input, and thrown as
 /// UsageError. Outcomes are without task graphs, since a sweep has many rows. Up to `workers` rows
 /// are simulated at a time (0: one a processor core), fewer where they are large; the rows are the
-/// same with any number.
+/// same with any number. `progress` is called behind each row by one thread at a time, with the
+/// rows that are done and all.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
-                         const std::vector<ScheduleSpec>& schedules, int workers = 0);
+                         const std::vector<ScheduleSpec>& schedules, int workers = 0,
+                         const std::function<void(std::size_t, std::size_t)>& progress = {});
 
 /// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 
 namespace stageline {
@@ -97,10 +100,12 @@ class Refinement {
         add_corners(open.back(), points);
       }
     }
-    simulate(points);
+    if (!simulate(points)) throw CalledOff();
     std::vector<Rectangle> agreed;
     while (!open.empty()) open = refined(open, agreed);
     for (const Rectangle& one : agreed) fill(one);  // last, beside what others have simulated
+    for (const Rectangle& one : unsettled_) fill_from_corners(one);
+    map_.partial = !unsettled_.empty();
   }
 
  private:
@@ -112,8 +117,10 @@ class Refinement {
     }
   }
 
-  // Those that are new, by several threads.
-  void simulate(const std::vector<Point>& points) {
+  bool stopped() const { return map_.request.stop != nullptr && map_.request.stop->load(); }
+
+  // Those that are new, by several threads; whether all of them are simulated now.
+  bool simulate(const std::vector<Point>& points) {
     std::vector<Point> fresh;
     for (const Point& point : points) {
       if (done_[point.y][point.x] != 0) continue;
@@ -121,14 +128,23 @@ class Refinement {
       fresh.push_back(point);
     }
     const auto schedules = static_cast<std::int64_t>(map_.request.schedules.size());
+    const std::int64_t wanted = map_.cells + static_cast<std::int64_t>(fresh.size());
+    std::mutex access;
     in_parallel(fresh.size(), runner_.at_a_time(map_.request.threads), [&](std::size_t i) {
       const Point& at = fresh[i];
+      if (stopped()) {
+        done_[at.y][at.x] = 0;
+        return;
+      }
       const std::int64_t first =
           number_of(spec_, {static_cast<std::int64_t>(at.y), static_cast<std::int64_t>(at.x), 0});
       cell(at.x, at.y) = cell_of(runner_.rows(first, schedules), map_.request.schedules);
+      const std::lock_guard<std::mutex> held(access);
+      ++map_.cells;
+      map_.rows += schedules;
+      if (map_.request.progress) map_.request.progress(map_.cells, wanted);
     });
-    map_.cells += static_cast<std::int64_t>(fresh.size());
-    map_.rows += static_cast<std::int64_t>(fresh.size()) * schedules;
+    return map_.cells == wanted;
   }
 
   bool agree(const Rectangle& one) {
@@ -146,6 +162,7 @@ class Refinement {
   std::vector<Rectangle> refined(const std::vector<Rectangle>& open,
                                  std::vector<Rectangle>& agreed) {
     std::vector<Rectangle> next;
+    std::vector<Rectangle> halved;
     std::vector<Point> points;
     for (const Rectangle& one : open) {
       if (one.is_cell()) continue;
@@ -153,6 +170,7 @@ class Refinement {
         agreed.push_back(one);
         continue;
       }
+      halved.push_back(one);
       const std::size_t x = (one.left + one.right) / 2;
       const std::size_t y = (one.low + one.high) / 2;
       std::vector<Span> across{{one.left, x}, {x, one.right}};
@@ -166,8 +184,24 @@ class Refinement {
         }
       }
     }
-    simulate(points);
-    return next;
+    if (simulate(points)) return next;
+    unsettled_ = std::move(halved);
+    return {};
+  }
+
+  // The cells between corners that differ: like the nearest of them.
+  void fill_from_corners(const Rectangle& one) {
+    for (std::size_t y = one.low; y <= one.high; ++y) {
+      for (std::size_t x = one.left; x <= one.right; ++x) {
+        if (done_[y][x] != 0) continue;
+        done_[y][x] = 1;
+        PhaseCell filled = cell(x - one.left <= one.right - x ? one.left : one.right,
+                                y - one.low <= one.high - y ? one.low : one.high);
+        filled.known = false;
+        filled.second.clear();
+        cell(x, y) = std::move(filled);
+      }
+    }
   }
 
   // The cells between corners that agree.
@@ -200,6 +234,7 @@ class Refinement {
   const SweepSpec& spec_;
   PhaseMap& map_;
   std::vector<std::vector<char>> done_;  // [y][x]
+  std::vector<Rectangle> unsettled_;     // where it was stopped
 };
 
 std::vector<std::string> values_of(const SweepAxis& axis) {
@@ -268,7 +303,9 @@ PhaseMap phase_map(PhaseRequest request) {
   }
   chart.footnotes.push_back(
       fmt::format("{} of {} cells simulated{}.", map.cells, cells,
-                  map.cells < cells ? "; the others lie between cells that agree" : ""));
+                  map.partial         ? "; interrupted: borders are no finer than that"
+                  : map.cells < cells ? "; the others lie between cells that agree"
+                                      : ""));
   return map;
 }
 
@@ -295,6 +332,7 @@ Json phase_json(const PhaseMap& map) {
           {"x", {{"name", chart.x}, {"values", chart.xs}}},
           {"y", {{"name", chart.y}, {"values", chart.ys}}},
           {"simulated", map.cells},
+          {"partial", map.partial},
           {"cells", cells}};
 }
 

@@ -1,0 +1,35 @@
+// How far long work is: one line on standard error, where that is a terminal.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace stageline {
+
+/// A bar with the share done, the rate and the time left, rewritten several times a second, from
+/// the second second on. Where standard error is no terminal, and where it is not wanted, nothing.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool wanted);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  /// Called by one thread at a time.
+  void operator()(std::int64_t done, std::int64_t wanted);
+  /// Takes the line away.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool live_;
+  bool any_ = false;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point shown_{};
+};
+
+/// "█████··· 62 % · 620 of 1000 · 155/s · 2 s left"; seconds: since the begin, above 0.
+std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds);
+
+}  // namespace stageline
