@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Joins the modules of the page and embeds them, with the style sheet, in a C++ file.
+"""Joins the modules of the page and embeds them, with the style sheets, in a C++ file.
 
-usage: embed_page.py OUTPUT STYLE MODULE...
+usage: embed_page.py OUTPUT STYLE.css... MODULE.js...
 
-The modules become one script, in the order given: a module stands behind those that it imports.
+The style sheets become one, and the modules one script, in the order given: a module stands behind those that it imports.
 Imports and the word `export` are left out, so top-level names must be unique over all modules. The
 hashes are those that a content security policy names.
 """
@@ -59,14 +59,16 @@ def function(name, text):
             f"      \"'sha256-{digest}'\"}};", "  return text;", "}", ""]
 
 
-def main(output, style, *modules):
+def main(output, *sources):
+    styles = [pathlib.Path(source) for source in sources if source.endswith(".css")]
+    modules = [pathlib.Path(source) for source in sources if not source.endswith(".css")]
     lines = ["// Generated from tools/report/page/web/.", "#include <string_view>", "#include <vector>",
              "", '#include "tools/report/page/web.hpp"', "", "namespace stageline {", "namespace {",
              "", "std::string join(const std::vector<std::string_view>& pieces) {",
              "  std::string text;", "  for (const std::string_view piece : pieces) text += piece;",
              "  return text;", "}", "", "}  // namespace", ""]
-    lines += function("page_style", pathlib.Path(style).read_text(encoding="utf-8"))
-    lines += function("page_script", joined([pathlib.Path(module) for module in modules]))
+    lines += function("page_style", "".join(style.read_text(encoding="utf-8") for style in styles))
+    lines += function("page_script", joined(modules))
     lines += ["}  // namespace stageline"]
     pathlib.Path(output).write_text("\n".join(lines) + "\n", encoding="ascii")
 

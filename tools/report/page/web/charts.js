@@ -108,7 +108,7 @@ let hatch_count = 0;
 
 /** A pattern of this document alone; returns its paint.
  * @param {SVGElement} svg @param {string} name class of its lines @returns {string} */
-export function hatch(svg, name) {
+export function chart_hatch(svg, name) {
   const id = `hatch-${++hatch_count}`;
   svg.append(svg_element('defs', {}, svg_element('pattern',
     { id, width: 6, height: 6, patternUnits: 'userSpaceOnUse' },
@@ -164,24 +164,27 @@ function move_by_keys(svg) {
   });
 }
 
+/** The height of a bar in pixels. */
+export const bar_height = 16;
+
 /** @type {HTMLElement | null} */
-let tip = null;
+let chart_tip = null;
 
 /** @param {string[]} lines @param {DOMRect} beside */
 function show_tip(lines, beside) {
-  tip ??= document.body.appendChild(element('div', { class: 'tip', 'aria-hidden': 'true' }));
-  tip.replaceChildren(...lines.map((line, i) =>
+  chart_tip ??= document.body.appendChild(element('div', { class: 'tip', 'aria-hidden': 'true' }));
+  chart_tip.replaceChildren(...lines.map((line, i) =>
     element('div', { class: i === 0 ? 'tip-name' : '', dir: 'auto' }, line)));
-  tip.hidden = false;
-  const { width, height } = tip.getBoundingClientRect();
+  chart_tip.hidden = false;
+  const { width, height } = chart_tip.getBoundingClientRect();
   const x = Math.min(Math.max(8, beside.x + beside.width / 2 - width / 2), innerWidth - width - 8);
   const above = beside.y - height - 8;
-  tip.style.left = `${x}px`;
-  tip.style.top = `${above < 8 ? Math.min(beside.bottom + 8, innerHeight - height - 8) : above}px`;
+  chart_tip.style.left = `${x}px`;
+  chart_tip.style.top = `${above < 8 ? Math.min(beside.bottom + 8, innerHeight - height - 8) : above}px`;
 }
 
 function hide_tip() {
-  if (tip) tip.hidden = true;
+  if (chart_tip) chart_tip.hidden = true;
 }
 addEventListener('keydown', (event) => {
   if (event.key === 'Escape') hide_tip();
@@ -193,7 +196,7 @@ addEventListener('scroll', hide_tip, { passive: true });
  * @param {string[]} lines @param {(() => void) | null} chosen on a click or Enter
  * @param {...(Node | null)} children
  */
-export function mark(lines, chosen, ...children) {
+export function chart_mark(lines, chosen, ...children) {
   const group = svg_element('g', { class: chosen ? 'mark chosen' : 'mark', tabindex: -1,
     role: chosen ? 'button' : 'img', 'aria-label': lines.filter(Boolean).join('; ') }, ...children);
   const show = () => show_tip(lines.filter(Boolean), group.getBoundingClientRect());
@@ -229,13 +232,13 @@ export function same_as_table(host, caption, heads, rows) {
  * Swatches with their words. `look` is the class of the swatch.
  * @param {HTMLElement} host @param {{ look: string, words: string, definition?: string }[]} items
  */
-export function legend(host, items) {
+export function chart_legend(host, items) {
   host.append(element('ul', { class: 'legend' }, ...items.map(({ look, words, definition }) =>
     element('li', { title: definition }, element('span', { class: `swatch ${look}` }), words))));
 }
 
 /** A text no longer than so many characters. @param {string} text @param {number} most */
-export function shortened(text, most) {
+export function cut_text(text, most) {
   const characters = [...text];
   return characters.length <= most ? text : characters.slice(0, most - 1).join('') + '…';
 }

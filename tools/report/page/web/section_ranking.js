@@ -1,16 +1,15 @@
 // Bars of the step, a row each: data { axis, definition, unit, busy_words, bound: { value, text,
 // words, definition } | null, groups: { title, sentence, rows: { id, name, value, text, bubble,
 // bubble_text, memory, fits, note, mark: { value, words } | null }[] }[] }.
-import { chart_frame, hatch, legend, mark, reveal_row, same_as_table, scale_of, shortened, x_axis }
+import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, reveal_row, same_as_table, scale_of, cut_text, x_axis }
   from './charts.js';
 import { element, svg_element } from './dom.js';
 
-const bar_height = 18;
-const row_height = 26;
+const ranking_row = 26;
 const fit_words = { yes: 'fits', no: 'does not fit', unknown: 'memory unknown' };
 
 /** @param {any} row */
-function lines_of(row) {
+function ranking_lines(row) {
   return [row.name + (row.note ? ` · ${row.note}` : ''), `step ${row.text}`,
     `bubble ${row.bubble_text}`, row.mark ? row.mark.words : '',
     `peak memory ${row.memory}: ${fit_words[/** @type {'yes'} */ (row.fits)]}`];
@@ -23,20 +22,20 @@ function draw_bars(svg, width, data, rows) {
   const letters = Math.max(...rows.map((row) => Math.min(28, [...row.name].length)));
   const left = Math.min(width * 0.3, letters * 7.4 + 14);
   const right = width - 170;
-  const bottom = 8 + rows.length * row_height;
+  const bottom = 8 + rows.length * ranking_row;
   const scale = scale_of({ from: 0, to: most, unit: data.unit, begin: left, end: right });
-  const lines = hatch(svg, 'hatch-bad');
+  const lines = chart_hatch(svg, 'hatch-bad');
   x_axis(svg, scale, { top: 4, bottom, left, right, title: data.axis,
     definition: data.definition });
   rows.forEach((row, i) => {
-    const y = 8 + i * row_height + (row_height - bar_height) / 2;
+    const y = 8 + i * ranking_row + (ranking_row - bar_height) / 2;
     const end = scale.at(row.value);
     const busy = scale.at(row.value * (1 - row.bubble));
     const text_y = y + 13;
-    svg.append(mark(lines_of(row), () => reveal_row(row.id),
-      svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: row_height }),
+    svg.append(chart_mark(ranking_lines(row), () => reveal_row(row.id),
+      svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: ranking_row }),
       svg_element('text', { class: row.note ? 'name strong' : 'name', x: left - 8, y: text_y,
-        'text-anchor': 'end' }, shortened(row.name, Math.floor((left - 14) / 7.2))),
+        'text-anchor': 'end' }, cut_text(row.name, Math.floor((left - 14) / 7.2))),
       svg_element('rect', { class: 'idle', x: left, y, width: Math.max(0, end - left),
         height: bar_height }),
       svg_element('rect', { class: 'busy', x: left, y, width: Math.max(0, busy - left),
@@ -76,7 +75,7 @@ export const section_ranking = {
         host.append(element('p', { class: 'advice' }, sentence));
       }
       if (group.rows.length === 0) continue;
-      if (group === data.groups[0]) legend(host, items);
+      if (group === data.groups[0]) chart_legend(host, items);
       chart_frame(host, `${section.title}, ${group.title}`.replace(/, $/, ''),
         (svg, width) => draw_bars(svg, width, data, group.rows));
     }

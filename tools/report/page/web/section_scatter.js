@@ -1,7 +1,7 @@
 // One number against another: data { x, y: { title, definition, unit }, series: { name, look,
 // points: { id, name, x, y, x_text, y_text, fits, front, note, flags }[] }[], limit and bound:
 // { value, text, words } | null, front_words }.
-import { chart_frame, legend, mark, reveal_row, same_as_table, scale_of, shortened, x_axis, y_axis }
+import { chart_frame, chart_legend, chart_mark, reveal_row, same_as_table, scale_of, cut_text, x_axis, y_axis }
   from './charts.js';
 import { svg_element } from './dom.js';
 
@@ -16,7 +16,7 @@ function symbol(look, x, y, style) {
 }
 
 /** @param {any} point */
-function lines_of(point) {
+function scatter_lines(point) {
   return [point.name + (point.note ? ` · ${point.note}` : ''),
     `${point.x_text} · ${point.y_text}${point.fits === 'no' ? ' · does not fit' : ''}`,
     point.front ? 'on the Pareto front' : '', point.flags];
@@ -87,12 +87,12 @@ function draw_points(svg, width, data) {
       const px = x.at(point.x);
       const py = y.at(point.y);
       const style = point.fits === 'no' ? 'point no' : point.front ? 'point best' : 'point';
-      svg.append(mark(lines_of(point), () => reveal_row(point.id),
+      svg.append(chart_mark(scatter_lines(point), () => reveal_row(point.id),
         svg_element('circle', { class: 'hit', cx: px, cy: py, r: 12 }),
         point.note ? svg_element('circle', { class: 'halo', cx: px, cy: py, r: 10 }) : null,
         symbol(one.look, px, py, style)));
       if (!point.front && !point.note) continue;
-      const text = shortened(point.name, 32);
+      const text = cut_text(point.name, 32);
       const wide = [...text].length * 7;
       const place = [[px + 11, py - 8], [px + 11, py + 16], [px - 11 - wide, py - 8],
         [px - 11 - wide, py + 16]]
@@ -120,7 +120,7 @@ export const section_scatter = {
     if (points.some((/** @type {any} */ point) => point.fits === 'no')) {
       items.push({ look: 'point-no', words: 'does not fit into memory' });
     }
-    legend(host, items);
+    chart_legend(host, items);
     chart_frame(host, section.title, (svg, width) => draw_points(svg, width, data));
     same_as_table(host, section.title,
       ['', data.x.title, data.y.title, 'fits', 'on the front', 'command'],

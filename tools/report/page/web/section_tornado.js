@@ -1,11 +1,10 @@
 // How the step changes with each lever: data { label, sentence, bars: { name, faster, twice, slower,
 // words }[] }, changes in percent; below 0 is better.
-import { chart_frame, hatch, legend, mark, same_as_table, scale_of, shortened, x_axis }
+import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table, scale_of, cut_text, x_axis }
   from './charts.js';
 import { element, svg_element } from './dom.js';
 
-const bar_height = 16;
-const row_height = 24;
+const tornado_row = 24;
 
 /** @param {number} change */
 function percent_text(change) {
@@ -19,13 +18,13 @@ function draw_levers(svg, width, data) {
   const letters = Math.max(...bars.map((/** @type {any} */ bar) => [...bar.name].length));
   const left = Math.min(width * 0.32, letters * 7.4 + 14);
   const right = width - 24;
-  const bottom = 8 + bars.length * row_height;
+  const bottom = 8 + bars.length * tornado_row;
   const scale = scale_of({ from: Math.min(0, ...ends), to: Math.max(0, ...ends), unit: '',
     begin: left, end: right });
-  const lines = hatch(svg, 'hatch-second');
+  const lines = chart_hatch(svg, 'hatch-second');
   x_axis(svg, scale, { top: 4, bottom, left, right, title: data.label });
   bars.forEach((/** @type {any} */ bar, /** @type {number} */ i) => {
-    const y = 8 + i * row_height + (row_height - bar_height) / 2;
+    const y = 8 + i * tornado_row + (tornado_row - bar_height) / 2;
     /** @param {number} change @param {Record<string, string>} look @param {number} inset */
     const box = (change, look, inset = 0) => {
       const zero = scale.at(0);
@@ -33,10 +32,10 @@ function draw_levers(svg, width, data) {
       return svg_element('rect', { ...look, x: Math.min(zero, end), y: y + inset,
         width: Math.abs(end - zero), height: bar_height - 2 * inset });
     };
-    svg.append(mark([bar.name, bar.words], null,
-      svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: row_height }),
+    svg.append(chart_mark([bar.name, bar.words], null,
+      svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: tornado_row }),
       svg_element('text', { class: 'name', x: left - 8, y: y + 12, 'text-anchor': 'end' },
-        shortened(bar.name, Math.floor((left - 14) / 7.2))),
+        cut_text(bar.name, Math.floor((left - 14) / 7.2))),
       box(bar.twice, { class: 'twice' }), box(bar.faster, { class: 'gain' }),
       box(bar.slower, { class: 'loss' }, 2), box(bar.slower, { fill: lines }, 2)));
   });
@@ -51,7 +50,7 @@ export const section_tornado = {
   render(section, host) {
     const data = section.data;
     if (data.sentence) host.append(element('p', { class: 'advice' }, data.sentence));
-    legend(host, [{ look: 'gain', words: '10 % faster' }, { look: 'twice', words: 'twice as fast' },
+    chart_legend(host, [{ look: 'gain', words: '10 % faster' }, { look: 'twice', words: 'twice as fast' },
       { look: 'loss second', words: '10 % slower' }]);
     chart_frame(host, section.title, (svg, width) => draw_levers(svg, width, data));
     same_as_table(host, section.title, ['what', '10 % faster', 'twice as fast', '10 % slower'],

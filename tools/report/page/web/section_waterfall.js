@@ -1,9 +1,8 @@
 // From the ideal step to the real one: data { label, waterfalls: string[], sentence, definitions,
 // rows: { name, bars: { from, to, words, tooltip }[] }[] }; one or two waterfalls.
-import { chart_frame, hatch, legend, mark, same_as_table, scale_of, x_axis } from './charts.js';
+import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table, scale_of, x_axis } from './charts.js';
 import { element, svg_element } from './dom.js';
 
-const bar_height = 16;
 
 /** @param {SVGElement} svg @param {number} width @param {any} data */
 function draw_falls(svg, width, data) {
@@ -17,7 +16,7 @@ function draw_falls(svg, width, data) {
   const bottom = 8 + rows.length * row_height;
   const scale = scale_of({ from: Math.min(0, ...ends), to: Math.max(...ends), unit: data.label,
     begin: left, end: right });
-  const lines = hatch(svg, 'hatch-second');
+  const lines = chart_hatch(svg, 'hatch-second');
   x_axis(svg, scale, { top: 4, bottom, left, right, title: 'time' });
   rows.forEach((/** @type {any} */ row, /** @type {number} */ i) => {
     const top = 8 + i * row_height + 5;
@@ -33,7 +32,7 @@ function draw_falls(svg, width, data) {
       const style = whole ? 'whole' : bar.to < bar.from ? 'gain' : 'loss';
       const box = { x: from, y, width: Math.max(1, to - from), height: bar_height };
       const next = rows[i + 1];
-      svg.append(mark([bar.tooltip, data.definitions[row.name] ?? ''], null,
+      svg.append(chart_mark([bar.tooltip, data.definitions[row.name] ?? ''], null,
         svg_element('rect', { class: 'hit', x: left, y, width: right - left, height: bar_height }),
         svg_element('rect', { class: style, ...box }),
         k === 1 ? svg_element('rect', { fill: lines, ...box }) : null,
@@ -52,7 +51,7 @@ export const section_waterfall = {
     const data = section.data;
     if (data.sentence) host.append(element('p', { class: 'advice' }, data.sentence));
     if (data.waterfalls.length > 1) {
-      legend(host, [{ look: 'whole', words: data.waterfalls[0] },
+      chart_legend(host, [{ look: 'whole', words: data.waterfalls[0] },
         { look: 'second', words: data.waterfalls[1] }]);
     }
     chart_frame(host, section.title, (svg, width) => draw_falls(svg, width, data));
