@@ -123,6 +123,7 @@ std::optional<ReferenceValue> memory_of_devices(const ComparisonReport& report) 
 ScatterChart scatter_of(const ComparisonReport& report) {
   ScatterChart chart;
   chart.limit = memory_of_devices(report);
+  chart.bound = least_work(report);
   for (const RankedRows& order : report.orders) {
     ScatterSeries series{order.synchrony == Synchrony::synchronous ? "synchronous" : "asynchronous",
                          {}};

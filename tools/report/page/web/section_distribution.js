@@ -1,7 +1,8 @@
 // The step over many scenarios: data { unit, bins: { from, to }, series: { name, nominal, mean, p5,
 // p50, p95, p99: { value, text }, quantiles: number[], counts: number[], scenarios }[] }.
-import { chart_frame, chart_legend, chart_mark, cut_text, same_as_table, scale_of, x_axis, y_axis }
-  from './charts.js';
+import {
+  chart_frame, chart_legend, chart_mark, cut_text, same_as_table, scale_of, x_axis, y_axis,
+} from './charts.js';
 import { element, svg_element } from './dom.js';
 
 const most_series = 6;  // drawn; all are in the table

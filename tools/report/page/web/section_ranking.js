@@ -1,8 +1,10 @@
 // Bars of the step, a row each: data { axis, definition, unit, busy_words, bound: { value, text,
 // words, definition } | null, groups: { title, sentence, rows: { id, name, value, text, bubble,
 // bubble_text, memory, fits, note, mark: { value, words } | null }[] }[] }.
-import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, reveal_row, same_as_table, scale_of, cut_text, x_axis }
-  from './charts.js';
+import {
+  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, cut_text, reveal_row,
+  same_as_table, scale_of, x_axis,
+} from './charts.js';
 import { element, svg_element } from './dom.js';
 
 const ranking_row = 26;
@@ -17,9 +19,11 @@ function ranking_lines(row) {
 
 /** @param {SVGElement} svg @param {number} width @param {any} data @param {any[]} rows */
 function draw_bars(svg, width, data, rows) {
-  const values = rows.flatMap((row) => [row.value, row.mark?.value ?? 0]);
+  const all = data.groups.flatMap((/** @type {any} */ group) => group.rows);
+  const values = all.flatMap((/** @type {any} */ row) => [row.value, row.mark?.value ?? 0]);
   const most = Math.max(...values, data.bound?.value ?? 0);
-  const letters = Math.max(...rows.map((row) => Math.min(28, [...row.name].length)));
+  const letters = Math.max(
+    ...all.map((/** @type {any} */ row) => Math.min(28, [...row.name].length)));
   const left = Math.min(width * 0.3, letters * 7.4 + 14);
   const right = width - 170;
   const bottom = 8 + rows.length * ranking_row;
@@ -38,7 +42,7 @@ function draw_bars(svg, width, data, rows) {
         'text-anchor': 'end' }, cut_text(row.name, Math.floor((left - 14) / 7.2))),
       svg_element('rect', { class: 'idle', x: left, y, width: Math.max(0, end - left),
         height: bar_height }),
-      svg_element('rect', { class: 'busy', x: left, y, width: Math.max(0, busy - left),
+      svg_element('rect', { class: row.fits === 'no' ? 'busy pale' : 'busy', x: left, y, width: Math.max(0, busy - left),
         height: bar_height }),
       row.fits === 'no' ? svg_element('rect', { fill: lines, x: left, y,
         width: Math.max(0, end - left), height: bar_height }) : null,

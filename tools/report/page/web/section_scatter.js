@@ -1,11 +1,13 @@
 // One number against another: data { x, y: { title, definition, unit }, series: { name, look,
 // points: { id, name, x, y, x_text, y_text, fits, front, note, flags }[] }[], limit and bound:
 // { value, text, words } | null, front_words }.
-import { chart_frame, chart_legend, chart_mark, reveal_row, same_as_table, scale_of, cut_text, x_axis, y_axis }
-  from './charts.js';
+import {
+  chart_frame, chart_legend, chart_mark, cut_text, reveal_row, same_as_table, scale_of, x_axis,
+  y_axis,
+} from './charts.js';
 import { svg_element } from './dom.js';
 
-const most_linear = 20;  // the largest value over the least, on a linear axis
+const most_linear = 6;   // the largest value over the least, on a linear axis
 const far_above = 1.6;   // a limit so many times the largest value is not drawn
 
 /** @param {string} look @param {number} x @param {number} y @param {string} style */
@@ -38,6 +40,16 @@ function is_log(values) {
   return least > 0 && Math.max(...values) / least > most_linear;
 }
 
+/** @param {{ title: string }} axis @param {boolean} log */
+function axis_words(axis, log) {
+  return log ? { ...axis, title: `${axis.title} (logarithmic)` } : axis;
+}
+
+/** Which label is placed first. @param {any} point */
+function rank_of(point) {
+  return point.note ? 0 : point.front ? 1 : point.fits === 'no' ? 3 : 2;
+}
+
 /** @param {SVGElement} svg @param {number} width @param {any} data */
 function draw_points(svg, width, data) {
   const points = data.series.flatMap((/** @type {any} */ one) => one.points);
@@ -56,8 +68,8 @@ function draw_points(svg, width, data) {
     log: x_log });
   const y = scale_of({ ...range_of(limit ? [limit.value, ...ys] : ys, y_log), unit: data.y.unit,
     begin: bottom, end: top, log: y_log, spacing: 45 });
-  x_axis(svg, x, { top, bottom, left, right, ...data.x });
-  y_axis(svg, y, { top, left, right, ...data.y });
+  x_axis(svg, x, { top, bottom, left, right, ...axis_words(data.x, x_log) });
+  y_axis(svg, y, { top, left, right, ...axis_words(data.y, y_log) });
   if (limit) {
     svg.append(svg_element('line', { class: 'limit', x1: left, x2: right, y1: y.at(limit.value),
       y2: y.at(limit.value) }),
@@ -91,19 +103,23 @@ function draw_points(svg, width, data) {
         svg_element('circle', { class: 'hit', cx: px, cy: py, r: 12 }),
         point.note ? svg_element('circle', { class: 'halo', cx: px, cy: py, r: 10 }) : null,
         symbol(one.look, px, py, style)));
-      if (!point.front && !point.note) continue;
-      const text = cut_text(point.name, 32);
-      const wide = [...text].length * 7;
-      const place = [[px + 11, py - 8], [px + 11, py + 16], [px - 11 - wide, py - 8],
-        [px - 11 - wide, py + 16]]
-        .find(([at, height]) => at > left && at + wide < right && height > top &&
-          height < bottom - 4 && labels.every((other) => at > other.to || at + wide < other.x ||
-            Math.abs(other.y - height + 4) > 13));
-      if (!place) continue;
-      labels.push({ x: place[0], y: place[1] - 4, to: place[0] + wide });
-      svg.append(svg_element('text', { class: point.note ? 'name strong' : 'name', x: place[0],
-        y: place[1] }, text));
     }
+  }
+  const by_rank = [...points].sort((a, b) => rank_of(a) - rank_of(b));
+  for (const point of by_rank) {
+    const px = x.at(point.x);
+    const py = y.at(point.y);
+    const text = cut_text(point.name, 32);
+    const wide = [...text].length * 7;
+    const place = [[px + 11, py - 8], [px + 11, py + 16], [px - 11 - wide, py - 8],
+      [px - 11 - wide, py + 16], [px + 11, py + 4], [px - 11 - wide, py + 4]]
+      .find(([at, height]) => at > left && at + wide < right && height > top &&
+        height < bottom - 4 && labels.every((other) => at > other.to || at + wide < other.x ||
+          Math.abs(other.y - height + 4) > 13));
+    if (!place) continue;
+    labels.push({ x: place[0], y: place[1] - 4, to: place[0] + wide });
+    svg.append(svg_element('text', { x: place[0], y: place[1],
+      class: point.note ? 'name strong' : point.front ? 'name' : 'name dim' }, text));
   }
   return bottom + 42;
 }

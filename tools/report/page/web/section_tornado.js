@@ -1,7 +1,9 @@
 // How the step changes with each lever: data { label, sentence, bars: { name, faster, twice, slower,
 // words }[] }, changes in percent; below 0 is better.
-import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table, scale_of, cut_text, x_axis }
-  from './charts.js';
+import {
+  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, cut_text, same_as_table,
+  scale_of, x_axis,
+} from './charts.js';
 import { element, svg_element } from './dom.js';
 
 const tornado_row = 24;

@@ -1,6 +1,9 @@
 // From the ideal step to the real one: data { label, waterfalls: string[], sentence, definitions,
 // rows: { name, bars: { from, to, words, tooltip }[] }[] }; one or two waterfalls.
-import { bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table, scale_of, x_axis } from './charts.js';
+import {
+  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table, scale_of,
+  x_axis,
+} from './charts.js';
 import { element, svg_element } from './dom.js';
 
 

@@ -1,4 +1,5 @@
 // The kinds of sections: one file and one line each.
+import { section_diagram } from './section_diagram.js';
 import { section_distribution } from './section_distribution.js';
 import { section_ranking } from './section_ranking.js';
 import { section_scatter } from './section_scatter.js';
@@ -17,10 +18,11 @@ import { section_waterfall } from './section_waterfall.js';
 /** @type {SectionKind[]} */
 export const section_kinds = [
   section_text,
-  section_table,
+  section_diagram,
+  section_distribution,
   section_ranking,
   section_scatter,
-  section_waterfall,
+  section_table,
   section_tornado,
-  section_distribution,
+  section_waterfall,
 ];
