@@ -29,7 +29,7 @@ function unit_for(base, most) {
  * Round steps of 1, 2 or 5, at most so many.
  * @param {number} from @param {number} to @param {number} most
  */
-function round_ticks(from, to, most) {
+function axis_ticks(from, to, most) {
   const span = to - from || 1;
   const power = 10 ** Math.floor(Math.log10(span / most));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => span / one <= most) ?? span;
@@ -55,7 +55,7 @@ export function scale_of({ from, to, unit, begin, end, log = false, spacing = 80
     return { at: (value) => begin + (Math.log(value) - low) / high * (end - begin),
       ticks: all.filter((_, i) => i % every === 0), unit: name, factor, digits: -1 };
   }
-  const { ticks, digits } = round_ticks(from / factor, to / factor, most);
+  const { ticks, digits } = axis_ticks(from / factor, to / factor, most);
   return { at: (value) => begin + (value - from) / (to - from || 1) * (end - begin),
     ticks, unit: name, factor, digits };
 }
@@ -235,10 +235,4 @@ export function same_as_table(host, caption, heads, rows) {
 export function chart_legend(host, items) {
   host.append(element('ul', { class: 'legend' }, ...items.map(({ look, words, definition }) =>
     element('li', { title: definition }, element('span', { class: `swatch ${look}` }), words))));
-}
-
-/** A text no longer than so many characters. @param {string} text @param {number} most */
-export function cut_text(text, most) {
-  const characters = [...text];
-  return characters.length <= most ? text : characters.slice(0, most - 1).join('') + '…';
 }

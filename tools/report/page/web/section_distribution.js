@@ -1,9 +1,10 @@
 // The step over many scenarios: data { unit, bins: { from, to }, series: { name, nominal, mean, p5,
 // p50, p95, p99: { value, text }, quantiles: number[], counts: number[], scenarios }[] }.
 import {
-  chart_frame, chart_legend, chart_mark, cut_text, same_as_table, scale_of, x_axis, y_axis,
+  chart_frame, chart_legend, chart_mark, same_as_table, scale_of, x_axis, y_axis,
 } from './charts.js';
 import { element, svg_element } from './dom.js';
+import { shortened } from './words.js';
 
 const most_series = 6;  // drawn; all are in the table
 const named_quantiles = ['p50', 'p95'];
@@ -84,7 +85,7 @@ export const section_distribution = {
       ...buttons));
     chart_legend(host, data.series.slice(0, most_series).map(
       (/** @type {any} */ one, /** @type {number} */ i) =>
-        ({ look: `line ink-${i}`, words: cut_text(one.name, 60) })));
+        ({ look: `line ink-${i}`, words: shortened(one.name, 60) })));
     const frame = chart_frame(host, section.title,
       (svg, width) => draw_distributions(svg, width, data, cumulative));
     if (data.series.length > most_series) {

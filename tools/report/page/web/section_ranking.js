@@ -2,10 +2,11 @@
 // words, definition } | null, groups: { title, sentence, rows: { id, name, value, text, bubble,
 // bubble_text, memory, fits, note, mark: { value, words } | null }[] }[] }.
 import {
-  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, cut_text, reveal_row,
+  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, reveal_row,
   same_as_table, scale_of, x_axis,
 } from './charts.js';
 import { element, svg_element } from './dom.js';
+import { shortened } from './words.js';
 
 const ranking_row = 26;
 const fit_words = { yes: 'fits', no: 'does not fit', unknown: 'memory unknown' };
@@ -39,7 +40,7 @@ function draw_bars(svg, width, data, rows) {
     svg.append(chart_mark(ranking_lines(row), () => reveal_row(row.id),
       svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: ranking_row }),
       svg_element('text', { class: row.note ? 'name strong' : 'name', x: left - 8, y: text_y,
-        'text-anchor': 'end' }, cut_text(row.name, Math.floor((left - 14) / 7.2))),
+        'text-anchor': 'end' }, shortened(row.name, Math.floor((left - 14) / 7.2))),
       svg_element('rect', { class: 'idle', x: left, y, width: Math.max(0, end - left),
         height: bar_height }),
       svg_element('rect', { class: row.fits === 'no' ? 'busy pale' : 'busy', x: left, y, width: Math.max(0, busy - left),

@@ -2,10 +2,11 @@
 // points: { id, name, x, y, x_text, y_text, fits, front, note, flags }[] }[], limit and bound:
 // { value, text, words } | null, front_words }.
 import {
-  chart_frame, chart_legend, chart_mark, cut_text, reveal_row, same_as_table, scale_of, x_axis,
+  chart_frame, chart_legend, chart_mark, reveal_row, same_as_table, scale_of, x_axis,
   y_axis,
 } from './charts.js';
 import { svg_element } from './dom.js';
+import { shortened } from './words.js';
 
 const most_linear = 6;   // the largest value over the least, on a linear axis
 const far_above = 1.6;   // a limit so many times the largest value is not drawn
@@ -109,7 +110,7 @@ function draw_points(svg, width, data) {
   for (const point of by_rank) {
     const px = x.at(point.x);
     const py = y.at(point.y);
-    const text = cut_text(point.name, 32);
+    const text = shortened(point.name, 32);
     const wide = [...text].length * 7;
     const place = [[px + 11, py - 8], [px + 11, py + 16], [px - 11 - wide, py - 8],
       [px - 11 - wide, py + 16], [px + 11, py + 4], [px - 11 - wide, py + 4]]

@@ -1,10 +1,11 @@
 // How the step changes with each lever: data { label, sentence, bars: { name, faster, twice, slower,
 // words }[] }, changes in percent; below 0 is better.
 import {
-  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, cut_text, same_as_table,
+  bar_height, chart_frame, chart_hatch, chart_legend, chart_mark, same_as_table,
   scale_of, x_axis,
 } from './charts.js';
 import { element, svg_element } from './dom.js';
+import { shortened } from './words.js';
 
 const tornado_row = 24;
 
@@ -37,7 +38,7 @@ function draw_levers(svg, width, data) {
     svg.append(chart_mark([bar.name, bar.words], null,
       svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: tornado_row }),
       svg_element('text', { class: 'name', x: left - 8, y: y + 12, 'text-anchor': 'end' },
-        cut_text(bar.name, Math.floor((left - 14) / 7.2))),
+        shortened(bar.name, Math.floor((left - 14) / 7.2))),
       box(bar.twice, { class: 'twice' }), box(bar.faster, { class: 'gain' }),
       box(bar.slower, { class: 'loss' }, 2), box(bar.slower, { fill: lines }, 2)));
   });
