@@ -23,4 +23,13 @@ Figure number_figure(const std::optional<double>& value, const std::string& unit
 
 Figure count_figure(std::int64_t count) { return {static_cast<double>(count), ""}; }
 
+std::vector<std::vector<std::string>> words_of(const Sheet& sheet) {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::vector<SheetCell>& row : sheet.rows) {
+    rows.emplace_back();
+    for (const SheetCell& cell : row) rows.back().push_back(cell.text);
+  }
+  return rows;
+}
+
 }  // namespace stageline

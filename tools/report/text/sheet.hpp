@@ -42,4 +42,7 @@ struct Sheet {
   std::vector<std::vector<SheetCell>> rows{};
 };
 
+/// The words of its cells, by row.
+std::vector<std::vector<std::string>> words_of(const Sheet& sheet);
+
 }  // namespace stageline
