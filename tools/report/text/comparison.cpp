@@ -9,210 +9,12 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "tools/base/amounts.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
-#include "tools/report/text/training.hpp"
-#include "tools/study/energy.hpp"
-#include "tools/study/recompute.hpp"
+#include "tools/report/text/comparison_columns.hpp"
 
 namespace stageline {
 namespace {
-
-// What the cells of a row show.
-struct Facts {
-  const Outcome* outcome;
-  TrainingRates rates;
-  bool tokens;  // whether the trace counts tokens
-  std::string cut;
-  StepEnergy energy;
-  RankBy by;
-  const Uncertainty* uncertain = nullptr;  // null: no scenarios
-
-  bool is_language() const { return tokens || rates.model_flops; }
-};
-
-std::string fit_text(const Facts& row) {
-  switch (row.outcome->fit) {
-    case Fit::yes:
-      return "yes";
-    case Fit::no:
-      return "NO";
-    case Fit::unknown:
-      return "unknown";
-  }
-  return "";
-}
-
-bool takes_time(const Outcome& outcome) { return outcome.step_time > Time{}; }
-
-std::string throughput_text(const Facts& row) {
-  const Outcome& outcome = *row.outcome;
-  return takes_time(outcome) ? fmt::format("{:.5g} {}", outcome.throughput, outcome.throughput_unit)
-                             : "–";
-}
-
-std::string peak_text(const Facts& row) {
-  const Outcome& outcome = *row.outcome;
-  return bytes_text(nth(outcome.memory.device, outcome.peak_device()).peak, outcome.bytes_known());
-}
-
-std::string staleness_text(const Facts& row) {
-  const Outcome& outcome = *row.outcome;
-  return fmt::format("{:g}{}", outcome.staleness_max(), outcome.consistent() ? "" : " F≠B");
-}
-
-// At the peak of the device that peaks highest.
-std::string activations_text(const Facts& row) {
-  const Outcome& outcome = *row.outcome;
-  const DeviceMemory& memory = nth(outcome.memory.device, outcome.peak_device());
-  return bytes_text(nth(memory.at_peak, MemoryKind::stash), outcome.bytes_known());
-}
-
-constexpr const char* unknown = "–";
-constexpr double usual_quantile = 0.95;
-
-template <class Text>
-std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
-  return value ? text(*value) : unknown;
-}
-
-std::string quantile_text(const Facts& row) {
-  if (row.uncertain == nullptr || !row.uncertain->steps) return unknown;
-  const bool asked = row.by.measure == RankBy::Measure::quantile;
-  return print(at_quantile(*row.uncertain, asked ? row.by.share : usual_quantile));
-}
-
-// Rows that do not fit are no rivals.
-std::string best_text(const Facts& row) {
-  const bool rival =
-      row.uncertain != nullptr && row.uncertain->steps && row.outcome->fit != Fit::no;
-  return rival ? percent(row.uncertain->best) : unknown;
-}
-
-bool has_scenarios(const Facts& row) { return row.uncertain != nullptr; }
-
-bool by_price(const Facts& row) {
-  return row.by.measure == RankBy::Measure::energy || row.by.measure == RankBy::Measure::cost;
-}
-
-// Of the training that is asked for, else of a step.
-std::string cost_text(const Facts& row) {
-  return text_or_unknown(row.rates.device_hours ? row.rates.dollars : row.energy.dollars,
-                         dollars_text);
-}
-
-bool without_tokens(const Facts& row) { return !row.tokens; }
-bool with_tokens(const Facts& row) { return row.tokens; }
-
-// The columns. `drop` decides which are left out where a line is short: what follows from others or
-// seldom differs goes first.
-struct ComparisonColumn {
-  Column column;
-  std::string (*cell)(const Facts&);
-  bool (*matters)(const Facts&) = nullptr;  // shown unasked where any row does; null: always
-  bool language = false;                    // known of language models alone
-  bool seldom = false;                      // known of some rows, or with some flags, alone
-};
-
-// In the units of those who train language models.
-const std::vector<ComparisonColumn>& language_columns() {
-  static const std::vector<ComparisonColumn> columns{
-      {{"tokens/s", false, 55},
-       [](const Facts& row) { return text_or_unknown(row.rates.tokens_per_second, count_text); },
-       with_tokens,
-       true},
-      {{"tokens/s/GPU", false, 25},
-       [](const Facts& row) {
-         return text_or_unknown(row.rates.tokens_per_device_second, count_text);
-       },
-       with_tokens,
-       true},
-      {{"TFLOP/s/GPU", false, 75},
-       [](const Facts& row) {
-         return text_or_unknown(row.rates.flops_per_device_second, [](double flops) {
-           return fmt::format("{:.{}f}", flops / 1e12, flops < 1e13 ? 3 : 1);
-         });
-       },
-       [](const Facts& row) { return row.rates.flops_per_device_second.has_value(); },
-       true},
-      {{"MFU", false, 5},
-       [](const Facts& row) { return text_or_unknown(row.rates.mfu, percent); },
-       [](const Facts& row) { return row.rates.mfu.has_value(); },
-       true},
-      {{"HFU", false, 65},
-       [](const Facts& row) { return text_or_unknown(row.rates.hfu, percent); },
-       [](const Facts& row) { return row.rates.hfu > row.rates.mfu; },
-       true},
-      {{"GPU-hours", false, 35},
-       [](const Facts& row) { return text_or_unknown(row.rates.device_hours, count_text); },
-       [](const Facts& row) { return row.rates.device_hours.has_value(); },
-       true},
-  };
-  return columns;
-}
-
-std::vector<ComparisonColumn> joined_columns() {
-  std::vector<ComparisonColumn> columns{
-      {{"schedule", true, 0, true}, [](const Facts& row) { return row.outcome->schedule; }},
-      {{"cut", true, 0, true}, [](const Facts& row) { return row.cut; }},
-      {{"devices", false, 0, true},
-       [](const Facts& row) { return fmt::format("{}", row.outcome->devices); }},
-      {{"step"}, [](const Facts& row) { return print(row.outcome->step_time); }},
-      {{"p95", false, 12}, quantile_text, has_scenarios, false, true},
-      {{"best", false, 14}, best_text, has_scenarios, false, true},
-      {{"cost", false, 15},
-       cost_text,
-       [](const Facts& row) { return row.rates.dollars || by_price(row); },
-       false,
-       true},
-      {{"energy", false, 16},
-       [](const Facts& row) { return text_or_unknown(row.energy.joules, joules_text); },
-       by_price,
-       false,
-       true},
-      {{"throughput", false, 70}, throughput_text, without_tokens},
-      {{"speed-up", false, 20},
-       [](const Facts& row) {
-         return takes_time(*row.outcome) ? fmt::format("{:.2f}×", row.outcome->speedup)
-                                         : std::string(unknown);
-       },
-       without_tokens},
-      {{"bubble", false, 50},
-       [](const Facts& row) { return percent(row.outcome->bubble_fraction); }},
-      {{"recompute", false, 40},
-       [](const Facts& row) { return percent(recompute_fraction(*row.outcome)); },
-       [](const Facts& row) { return recompute_fraction(*row.outcome) > 0; }},
-      {{"exposed comm", false, 80},
-       [](const Facts& row) { return percent(row.outcome->exposed_communication); }},
-      {{"peak memory", false, 10}, peak_text},
-      {{"on", true, 90},
-       [](const Facts& row) {
-         const Outcome& one = *row.outcome;
-         return one.bytes_known() ? nth(one.program.devices, one.peak_device()) : unknown;
-       }},
-      {{"activations", false, 85}, activations_text, with_tokens, true},
-      {{"versions", false, 60},
-       [](const Facts& row) { return fmt::format("{}", row.outcome->versions_peak()); },
-       [](const Facts& row) { return !row.tokens || row.outcome->versions_peak() > 1; }},
-      {{"staleness", false, 30},
-       staleness_text,
-       [](const Facts& row) {
-         return !row.tokens || row.outcome->staleness_max() > 0 || !row.outcome->consistent();
-       }},
-      {{"fits", true}, fit_text},
-  };
-  const auto step = std::find_if(columns.begin(), columns.end(), [](const ComparisonColumn& one) {
-    return one.column.title == "step";
-  });
-  columns.insert(std::next(step), language_columns().begin(), language_columns().end());
-  return columns;
-}
-
-const std::vector<ComparisonColumn>& all_columns() {
-  static const std::vector<ComparisonColumn> columns = joined_columns();
-  return columns;
-}
 
 // As names are compared: in lower case, with blanks.
 std::string plain(std::string_view title) {
@@ -235,37 +37,23 @@ std::string known_title(const std::string& name) {
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-bool is_shown_unasked(const ComparisonColumn& column, const std::vector<Facts>& rows,
-                      const ComparisonView& view) {
-  if (column.column.title == "devices") return view.sweep;
-  if (column.column.title == "cut") return view.cuts;
-  return column.matters == nullptr || std::any_of(rows.begin(), rows.end(), column.matters);
-}
-
-bool is_known(const ComparisonColumn& column, const std::vector<Facts>& rows) {
-  if (!column.language && !column.seldom) return true;
-  return std::any_of(rows.begin(), rows.end(), [&](const Facts& row) {
-    return (!column.language || row.is_language()) && column.cell(row) != unknown;
-  });
-}
-
-std::vector<ComparisonColumn> shown_columns(const std::vector<Facts>& rows,
+std::vector<ComparisonColumn> shown_columns(const std::vector<ComparisonFacts>& rows,
                                             const ComparisonView& view) {
   std::vector<ComparisonColumn> shown;
   if (view.columns.empty()) {
-    for (const ComparisonColumn& one : all_columns()) {
+    for (const ComparisonColumn& one : all_comparison_columns()) {
       if (is_shown_unasked(one, rows, view)) shown.push_back(one);
     }
     return shown;
   }
   const auto add = [&](const std::string& title) {
     const auto at =
-        std::find_if(all_columns().begin(), all_columns().end(),
+        std::find_if(all_comparison_columns().begin(), all_comparison_columns().end(),
                      [&](const ComparisonColumn& one) { return one.column.title == title; });
     const bool there = std::any_of(shown.begin(), shown.end(), [&](const ComparisonColumn& one) {
       return one.column.title == title;
     });
-    if (at == all_columns().end() || there) return;
+    if (at == all_comparison_columns().end() || there) return;
     if (!view.known_only || is_known(*at, rows)) shown.push_back(*at);
   };
   add("schedule");
@@ -294,13 +82,13 @@ std::string rows_left_out(const std::vector<Row>& rows, const RankedRows& order,
 
 std::vector<std::string> comparison_columns() {
   std::vector<std::string> titles;
-  for (const ComparisonColumn& one : all_columns()) titles.push_back(one.column.title);
+  for (const ComparisonColumn& one : all_comparison_columns()) titles.push_back(one.column.title);
   return titles;
 }
 
 std::vector<std::string> comparison_columns_left_out() {
   std::vector<Column> columns;
-  for (const ComparisonColumn& one : all_columns()) {
+  for (const ComparisonColumn& one : all_comparison_columns()) {
     if (one.column.drop > 0) columns.push_back(one.column);
   }
   std::sort(columns.begin(), columns.end(),
@@ -317,7 +105,7 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
   }
   std::vector<std::string> titles{comparison_columns().front()};
   if (plain(list) == "all") {
-    for (const ComparisonColumn& one : all_columns()) {
+    for (const ComparisonColumn& one : all_comparison_columns()) {
       if (!one.column.key) titles.push_back(one.column.title);
     }
     return titles;
@@ -334,21 +122,12 @@ std::vector<std::string> parse_comparison_columns(const std::string& list) {
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view) {
   if (order.rows.empty()) return "";
-  std::vector<Facts> facts;
-  for (const std::size_t i : order.rows) {
-    const Row& row = rows[i];
-    facts.push_back({&*row.outcome, training_rates(row.asked, *row.outcome, view.budget),
-                     row.asked.model.tokens > 0, row.asked.cut_asked(),
-                     step_energy(row.asked, *row.outcome, view.budget.price_per_hour), view.by,
-                     view.uncertain == nullptr ? nullptr : &(*view.uncertain)[i]});
-  }
+  const std::vector<ComparisonFacts> facts = comparison_facts(rows, order.rows, view);
   const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
   std::vector<Column> columns;
   for (const ComparisonColumn& one : shown) {
     columns.push_back(one.column);
-    if (one.cell == quantile_text && view.by.measure == RankBy::Measure::quantile) {
-      columns.back().title = view.by.share ? name(view.by) : "mean";
-    }
+    columns.back().title = comparison_title(one, view);
   }
   const std::size_t top = view.top == 0 ? order.rows.size() : std::min(view.top, order.rows.size());
   std::vector<std::vector<std::string>> cells;
@@ -364,6 +143,27 @@ std::string comparison_table(const std::vector<Row>& rows, const RankedRows& ord
          wrapped(
              fmt::format("… without {}: --full or --columns\n", fmt::join(fitted.left_out, ", ")),
              view.width);
+}
+
+Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size_t>& order,
+                       const ComparisonView& view) {
+  Sheet sheet;
+  const std::vector<ComparisonFacts> facts = comparison_facts(rows, order, view);
+  sheet.rows.resize(facts.size());
+  const std::vector<ComparisonColumn> shown = shown_columns(facts, view);
+  for (const ComparisonColumn& one : all_comparison_columns()) {
+    if (!is_known(one, facts)) continue;
+    const bool is_shown = std::any_of(
+        shown.begin(), shown.end(),
+        [&](const ComparisonColumn& other) { return other.column.title == one.column.title; });
+    sheet.columns.push_back(
+        {comparison_title(one, view), one.definition, one.column.left, is_shown});
+    for (std::size_t i = 0; i < facts.size(); ++i) {
+      sheet.rows[i].push_back(
+          {one.cell(facts[i]), one.figure == nullptr ? Figure{} : one.figure(facts[i])});
+    }
+  }
+  return sheet;
 }
 
 }  // namespace stageline

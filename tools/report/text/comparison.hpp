@@ -7,6 +7,7 @@
 #include "tools/compare/comparison.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/compare/uncertainty.hpp"
+#include "tools/report/text/sheet.hpp"
 #include "tools/study/training_rates.hpp"
 
 namespace stageline {
@@ -45,5 +46,10 @@ std::vector<std::string> parse_comparison_columns(const std::string& list);
 /// broken into bands.
 std::string comparison_table(const std::vector<Row>& rows, const RankedRows& order,
                              const ComparisonView& view);
+
+/// All columns that any row of `order` can fill, with the figures behind the cells; `shown` are
+/// those that the table has at any width.
+Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size_t>& order,
+                       const ComparisonView& view);
 
 }  // namespace stageline

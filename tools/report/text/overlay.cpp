@@ -103,9 +103,7 @@ std::string overlay_text(const Overlay& overlay, int top, int width) {
   const StepCut& a = overlay.first;
   const StepCut& b = overlay.second;
   std::string text = fmt::format("{}: {}\n{}: {}\n", a.word, a.name, b.word, b.name);
-  text += fmt::format("step: {} {}, {} {}: {} ({})\n", a.word, print(a.step_time), b.word,
-                      print(b.step_time), signed_time(b.step_time - a.step_time),
-                      signed_share(fraction_of(b.step_time - a.step_time, a.step_time)));
+  text += overlay_sentence(overlay) + "\n";
   for (const StepCut* const side : {&a, &b}) {
     if (side->length == side->step_time) continue;
     text += fmt::format("of the {} step {}, {} are from its first op to the end of its last\n",
@@ -122,6 +120,35 @@ std::string overlay_text(const Overlay& overlay, int top, int width) {
     text += fmt::format("only {}: {}\n", b.word, list_of(overlay.only_second));
   }
   return text;
+}
+
+Sheet overlay_sheet(const Overlay& overlay) {
+  const auto& [a, b] = std::pair(overlay.first.word, overlay.second.word);
+  Sheet sheet{{{"op", "Stage, kind and micro-batch", true},
+               {"device", "Of the second side", true},
+               {a, "How long the op takes in the first"},
+               {b, "How long the op takes in the second"},
+               {"difference", "Second less first"},
+               {"of the step", "The difference as a share of the second side's step"}},
+              {}};
+  for (const OpPair& pair : overlay.ops) {
+    const double share = fraction_of(pair.difference(), overlay.second.step_time);
+    sheet.rows.push_back({{print(pair.op), {}},
+                          {pair.device, {}},
+                          {print(pair.first_time()), time_figure(pair.first_time())},
+                          {print(pair.second_time()), time_figure(pair.second_time())},
+                          {signed_time(pair.difference()), time_figure(pair.difference())},
+                          {signed_share(share), number_figure(share)}});
+  }
+  return sheet;
+}
+
+std::string overlay_sentence(const Overlay& overlay) {
+  const StepCut& a = overlay.first;
+  const StepCut& b = overlay.second;
+  return fmt::format("step: {} {}, {} {}: {} ({})", a.word, print(a.step_time), b.word,
+                     print(b.step_time), signed_time(b.step_time - a.step_time),
+                     signed_share(fraction_of(b.step_time - a.step_time, a.step_time)));
 }
 
 std::string overlay_svg(const Overlay& overlay, const SvgOptions& options) {

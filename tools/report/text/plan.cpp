@@ -11,155 +11,13 @@
 #include "tools/base/text.hpp"
 #include "tools/report/svg/text.hpp"
 #include "tools/report/text/heading.hpp"
+#include "tools/report/text/plan_columns.hpp"
 #include "tools/report/text/training.hpp"
 
 namespace stageline {
 namespace {
 
-constexpr const char* unknown = "–";
-constexpr std::size_t widest_cut = 24;  // characters
-
 const PlanPoint& fastest(const Plan& plan) { return plan.front.front(); }
-
-// What the cells of a row show.
-struct PlanRow {
-  const PlanPoint* point;
-  std::size_t place;  // in the front
-  const Plan* plan;
-  const Model* model;
-};
-
-std::string degrees_cell(const PlanRow& row) {
-  const auto widest = [&](int Degrees::*degree) {
-    int most = 1;
-    for (const PlanPoint& one : row.plan->front) {
-      most = std::max(most, one.candidate.shape.degrees.*degree);
-    }
-    return most;
-  };
-  const Degrees& degrees = row.point->candidate.shape.degrees;
-  std::string text = fmt::format("{}·{}·{}", degrees.tensor, degrees.pipeline, degrees.data);
-  if (widest(&Degrees::context) > 1) text += fmt::format("·{}", degrees.context);
-  if (widest(&Degrees::expert) > 1) text += fmt::format("·{}", degrees.expert);
-  return text;
-}
-
-std::string degrees_title(const Plan& plan) {
-  std::string title = "tp·pp·dp";
-  const auto any = [&](int Degrees::*degree) {
-    return std::any_of(plan.front.begin(), plan.front.end(), [&](const PlanPoint& one) {
-      return one.candidate.shape.degrees.*degree > 1;
-    });
-  };
-  if (any(&Degrees::context)) title += "·cp";
-  if (any(&Degrees::expert)) title += "·ep";
-  return title;
-}
-
-std::string microbatches_cell(const PlanRow& row) {
-  const Shape& shape = row.point->candidate.shape;
-  const int size = shape.microbatch_size > 0 ? shape.microbatch_size : row.model->batch;
-  return size > 0 ? fmt::format("{} × {}", shape.microbatches, size)
-                  : fmt::format("{}", shape.microbatches);
-}
-
-std::string slower_cell(const PlanRow& row) {
-  const Time best = fastest(*row.plan).verdict.step;
-  if (row.place == 0 || best <= Time{}) return unknown;
-  return signed_share(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
-}
-
-std::string throughput_cell(const PlanRow& row) {
-  if (row.point->verdict.step <= Time{}) return unknown;
-  return fmt::format("{:.5g} {}", row.point->verdict.throughput, throughput_unit(*row.model));
-}
-
-std::string peak_cell(const PlanRow& row) {
-  const Verdict& verdict = row.point->verdict;
-  if (verdict.peak.empty()) return "unknown";
-  const std::string peak = print(verdict.fullest());
-  return verdict.need ? fmt::format("{} of {}", peak, print(verdict.need->limit)) : peak;
-}
-
-template <class Text>
-std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
-  return value ? text(*value) : unknown;
-}
-
-// Of a step, which may cost less than a cent.
-std::string step_dollars(double dollars) {
-  return dollars < 10 ? fmt::format("${:.3g}", dollars) : dollars_text(dollars);
-}
-
-struct PlanColumn {
-  Column column;
-  std::string (*cell)(const PlanRow&);
-  /// Shown where this holds of any row; null: always.
-  bool (*matters)(const PlanRow&) = nullptr;
-};
-
-// Those of a language model say tokens/s and MFU in the place of throughput.
-bool has_tokens(const PlanRow& row) { return row.point->rates.tokens_per_second.has_value(); }
-
-bool differs_in_devices(const PlanRow& row) {
-  return row.point->devices() != fastest(*row.plan).devices();
-}
-
-const std::vector<PlanColumn>& plan_columns() {
-  static const std::vector<PlanColumn> columns{
-      {{"schedule", true, 0, true},
-       [](const PlanRow& row) { return spelled(row.point->candidate.spec); }},
-      {{"cut", true, 40},
-       [](const PlanRow& row) { return shortened(row.point->candidate.partition, widest_cut); }},
-      {{"tp·pp·dp"}, degrees_cell},
-      {{"ZeRO", false, 30},
-       [](const PlanRow& row) {
-         return std::string(name(row.point->candidate.shape.degrees.zero));
-       },
-       [](const PlanRow& row) { return row.point->candidate.shape.degrees.zero != Zero::none; }},
-      {{"sequence", true, 60},
-       [](const PlanRow& row) {
-         return std::string(row.point->candidate.shape.sequence_parallel ? "parallel" : unknown);
-       },
-       [](const PlanRow& row) { return row.point->candidate.shape.sequence_parallel; }},
-      {{"micro-batches"}, microbatches_cell},
-      {{"recompute", true},
-       [](const PlanRow& row) { return print(row.point->candidate.recomputation); },
-       [](const PlanRow& row) { return !row.point->candidate.recomputation.parts.empty(); }},
-      {{"offload", true, 20},
-       [](const PlanRow& row) { return print(row.point->candidate.offloading); },
-       [](const PlanRow& row) { return print(row.point->candidate.offloading) != "none"; }},
-      {{"devices"},
-       [](const PlanRow& row) { return fmt::format("{}", row.point->devices()); },
-       differs_in_devices},
-      {{"step"}, [](const PlanRow& row) { return print(row.point->verdict.step); }},
-      {{"slower", false, 50}, slower_cell},
-      {{"throughput", false, 70},
-       throughput_cell,
-       [](const PlanRow& row) { return !has_tokens(row); }},
-      {{"tokens/s/GPU", false, 65},
-       [](const PlanRow& row) {
-         return text_or_unknown(row.point->rates.tokens_per_device_second, count_text);
-       },
-       has_tokens},
-      {{"MFU", false, 35},
-       [](const PlanRow& row) { return text_or_unknown(row.point->rates.mfu, percent); },
-       [](const PlanRow& row) { return row.point->rates.mfu.has_value(); }},
-      {{"peak memory"}, peak_cell},
-      {{"GPU-hours", false, 55},
-       [](const PlanRow& row) {
-         return text_or_unknown(row.point->rates.device_hours, count_text);
-       },
-       [](const PlanRow& row) { return row.point->rates.device_hours.has_value(); }},
-      {{"cost", false, 25},
-       [](const PlanRow& row) { return text_or_unknown(row.point->rates.dollars, dollars_text); },
-       [](const PlanRow& row) { return row.point->rates.dollars.has_value(); }},
-      {{"cost a step", false, 45},
-       [](const PlanRow& row) { return text_or_unknown(row.point->dollars_step, step_dollars); },
-       [](const PlanRow& row) { return row.point->dollars_step.has_value(); }},
-  };
-  return columns;
-}
 
 // The rows to show: the first, and the recommended one.
 std::vector<std::size_t> shown_places(const Plan& plan, std::size_t top) {
@@ -211,7 +69,7 @@ std::string plan_table(const Model& model, const Plan& plan, const PlanView& vie
   for (const PlanColumn& one : plan_columns()) {
     if (one.matters != nullptr && std::none_of(rows.begin(), rows.end(), one.matters)) continue;
     columns.push_back(one.column);
-    if (one.cell == degrees_cell) columns.back().title = degrees_title(plan);
+    if (is_degrees(one)) columns.back().title = degrees_title(plan);
     for (std::size_t i = 0; i < rows.size(); ++i) cells[i].push_back(one.cell(rows[i]));
   }
   const FittedTable fitted = fitted_table(columns, cells, view.width);
@@ -224,6 +82,30 @@ std::string plan_table(const Model& model, const Plan& plan, const PlanView& vie
                     view.width);
   }
   return text;
+}
+
+Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
+  Sheet sheet{{{"point", "Its number in the front, the fastest first"}}, {}};
+  std::vector<PlanRow> rows;
+  for (std::size_t place = 0; place < plan.front.size(); ++place) {
+    rows.push_back({&plan.front[place], place, &plan, &model});
+    sheet.rows.push_back(
+        {{fmt::format("{}", place + 1), count_figure(static_cast<std::int64_t>(place) + 1)}});
+  }
+  for (const PlanColumn& one : plan_columns()) {
+    if (one.matters != nullptr && std::none_of(rows.begin(), rows.end(), one.matters)) continue;
+    sheet.columns.push_back({is_degrees(one) ? degrees_title(plan) : one.column.title,
+                             one.definition, one.column.left});
+    for (const PlanRow& row : rows) {
+      sheet.rows[row.place].push_back(
+          {one.cell(row), one.figure == nullptr ? Figure{} : one.figure(row)});
+    }
+  }
+  sheet.columns.push_back({"command", "What reproduces the point", true, false});
+  for (const PlanRow& row : rows) {
+    sheet.rows[row.place].push_back({command_of(*row.point, view), {}});
+  }
+  return sheet;
 }
 
 std::string command_of(const PlanPoint& point, const PlanView& view) {

@@ -8,6 +8,7 @@
 #include "tools/inputs/setting.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/charts/chart.hpp"
+#include "tools/report/text/sheet.hpp"
 
 namespace stageline {
 
@@ -25,6 +26,9 @@ std::string plan_heading(const Setting& setting, const PlanRequest& request);
 /// A row for each point of the front, the fastest first, numbered; → marks the recommended one,
 /// which is shown whatever `top` says. Empty where nothing fits.
 std::string plan_table(const Model& model, const Plan& plan, const PlanView& view);
+
+/// All points of the front, with the figures behind the cells and the command of each.
+Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view);
 
 /// The command of a point, on one line.
 std::string command_of(const PlanPoint& point, const PlanView& view);

@@ -113,6 +113,30 @@ std::string sensitivity_table(const Sensitivity& found, std::size_t most, int wi
   return text;
 }
 
+Sheet sensitivity_sheet(const Sensitivity& found) {
+  Sheet sheet{
+      {{"what", "Ops, a device or a link; 10 % faster: it takes 10 % less time everywhere", true},
+       {"on the cycle", "Its share of the critical cycle: what the step changes by with it"},
+       {"10 % faster", "Change of the step where it takes 10 % less time"},
+       {"2×", "Change of the step where it takes half the time"},
+       {"free", "Change of the step where it takes no time"},
+       {"10 % slower", "Change of the step where it takes 10 % more time"},
+       {"reach", "How far that goes", true}},
+      {}};
+  for (const LeverEffect& effect : found.effects) {
+    std::vector<SheetCell> row{{effect.lever.name, {}},
+                               {percent(effect.share_faster), number_figure(effect.share_faster)}};
+    for (const Time step : {effect.faster, effect.twice, effect.free, effect.slower}) {
+      Figure figure = time_figure(step - found.step);
+      figure.exact = fmt::format("step {}", time_figure(step).exact);
+      row.push_back({change(found, step), std::move(figure)});
+    }
+    row.push_back({reach(found, effect), {}});
+    sheet.rows.push_back(std::move(row));
+  }
+  return sheet;
+}
+
 Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most) {
   Tornado tornado;
   tornado.label = "change of the step, %";

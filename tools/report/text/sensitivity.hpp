@@ -6,6 +6,7 @@
 
 #include "tools/inputs/setting.hpp"
 #include "tools/report/charts/tornado.hpp"
+#include "tools/report/text/sheet.hpp"
 #include "tools/study/sensitivity.hpp"
 
 namespace stageline {
@@ -14,6 +15,9 @@ namespace stageline {
 /// twice as fast, free and 10 % slower, and how far that goes. The first `most` rows that change
 /// anything; 0: all levers. `width`: the most columns of a line.
 std::string sensitivity_table(const Sensitivity& found, std::size_t most, int width);
+
+/// The same of all levers, with the figures behind the cells.
+Sheet sensitivity_sheet(const Sensitivity& found);
 
 /// The bars of the first `most` levers that change anything.
 Tornado sensitivity_tornado(const Sensitivity& found, std::size_t most);

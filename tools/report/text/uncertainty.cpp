@@ -22,27 +22,49 @@ std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share
 
 }  // namespace
 
-std::string uncertainty_table(const std::vector<UncertainRow>& rows,
-                              const std::vector<std::size_t>& order, int width) {
-  std::vector<std::vector<std::string>> cells;
+Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
+                        const std::vector<std::size_t>& order) {
+  Sheet sheet{{{"schedule", "In what order each device runs its forwards and backwards", true},
+               {"nominal", "The step without any perturbation"},
+               {"mean", "Mean step over the scenarios"},
+               {"loss", "Mean over nominal step, less 1"},
+               {"p5", "5 % of the steps take at most so long"},
+               {"p50", "The median step"},
+               {"p95", "95 % of the steps take at most so long"},
+               {"p99", "99 % of the steps take at most so long"},
+               {"best", "Share of the scenarios in which the schedule has the highest throughput"},
+               {"critical",
+                "The device whose ops, or the messages that, have the largest share of "
+                "the critical path",
+                true}},
+              {}};
   for (const std::size_t i : order) {
     const UncertainRow& row = rows[i];
     const Distribution& d = row.distribution;
-    cells.push_back({row.row.schedule, print(row.steps->nominal), print(d.mean),
-                     signed_percent(row.loss()), print(d.p5), print(d.p50), print(d.p95),
-                     print(d.p99), percent(row.best), critical_of(*row.steps)});
+    const auto time = [](Time one) { return SheetCell{print(one), time_figure(one)}; };
+    sheet.rows.push_back({{row.row.schedule, {}},
+                          time(row.steps->nominal),
+                          time(d.mean),
+                          {signed_percent(row.loss()), number_figure(row.loss())},
+                          time(d.p5),
+                          time(d.p50),
+                          time(d.p95),
+                          time(d.p99),
+                          {percent(row.best), number_figure(row.best)},
+                          {critical_of(*row.steps), {}}});
   }
-  const std::vector<Column> columns{{"schedule", true},
-                                    {"nominal"},
-                                    {"mean"},
-                                    {"loss"},
-                                    {"p5"},
-                                    {"p50"},
-                                    {"p95"},
-                                    {"p99"},
-                                    {"best"},
-                                    {"critical", true, 0, false, true}};
-  return table(columns, cells, width);
+  return sheet;
+}
+
+std::string uncertainty_table(const std::vector<UncertainRow>& rows,
+                              const std::vector<std::size_t>& order, int width) {
+  const Sheet sheet = uncertainty_sheet(rows, order);
+  std::vector<Column> columns;
+  for (const SheetColumn& column : sheet.columns) {
+    columns.push_back({column.title, column.left});
+  }
+  columns.back().prose = true;
+  return table(columns, words_of(sheet), width);
 }
 
 std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,

@@ -8,6 +8,7 @@
 
 #include "tools/compare/uncertainty.hpp"
 #include "tools/report/charts/chart.hpp"
+#include "tools/report/text/sheet.hpp"
 
 namespace stageline {
 
@@ -15,6 +16,10 @@ namespace stageline {
 /// and what is critical most. `width`: the most columns of a line.
 std::string uncertainty_table(const std::vector<UncertainRow>& rows,
                               const std::vector<std::size_t>& order, int width);
+
+/// The same with the figures behind the cells.
+Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
+                        const std::vector<std::size_t>& order);
 
 /// The winner by the quantile (nothing: the mean), and how sure that is, as one sentence.
 std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,

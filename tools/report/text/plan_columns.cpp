@@ -1,0 +1,203 @@
+// What a plan says of a point of its front.
+#include "tools/report/text/plan_columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/base/amounts.hpp"
+#include "tools/base/text.hpp"
+#include "tools/report/svg/text.hpp"
+#include "tools/report/text/plan.hpp"
+
+namespace stageline {
+namespace {
+
+constexpr const char* unknown = "–";
+constexpr std::size_t widest_cut = 24;  // characters
+
+const PlanPoint& fastest(const Plan& plan) { return plan.front.front(); }
+
+std::string degrees_cell(const PlanRow& row) {
+  const auto widest = [&](int Degrees::*degree) {
+    int most = 1;
+    for (const PlanPoint& one : row.plan->front) {
+      most = std::max(most, one.candidate.shape.degrees.*degree);
+    }
+    return most;
+  };
+  const Degrees& degrees = row.point->candidate.shape.degrees;
+  std::string text = fmt::format("{}·{}·{}", degrees.tensor, degrees.pipeline, degrees.data);
+  if (widest(&Degrees::context) > 1) text += fmt::format("·{}", degrees.context);
+  if (widest(&Degrees::expert) > 1) text += fmt::format("·{}", degrees.expert);
+  return text;
+}
+
+std::string microbatches_cell(const PlanRow& row) {
+  const Shape& shape = row.point->candidate.shape;
+  const int size = shape.microbatch_size > 0 ? shape.microbatch_size : row.model->batch;
+  return size > 0 ? fmt::format("{} × {}", shape.microbatches, size)
+                  : fmt::format("{}", shape.microbatches);
+}
+
+std::string slower_cell(const PlanRow& row) {
+  const Time best = fastest(*row.plan).verdict.step;
+  if (row.place == 0 || best <= Time{}) return unknown;
+  return signed_share(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
+}
+
+std::string throughput_cell(const PlanRow& row) {
+  if (row.point->verdict.step <= Time{}) return unknown;
+  return fmt::format("{:.5g} {}", row.point->verdict.throughput, throughput_unit(*row.model));
+}
+
+std::string peak_cell(const PlanRow& row) {
+  const Verdict& verdict = row.point->verdict;
+  if (verdict.peak.empty()) return "unknown";
+  const std::string peak = print(verdict.fullest());
+  return verdict.need ? fmt::format("{} of {}", peak, print(verdict.need->limit)) : peak;
+}
+
+template <class Text>
+std::string text_or_unknown(const std::optional<double>& value, Text&& text) {
+  return value ? text(*value) : unknown;
+}
+
+// Of a step, which may cost less than a cent.
+std::string step_dollars(double dollars) {
+  return dollars < 10 ? fmt::format("${:.3g}", dollars) : dollars_text(dollars);
+}
+
+Figure slower_figure(const PlanRow& row) {
+  const Time best = fastest(*row.plan).verdict.step;
+  if (best <= Time{}) return {};
+  return number_figure(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
+}
+
+Figure throughput_figure(const PlanRow& row) {
+  if (row.point->verdict.step <= Time{}) return {};
+  return number_figure(row.point->verdict.throughput, throughput_unit(*row.model));
+}
+
+Figure peak_figure(const PlanRow& row) {
+  const Verdict& verdict = row.point->verdict;
+  return verdict.peak.empty() ? Figure{} : bytes_figure(verdict.fullest());
+}
+
+// Those of a language model say tokens/s and MFU in the place of throughput.
+bool has_tokens(const PlanRow& row) { return row.point->rates.tokens_per_second.has_value(); }
+
+bool differs_in_devices(const PlanRow& row) {
+  return row.point->devices() != fastest(*row.plan).devices();
+}
+
+}  // namespace
+
+const std::vector<PlanColumn>& plan_columns() {
+  static const std::vector<PlanColumn> columns{
+      {{"schedule", true, 0, true},
+       "In what order each device runs its forwards and backwards",
+       [](const PlanRow& row) { return spelled(row.point->candidate.spec); }},
+      {{"cut", true, 40},
+       "How the layers are cut into stages",
+       [](const PlanRow& row) { return shortened(row.point->candidate.partition, widest_cut); }},
+      {{"tp·pp·dp"},
+       "Tensor-parallel ranks, pipeline ranks and data-parallel replicas",
+       degrees_cell},
+      {{"ZeRO", false, 30},
+       "Level of state that data-parallel ranks divide among them",
+       [](const PlanRow& row) {
+         return std::string(name(row.point->candidate.shape.degrees.zero));
+       },
+       nullptr,
+       [](const PlanRow& row) { return row.point->candidate.shape.degrees.zero != Zero::none; }},
+      {{"sequence", true, 60},
+       "Whether tensor-parallel ranks share the activations of norms and dropouts",
+       [](const PlanRow& row) {
+         return std::string(row.point->candidate.shape.sequence_parallel ? "parallel" : unknown);
+       },
+       nullptr,
+       [](const PlanRow& row) { return row.point->candidate.shape.sequence_parallel; }},
+      {{"micro-batches"},
+       "Of a step and pipeline, times their samples",
+       microbatches_cell,
+       [](const PlanRow& row) { return count_figure(row.point->candidate.shape.microbatches); }},
+      {{"recompute", true},
+       "What runs its forward again in the backward, to hold less memory",
+       [](const PlanRow& row) { return print(row.point->candidate.recomputation); },
+       nullptr,
+       [](const PlanRow& row) { return !row.point->candidate.recomputation.parts.empty(); }},
+      {{"offload", true, 20},
+       "Whose stashes are copied to the host and back",
+       [](const PlanRow& row) { return print(row.point->candidate.offloading); },
+       nullptr,
+       [](const PlanRow& row) { return print(row.point->candidate.offloading) != "none"; }},
+      {{"devices"},
+       "Devices of the run",
+       [](const PlanRow& row) { return fmt::format("{}", row.point->devices()); },
+       [](const PlanRow& row) { return count_figure(row.point->devices()); },
+       differs_in_devices},
+      {{"step"},
+       "Steady state: from the end of one step to the end of the next",
+       [](const PlanRow& row) { return print(row.point->verdict.step); },
+       [](const PlanRow& row) { return time_figure(row.point->verdict.step); }},
+      {{"slower", false, 50}, "Than the fastest of the front", slower_cell, slower_figure},
+      {{"throughput", false, 70},
+       "Samples of a step over its time, all devices together",
+       throughput_cell,
+       throughput_figure,
+       [](const PlanRow& row) { return !has_tokens(row); }},
+      {{"tokens/s/GPU", false, 65},
+       "Tokens of a step over its time and the number of devices",
+       [](const PlanRow& row) {
+         return text_or_unknown(row.point->rates.tokens_per_device_second, count_text);
+       },
+       [](const PlanRow& row) {
+         return number_figure(row.point->rates.tokens_per_device_second, "tokens/s/GPU");
+       },
+       has_tokens},
+      {{"MFU", false, 35},
+       "Model FLOPs of a step over what the peaks of all devices allow in that time",
+       [](const PlanRow& row) { return text_or_unknown(row.point->rates.mfu, percent); },
+       [](const PlanRow& row) { return number_figure(row.point->rates.mfu); },
+       [](const PlanRow& row) { return row.point->rates.mfu.has_value(); }},
+      {{"peak memory"},
+       "The highest peak of any device, of the memory where it is tightest",
+       peak_cell,
+       peak_figure},
+      {{"GPU-hours", false, 55},
+       "Hours of all devices together for the tokens of --tokens",
+       [](const PlanRow& row) {
+         return text_or_unknown(row.point->rates.device_hours, count_text);
+       },
+       [](const PlanRow& row) { return number_figure(row.point->rates.device_hours, "h"); },
+       [](const PlanRow& row) { return row.point->rates.device_hours.has_value(); }},
+      {{"cost", false, 25},
+       "Those hours at the price of the devices",
+       [](const PlanRow& row) { return text_or_unknown(row.point->rates.dollars, dollars_text); },
+       [](const PlanRow& row) { return number_figure(row.point->rates.dollars, "US dollars"); },
+       [](const PlanRow& row) { return row.point->rates.dollars.has_value(); }},
+      {{"cost a step", false, 45},
+       "The time of all devices in a step at their price",
+       [](const PlanRow& row) { return text_or_unknown(row.point->dollars_step, step_dollars); },
+       [](const PlanRow& row) { return number_figure(row.point->dollars_step, "US dollars"); },
+       [](const PlanRow& row) { return row.point->dollars_step.has_value(); }},
+  };
+  return columns;
+}
+
+std::string degrees_title(const Plan& plan) {
+  std::string title = "tp·pp·dp";
+  const auto any = [&](int Degrees::*degree) {
+    return std::any_of(plan.front.begin(), plan.front.end(), [&](const PlanPoint& one) {
+      return one.candidate.shape.degrees.*degree > 1;
+    });
+  };
+  if (any(&Degrees::context)) title += "·cp";
+  if (any(&Degrees::expert)) title += "·ep";
+  return title;
+}
+
+bool is_degrees(const PlanColumn& column) { return column.cell == degrees_cell; }
+
+}  // namespace stageline
