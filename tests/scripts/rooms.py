@@ -51,6 +51,8 @@ INNER = {
     "tools/report/svg": [],
     "tools/report/charts": ["tools/report/svg", "tools/report/timeline"],
     "tools/report/timeline": ["tools/report/svg"],
+    "tools/report/page": ["tools/report/svg", "tools/report/charts", "tools/report/timeline",
+                          "tools/report/text", "tools/report/json"],
     "tools/report/text": ["tools/report/svg", "tools/report/charts", "tools/report/timeline"],
     "tools/report/json": ["tools/report/text", "tools/report/timeline"],
 }

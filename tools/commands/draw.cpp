@@ -10,10 +10,12 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/page/outcome_page.hpp"
 #include "tools/report/text/space_time.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
@@ -29,6 +31,7 @@ struct DrawFlags {
   std::string from;
   std::string to;
   std::string chrome;
+  std::string html;
   int columns = 0;  // 0: of the terminal, or 100
   bool full = false;
 };
@@ -98,7 +101,7 @@ Drawn drawn_of(const DrawFlags& flags) {
          {std::pair{&common.json, "--json"}, std::pair{&flags.chrome, "--chrome"}}) {
       if (file->empty()) continue;
       throw UsageError(
-          fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png "
+          fmt::format("{} takes one schedule, and {} were named; --svg, --pdf, --png, --html "
                       "and the text show several",
                       name, schedules.size()));
     }
@@ -152,13 +155,14 @@ void draw(const DrawFlags& flags) {
   std::vector<OutputFile> files{{"--json", common.json}};
   files.insert(files.end(), pictures.begin(), pictures.end());
   files.push_back({"--chrome", flags.chrome});
+  files.push_back({"--html", flags.html});
   const bool silent = to_stdout(files) || common.quiet;
   const Drawn drawn = drawn_of(flags);
   if (!common.json.empty()) {
     write_file(common.json,
                outcome_json(drawn.setting, drawn.asked[0], drawn.outcomes[0], /*timeline=*/true));
   }
-  if (!any_picture(flags.svg) && flags.chrome.empty()) {
+  if (!any_picture(flags.svg) && flags.chrome.empty() && flags.html.empty()) {
     if (common.json != "-") print_text(flags, drawn);
     return;
   }
@@ -167,6 +171,10 @@ void draw(const DrawFlags& flags) {
     for (const OutputFile& one : pictures) {
       if (!silent && !one.file.empty()) show("wrote {}\n", one.file);
     }
+  }
+  if (!flags.html.empty()) {
+    write_page(flags.html, page_of(drawn.setting, drawn.asked, drawn.outcomes));
+    if (!silent) show("wrote {}\n", flags.html);
   }
   if (!flags.chrome.empty()) {
     write_file(flags.chrome,
@@ -204,6 +212,9 @@ void add(Flags command) {
                           .option("--chrome", flags->chrome,
                                   "write a Chrome trace (JSON, opens in Perfetto), or - for stdout")
                           .writes_file();
+  const Flag html = add_html_flag(
+      command, flags->html,
+      "write an HTML page, to zoom and to ask, or - for stdout; several schedules on one time axis");
   command
       .option("--columns", flags->columns,
               "columns of the text figure; default: as many as the terminal has, or 100")
@@ -211,20 +222,22 @@ void add(Flags command) {
       .excludes(svg)
       .excludes(command.find("--pdf"))
       .excludes(command.find("--png"))
-      .excludes(chrome);
+      .excludes(chrome)
+      .excludes(html);
   command
       .flag("--full", flags->full,
             "all devices of the text figure; default: of more than 24 the first and last eight")
       .excludes(svg)
       .excludes(command.find("--pdf"))
       .excludes(command.find("--png"))
-      .excludes(chrome);
+      .excludes(chrome)
+      .excludes(html);
   command.footer(
       "Example:\n  stageline draw model:resnet50@h100,batch=32 --schedule 1f1b --devices 4 \\\n"
       "    --microbatches 8 --svg 1f1b.svg\n"
       "  stageline draw uniform:layers=8 --schedule gpipe,1f1b,zb_h1 --devices 4 \\\n"
       "    --panels timeline,memory --from 0 --to 60ms --svg three.svg\n"
-      "Without a picture and --chrome the diagram is printed as text.");
+      "Without a picture, --html and --chrome the diagram is printed as text.");
   command.runs([flags] {
     draw(*flags);
     return 0;
@@ -235,7 +248,7 @@ void add(Flags command) {
 
 extern const Command draw_command;
 const Command draw_command = {
-    "draw", "Draw the space-time diagram of schedules as text, SVG, PDF, PNG or Chrome trace", add,
-    ""};
+    "draw", "Draw the space-time diagram of schedules as text, SVG, PDF, PNG, HTML or Chrome trace",
+    add, ""};
 
 }  // namespace stageline

@@ -13,12 +13,14 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/why_flags.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/page/outcome_page.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/memory_peak.hpp"
 #include "tools/report/text/outcome_tables.hpp"
@@ -105,6 +107,7 @@ struct SimulateFlags {
   bool timeline = false;
   bool full = false;
   std::string why;
+  std::string html;
   SvgFlags svg;
   PerturbationFlags perturbations;
 };
@@ -146,11 +149,11 @@ int run_simulate(const SimulateFlags& flags) {
   check_pictures(flags.svg);
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
   check_needs_why(flags, why.has_value(), !scenarios.perturbation.none());
-  const bool silent = to_stdout(common.json, flags.svg);
+  const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const TrainingBudget budget = budget_of(common, setting.model);
   const ScheduleSpec spec = one_schedule(common);
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
-  const Outcome outcome = study(asked);
+  const Outcome outcome = study(asked, flags.html.empty() ? Curves::none : Curves::all);
   const int answer = outcome.fit == Fit::no ? 1 : 0;
   std::optional<Waterfall> waterfall;
   if (why) waterfall = explained(asked, outcome, *why, scenarios);
@@ -164,6 +167,7 @@ int run_simulate(const SimulateFlags& flags) {
     write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
                      notes(setting));
   }
+  if (!flags.html.empty()) write_page(flags.html, page_of(setting, {asked}, {outcome}));
   if (silent) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   const TableView view{text_width(), flags.full, setting.model.tokens > 0};
@@ -214,6 +218,8 @@ void add(Flags command) {
                "drain, dependency, messages, collectives, optimizer, copies, memory limit; with "
                "--full by device, with --jitter and the like of the mean step");
   add_perturbation_flags(command, flags->perturbations, usual_scenarios);
+  add_html_flag(command, flags->html,
+                "write the whole result as one HTML page, to zoom and to ask, or - for stdout");
   add_svg_flag(command, flags->svg,
                "with --why: write where the step's time goes as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);

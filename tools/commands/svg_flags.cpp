@@ -71,9 +71,10 @@ bool to_stdout(const std::vector<OutputFile>& files) {
   return !all.empty();
 }
 
-bool to_stdout(const std::string& json, const SvgFlags& flags) {
+bool to_stdout(const std::string& json, const SvgFlags& flags, const std::string& html) {
   std::vector<OutputFile> files = picture_files(flags);
   files.insert(files.begin(), {"--json", json});
+  files.push_back({"--html", html});
   return to_stdout(files);
 }
 

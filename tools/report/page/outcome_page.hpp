@@ -1,0 +1,16 @@
+// The page of one result, or of several schedules of one problem.
+#pragma once
+
+#include <vector>
+
+#include "tools/inputs/setting.hpp"
+#include "tools/report/page/page.hpp"
+#include "tools/study/outcome.hpp"
+
+namespace stageline {
+
+/// `asked` and `outcomes` are parallel, and not empty; the outcomes have their curves.
+Page page_of(const Setting& setting, const std::vector<Case>& asked,
+             const std::vector<Outcome>& outcomes);
+
+}  // namespace stageline

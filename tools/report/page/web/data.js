@@ -1,0 +1,51 @@
+// Reads the data that the page carries: base64 of gzip of a head in JSON and typed arrays.
+
+/**
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array} Numbers
+ * @typedef {{ kind: string, title: string, data: any, blobs: Map<string, Numbers> }} Section
+ * @typedef {{ title: string, subtitle: string, footnotes: string[], version: string,
+ *   sections: Section[] }} Report
+ */
+
+const blob_types = {
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  i32: Int32Array,
+  f64: Float64Array,
+};
+
+/**
+ * @param {string} text
+ * @returns {Uint8Array}
+ */
+function from_base64(text) {
+  if ('fromBase64' in Uint8Array) return /** @type {any} */ (Uint8Array).fromBase64(text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/**
+ * @param {string} base64
+ * @returns {Promise<Report>}
+ */
+export async function read_report(base64) {
+  const packed = new Blob([/** @type {any} */ (from_base64(base64))]).stream();
+  const buffer = await new Response(
+    packed.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+  const head_bytes = new DataView(buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, head_bytes)));
+  const begin = Math.ceil((4 + head_bytes) / 8) * 8;
+  for (const section of head.sections) {
+    const blobs = new Map();
+    for (const blob of section.blobs) {
+      const type = blob_types[/** @type {keyof typeof blob_types} */ (blob.type)];
+      blobs.set(blob.name,
+        new type(buffer, begin + blob.offset, blob.bytes / type.BYTES_PER_ELEMENT));
+    }
+    section.blobs = blobs;
+  }
+  return head;
+}
