@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <bit>
 #include <utility>
 
+#include "sim/bits.hpp"
 #include "sim/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/version.hpp"
@@ -34,7 +34,7 @@ PageBlob packed(std::string name, BlobType type, const std::vector<Value>& value
     if constexpr (sizeof value == 1) {
       blob.bytes += static_cast<char>(value);
     } else {
-      put(blob.bytes, std::bit_cast<Unsigned>(value));
+      put(blob.bytes, same_bits<Unsigned>(value));
     }
   }
   return blob;
