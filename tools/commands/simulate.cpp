@@ -167,7 +167,7 @@ int run_simulate(const SimulateFlags& flags) {
     write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
                      notes(setting));
   }
-  if (!flags.html.empty()) write_page(flags.html, page_of(setting, {asked}, {outcome}));
+  if (!flags.html.empty()) write_page(flags.html, page_of(setting, {&asked, 1}, {&outcome, 1}));
   if (silent) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   const TableView view{text_width(), flags.full, setting.model.tokens > 0};

@@ -86,8 +86,8 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   return drawing;
 }
 
-Drawings drawings_of(const Setting& setting, const std::vector<Case>& asked,
-                     const std::vector<Outcome>& outcomes) {
+Drawings drawings_of(const Setting& setting, std::span<const Case> asked,
+                     std::span<const Outcome> outcomes) {
   Drawings drawings;
   drawings.title = setting.model.name;
   drawings.subtitle = problem_words(outcomes.front());

@@ -1,7 +1,7 @@
 // The picture of a result: its run, with the words around it.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "tools/inputs/setting.hpp"
 #include "tools/report/timeline/drawing.hpp"
@@ -14,8 +14,8 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
 
 /// Several schedules of one problem: its words are in the head, those of a schedule in its heading.
 /// `asked` and `outcomes` are parallel, and not empty.
-Drawings drawings_of(const Setting& setting, const std::vector<Case>& asked,
-                     const std::vector<Outcome>& outcomes);
+Drawings drawings_of(const Setting& setting, std::span<const Case> asked,
+                     std::span<const Outcome> outcomes);
 
 /// "step 14.48 ms · bubble 34.3 %": the figures of a run beside its schedule, with the numbers of
 /// steps and of chunks where these are more than one.

@@ -2,16 +2,28 @@
 #include "tools/report/page/outcome_page.hpp"
 
 #include "tools/report/drawing_of.hpp"
+#include "tools/report/page/diagram.hpp"
 
 namespace stageline {
 
-Page page_of(const Setting& setting, const std::vector<Case>& asked,
-             const std::vector<Outcome>& outcomes) {
-  const Drawings drawings = drawings_of(setting, asked, outcomes);
-  Page page{drawings.title, drawings.subtitle, drawings.runs.front().footnotes, {}};
-  for (const Drawing& run : drawings.runs) {
-    page.sections.push_back(text_section(run.title, {run.subtitle}));
+Page page_of(const Setting& setting, std::span<const Case> asked,
+             std::span<const Outcome> outcomes) {
+  std::vector<DiagramRun> runs;
+  Page page;
+  if (outcomes.size() == 1) {
+    runs.push_back({drawing_of(setting, asked.front(), outcomes.front()), &outcomes.front()});
+    Drawing& only = runs.front().drawing;
+    page = {only.title, only.subtitle, only.footnotes, {}};
+    if (!only.rates.empty()) page.subtitle += " · " + only.rates;
+    only.subtitle.clear();
+  } else {
+    Drawings drawings = drawings_of(setting, asked, outcomes);
+    page = {drawings.title, drawings.subtitle, drawings.runs.front().footnotes, {}};
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      runs.push_back({std::move(drawings.runs[i]), &outcomes[i]});
+    }
   }
+  page.sections.push_back(diagram_section("What runs when", runs));
   return page;
 }
 

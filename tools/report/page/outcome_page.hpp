@@ -1,7 +1,7 @@
 // The page of one result, or of several schedules of one problem.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "tools/inputs/setting.hpp"
 #include "tools/report/page/page.hpp"
@@ -10,7 +10,7 @@
 namespace stageline {
 
 /// `asked` and `outcomes` are parallel, and not empty; the outcomes have their curves.
-Page page_of(const Setting& setting, const std::vector<Case>& asked,
-             const std::vector<Outcome>& outcomes);
+Page page_of(const Setting& setting, std::span<const Case> asked,
+             std::span<const Outcome> outcomes);
 
 }  // namespace stageline

@@ -49,3 +49,38 @@ export async function read_report(base64) {
   }
   return head;
 }
+
+/**
+ * `count` numbers of seven bits a byte (varint.hpp).
+ * @param {Numbers | undefined} bytes
+ * @param {number} count
+ * @param {boolean} [signed]
+ * @returns {Float64Array}
+ */
+export function read_varints(bytes, count, signed = false) {
+  const numbers = new Float64Array(count);
+  if (!bytes) return numbers;
+  let at = 0;
+  for (let i = 0; i < count; ++i) {
+    let byte = bytes[at++];
+    let value = byte & 127;
+    if (byte > 127) {
+      // The lower 28 bits as an integer, the rest as a float: exact up to 2^53.
+      let shift = 7;
+      while (byte > 127 && shift < 28) {
+        byte = bytes[at++];
+        value |= (byte & 127) << shift;
+        shift += 7;
+      }
+      let scale = 2 ** 28;
+      while (byte > 127) {
+        byte = bytes[at++];
+        value += (byte & 127) * scale;
+        scale *= 128;
+      }
+    }
+    if (signed) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+    numbers[i] = value;
+  }
+  return numbers;
+}

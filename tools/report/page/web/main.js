@@ -32,7 +32,7 @@ function lay_out(report, page) {
     const heading = section.title
       ? element('h2', { id: `section-${number}`, dir: 'auto' }, section.title) : null;
     const host = element('section',
-      { class: `section-${section.kind}`, 'aria-labelledby': heading && heading.id }, heading);
+      { class: `section-${section.kind}`, id: `part-${number}`, 'aria-labelledby': heading && heading.id }, heading);
     main.append(host);
     const kind = section_kinds.find((one) => one.kind === section.kind);
     if (!kind) throw new Error(`this page has no section "${section.kind}"`);

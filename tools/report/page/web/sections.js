@@ -1,4 +1,5 @@
 // The kinds of sections: one file and one line each.
+import { section_diagram } from './section_diagram.js';
 import { section_text } from './section_text.js';
 
 /**
@@ -10,5 +11,6 @@ import { section_text } from './section_text.js';
 
 /** @type {SectionKind[]} */
 export const section_kinds = [
+  section_diagram,
   section_text,
 ];
