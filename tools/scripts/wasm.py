@@ -121,10 +121,15 @@ def main():
     if not ninja.exists() or ninja.read_text(encoding="utf-8") != text:
         ninja.write_text(text, encoding="utf-8")
     environment = dict(os.environ, EMCC_SKIP_SANITY_CHECK="1")
+    # Debian's Emscripten looks for Debian's node modules, which another node does not know.
+    debian = "/usr/share/nodejs"
+    if os.path.isdir(debian):
+        environment["NODE_PATH"] = os.pathsep.join(
+            filter(None, [os.environ.get("NODE_PATH"), debian]))
     if shutil.which("ccache"):
         environment["EM_COMPILER_WRAPPER"] = "ccache"
     jobs = os.environ.get("STAGELINE_WASM_JOBS")
-    command = ["ninja", "-C", str(args.folder), *(["-j", jobs] if jobs else [])]
+    command = ["ninja", "-k", "0", "-C", str(args.folder), *(["-j", jobs] if jobs else [])]
     said = subprocess.run(command, env=environment, check=False)
     return said.returncode
 

@@ -22,8 +22,8 @@
 #include "tools/base/version.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
+#include "tools/playground/src/look.hpp"
 #include "tools/study/study.hpp"
-#include "traces/json/timeline.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
 
@@ -218,8 +218,7 @@ Json opened_timeline(const Content& content, const std::string& name) {
            {"makespan_ps", makespan(recording.timeline).count()},
            {"devices", recording.timeline.devices},
            {"notes", recording.notes},
-           {"timeline", named_spans<Json>(recording.timeline)}};
-  if (recording.program) one["program"] = print(*recording.program);
+           {"program", print(order_of(recording))}};
   return one;
 }
 
@@ -253,9 +252,10 @@ struct Question {
   std::string (*reply)(const std::string& text);
 };
 
-constexpr Question questions[] = {{"answer", answer_to},     {"program", program_text},
-                                  {"compute", compute_text}, {"check", check_text},
-                                  {"names", names_text},     {"open", open_text}};
+constexpr Question questions[] = {
+    {"answer", answer_to}, {"program", program_text}, {"compute", compute_text},
+    {"check", check_text}, {"names", names_text},     {"open", open_text},
+    {"look", look}};
 
 }  // namespace
 

@@ -13,6 +13,7 @@ namespace stageline {
 ///     compute   the same without messages and updates, as the scheduler writes it
 ///     check     a program text: {"microbatches", "devices", "findings", "deadlocks"}
 ///     names     nothing: the schedules with their knobs, bundled traces and clusters
+///     look      a list of requests and files: rows and one diagram (look.hpp)
 ///     open      the path of a file: {"kind": "program", …}, {"kind": "timeline", …} or
 ///               {"kind": "trace", …}, by its content
 ///
