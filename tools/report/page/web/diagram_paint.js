@@ -2,7 +2,7 @@
 // made for each track, and copied to the others of its height; where a span has room, its label
 // follows on top.
 import { first_after } from './diagram_layout.js';
-import { idle_paints, op_paints, pale_paints, stream_paints } from './palette.js';
+import { idle_paints, op_paints, pale_paints, stream_paints, wants_white } from './palette.js';
 
 /**
  * What is drawn in full; the rest is pale.
@@ -50,7 +50,7 @@ export class Colours {
         const one = paint(kind, pale === 1);
         this.full[2 * k + pale] = pixel(one[page.theme]);
         this.dim[2 * k + pale] = mixed(this.full[2 * k + pale], this.row, 0.8);
-        this.white[2 * k + pale] = one.ink === 'w' ? 1 : 0;
+        this.white[2 * k + pale] = wants_white(one[page.theme]) ? 1 : 0;
       }
     });
     this.idle = Uint32Array.from(run.causes.map((cause) => pixel(idle_paints[cause][page.theme])));
@@ -63,7 +63,7 @@ export class Colours {
  */
 export function pale_stages(run) {
   let stages = 0;
-  for (const stage of run.stage) stages = Math.max(stages, stage + 1);
+  for (let i = 0; i < run.spans; ++i) if (run.stage[i] >= stages) stages = run.stage[i] + 1;
   const pale = new Uint8Array(run.devices.length * stages);
   for (let device = 0; device < run.devices.length; ++device) {
     const here = new Uint8Array(stages);
@@ -99,7 +99,7 @@ export function has_focus(focus) {
 
 /**
  * Calls visit(begin, end, span) for the pixels of a track from left to right. Of what is narrower
- * than a pixel, the span at the pixel's centre stands for the others.
+ * than a pixel, the first span that ends in it or after stands for the others.
  * @param {import('./diagram_layout.js').Row} row
  * @param {Uint32Array | null} track
  * @param {number} from
@@ -114,7 +114,7 @@ export function walk(row, track, from, scale, width, visit) {
   let at = first_after(row, track, from, 0);
   let free = 0;
   while (at < last && free < width) {
-    let span = track ? track[at] : at;
+    const span = track ? track[at] : at;
     const start = run.start[span];
     if (start >= to) return;
     const begin = Math.max(free, Math.round((start - from) * scale));
@@ -126,15 +126,9 @@ export function walk(row, track, from, scale, width, visit) {
       continue;
     }
     if (begin >= width) return;
-    const centre = from + (begin + 0.5) / scale;
-    const there = first_after(row, track, centre, at);
-    if (there < last && run.start[track ? track[there] : there] <= centre) {
-      span = track ? track[there] : there;
-    }
     visit(begin, begin + 1, span);
     free = begin + 1;
-    const next = first_after(row, track, from + free / scale, at);
-    at = Math.max(next, at + 1);
+    at = first_after(row, track, from + free / scale, at + 1);
   }
 }
 

@@ -47,7 +47,9 @@ async function start() {
   try {
     const report = await read_report(packed.textContent ?? '');
     packed.remove();
+    performance.mark('stageline-read');
     lay_out(report, page);
+    performance.mark('stageline-laid-out');
     document.documentElement.dataset.ready = 'true';
   } catch (error) {
     document.body.append(element('p', { class: 'failure', role: 'alert' },

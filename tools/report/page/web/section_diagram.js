@@ -99,9 +99,11 @@ class Diagram {
     let stages = 0;
     for (const run of runs) {
       const seen = new Uint8Array(run.kinds.length);
-      for (const kind of run.kind) seen[kind] = 1;
+      for (let i = 0; i < run.spans; ++i) {
+        seen[run.kind[i]] = 1;
+        if (run.stage[i] >= stages) stages = run.stage[i] + 1;
+      }
       seen.forEach((one, kind) => { if (one) this.kinds.add(run.kinds[kind]); });
-      for (const stage of run.stage) if (stage >= stages) stages = stage + 1;
     }
     const numbers = (/** @type {number} */ count) => Array.from({ length: Math.min(count, longest_list) },
       (_, i) => /** @type {[string, string]} */ ([String(i), String(i)]));
