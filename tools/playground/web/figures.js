@@ -1,21 +1,9 @@
 // The figures of the runs, side by side.
 import { element } from '../../report/page/web/dom.js';
-import { time_words } from '../../report/page/web/words.js';
+import { bytes_words, time_words } from '../../report/page/web/words.js';
 
 /** @param {number | null | undefined} share */
 const percent = (share) => (share === null || share === undefined ? '–' : `${(share * 100).toFixed(1)} %`);
-
-/** @param {number} bytes */
-function size(bytes) {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let at = 0;
-  while (bytes >= 1000 && at + 1 < units.length) {
-    bytes /= 1000;
-    ++at;
-  }
-  return `${bytes < 10 && at > 0 ? bytes.toFixed(2) : bytes < 100 && at > 0 ? bytes.toFixed(1)
-    : bytes.toFixed(0)} ${units[at]}`;
-}
 
 /** @param {any} row */
 function peak(row) {
@@ -23,14 +11,7 @@ function peak(row) {
   if (bytes.length === 0) return '–';
   const most = Math.max(...bytes);
   const fits = row.fits === 'no' ? ' · does not fit' : row.fits === 'yes' ? ' · fits' : '';
-  return `${size(most)} on ${row.per_device[bytes.indexOf(most)].name}${fits}`;
-}
-
-/** @param {any} row @param {string} kind */
-function idle(row, kind) {
-  const total = (row.per_device ?? []).reduce((/** @type {number} */ sum, /** @type {any} */ one) =>
-    sum + (one.idle_by?.[`${kind}_ps`] ?? one.idle_by?.[kind]?.ps ?? 0), 0);
-  return total / Math.max(1, row.makespan_ps * (row.per_device ?? []).length);
+  return `${bytes_words(most, 3)} on ${row.per_device[bytes.indexOf(most)].name}${fits}`;
 }
 
 /** What each figure is: [words, definition, value]. */
@@ -75,5 +56,3 @@ export function show_figures(host, runs) {
   host.replaceChildren(element('table', { class: 'figures' },
     element('thead', {}, head), element('tbody', {}, ...lines)));
 }
-
-export { idle };
