@@ -6,8 +6,12 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace stageline {
+
+/// std::from_chars of a double, which the library of clang 14 for WebAssembly lacks.
+std::from_chars_result read_number(const char* begin, const char* end, double& value);
 
 /// Cuts the number off the front of `text`. Nothing where none begins there or Number cannot hold
 /// it; `text` then stays as it is.
@@ -15,9 +19,15 @@ template <class Number>
 std::optional<Number> take_number(std::string_view& text) {
   Number value{};
   const char* const begin = text.data();
-  const auto [rest, error] = std::from_chars(begin, begin + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(rest - begin));
+  const char* const end = begin + text.size();
+  std::from_chars_result read{};
+  if constexpr (std::is_same_v<Number, double>) {
+    read = read_number(begin, end, value);
+  } else {
+    read = std::from_chars(begin, end, value);
+  }
+  if (read.ec != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(read.ptr - begin));
   return value;
 }
 

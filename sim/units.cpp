@@ -11,6 +11,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
@@ -59,7 +60,7 @@ struct Decimal {
   std::int64_t exponent = 0;
 };
 
-// Converts a text that std::from_chars has read as a finite non-negative number.
+// Converts a text that read_number() has read as a finite non-negative number.
 Decimal decimal_of(std::string_view number) {
   constexpr int most_digits = 25;
   Decimal decimal;
@@ -116,7 +117,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
   };
   double value = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const auto [rest, error] = read_number(text.data(), end, value);
   if (error == std::errc::result_out_of_range) {
     // Out of range is either too large or too small; the exponent's sign distinguishes them.
     const std::string_view number(text.data(), as_size(rest - text.data()));

@@ -16,7 +16,7 @@ enum class Packed : std::uint8_t { text, bytes };
 /// Decompresses gzip data; consecutive members yield one text. Throws TraceError where the data are
 /// truncated, damaged, followed by other bytes, or larger than `longest_unpacked`.
 std::string gunzip(const std::string& bytes, const std::string& file, Packed holds = Packed::text);
-inline constexpr std::size_t longest_unpacked = std::size_t{4} << 30U;  // bytes
+inline constexpr std::uint64_t longest_unpacked = std::uint64_t{4} << 30U;  // bytes
 
 /// `text` itself, decompressed if it is gzip data.
 std::string unpacked(std::string text, const std::string& file, Packed holds = Packed::text);

@@ -4,10 +4,11 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include "sim/bits.hpp"
 
 namespace stageline {
 namespace elementary {
@@ -49,8 +50,8 @@ inline double portable_exp(double x) {
     sum = sum * rest + elementary::inverse_factorials[n];
   }
   const std::uint64_t doublings =
-      std::bit_cast<std::uint64_t>(shifted) - std::bit_cast<std::uint64_t>(shift);
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) + (doublings << 52U));
+      same_bits<std::uint64_t>(shifted) - same_bits<std::uint64_t>(shift);
+  return same_bits<double>(same_bits<std::uint64_t>(sum) + (doublings << 52U));
 }
 
 /// ln x within 4 units in the last place, x > 0 and normal.

@@ -2,7 +2,7 @@
 #include "sim/analysis/cycle_ratio.hpp"
 
 #include <algorithm>
-#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/howard_cycle_ratio.hpp>
 #include <utility>
 
@@ -76,28 +76,32 @@ std::vector<std::size_t> better_cycle(std::size_t nodes, const Edges& edges, Rat
   }
 }
 
-// The cycle that Howard's algorithm finds, in order: one of several equal ones, up to rounding.
+struct Weights {
+  double time = 0;
+  double rounds = 0;
+  std::size_t edge = 0;
+};
+
+// The cycle that Howard's algorithm finds, in order: one of several equal ones, up to rounding. A
+// compressed graph keeps the order of a node's edges; the iterators of Boost's adjacency list are
+// too weak for the std::max_element in Boost's Howard, where the library looks.
 std::vector<std::size_t> howard(std::size_t nodes, const Edges& edges) {
-  using Weights =
-      boost::property<boost::edge_weight_t, double,
-                      boost::property<boost::edge_weight2_t, double,
-                                      boost::property<boost::edge_index_t, std::size_t>>>;
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS,
-                                      boost::no_property, Weights>;
-  Graph g(nodes);
+  using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, Weights>;
+  std::vector<std::pair<std::size_t, std::size_t>> ends;
+  std::vector<Weights> weights;
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const EventGraph::Edge& edge = edges[e];
-    boost::add_edge(
-        edge.from, edge.to,
-        Weights(static_cast<double>(edge.time.count()), {static_cast<double>(edge.rounds), {e}}),
-        g);
+    ends.emplace_back(edge.from, edge.to);
+    weights.push_back(
+        {static_cast<double>(edge.time.count()), static_cast<double>(edge.rounds), e});
   }
+  const Graph g(boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), weights.begin(),
+                nodes);
   std::vector<boost::graph_traits<Graph>::edge_descriptor> found;
-  boost::maximum_cycle_ratio(g, boost::get(boost::vertex_index, g),
-                             boost::get(boost::edge_weight, g), boost::get(boost::edge_weight2, g),
-                             &found);
+  boost::maximum_cycle_ratio(g, boost::get(boost::vertex_index, g), boost::get(&Weights::time, g),
+                             boost::get(&Weights::rounds, g), &found);
   std::vector<std::size_t> cycle;
-  for (const auto& edge : found) cycle.push_back(boost::get(boost::edge_index, g, edge));
+  for (const auto& edge : found) cycle.push_back(g[edge].edge);
   return cycle;
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "sim/engine.hpp"
@@ -38,7 +39,12 @@ struct EventGraph {
     std::uint32_t rounds = 0;  // `to` waits for the `from` of this many rounds ago
     Time time{};               // from the start of `from` to the earliest start of `to`
     Wait wait = Wait::need;
-    friend auto operator<=>(const Edge&, const Edge&) = default;
+    friend bool operator==(const Edge&, const Edge&) = default;
+    // Field by field; durations have no <=> in every library.
+    friend bool operator<(const Edge& a, const Edge& b) {
+      return std::tie(a.from, a.to, a.rounds, a.time, a.wait) <
+             std::tie(b.from, b.to, b.rounds, b.time, b.wait);
+    }
   };
   std::vector<Op> op;               // of one round in the middle of the run
   std::vector<Lane> lane;           // parallel to `op`

@@ -20,8 +20,9 @@ namespace stageline {
 void Lowering::follow(std::uint32_t list, std::uint32_t lane, std::uint32_t needs_before) {
   for (const std::uint32_t task : stream_[list].before) {
     const auto begin = out_.graph.need.begin();
-    const auto last = begin + std::ptrdiff_t{out_.needs()};
-    const bool needed = std::find(begin + std::ptrdiff_t{needs_before}, last, task) != last;
+    const auto last = begin + static_cast<std::ptrdiff_t>(out_.needs());
+    const bool needed =
+        std::find(begin + static_cast<std::ptrdiff_t>(needs_before), last, task) != last;
     if (!needed && out_.graph.lane[task] != lane) out_.need(task);
   }
 }

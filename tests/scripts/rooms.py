@@ -23,7 +23,7 @@ ORDER = [
     ["tools/answer"],
     ["tools/training", "tools/evidence", "tools/sweep"],
     ["tools/papers"],
-    ["tools/commands", "tools/python"],
+    ["tools/commands", "tools/python", "tools/playground"],
     ["tools/executor"],
 ]
 # Hands: the only ones that see the terminal. Folders, and the one file.

@@ -70,9 +70,15 @@ std::string print_result(const Request& request, const Result& result) {
 }
 
 std::string answer(std::string_view request_json) {
-  try {
+  return or_error([&] {
     const Request request = parse_request(request_json);
     return print_result(request, answer(request));
+  });
+}
+
+std::string or_error(const std::function<std::string()>& work) {
+  try {
+    return work();
   } catch (const UsageError& error) {
     return error_json("usage", error.what());
   } catch (const TraceError& error) {

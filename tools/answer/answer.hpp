@@ -1,6 +1,7 @@
 // The library's one entry: a question in, an answer out, as values or as JSON.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +53,8 @@ std::string print_result(const Request& request, const Result& result);
 /// "message": …}}, with one of the kinds usage, trace, program, deadlock, contradiction. Files that
 /// the request names are read; nothing is written, nor printed.
 std::string answer(std::string_view request_json);
+
+/// What work() returns, or where it throws for bad input the {"error": …} of answer().
+std::string or_error(const std::function<std::string()>& work);
 
 }  // namespace stageline

@@ -139,7 +139,7 @@ std::string read_file(const std::string& path, FileHolds holds) {
   if (!standard) file.open(path, std::ios::binary);
   if (!file) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
   std::string content;
-  std::size_t most = longest_pipe;
+  std::uint64_t most = longest_pipe;
   if (!standard && fs::is_regular_file(path, ignored)) {
     most = longest_file;
     const std::uintmax_t size = fs::file_size(path, ignored);

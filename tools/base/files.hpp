@@ -1,7 +1,6 @@
 // Reading and writing files without surprises.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -14,8 +13,8 @@ enum class FileHolds : std::uint8_t { bytes, text, text_or_gzip };
 /// The whole file; "-" is standard input. Throws UsageError with the system's reason, and for more
 /// than `longest_file`, a file's size before it is read.
 std::string read_file(const std::string& path, FileHolds holds = FileHolds::bytes);
-inline constexpr std::size_t longest_file = std::size_t{4} << 30U;  // bytes
-inline constexpr std::size_t longest_pipe = std::size_t{1} << 30U;  // of what is no file
+inline constexpr std::uint64_t longest_file = std::uint64_t{4} << 30U;  // bytes
+inline constexpr std::uint64_t longest_pipe = std::uint64_t{1} << 30U;  // of what is no file
 
 /// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
 /// UsageError for UTF-16 or UTF-32, recognised by their marks.

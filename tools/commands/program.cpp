@@ -78,14 +78,6 @@ int check_program(const ProgramFlags& flags) {
   return clean ? 0 : 1;
 }
 
-void keep_compute(Program& program) {
-  for (auto& list : program.ops) {
-    std::erase_if(list, [](Op op) {
-      return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update;
-    });
-  }
-}
-
 void say(const std::vector<std::string>& notes, bool quiet) {
   // fmt::print would throw where standard error is closed or full.
   for (const std::string& note : notes) {

@@ -139,6 +139,14 @@ Program read_valid_program(const std::string& path, bool quiet) {
   return program;
 }
 
+void keep_compute(Program& program) {
+  for (auto& list : program.ops) {
+    std::erase_if(list, [](Op op) {
+      return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update;
+    });
+  }
+}
+
 bool is_program_file(const std::string& path) {
   return format_of(beginning_of(path, 4096)) != nullptr;
 }

@@ -21,6 +21,9 @@ Program read_program(const std::string& path, bool quiet, TextPlaces* places = n
 /// The same, and validate(): every error names the file.
 Program read_valid_program(const std::string& path, bool quiet);
 
+/// Removes messages, copies and updates: what is left is as a scheduler writes it.
+void keep_compute(Program& program);
+
 /// Whether there is such a file and it holds a program; for names that may also be of a trace.
 bool is_program_file(const std::string& path);
 

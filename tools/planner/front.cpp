@@ -11,7 +11,11 @@ struct Axes {
   Bytes fullest{};
   int devices = 0;
 
-  friend auto operator<=>(const Axes&, const Axes&) = default;
+  friend bool operator==(const Axes&, const Axes&) = default;
+  // Durations have no <=> in every library.
+  friend bool operator<(const Axes& a, const Axes& b) {
+    return std::tie(a.step, a.fullest, a.devices) < std::tie(b.step, b.fullest, b.devices);
+  }
   bool no_worse_than(const Axes& other) const {
     return step <= other.step && fullest <= other.fullest && devices <= other.devices;
   }

@@ -14,7 +14,7 @@ import re
 import sys
 
 PIECE = 8000  # bytes in one literal: a compiler need not take more than 65536 characters
-IMPORT = re.compile(r"^import\s[^;]*?from\s+'\./([^']+)';\n", re.M)
+IMPORT = re.compile(r"^import\s[^;]*?from\s+'\.[^']*/([^'/]+)';\n", re.M)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:const|let|class|function)\b)", re.M)
 NAME = re.compile(r"^(?:export )?(?:async )?(?:const|let|class|function\*?) +(\w+)", re.M)
 

@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <bit>
 #include <utility>
 
+#include "sim/bits.hpp"
 #include "sim/index.hpp"
 #include "tools/base/json.hpp"
 #include "tools/base/version.hpp"
@@ -34,33 +34,10 @@ PageBlob packed(std::string name, BlobType type, const std::vector<Value>& value
     if constexpr (sizeof value == 1) {
       blob.bytes += static_cast<char>(value);
     } else {
-      put(blob.bytes, std::bit_cast<Unsigned>(value));
+      put(blob.bytes, same_bits<Unsigned>(value));
     }
   }
   return blob;
-}
-
-std::string_view name(BlobType type) {
-  constexpr std::array<std::string_view, 5> names{"u8", "u16", "u32", "i32", "f64"};
-  return nth(names, type);
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto at = [&](std::size_t k) -> std::uint32_t {
-      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U;
-    };
-    const std::uint32_t group = at(0) << 16U | at(1) << 8U | at(2);
-    text += digits[group >> 18U];
-    text += digits[group >> 12U & 63U];
-    text += i + 1 < bytes.size() ? digits[group >> 6U & 63U] : '=';
-    text += i + 2 < bytes.size() ? digits[group & 63U] : '=';
-  }
-  return text;
 }
 
 void align(std::string& bytes) {
@@ -98,6 +75,29 @@ std::string data_of(const Page& page) {
 }
 
 }  // namespace
+
+std::string_view name(BlobType type) {
+  constexpr std::array<std::string_view, 5> names{"u8", "u16", "u32", "i32", "f64"};
+  return nth(names, type);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const auto at = [&](std::size_t k) -> std::uint32_t {
+      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U;
+    };
+    const std::uint32_t group = at(0) << 16U | at(1) << 8U | at(2);
+    text += digits[group >> 18U];
+    text += digits[group >> 12U & 63U];
+    text += i + 1 < bytes.size() ? digits[group >> 6U & 63U] : '=';
+    text += i + 2 < bytes.size() ? digits[group & 63U] : '=';
+  }
+  return text;
+}
 
 PageBlob blob_of(std::string name, const std::vector<std::uint8_t>& values) {
   return packed<std::uint8_t>(std::move(name), BlobType::u8, values);

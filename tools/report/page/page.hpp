@@ -14,6 +14,10 @@ namespace stageline {
 
 /// The elements of a blob: in the page a typed array of the same name.
 enum class BlobType : std::uint8_t { u8, u16, u32, i32, f64 };
+std::string_view name(BlobType type);
+
+/// As RFC 4648 has it, with padding.
+std::string base64(std::string_view bytes);
 
 /// A long list of numbers, little-endian.
 struct PageBlob {

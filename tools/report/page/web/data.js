@@ -19,12 +19,25 @@ const blob_types = {
  * @param {string} text
  * @returns {Uint8Array}
  */
-function from_base64(text) {
+export function from_base64(text) {
   if ('fromBase64' in Uint8Array) return /** @type {any} */ (Uint8Array).fromBase64(text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; ++i) bytes[i] = binary.charCodeAt(i);
   return bytes;
+}
+
+/**
+ * A typed array over a buffer.
+ * @param {string} type as BlobType in page.hpp
+ * @param {ArrayBufferLike} buffer
+ * @param {number} [offset] in bytes
+ * @param {number} [bytes]
+ * @returns {Numbers}
+ */
+export function typed_numbers(type, buffer, offset = 0, bytes = buffer.byteLength) {
+  const array = blob_types[/** @type {keyof typeof blob_types} */ (type)];
+  return new array(buffer, offset, bytes / array.BYTES_PER_ELEMENT);
 }
 
 /**
@@ -41,9 +54,7 @@ export async function read_report(base64) {
   for (const section of head.sections) {
     const blobs = new Map();
     for (const blob of section.blobs) {
-      const type = blob_types[/** @type {keyof typeof blob_types} */ (blob.type)];
-      blobs.set(blob.name,
-        new type(buffer, begin + blob.offset, blob.bytes / type.BYTES_PER_ELEMENT));
+      blobs.set(blob.name, typed_numbers(blob.type, buffer, begin + blob.offset, blob.bytes));
     }
     section.blobs = blobs;
   }
