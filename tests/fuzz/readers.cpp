@@ -174,7 +174,6 @@ void megatron(const std::string& text) {
   for (const std::string& stage : parse_megatron(text)) {
     hold(stage.find_first_not_of("EtmL") == std::string::npos, "another letter");
   }
-  priced_model("gpt,layers=4@h100", bundled_kinds());
 }
 
 constexpr Target table[] = {
