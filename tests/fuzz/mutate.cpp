@@ -1,5 +1,6 @@
 #include "tests/fuzz/mutate.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <random>
 #include <string_view>
