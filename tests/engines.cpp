@@ -9,6 +9,7 @@
 #include "tests/brute_force.hpp"
 #include "tests/make.hpp"
 #include "tests/random_program.hpp"
+#include "tests/reference_difference.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {
@@ -48,29 +49,10 @@ TaskTimes longest_paths(const TaskGraph& graph) {
   return times;
 }
 
-// The first span that is not when `when` says, in words; "" when all are. Receives follow their
-// sends by construction.
-std::string difference(const Timeline& timeline, std::map<Op, test::When> when) {
-  for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    if (lane % lane_kinds == as_size(LaneKind::receive)) continue;
-    for (const Span& span : timeline.lanes[lane]) {
-      const auto found = when.find(test::plain(span.op));
-      if (found == when.end()) return print(span.op) + " is not in the reference";
-      if (found->second.start != span.start || found->second.end != span.end) {
-        return print(span.op) + " runs " + std::to_string(span.start.count()) + "-" +
-               std::to_string(span.end.count()) + ", by the reference " +
-               std::to_string(found->second.start.count()) + "-" +
-               std::to_string(found->second.end.count());
-      }
-      when.erase(found);
-    }
-  }
-  return when.empty() ? "" : print(when.begin()->first) + " is not in the timeline";
-}
-
 std::string difference_to_reference(const Program& program, const Costs& costs) {
   const TaskGraph graph = compile(program, costs);
-  return difference(timeline_of(program, graph, sweep(graph)), test::reference(program, costs));
+  return test::difference(timeline_of(program, graph, sweep(graph)),
+                          test::reference(program, costs));
 }
 
 // Delays one task by `delay` and sweeps again.

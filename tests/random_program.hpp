@@ -16,9 +16,11 @@ struct RandomProgram {
   Costs costs;
 };
 
-class RandomPrograms {
+/// `Random`: a generator of 32-bit numbers, as of <random>.
+template <class Random>
+class ProgramsDrawn {
  public:
-  explicit RandomPrograms(std::uint32_t seed) : random_(seed) {}
+  explicit ProgramsDrawn(Random random) : random_(std::move(random)) {}
 
   /// With `shared`, messages go over ports that several lanes use; else over wires of their own.
   RandomProgram make(bool shared) {
@@ -196,7 +198,13 @@ class RandomPrograms {
     }
   }
 
-  std::mt19937 random_;
+  Random random_;
+};
+
+/// By a seed, the same on every machine.
+class RandomPrograms : public ProgramsDrawn<std::mt19937> {
+ public:
+  explicit RandomPrograms(std::uint32_t seed) : ProgramsDrawn(std::mt19937(seed)) {}
 };
 
 }  // namespace stageline::test

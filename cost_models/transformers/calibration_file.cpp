@@ -16,9 +16,9 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "cost_models/transformers/json_file.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/errors.hpp"
 
@@ -99,45 +99,6 @@ class CalibrationNode {
   std::string pointer_;
   const std::string* file_;
 };
-
-// nlohmann keeps the last of equal keys; here the second one is refused.
-class UniqueKeys {
- public:
-  explicit UniqueKeys(const std::string& file) : file_(file) {}
-
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-        open_.emplace_back();
-        break;
-      case Json::parse_event_t::object_end:
-        open_.pop_back();
-        break;
-      case Json::parse_event_t::key:
-        if (!open_.back().insert(parsed.get<std::string>()).second) {
-          throw TraceError(file_, "", fmt::format("the key {} is there twice", parsed.dump()));
-        }
-        break;
-      case Json::parse_event_t::array_start:
-      case Json::parse_event_t::array_end:
-      case Json::parse_event_t::value:
-        break;
-    }
-    return true;
-  }
-
- private:
-  const std::string& file_;
-  std::vector<std::set<std::string>> open_;
-};
-
-Json parsed(const std::string& text, const std::string& file) {
-  try {
-    return Json::parse(text, UniqueKeys(file));
-  } catch (const Json::exception& error) {
-    throw TraceError(file, "", fmt::format("this is not JSON: {}", error.what()));
-  }
-}
 
 const KernelConstant* find_constant(std::string_view name) {
   const std::span<const KernelConstant> all = kernel_constants();
@@ -225,7 +186,7 @@ std::string lines(const std::vector<std::string>& items) {
 }  // namespace
 
 Calibration read_calibration(const std::string& text, const std::string& file) {
-  const Json json = parsed(text, file);
+  const Json json = json_in_file(text, file, EqualKeys::refused);
   const CalibrationNode root(json, "", file);
   root.check_object({"format", "kind", "rates", "fitted", "residuals", "source", "date"});
   const CalibrationNode format = root.at("format");

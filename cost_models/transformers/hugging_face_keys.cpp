@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/transformers/json_file.hpp"
 #include "sim/errors.hpp"
 
 namespace stageline {
@@ -114,11 +115,7 @@ struct HuggingFaceKeys::Document {
 
 HuggingFaceKeys::HuggingFaceKeys(const std::string& text, std::string file)
     : document_(std::make_unique<Document>()), file_(std::move(file)) {
-  try {
-    document_->root = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw TraceError(file_, fmt::format("byte {}", error.byte), "the file is not JSON");
-  }
+  document_->root = json_in_file(text, file_, EqualKeys::last);
   if (!document_->root.is_object()) {
     refuse("", fmt::format("a config.json is an object, not {}", shown(document_->root)));
   }

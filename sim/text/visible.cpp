@@ -59,22 +59,25 @@ std::size_t colour_at(std::string_view text) {
   return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
 }
 
-std::string shown(std::string_view text, bool report) {
+enum class Keeps : std::uint8_t { nothing, colours, colours_and_lines };
+
+std::string shown(std::string_view text, Keeps keeps) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   if (std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  const bool lines = keeps == Keeps::colours_and_lines;
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     std::uint32_t code = 0;
     std::size_t length = decode(text, code);
-    const std::size_t colour = report ? colour_at(text) : 0;
+    const std::size_t colour = keeps == Keeps::nothing ? 0 : colour_at(text);
     if (colour > 0) {
       length = colour;
       out += text.substr(0, length);
     } else if (length == 0) {
       length = 1;
       out += replacement;
-    } else if (is_control(code) && !(report && (code == '\n' || code == '\t'))) {
+    } else if (is_control(code) && !(lines && (code == '\n' || code == '\t'))) {
       out += picture_of(code);
     } else if (drives(code)) {
       out += replacement;
@@ -88,7 +91,8 @@ std::string shown(std::string_view text, bool report) {
 
 }  // namespace
 
-std::string visible(std::string_view text) { return shown(text, false); }
-std::string visible_lines(std::string_view text) { return shown(text, true); }
+std::string visible(std::string_view text) { return shown(text, Keeps::nothing); }
+std::string visible_cell(std::string_view text) { return shown(text, Keeps::colours); }
+std::string visible_lines(std::string_view text) { return shown(text, Keeps::colours_and_lines); }
 
 }  // namespace stageline

@@ -11,9 +11,10 @@ namespace stageline {
 /// U+FFFD.
 std::string visible(std::string_view text);
 
-/// The same of a report: keeps newlines, tabs, and "\x1b[38;5;32m" and the like, which colour
-/// reports, with
-/// "\x1b[0m".
+/// The same, but keeps "\x1b[38;5;32m" and the like, which colour reports, with "\x1b[0m".
+std::string visible_cell(std::string_view text);
+
+/// The same of a report: keeps newlines and tabs, too.
 std::string visible_lines(std::string_view text);
 
 }  // namespace stageline

@@ -32,6 +32,11 @@ const std::vector<Column> measures{
 const std::vector<Cells> two_rows{{"first", "1 ms", "2 ms", "3 ms", "4 ms"},
                                   {"second", "10 ms", "20 ms", "30 ms", "40 ms"}};
 
+TEST_CASE("a newline, a tab or an escape in a name is a character of its cell") {
+  CHECK(table({{"layer", true}, {"F"}}, {{"a\nb\tc", "1"}, {"\x1b[2Jd", "22"}}) ==
+        "layer   F\n─────  ──\na␊b␉c   1\n␛[2Jd  22\n");
+}
+
 TEST_CASE("a table that fits is as wide as it needs") {
   const std::string whole = table(measures, two_rows);
   CHECK(whole ==

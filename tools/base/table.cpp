@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/text.hpp"
 
 namespace stageline {
@@ -153,6 +154,19 @@ std::string text_of(const std::vector<Column>& columns, const std::vector<Cells>
   return text;
 }
 
+// Names of files are in cells: a newline in one must not end the row.
+std::vector<Cells> visible_rows(std::vector<Cells> rows) {
+  for (Cells& row : rows) {
+    for (std::string& cell : row) cell = visible_cell(cell);
+  }
+  return rows;
+}
+
+std::vector<Column> visible_titles(std::vector<Column> columns) {
+  for (Column& column : columns) column.title = visible_cell(column.title);
+  return columns;
+}
+
 Indices all_of(const std::vector<Column>& columns) {
   Indices all(columns.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
@@ -161,13 +175,17 @@ Indices all_of(const std::vector<Column>& columns) {
 
 }  // namespace
 
-std::string table(const std::vector<Column>& columns,
-                  const std::vector<std::vector<std::string>>& rows, int width) {
+std::string table(const std::vector<Column>& given_columns,
+                  const std::vector<std::vector<std::string>>& given_rows, int width) {
+  const std::vector<Column> columns = visible_titles(given_columns);
+  const std::vector<Cells> rows = visible_rows(given_rows);
   return text_of(columns, rows, all_of(columns), widths_of(columns, rows), width);
 }
 
-FittedTable fitted_table(const std::vector<Column>& columns,
-                         const std::vector<std::vector<std::string>>& rows, int width) {
+FittedTable fitted_table(const std::vector<Column>& given_columns,
+                         const std::vector<std::vector<std::string>>& given_rows, int width) {
+  const std::vector<Column> columns = visible_titles(given_columns);
+  const std::vector<Cells> rows = visible_rows(given_rows);
   const std::vector<int> widths = widths_of(columns, rows);
   Indices shown = all_of(columns);
   FittedTable fitted;

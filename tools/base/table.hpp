@@ -16,11 +16,11 @@ struct Column {
   bool prose = false;  // the last column: sentences, which may be wrapped
 };
 
-/// Title row, rule, rows; two blanks between columns; no trailing blanks. A row may have fewer
-/// cells than there are columns. `width`: the most columns of a line; 0: any. In a table that is
-/// wider, sentences of a last column are wrapped where they have room; else the table is broken
-/// into bands, one below the other, each with the keys and as many other columns as fit. A name
-/// that leaves no room beside it has a line of its own.
+/// Title row, rule, rows, of cells as visible_cell() shows them; two blanks between columns; no
+/// trailing blanks. A row may have fewer cells than there are columns. `width`: the most columns of
+/// a line; 0: any. In a table that is wider, sentences of a last column are wrapped where they have
+/// room; else the table is broken into bands, one below the other, each with the keys and as many
+/// other columns as fit. A name that leaves no room beside it has a line of its own.
 std::string table(const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows, int width = 0);
 

@@ -118,7 +118,7 @@ TEST_CASE("a calibration is refused with the place of the fault") {
           "mine.json at /kind: must name the kind of device that the rates are for");
   refused("[]", "mine.json at /: must be an object");
   CHECK(refusal(with(R"("rate": {})")).find("at /rate: no such key is known") != std::string::npos);
-  CHECK(refusal("{").find("mine.json: this is not JSON: ") == 0);
+  CHECK(refusal("{") == "mine.json at line 1, column 2: this is not JSON");
 }
 
 TEST_CASE("every constant has a place, a prior and a range that holds the built-in values") {

@@ -340,7 +340,10 @@ TEST_CASE("blocks without experts are the first ones, or every so many") {
 }
 
 TEST_CASE("what is not a config.json of a known model is refused in one sentence") {
-  CHECK(refusal("{\"model_type\": ") == "a/config.json at byte 16: the file is not JSON");
+  CHECK(refusal("{\"model_type\": ") == "a/config.json at line 1, column 16: this is not JSON");
+  CHECK(refusal(std::string(100'000, '[')) ==
+        "a/config.json: lists and objects are nested more than 64 deep");
+  CHECK(refusal("[1e999]") == "a/config.json: a number is too large for 64 bits");
   CHECK(refusal("[1]") == "a/config.json: a config.json is an object, not [1]");
   CHECK(refusal("{}") ==
         "a/config.json: the key \"model_type\" is missing, which says how the others are read");
