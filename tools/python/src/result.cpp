@@ -94,8 +94,9 @@ std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int 
 // The page of simulate --html.
 std::string html_of(Simulated& self) {
   const std::shared_ptr<const Outcome> outcome = drawn_of(self);
-  return without_lock(
-      [&] { return page_html(page_of(*self.setting, {&self.asked, 1}, {outcome.get(), 1})); });
+  return without_lock([&] {
+    return page_html(page_of(*self.setting, {&self.asked, 1}, {outcome.get(), 1}));
+  });
 }
 
 nb::dict by_kind(const MemoryUse& use) {
