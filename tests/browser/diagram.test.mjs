@@ -211,7 +211,7 @@ export const tests = {
     await bench.silent();
   },
 
-  'the memory panel names the peak and its op': async (bench) => {
+  'the memory panel begins with the fullest device': async (bench) => {
     const result = timeline_of(bench, '1f1b');
     const device = result.per_device.reduce((a, b) => (a.peak_bytes > b.peak_bytes ? a : b));
     const page = await opened(bench, '1f1b');

@@ -13,7 +13,7 @@ const hostile = {
 
 export const tests = {};
 for (const [kind, name] of Object.entries(hostile)) {
-  tests[`${kind} in the names of model and devices`] = async (bench) => {
+  tests[`${kind} in the names of model and cluster`] = async (bench) => {
     const trace = path.join(bench.folder, 'hostile.json');
     const cluster = path.join(bench.folder, 'hostile-cluster.json');
     bench.run('import', 'uniform:layers=2,forward=1ms', '--out', trace, '--quiet');
@@ -23,8 +23,7 @@ for (const [kind, name] of Object.entries(hostile)) {
     const h100 = JSON.parse(readFileSync(path.join(bench.root, 'traces/data/clusters/h100x8.json'),
       'utf8'));
     writeFileSync(cluster, JSON.stringify({ format: h100.format, name, kinds: h100.kinds,
-      devices: [name, `${name}2`].map((one) => ({ name: one, kind: Object.keys(h100.kinds)[0] })),
-      links: h100.links }));
+      devices: ['a', 'b'].map((one) => ({ name: one, kind: h100.kinds[0].name })) }));
     bench.written.clear();
     const words = ['draw', trace, '--schedule', '1f1b', '--devices', '2', '--microbatches', '3',
       '--cluster', cluster];
@@ -36,6 +35,7 @@ for (const [kind, name] of Object.entries(hostile)) {
     assert.equal(await page.locator('body img, section script').count(), 0);
     const title = await page.locator('h1').textContent();
     assert.ok(title.includes(name), title.slice(0, 200));
+    assert.ok((await page.locator('footer').textContent()).includes(name));
     assert.ok((await page.title()).includes(name.slice(0, 5)));
     const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
     assert.equal(wide, false, 'the page does not become wider than the window');

@@ -46,6 +46,10 @@ PATH="$OUT/bin"
 try draw $problem --png -
 PATH=$here
 # The real one, where it is installed.
+stageline draw uniform:layers=4 --devices 2 --microbatches 4 --schedule gpipe,1f1b --html - | grep -c "default-src 'none'"
+stageline draw uniform:layers=4 --devices 2 --microbatches 4 --svg - --html -
+stageline simulate uniform:layers=4 --devices 2 --microbatches 4 --json "$OUT/one" --html "$OUT/one" 2>&1 | sed 's/"[^"]*one"/"one"/'
+stageline simulate uniform:layers=4 --devices 2 --microbatches 4 --json - --html -
 if command -v rsvg-convert > /dev/null; then
   stageline draw $problem --pdf - | head -c 4 && echo
   stageline draw $problem --png - | head -c 4 | tail -c 3 && echo

@@ -20,7 +20,7 @@
 #include "tools/python/src/sweep.hpp"
 #include "tools/report/drawing_of.hpp"
 #include "tools/report/json/outcome.hpp"
-#include "tools/report/svg/text.hpp"
+#include "tools/report/page/outcome_page.hpp"
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/study/sensitivity.hpp"
@@ -91,15 +91,12 @@ std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int 
       [&] { return svg(drawing_of(*self.setting, self.asked, *outcome), options, view); });
 }
 
-// A page of its own: the picture without the declaration that makes it an XML file.
+// The page of simulate --html.
 std::string html_of(Simulated& self) {
-  const std::string picture = svg_of(self, {}, 1000, "auto", 0, std::nullopt);
-  const std::size_t begin = picture.find("<svg");
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{} · {}</title></head>\n"
-      "<body>\n{}</body>\n</html>\n",
-      xml_escaped(self.setting->model.name), xml_escaped(self.outcome.schedule),
-      picture.substr(begin == std::string::npos ? 0 : begin));
+  const std::shared_ptr<const Outcome> outcome = drawn_of(self);
+  return without_lock([&] {
+    return page_html(page_of(*self.setting, {&self.asked, 1}, {outcome.get(), 1}));
+  });
 }
 
 nb::dict by_kind(const MemoryUse& use) {
@@ -321,7 +318,7 @@ void bind_result(nb::module_& module) {
                 [&] { return chrome_trace(drawing_of(*self.setting, self.asked, self.outcome)); });
           },
           "The timeline as a Chrome trace (JSON; opens in Perfetto).")
-      .def("html", &html_of, "The picture as a page of its own.")
+      .def("html", &html_of, "The interactive page of `simulate --html`, as a text.")
       .def("_repr_svg_", [](Simulated& self) { return svg_of(self, {}, 1000, "auto", 0, {}); })
       .def("__repr__", &repr);
 }

@@ -76,7 +76,9 @@ export function placer(surface, layout, view, plot) {
         if (run.path_kind[i] !== 0 || run.path_end[i] < view.from) continue;
         const box = box_of(run, run.path_span[i]);
         if (!box) continue;
-        points.push([box.left, box.middle], [box.right, box.middle]);
+        // Below the label.
+        const y = box.top + box.height - Math.min(4, box.height / 2);
+        points.push([box.left, y], [box.right, y]);
         if (run.path_end[i] > view.to) break;
       }
       if (points.length > 0 && points.length < most_pieces) surface.path(points, colour, 1.5);
