@@ -74,7 +74,6 @@ def escaped(path):
 
 
 def rules(args, include, files):
-    # Of several compilers that a machine has, the sources' own order decides nothing.
     defines = [f"-DSTAGELINE_VERSION=\"{args.version}\""]
     compile_words = [args.emxx, *COMPILE, *defines, f"-I{args.source}", f"-isystem{include}"]
     link_words = [args.emxx, *LINK]
@@ -128,10 +127,8 @@ def main():
             filter(None, [os.environ.get("NODE_PATH"), debian]))
     if shutil.which("ccache"):
         environment["EM_COMPILER_WRAPPER"] = "ccache"
-    jobs = os.environ.get("STAGELINE_WASM_JOBS")
-    command = ["ninja", "-k", "0", "-C", str(args.folder), *(["-j", jobs] if jobs else [])]
-    said = subprocess.run(command, env=environment, check=False)
-    return said.returncode
+    return subprocess.run(["ninja", "-C", str(args.folder)], env=environment,
+                          check=False).returncode
 
 
 if __name__ == "__main__":
