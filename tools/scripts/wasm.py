@@ -45,7 +45,6 @@ def link_headers(folder, compiler):
         link.unlink(missing_ok=True)
         arguments = ["-I/usr/include/eigen3"] if name == "Eigen" else []
         link.symlink_to(folder_of(header, compiler, arguments).absolute() / name)
-    return include
 
 
 def sources_of(build, names, replaced):
@@ -73,10 +72,10 @@ def escaped(path):
     return str(path).replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
 
 
-def rules(args, include, files):
-    # Of several compilers that a machine has, the sources' own order decides nothing.
+def rules(args, files):
+    # By its relative name, the folder of headers lets ccache know objects of other build folders.
     defines = [f"-DSTAGELINE_VERSION=\"{args.version}\""]
-    compile_words = [args.emxx, *COMPILE, *defines, f"-I{args.source}", f"-isystem{include}"]
+    compile_words = [args.emxx, *COMPILE, *defines, f"-I{args.source}", "-isysteminclude"]
     link_words = [args.emxx, *LINK]
     lines = ["ninja_required_version = 1.8", "",
              "rule compile", "  command = " + shlex.join(compile_words).replace("$", "$$") +
@@ -112,11 +111,11 @@ def main():
     args.source, args.build = args.source.absolute(), args.build.absolute()
     args.out = args.out.absolute()
     args.folder.mkdir(parents=True, exist_ok=True)
-    include = link_headers(args.folder.absolute(), shlex.split(args.compiler))
+    link_headers(args.folder.absolute(), shlex.split(args.compiler))
     replaced = [pair.split("=", 1) for pair in args.instead]
     files = sources_of(args.build, args.target, replaced)
     files += [str(pathlib.Path(file).absolute()) for file in args.more]
-    text = rules(args, include, files)
+    text = rules(args, files)
     ninja = args.folder / "build.ninja"
     if not ninja.exists() or ninja.read_text(encoding="utf-8") != text:
         ninja.write_text(text, encoding="utf-8")
@@ -128,10 +127,8 @@ def main():
             filter(None, [os.environ.get("NODE_PATH"), debian]))
     if shutil.which("ccache"):
         environment["EM_COMPILER_WRAPPER"] = "ccache"
-    jobs = os.environ.get("STAGELINE_WASM_JOBS")
-    command = ["ninja", "-k", "0", "-C", str(args.folder), *(["-j", jobs] if jobs else [])]
-    said = subprocess.run(command, env=environment, check=False)
-    return said.returncode
+    return subprocess.run(["ninja", "-C", str(args.folder)], env=environment,
+                          check=False).returncode
 
 
 if __name__ == "__main__":

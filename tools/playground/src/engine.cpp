@@ -23,6 +23,7 @@
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/playground/src/look.hpp"
+#include "tools/study/layout.hpp"
 #include "tools/study/study.hpp"
 #include "traces/programs.hpp"
 #include "traces/traces.hpp"
@@ -32,7 +33,7 @@ namespace {
 
 std::string answer_to(const std::string& text) { return answer(text); }
 
-Program program_of(const std::string& text) {
+Case case_of(const std::string& text) {
   const Request request = parse_request(text);
   const Setting setting = read_setting(request.setting);
   if (request.schedules.size() > 1 || setting.device_counts.size() > 1) {
@@ -42,16 +43,19 @@ Program program_of(const std::string& text) {
       request.schedules.empty() ? parse_schedules("1f1b").front() : request.schedules.front();
   Case asked = make_case(request.setting, setting, spec, setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
-  return study(asked).program;
+  return asked;
 }
 
 std::string program_text(const std::string& text) {
-  return or_error([&] { return Json{{"text", print(program_of(text))}}.text(); });
+  return or_error([&] { return Json{{"text", print(study(case_of(text)).program)}}.text(); });
 }
 
+// Without a simulation: the page asks for it with every move of a slider.
 std::string compute_text(const std::string& text) {
   return or_error([&] {
-    Program program = program_of(text);
+    const Case asked = case_of(text);
+    const Layout layout = lay_out(asked);
+    Program program = program_of(asked, layout, costs_of(asked, layout), asked.steps);
     keep_compute(program);
     return Json{{"text", print(program)}}.text();
   });

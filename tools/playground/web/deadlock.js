@@ -1,6 +1,6 @@
 // A deadlock as a picture: the lists of the devices, the ops of the cycle in them, and arrows from
 // each op to the one that it waits for.
-import { element, svg_element } from './dom.js';
+import { element, svg_element } from '../../report/page/web/dom.js';
 
 /**
  * @typedef {{ op: string, device?: number, position?: number, line?: number, column?: number }}

@@ -1,6 +1,6 @@
 // A text field that underlines places in its text: the field lies over a copy of the text, whose
 // words carry the marks.
-import { element } from './dom.js';
+import { element } from '../../report/page/web/dom.js';
 
 /**
  * A place, by line and column from 1; without a column the whole line.

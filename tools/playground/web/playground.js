@@ -135,12 +135,13 @@ class Playground {
     const editor = /** @type {Editor} */ (this.editor);
     if (state.program) {
       editor.text = state.program;
+      await this.check();
     } else {
       const { value } = await this.engine.ask('compute', JSON.stringify(request_of(state, 'a')));
-      if (value.error) return;
-      editor.text = value.text;
+      if (!value.error) editor.text = value.text;
+      this.show_findings([], []);
+      /** @type {HTMLElement} */ (this.stuck).replaceChildren();
     }
-    await this.check();
   }
 
   async check() {
@@ -149,22 +150,29 @@ class Playground {
     const { value } = await this.engine.ask('check', text);
     if (editor.text !== text) return;
     const found = value.error ? [{ ...value.error, severity: 'error' }] : value.findings;
-    const own = Boolean(this.state.program);
-    const shown = found.filter((/** @type {any} */ one) => own || one.severity === 'error');
-    const marks = shown.filter((/** @type {any} */ one) => one.line);
+    const marks = found.filter((/** @type {any} */ one) => one.line);
     for (const deadlock of value.deadlocks ?? []) {
       for (const op of deadlock.cycle) {
         if (op.line) marks.push({ ...op, severity: 'cycle', message: deadlock.message });
       }
     }
+    this.show_findings(found, marks);
+    /** @type {HTMLElement} */ (this.stuck).replaceChildren(...(value.deadlocks ?? []).map(
+      (/** @type {any} */ one) => deadlock_picture(one, value.devices, value.ops)));
+  }
+
+  /**
+   * @param {any[]} found
+   * @param {import('./editor.js').Mark[]} marks
+   */
+  show_findings(found, marks) {
+    const editor = /** @type {Editor} */ (this.editor);
     editor.mark(marks);
-    /** @type {HTMLElement} */ (this.findings).replaceChildren(...shown.map(
-      (/** @type {any} */ one) => element('li', { class: one.severity },
+    /** @type {HTMLElement} */ (this.findings).replaceChildren(...found.map((one) =>
+      element('li', { class: one.severity },
         one.line ? element('button', { type: 'button', onclick: () => editor.go_to(one) },
           `line ${one.line}${one.column ? `, column ${one.column}` : ''}`) : null,
         ` ${one.severity}: ${one.message.replace(/^line \d+(, column \d+)?: /, '')}`)));
-    /** @type {HTMLElement} */ (this.stuck).replaceChildren(...(value.deadlocks ?? []).map(
-      (/** @type {any} */ one) => deadlock_picture(one, value.devices, value.ops)));
   }
 
   /** @param {string} text */

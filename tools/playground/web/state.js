@@ -52,7 +52,8 @@ export async function address_of(state) {
     if (value === first_state[/** @type {keyof State} */ (key)]) continue;
     words.set(key, key === 'program' ? await packed_text(String(value)) : String(value));
   }
-  return words.toString().replaceAll('%3A', ':').replaceAll('%2C', ',').replaceAll('%40', '@');
+  return words.toString().replaceAll('%3A', ':').replaceAll('%2C', ',').replaceAll('%40', '@')
+    .replaceAll('%3D', '=');
 }
 
 /**

@@ -37,7 +37,7 @@ export function from_base64(text) {
  */
 export function typed_numbers(type, buffer, offset = 0, bytes = buffer.byteLength) {
   const array = blob_types[/** @type {keyof typeof blob_types} */ (type)];
-  return new array(buffer, offset, bytes / array.BYTES_PER_ELEMENT);
+  return new array(/** @type {ArrayBuffer} */ (buffer), offset, bytes / array.BYTES_PER_ELEMENT);
 }
 
 /**

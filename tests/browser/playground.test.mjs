@@ -1,0 +1,149 @@
+// The playground: the engine in the page says what the command says.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const file = process.env.STAGELINE_PLAYGROUND ?? '';
+
+/** Waits until what a change asks for has been shown. */
+async function after(page, act) {
+  const before = await page.evaluate(() => Number(document.documentElement.dataset.shown ?? 0));
+  await act();
+  await page.waitForFunction((count) => Number(document.documentElement.dataset.shown) > count &&
+    !globalThis.playground.busy, before);
+}
+
+const steps = (page) => page.$$eval('td[data-figure="step"]',
+  (cells) => cells.map((cell) => Number(cell.dataset.ps)));
+
+/** The steps of both sides by the command, from the words that the page shows. */
+async function native_steps(bench, page) {
+  const words = await page.textContent('code.command');
+  return words.split(' · ').map((command) => bench.json(
+    ...command.replace(/^stageline /, '').split(' ')).step_time_ps);
+}
+
+async function opened(bench, hash = '', options = {}) {
+  const page = await bench.open(file, options);
+  if (hash) await after(page, () => page.evaluate((text) => { location.hash = text; }, hash));
+  return page;
+}
+
+async function drop(page, name, bytes) {
+  await page.evaluate(([called, base64]) => {
+    const data = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([data], called));
+    document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true,
+      cancelable: true }));
+  }, [name, Buffer.from(bytes).toString('base64')]);
+}
+
+const stuck = `stageline-program 1
+microbatches: 2
+stage 0: gpu0
+stage 1: gpu1
+gpu0: 0F0 0B0 0F1 0B1
+gpu1: 1F1 1F0 1B0 1B1
+`;
+
+export const tests = !file || !existsSync(file) ? {} : {
+  'playground: opens from disk, asks for nothing, and says what the command says': async (bench) => {
+    const page = await opened(bench);
+    assert.deepEqual(await steps(page), await native_steps(bench, page));
+    assert.equal(await page.locator('#diagram canvas').count() > 0, true);
+    await bench.silent();
+  },
+
+  'playground: a slider changes the step to what the command says': async (bench) => {
+    const page = await opened(bench);
+    const before = await steps(page);
+    await after(page, () => page.locator('#slider-m').fill('140'));
+    await after(page, () => page.locator('#slider-latency').fill('120'));
+    await after(page, () => page.locator('#field-F').fill('1234'));
+    const now = await steps(page);
+    assert.notDeepEqual(now, before);
+    assert.deepEqual(now, await native_steps(bench, page));
+    await bench.silent();
+  },
+
+  'playground: a knob is part of the question': async (bench) => {
+    const page = await opened(bench);
+    await after(page, () => page.selectOption('#schedule-a', 'interleaved_1f1b'));
+    const chunks = page.locator('.schedule').first().getByLabel('chunks');
+    await after(page, async () => { await chunks.fill('4'); await chunks.blur(); });
+    assert.match(await page.evaluate(() => location.hash), /a=interleaved_1f1b:chunks=4/);
+    assert.deepEqual(await steps(page), await native_steps(bench, page));
+    await bench.silent();
+  },
+
+  'playground: the address is the question': async (bench) => {
+    const page = await opened(bench);
+    await after(page, () => page.selectOption('#schedule-b', 'dualpipe_v'));
+    await after(page, () => page.locator('#field-p').fill('6'));
+    const hash = await page.evaluate(() => location.hash);
+    const said = await steps(page);
+    const other = await opened(bench, hash);
+    assert.deepEqual(await steps(other), said);
+    assert.equal(await other.inputValue('#schedule-b'), 'dualpipe_v');
+    assert.equal(await other.inputValue('#field-p'), '6');
+    await opened(bench, '#p=x&m=1e9&a=nonsense&program=%%%&zzz=1');
+    await bench.silent();
+  },
+
+  'playground: an error is underlined at its line and column': async (bench) => {
+    const page = await opened(bench);
+    const text = await page.inputValue('textarea.program');
+    await after(page, () => page.fill('textarea.program', text.replace('0F1', '0X1')));
+    const lines = text.split('\n');
+    const line = lines.findIndex((one) => one.includes('0F1'));
+    const mark = page.locator('.mark.error').first();
+    assert.equal(await mark.getAttribute('data-line'), String(line + 1));
+    assert.equal(await mark.getAttribute('data-column'), String(lines[line].indexOf('0F1') + 1));
+    assert.equal(await mark.textContent(), '0X1');
+    await after(page, () => page.fill('textarea.program', text));
+    assert.equal(await page.locator('.mark.error').count(), 0);
+    await bench.silent();
+  },
+
+  'playground: a deadlock is drawn with its cycle, and is in the address': async (bench) => {
+    const page = await opened(bench);
+    await after(page, () => page.fill('textarea.program', stuck));
+    const cycle = await page.$$eval('.deadlock text.stuck', (all) => all.map((one) => one.textContent));
+    assert.equal(cycle.length >= 2, true);
+    assert.equal(await page.locator('.deadlock .wait').count(), cycle.length);
+    assert.match(await page.textContent('figure.stuck figcaption'), / needs /);
+    const other = await opened(bench, await page.evaluate(() => location.hash));
+    assert.equal(await other.inputValue('textarea.program'), stuck);
+    await bench.silent();
+  },
+
+  'playground: takes dropped files': async (bench) => {
+    bench.run('program', 'uniform:layers=4', '--devices', '4', '--microbatches', '6', '--format',
+      'pytorch', '--out', 'schedule.csv');
+    bench.run('draw', 'uniform:layers=4', '--devices', '2', '--microbatches', '3', '--chrome',
+      'chrome.json');
+    const read = (name) => readFileSync(path.join(bench.folder, name));
+    const page = await opened(bench);
+    await after(page, () => drop(page, 'chrome.json', read('chrome.json')));
+    assert.equal(await page.locator('table.figures tbody tr').count(), 3);
+    await after(page, () => drop(page, 'schedule.csv', read('schedule.csv')));
+    assert.match(await page.inputValue('textarea.program'), /^stageline-program 1\n/);
+    assert.match(await page.evaluate(() => location.hash), /program=/);
+    await after(page, () => drop(page, 'gpt2-h100.json',
+      readFileSync(path.join(bench.root, 'traces/data/gpt2-h100.json'))));
+    assert.match(await page.evaluate(() => location.hash), /trace=/);
+    await drop(page, 'bad.json', '{"layers": 3}');
+    await page.waitForSelector('.notes .failure');
+    assert.match(await page.textContent('.notes .failure'), /bad\.json/);
+    await bench.silent();
+  },
+
+  'playground: names from files are text': async (bench) => {
+    const page = await opened(bench);
+    const name = '<img src=x onerror=alert(1)>.slp';
+    await after(page, () => drop(page, name, stuck.replace('microbatches', 'schedule: <b>x</b>\nmicrobatches')));
+    assert.equal(await page.locator('main img, main b').count(), 0);
+    await bench.silent();
+  },
+};
