@@ -146,7 +146,6 @@ Page overlay_page(const Overlay& overlay) {
     run.drawing.title = side->word;
     run.drawing.subtitle = fmt::format("{} · step {}", side->name, print(side->step_time));
     run.drawing.timeline = side->timeline;
-    run.drawing.program.devices = side->timeline.devices;
     runs.push_back(std::move(run));
   }
   page.sections.push_back(diagram_section("What ran when", runs));
