@@ -98,7 +98,7 @@ Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
                              one.definition, one.column.left});
     for (const PlanRow& row : rows) {
       sheet.rows[row.place].push_back(
-          {one.cell(row), one.figure == nullptr ? Figure{} : one.figure(row)});
+          {one.cell(row), one.figure == nullptr ? CellFigure{} : one.figure(row)});
     }
   }
   sheet.columns.push_back({"command", "What reproduces the point", true, false});
