@@ -81,9 +81,9 @@ Page compare_page(const CompareFlags& flags, const Compared& compared, const Pag
   ComparisonReport report{compared.question.setting, compared.rows, compared.orders,
                           compared.view(), compare_heading(compared)};
   report.commands = commands_of(flags, compared);
-  if (!beside.alone.empty()) report.advice.push_back("→ " + beside.alone);
+  if (!beside.alone.empty()) report.advice.push_back(beside.alone);
   for (const std::string& sentence : beside.ways.sentences) {
-    report.advice.push_back("→ " + sentence);
+    report.advice.push_back(sentence);
   }
   for (const Impossible& reason : impossible_rows(compared.rows)) {
     report.not_possible.push_back(reason.sentence(compared.question.sweep()));

@@ -6,8 +6,10 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/overlay.hpp"
 
 namespace stageline {
@@ -17,6 +19,7 @@ struct OverlayFlags {
   std::vector<std::string> files;
   std::vector<std::string> measured;
   SvgFlags svg;
+  std::string html;
   std::string json;
   int top = 10;
   int step = -1;
@@ -44,16 +47,18 @@ Overlay overlay(const OverlayFlags& flags) {
 
 void run(const OverlayFlags& flags) {
   check_pictures(flags.svg);
-  const bool silent = to_stdout(flags.json, flags.svg);
+  const bool silent = to_stdout(flags.json, flags.svg, flags.html);
   const Overlay found = overlay(flags);
   if (any_picture(flags.svg)) {
     write_pictures(flags.svg, overlay_svg(found, svg_options(flags.svg)));
   }
+  if (!flags.html.empty()) write_page(flags.html, overlay_page(found));
   if (!flags.json.empty()) write_file(flags.json, overlay_json(found));
   if (silent) return;
   print_wrapped(overlay_text(found, flags.top, text_width()));
   if (flags.quiet) return;
   for (const std::string& note : found.notes) print_wrapped("note: " + note + "\n");
+  if (!flags.html.empty()) show("wrote {}\n", flags.html);
 }
 
 void add(Flags command) {
@@ -69,6 +74,9 @@ void add(Flags command) {
       .writes_file();
   add_svg_flag(command, flags->svg, "write one picture of both as SVG, or - for stdout");
   add_svg_style_flags(command, flags->svg);
+  add_html_flag(
+      command, flags->html,
+      "write an interactive page with both on one time axis and all ops, or - for stdout");
   command.option("--top", flags->top, "number of ops to list; default: 10").range(0, 1 << 20);
   command
       .option("--step", flags->step,

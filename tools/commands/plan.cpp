@@ -18,6 +18,7 @@
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
@@ -26,6 +27,7 @@
 #include "tools/inputs/training_budget.hpp"
 #include "tools/planner/planner.hpp"
 #include "tools/report/json/plan.hpp"
+#include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/plan.hpp"
 
 namespace stageline {
@@ -58,6 +60,7 @@ constexpr std::array fix_flags{
 struct PlanFlags {
   CommonFlags common;
   SvgFlags svg;
+  std::string html;
   std::vector<Flag> all_flags;
   std::array<std::vector<std::string>, fix_flags.size()> fixed;  // as typed
   std::vector<std::string> fix;
@@ -206,9 +209,36 @@ PlanRequest plan_request(const PlanFlags& flags) {
   return request;
 }
 
+// The page, with the recommended point simulated once more to draw it.
+Page page_of_plan(const Setting& setting, const PlanRequest& request, const Plan& plan,
+                  const PlanView& view, const std::vector<std::string>& said) {
+  PageWords words{plan_heading(setting, request), {}, said};
+  if (plan.recommended) words.advice.push_back(plan.sentence);
+  std::vector<Case> drawn;
+  std::vector<Outcome> outcomes;
+  if (plan.recommended) {
+    const PlanPoint& point = plan.front[*plan.recommended];
+    words.advice.push_back(command_of(point, view));
+    const SettingRequest again = stageline::request_of(request.setting, point.candidate);
+    const Setting its = read_setting(again);
+    drawn.push_back(make_case(again, its, point.candidate.spec, its.device_counts.front()));
+    outcomes.push_back(study(drawn.back(), Curves::all));
+  } else {
+    words.advice.push_back(plan.missing
+                               ? fmt::format("nothing fits: {} are missing on {}",
+                                             print(plan.missing->bytes), plan.missing->where)
+                               : "nothing that was tried can run");
+  }
+  std::string searched = plan_search(plan);
+  while (searched.ends_with('\n')) searched.pop_back();
+  words.advice.push_back(searched);
+  return plan_page(setting, plan, view, drawn, outcomes, words);
+}
+
 int run_plan(const PlanFlags& flags) {
   const CommonFlags& common = flags.common;
   check_pictures(flags.svg);
+  const bool silent = to_stdout(common.json, flags.svg, flags.html);
   PlanRequest request = plan_request(flags);
   const Setting setting = read_setting(request.setting);
   request.samples = samples_of(flags, setting.model);
@@ -244,7 +274,10 @@ int run_plan(const PlanFlags& flags) {
     write_pictures(flags.svg,
                    chart_svg(plan_chart(setting, request, plan), svg_options(flags.svg)));
   }
-  if (to_stdout(common.json, flags.svg)) return answer;
+  if (!flags.html.empty()) {
+    write_page(flags.html, page_of_plan(setting, request, plan, view, said));
+  }
+  if (silent) return answer;
 
   if (!common.quiet) print_wrapped(plan_heading(setting, request) + "\n");
   show("{}", plan_table(setting.model, plan, view));
@@ -258,6 +291,7 @@ int run_plan(const PlanFlags& flags) {
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (drawn && !one.file.empty()) show("wrote {}\n", one.file);
   }
+  if (!flags.html.empty()) show("wrote {}\n", flags.html);
   return answer;
 }
 
@@ -316,6 +350,9 @@ void add(Flags command) {
   add_svg_flag(command, flags->svg,
                "write peak memory against the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
+  add_html_flag(
+      command, flags->html,
+      "write an interactive page with the front and the recommended schedule, or - for stdout");
   add_output_flags(command, common);
   command.footer(
       "Example:\n  stageline plan resnet50-cpu --samples 256 --devices 4 --link 2.5GB/s --schedule "

@@ -9,9 +9,11 @@
 #include "tools/base/table.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
+#include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/study.hpp"
@@ -24,6 +26,7 @@ constexpr std::size_t most_rows = 20;
 struct SensitivityFlags {
   CommonFlags common;
   SvgFlags svg;
+  std::string html;
   int threads = 0;
   bool full = false;
 };
@@ -31,6 +34,7 @@ struct SensitivityFlags {
 int run_sensitivity(const SensitivityFlags& flags) {
   const CommonFlags& common = flags.common;
   check_pictures(flags.svg);
+  const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("sensitivity takes one number of devices");
@@ -53,7 +57,14 @@ int run_sensitivity(const SensitivityFlags& flags) {
     for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
     write_pictures(flags.svg, tornado_svg(tornado, svg_options(flags.svg)));
   }
-  if (to_stdout(common.json, flags.svg)) return answer;
+  std::vector<std::string> said = read_as_notes(common.schedules);
+  for (const std::string& note : notes(setting)) said.push_back(note);
+  said.insert(said.end(), found.notes.begin(), found.notes.end());
+  if (!flags.html.empty()) {
+    write_page(flags.html, sensitivity_page(setting.model.name, outcome, found, most_rows,
+                                            {heading(setting, asked), {advice_of(found)}, said}));
+  }
+  if (silent) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   print_wrapped(fmt::format("{}: step {}\n", outcome.schedule, print(found.step)));
   if (!found.cycle.empty()) print_wrapped(fmt::format("decided by: {}\n", found.cycle));
@@ -61,13 +72,11 @@ int run_sensitivity(const SensitivityFlags& flags) {
   print_wrapped(fmt::format("→ {}\n", advice_of(found)));
   if (common.quiet && !found.partial) return answer;
   std::string before = "\n";
-  for (const std::vector<std::string>& said :
-       {read_as_notes(common.schedules), notes(setting), found.notes}) {
-    for (const std::string& note : said) {
-      print_wrapped(fmt::format("{}note: {}\n", before, note));
-      before.clear();
-    }
+  for (const std::string& note : said) {
+    print_wrapped(fmt::format("{}note: {}\n", before, note));
+    before.clear();
   }
+  if (!flags.html.empty()) show("wrote {}\n", flags.html);
   return answer;
 }
 
@@ -82,6 +91,8 @@ void add(Flags command) {
       .range(1, 1024);
   add_svg_flag(command, flags->svg, "write the tornado as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
+  add_html_flag(command, flags->html,
+                "write an interactive page with the tornado and all levers, or - for stdout");
   command.footer(
       "10 % faster: what is named takes 10 % less time, on every device and in every step; of a "
       "bandwidth, its transfers do. Free: it takes none.\n"

@@ -13,6 +13,7 @@
 #include "tools/base/text.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/html_flag.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/svg_flags.hpp"
@@ -22,6 +23,7 @@
 #include "tools/inputs/device_rates.hpp"
 #include "tools/report/charts/chart.hpp"
 #include "tools/report/json/outcome.hpp"
+#include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/uncertainty.hpp"
 
@@ -33,6 +35,7 @@ constexpr std::size_t coloured = 6;  // curves of the picture
 struct WhatIfFlags {
   CommonFlags common;
   SvgFlags svg;
+  std::string html;
   PerturbationFlags perturbations;
   std::string by = "p95";
   std::string mtbf;
@@ -116,6 +119,7 @@ int run_whatif(const WhatIfFlags& flags) {
   for (Slow& item : slow.sometimes) scenarios.perturbation.slow.push_back(std::move(item));
   scenarios.threads = flags.threads;
   check_pictures(flags.svg);
+  const bool silent = to_stdout(common.json, flags.svg, flags.html);
   if (scenarios.perturbation.none() && !failures) {
     throw UsageError(
         "nothing is uncertain; give --jitter 5%, --slow gpu2:1.2@0.1, --pause 100:50ms, "
@@ -157,8 +161,16 @@ int run_whatif(const WhatIfFlags& flags) {
     for (const std::string& note : said) chart.footnotes.push_back("Note: " + note + ".");
     write_pictures(flags.svg, chart_svg(chart, svg_options(flags.svg)));
   }
+  std::vector<std::string> advice{uncertainty_sentence(rows, order, by)};
+  if (failures) advice.push_back(text_of(*failures));
+  if (run) advice.push_back(text_of(*run, seconds_of(flags.run, "--run")));
+  if (!flags.html.empty()) {
+    write_page(flags.html,
+               uncertainty_page(setting.model.name, rows, order,
+                                {heading(setting, rows[order.front()].row.asked), advice, said}));
+  }
   const int answer = stopped ? exit_code_after_signal() : 0;
-  if (to_stdout(common.json, flags.svg)) return answer;
+  if (silent) return answer;
   if (!common.quiet) {
     print_wrapped(heading(setting, rows[order.front()].row.asked) +
                   fmt::format("{} scenarios\n\n", rows[order.front()].steps->step.size()));
@@ -169,12 +181,11 @@ int run_whatif(const WhatIfFlags& flags) {
       print_wrapped(fmt::format("{}: not possible: {}\n", row.row.schedule, row.row.why_not));
     }
   }
-  print_wrapped(fmt::format("→ {}\n", uncertainty_sentence(rows, order, by)));
-  if (failures) print_wrapped(fmt::format("→ {}\n", text_of(*failures)));
-  if (run) print_wrapped(fmt::format("→ {}\n", text_of(*run, seconds_of(flags.run, "--run"))));
+  for (const std::string& sentence : advice) print_wrapped(fmt::format("→ {}\n", sentence));
   for (std::size_t i = 0; i < said.size() && !common.quiet; ++i) {
     print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
   }
+  if (!flags.html.empty() && !common.quiet) show("wrote {}\n", flags.html);
   return answer;
 }
 
@@ -200,6 +211,9 @@ void add(Flags command) {
   add_svg_flag(command, flags->svg,
                "write the distributions of the step as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
+  add_html_flag(
+      command, flags->html,
+      "write an interactive page with the distributions and their table, or - for stdout");
   command.footer(
       "Example:\n  stageline whatif resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --jitter 5%\n"
       "Exit code 130, 143: interrupted; what is known so far was printed.");

@@ -11,6 +11,7 @@
 #include "tools/base/table.hpp"
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/page/sections.hpp"
+#include "tools/report/page/study_pages.hpp"
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/ranking.hpp"
 
@@ -19,16 +20,6 @@ namespace {
 
 constexpr double usual_quantile = 0.95;
 constexpr std::size_t most_levers = 20;
-
-std::vector<std::string> lines_in(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 const Outcome& outcome_of(const ComparisonReport& report, std::size_t row) {
   return *report.rows[row].outcome;
@@ -196,15 +187,9 @@ void add_sensitivity(Page& page, const ComparisonReport& report) {
 std::string page_row_id(std::size_t row) { return fmt::format("row{}", row); }
 
 Page comparison_page(const ComparisonReport& report) {
-  std::vector<std::string> lines = lines_in(report.question);
-  Page page{"Pipeline schedules · " + report.setting.model.name, "", {}, {}};
-  if (!lines.empty()) {
-    page.subtitle = lines.back();
-    lines.pop_back();
-  }
+  Page page = page_with("Pipeline schedules · " + report.setting.model.name,
+                        {report.question, report.advice});
   const auto add = [&](PageSection section) { page.sections.push_back(std::move(section)); };
-  lines.insert(lines.end(), report.advice.begin(), report.advice.end());
-  if (!lines.empty()) add(text_section("", lines));
   const bool any = std::any_of(report.orders.begin(), report.orders.end(),
                                [](const RankedRows& order) { return !order.rows.empty(); });
   if (any) add(ranking_section("Ranking", ranking_of(report)));
@@ -226,12 +211,7 @@ Page comparison_page(const ComparisonReport& report) {
   const std::vector<NamedDistribution> uncertain = distributions_of(report);
   if (!uncertain.empty()) add(distribution_section("Distribution of the step", uncertain));
   add_sensitivity(page, report);
-  for (const std::string& note : report.notes) {
-    const std::string text = "Note: " + note + ".";
-    if (std::find(page.footnotes.begin(), page.footnotes.end(), text) == page.footnotes.end()) {
-      page.footnotes.push_back(text);
-    }
-  }
+  add_notes(page, report.notes);
   return page;
 }
 

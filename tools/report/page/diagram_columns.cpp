@@ -2,6 +2,7 @@
 #include "tools/report/page/diagram_columns.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -137,6 +138,7 @@ void add_spans(std::vector<PageBlob>& blobs, const std::string& prefix, const Dr
 }
 
 void add_versions(std::vector<PageBlob>& blobs, const std::string& prefix, const Drawing& drawing) {
+  if (drawing.program.stages() == 0) return;
   std::unordered_map<std::uint64_t, std::uint32_t> version;
   for (const VersionRead& read : versions_read(drawing.program, drawing.timeline)) {
     if (read.version > 0) version.emplace(key_of(read.op), read.version);
@@ -151,11 +153,14 @@ void add_versions(std::vector<PageBlob>& blobs, const std::string& prefix, const
 }
 
 void add_needs(std::vector<PageBlob>& blobs, const std::string& prefix, const Drawing& drawing) {
-  const Makers makers(drawing);
+  // What a measured run without a program waited for is not known.
+  const std::optional<Makers> makers =
+      drawing.program.stages() > 0 ? std::optional<Makers>(std::in_place, drawing) : std::nullopt;
   VarintColumn sizes(prefix + "need_sizes");
   VarintColumn column(prefix + "need");
   each_span(drawing.timeline, [&](const Span& span, std::uint32_t number) {
-    const std::vector<std::uint32_t> found = makers.needs_of(plain(span.op));
+    const std::vector<std::uint32_t> found =
+        makers ? makers->needs_of(plain(span.op)) : std::vector<std::uint32_t>{};
     sizes.put(found.size());
     for (const std::uint32_t need : found) {
       column.put_signed(std::int64_t{need} - std::int64_t{number});

@@ -160,7 +160,7 @@ Sheet comparison_sheet(const std::vector<Row>& rows, const std::vector<std::size
         {comparison_title(one, view), one.definition, one.column.left, is_shown});
     for (std::size_t i = 0; i < facts.size(); ++i) {
       sheet.rows[i].push_back(
-          {one.cell(facts[i]), one.figure == nullptr ? Figure{} : one.figure(facts[i])});
+          {one.cell(facts[i]), one.figure == nullptr ? CellFigure{} : one.figure(facts[i])});
     }
   }
   return sheet;

@@ -38,7 +38,7 @@ std::string throughput_text(const Facts& row) {
                              : unknown;
 }
 
-Figure throughput_figure(const Facts& row) {
+CellFigure throughput_figure(const Facts& row) {
   const Outcome& outcome = *row.outcome;
   if (!takes_time(outcome)) return {};
   return number_figure(outcome.throughput, outcome.throughput_unit);
@@ -170,7 +170,7 @@ std::vector<ComparisonColumn> joined_columns() {
        quantile_text,
        [](const Facts& row) {
          const std::optional<Time> time = quantile_of(row);
-         return time ? time_figure(*time) : Figure{};
+         return time ? time_figure(*time) : CellFigure{};
        },
        has_scenarios,
        false,
@@ -209,7 +209,7 @@ std::vector<ComparisonColumn> joined_columns() {
                                          : std::string(unknown);
        },
        [](const Facts& row) {
-         return takes_time(*row.outcome) ? number_figure(row.outcome->speedup) : Figure{};
+         return takes_time(*row.outcome) ? number_figure(row.outcome->speedup) : CellFigure{};
        },
        without_tokens},
       {{"bubble", false, 50},

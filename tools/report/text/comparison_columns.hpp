@@ -31,7 +31,7 @@ struct ComparisonColumn {
   Column column;
   const char* definition;
   std::string (*cell)(const ComparisonFacts&);
-  Figure (*figure)(const ComparisonFacts&) = nullptr;  // null: of names
+  CellFigure (*figure)(const ComparisonFacts&) = nullptr;  // null: of names
   /// Shown unasked where this holds of any row; null: always.
   bool (*matters)(const ComparisonFacts&) = nullptr;
   bool language = false;  // known of language models alone

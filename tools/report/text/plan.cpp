@@ -85,7 +85,7 @@ std::string plan_table(const Model& model, const Plan& plan, const PlanView& vie
 }
 
 Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
-  Sheet sheet{{{"point", "Its number in the front, the fastest first"}}, {}};
+  Sheet sheet{{{"point", "Its number in the front, the fastest first", true}}, {}};
   std::vector<PlanRow> rows;
   for (std::size_t place = 0; place < plan.front.size(); ++place) {
     rows.push_back({&plan.front[place], place, &plan, &model});
@@ -98,7 +98,7 @@ Sheet plan_sheet(const Model& model, const Plan& plan, const PlanView& view) {
                              one.definition, one.column.left});
     for (const PlanRow& row : rows) {
       sheet.rows[row.place].push_back(
-          {one.cell(row), one.figure == nullptr ? Figure{} : one.figure(row)});
+          {one.cell(row), one.figure == nullptr ? CellFigure{} : one.figure(row)});
     }
   }
   sheet.columns.push_back({"command", "What reproduces the point", true, false});

@@ -68,20 +68,20 @@ std::string step_dollars(double dollars) {
   return dollars < 10 ? fmt::format("${:.3g}", dollars) : dollars_text(dollars);
 }
 
-Figure slower_figure(const PlanRow& row) {
+CellFigure slower_figure(const PlanRow& row) {
   const Time best = fastest(*row.plan).verdict.step;
   if (best <= Time{}) return {};
   return number_figure(to_seconds(row.point->verdict.step) / to_seconds(best) - 1);
 }
 
-Figure throughput_figure(const PlanRow& row) {
+CellFigure throughput_figure(const PlanRow& row) {
   if (row.point->verdict.step <= Time{}) return {};
   return number_figure(row.point->verdict.throughput, throughput_unit(*row.model));
 }
 
-Figure peak_figure(const PlanRow& row) {
+CellFigure peak_figure(const PlanRow& row) {
   const Verdict& verdict = row.point->verdict;
-  return verdict.peak.empty() ? Figure{} : bytes_figure(verdict.fullest());
+  return verdict.peak.empty() ? CellFigure{} : bytes_figure(verdict.fullest());
 }
 
 // Those of a language model say tokens/s and MFU in the place of throughput.

@@ -23,7 +23,7 @@ struct PlanColumn {
   Column column;
   const char* definition;
   std::string (*cell)(const PlanRow&);
-  Figure (*figure)(const PlanRow&) = nullptr;  // null: of names
+  CellFigure (*figure)(const PlanRow&) = nullptr;  // null: of names
   /// Shown where this holds of any row; null: always.
   bool (*matters)(const PlanRow&) = nullptr;
 };

@@ -127,7 +127,7 @@ Sheet sensitivity_sheet(const Sensitivity& found) {
     std::vector<SheetCell> row{{effect.lever.name, {}},
                                {percent(effect.share_faster), number_figure(effect.share_faster)}};
     for (const Time step : {effect.faster, effect.twice, effect.free, effect.slower}) {
-      Figure figure = time_figure(step - found.step);
+      CellFigure figure = time_figure(step - found.step);
       figure.exact = fmt::format("step {}", time_figure(step).exact);
       row.push_back({change(found, step), std::move(figure)});
     }

@@ -7,21 +7,21 @@
 
 namespace stageline {
 
-Figure time_figure(Time time) {
+CellFigure time_figure(Time time) {
   return {static_cast<double>(time.count()), fmt::format("{} ps", time.count())};
 }
 
-Figure bytes_figure(Bytes bytes, bool known) {
+CellFigure bytes_figure(Bytes bytes, bool known) {
   if (!known) return {};
   return {static_cast<double>(bytes.count), fmt::format("{} B", bytes.count)};
 }
 
-Figure number_figure(const std::optional<double>& value, const std::string& unit) {
+CellFigure number_figure(const std::optional<double>& value, const std::string& unit) {
   if (!value || !std::isfinite(*value)) return {};
   return {*value, fmt::format("{}{}{}", *value, unit.empty() ? "" : " ", unit)};
 }
 
-Figure count_figure(std::int64_t count) { return {static_cast<double>(count), ""}; }
+CellFigure count_figure(std::int64_t count) { return {static_cast<double>(count), ""}; }
 
 std::vector<std::vector<std::string>> words_of(const Sheet& sheet) {
   std::vector<std::vector<std::string>> rows;

@@ -11,22 +11,22 @@
 namespace stageline {
 
 /// What a cell is worth: to sort by, and exactly as the JSON reports have it.
-struct Figure {
+struct CellFigure {
   std::optional<double> value{};  // empty: unknown
   std::string exact{};            // "14480000000 ps", "0.343"; empty: the words say all
 };
 
 /// "14480000000 ps"
-Figure time_figure(Time time);
+CellFigure time_figure(Time time);
 /// "4190000 B"; nothing of bytes that are not known.
-Figure bytes_figure(Bytes bytes, bool known = true);
+CellFigure bytes_figure(Bytes bytes, bool known = true);
 /// All digits, with the unit where there is one.
-Figure number_figure(const std::optional<double>& value, const std::string& unit = "");
-Figure count_figure(std::int64_t count);
+CellFigure number_figure(const std::optional<double>& value, const std::string& unit = "");
+CellFigure count_figure(std::int64_t count);
 
 struct SheetCell {
   std::string text{};
-  Figure figure{};
+  CellFigure figure{};
 };
 
 struct SheetColumn {

@@ -172,9 +172,9 @@ let chart_tip = null;
 
 /** @param {string[]} lines @param {DOMRect} beside */
 function show_tip(lines, beside) {
-  chart_tip ??= document.body.appendChild(element('div', { class: 'tip', 'aria-hidden': 'true' }));
+  chart_tip ??= document.body.appendChild(element('div', { class: 'chart-tip', 'aria-hidden': 'true' }));
   chart_tip.replaceChildren(...lines.map((line, i) =>
-    element('div', { class: i === 0 ? 'tip-name' : '', dir: 'auto' }, line)));
+    element('div', { class: i === 0 ? 'chart-tip-name' : '', dir: 'auto' }, line)));
   chart_tip.hidden = false;
   const { width, height } = chart_tip.getBoundingClientRect();
   const x = Math.min(Math.max(8, beside.x + beside.width / 2 - width / 2), innerWidth - width - 8);
@@ -189,7 +189,12 @@ function hide_tip() {
 addEventListener('keydown', (event) => {
   if (event.key === 'Escape') hide_tip();
 });
-addEventListener('scroll', hide_tip, { passive: true });
+// A mark that was reached by keys may have been scrolled to.
+addEventListener('scroll', () => {
+  const at = document.activeElement;
+  if (at?.matches('.mark') && chart_tip && !chart_tip.hidden) at.dispatchEvent(new FocusEvent('focus'));
+  else hide_tip();
+}, { passive: true });
 
 /**
  * A group that says its lines under the pointer, when it has the focus, and to a screen reader.

@@ -39,20 +39,20 @@ function draw_bars(svg, width, data, rows) {
     const text_y = y + 13;
     svg.append(chart_mark(ranking_lines(row), () => reveal_row(row.id),
       svg_element('rect', { class: 'hit', x: 0, y: y - 4, width, height: ranking_row }),
-      svg_element('text', { class: row.note ? 'name strong' : 'name', x: left - 8, y: text_y,
-        'text-anchor': 'end' }, shortened(row.name, Math.floor((left - 14) / 7.2))),
       svg_element('rect', { class: 'idle', x: left, y, width: Math.max(0, end - left),
         height: bar_height }),
-      svg_element('rect', { class: row.fits === 'no' ? 'busy pale' : 'busy', x: left, y, width: Math.max(0, busy - left),
-        height: bar_height }),
+      svg_element('rect', { class: row.fits === 'no' ? 'busy pale' : 'busy', x: left, y,
+        width: Math.max(0, busy - left), height: bar_height }),
       row.fits === 'no' ? svg_element('rect', { fill: lines, x: left, y,
         width: Math.max(0, end - left), height: bar_height }) : null,
       row.mark ? svg_element('line', { class: 'whisker', x1: scale.at(row.mark.value),
-        x2: scale.at(row.mark.value), y1: y - 2, y2: y + bar_height + 2 }) : null,
-      svg_element('text', { class: 'value', y: text_y,
+        x2: scale.at(row.mark.value), y1: y - 2, y2: y + bar_height + 2 }) : null),
+    svg_element('text', { class: row.note ? 'name strong' : 'name', x: left - 8, y: text_y,
+        'text-anchor': 'end' }, shortened(row.name, Math.floor((left - 14) / 7.2))),
+    svg_element('text', { class: 'value', y: text_y,
         x: Math.max(end, row.mark ? scale.at(row.mark.value) : 0) + 8 },
         row.text, svg_element('tspan', { class: 'dim' }, ` · ${row.bubble_text}`,
-          row.note ? ` · ${row.note}` : ''))));
+          row.note ? ` · ${row.note}` : '')));
   });
   if (data.bound) {
     const x = scale.at(data.bound.value);

@@ -80,7 +80,7 @@ function draw_points(svg, width, data) {
   if (bound) {
     const at = x.at(bound.value);
     svg.append(svg_element('line', { class: 'bound', x1: at, x2: at, y1: top, y2: bottom }),
-      svg_element('text', { class: 'tick', x: at + 6, y: top + 10 }, bound.words));
+      svg_element('text', { class: 'tick', x: at + 6, y: bottom - 8 }, bound.words));
   }
   for (const one of data.series) {
     const front = one.points.filter((/** @type {any} */ point) => point.front)
