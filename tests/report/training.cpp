@@ -241,8 +241,9 @@ TEST_CASE("a picture has the rates below its title") {
   CHECK(contains(svg(drawing_of(setting, asked, outcome)), rates));
   DrawingView timelines;
   timelines.panels = {true, false, false, false};
-  const std::string both =
-      svg(drawings_of(setting, std::vector<Case>{asked, asked}, std::vector<Outcome>{outcome, outcome}), {}, timelines);
+  const std::string both = svg(
+      drawings_of(setting, std::vector<Case>{asked, asked}, std::vector<Outcome>{outcome, outcome}),
+      {}, timelines);
   CHECK(contains(both, "62.06k tokens/s a GPU · MFU 36.4 %"));
   const Setting images = read_setting(request_of_uniform());
   const Case plain = case_of(images);
