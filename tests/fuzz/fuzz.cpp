@@ -1,4 +1,5 @@
 // The one fuzz program: --target=NAME, and libFuzzer's own flags; --list prints the targets.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -100,6 +101,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   const std::string mutated =
       chosen.form == Form::json ? mutate_json(text, seed) : mutate_text(text, seed);
   if (mutated.empty() || mutated.size() > most) return LLVMFuzzerMutate(data, size, most);
-  std::memcpy(data, mutated.data(), mutated.size());
+  std::copy(mutated.begin(), mutated.end(), data);
   return mutated.size();
 }
