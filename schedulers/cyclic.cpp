@@ -5,10 +5,22 @@
 // rounds miss the ops of micro-batches that are not there.
 //
 // figure: devices 4, microbatches 8, F 1, I 1, W 1
+//   0 |0123   aA4bB5cC6dD7eEfFgGhH
+//   1 | 012  a3bA4cB5dC6eD7fEgFhGH
+//   2 |  01 a2b3cA4dB5eC6fD7gEhFGH
+//   3 |   0a1b2c3dA4eB5fC6gD7hEFGH
 //
 // figure: devices 4, microbatches 6, F 1, I 1, W 1, placement v
+//   0 |01     0aA2  1baBA32cbCB43dcDC54edED 5feFE   fF
+//   1 | 0    01 aA 12abBA23bcCB34cdDC45deED5 efFE  fF
+//   2 |  0  0  1 a1Aa2Ab2Bb3Bc3Cc4Cd4Dd5De5EeE fF fF
+//   3 |   00    11aaAA22bbBB33ccCC44ddDD55eeEE  ffFF
 //
-// figure: stages 4, microbatches 8, F 2, I 3, W 1
+// figure: stages 4, microbatches 8, F 2, I 3, W 1, limit 3
+//   0 |001122           aaaA33bbbB44cccC55     dddD66eeeE77fffF      gggG hhhH
+//   1 |  001122      aaaA  bbbB33cccC44   55dddD eeeE66fffF77     gggG hhhH
+//   2 |    0011   aaa22 bbbAB ccc33C   44ddd55eeeDE fff66F   77ggg  hhhGH
+//   3 |      00aaaA11bbbB22cccC    33dddD44eeeE55fffF    66gggG77hhhH
 #include "schedulers/parts/cyclic_order.hpp"
 #include "schedulers/parts/placement_knobs.hpp"
 #include "schedulers/parts/stash_limit.hpp"

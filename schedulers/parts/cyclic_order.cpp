@@ -17,11 +17,13 @@
 namespace stageline {
 namespace {
 
-constexpr std::int64_t most_work = 12'000'000;  // ops looked at, for each length of rounds
-constexpr std::int64_t most_listed = 40'000;    // forwards of a list schedule
-constexpr std::int64_t most_hinted = 64;        // micro-batches of list_hint()
-constexpr int waits = 8;                        // before the first I, in shares of the period
-constexpr std::int64_t finer = 200;             // periods tried lie so close: 1/200
+// Ops looked at; of rounds of several micro-batches, each.
+constexpr std::int64_t most_work = 4'000'000;
+constexpr std::int64_t most_work_of_several = 2'000'000;
+constexpr std::int64_t most_listed = 40'000;  // forwards of a list schedule
+constexpr std::int64_t most_hinted = 64;      // micro-batches of list_hint()
+constexpr int waits = 8;                      // before the first I, in shares of the period
+constexpr std::int64_t finer = 200;           // periods tried lie so close: 1/200
 
 Time rounded_up(Time time, std::int64_t by) { return Time{(time.count() + by - 1) / by}; }
 
@@ -41,6 +43,11 @@ class Search {
     try_lists();
     try_rhythm(hint);
     try_gaps();
+    improve();
+    // The period is what it is; now the ends of the step.
+    times_steps_ = true;
+    spent_ = 0;
+    found_->step = *step_.times(unrolled(best_, problem_.microbatches));
     improve();
     return {best_, found_->round.period, bound_};
   }
@@ -64,19 +71,24 @@ class Search {
   bool try_round(const CyclicRound& round) {
     if (!keeps_limit(problem_, limit_, round)) return false;
     const Time most = found_ ? found_->round.period : Time::max();
+    const std::int64_t before = clock_.looked_at();
     const std::optional<RoundTimes> times = clock_.times(round, bound_, most);
+    spent_ += clock_.looked_at() - before;
     if (!times) return false;
-    const std::optional<StepTimes> step = step_.times(unrolled(round, problem_.microbatches));
-    stepped_ += std::int64_t{3} * stage_count() * problem_.microbatches;
-    if (!step) return false;
-    const Value value{*times, *step};
+    Value value{*times, {}};
+    if (times_steps_ || times->period == bound_) {
+      const std::optional<StepTimes> step = step_.times(unrolled(round, problem_.microbatches));
+      spent_ += std::int64_t{3} * stage_count() * problem_.microbatches;
+      if (!step) return false;
+      value.step = *step;
+    }
     if (found_ && !(value < *found_)) return false;
     found_ = value;
     best_ = round;
     return true;
   }
 
-  bool over() const { return clock_.looked_at() + stepped_ > most_work; }
+  bool over() const { return spent_ > (each_ == 1 ? most_work : most_work_of_several); }
 
   void try_rhythm(const StepLists& lists) {
     if (const std::optional<CyclicRound> round = middle_round(lists, stage_count(), each_)) {
@@ -324,7 +336,8 @@ class Search {
   Time bound_;
   CyclicRound best_;
   std::optional<Value> found_;
-  std::int64_t stepped_ = 0;  // ops of steps that were timed
+  bool times_steps_ = false;  // else only where the period cannot be shorter
+  std::int64_t spent_ = 0;    // ops looked at
 };
 
 // Of several stages a device, the best list schedule of a long step.
