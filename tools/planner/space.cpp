@@ -35,6 +35,7 @@ const std::array<KnobValues, 11>& knob_values() {
       {"zb_auto", "limit", 0, {"2p", "memory"}},
       {"zb_auto", "placement", 0, {"v"}},
       {"list", "placement", 0, {"v"}},
+      {"cyclic", "limit", 0, {"2p"}},
   }};
   return table;
 }
