@@ -1,6 +1,6 @@
 // The playground: the state of the fields, the questions that follow from it, and what they answer.
 import { element } from '../../report/page/web/dom.js';
-import { section_diagram } from '../../report/page/web/section_diagram.js';
+import { Diagram } from '../../report/page/web/section_diagram.js';
 import { PageContext } from '../../report/page/web/theme.js';
 import { Engine } from './client.js';
 import { Controls } from './controls.js';
@@ -28,6 +28,8 @@ class Playground {
     this.recordings = [];
     this.own_address = '';
     this.typing = 0;
+    /** @type {Diagram | null} */
+    this.drawn = null;
   }
 
   /** @param {import('./controls.js').Names} names */
@@ -121,13 +123,9 @@ class Playground {
 
   /** @param {any} diagram */
   draw(diagram) {
-    const host = /** @type {HTMLElement} */ (this.diagram);
-    const height = host.offsetHeight;
-    host.style.minHeight = `${height}px`; // the page does not jump
-    this.page.listeners.length = 0;
-    host.replaceChildren();
-    section_diagram.render(packed_section(diagram), host, this.page);
-    host.style.minHeight = '';
+    const section = packed_section(diagram);
+    if (this.drawn) this.drawn.update(section);
+    else this.drawn = new Diagram(section, /** @type {HTMLElement} */ (this.diagram), this.page);
   }
 
   /** @param {State} state */

@@ -31,7 +31,7 @@ export function facts_of(run, span) {
   const bytes = run.bytes(span);
   if (bytes !== undefined) facts.push(['bytes', bytes_words(bytes, 7)]);
   if (['F', 'B', 'I', 'W', 'R'].includes(run.kinds[run.kind[span]])) {
-    const updates = run.version ? run.version[span] : 0;
+    const updates = run.version(span);
     facts.push(['weights', updates === 0 ? 'initial version'
       : `after ${updates} update${updates === 1 ? '' : 's'}`]);
   }

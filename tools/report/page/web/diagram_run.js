@@ -35,8 +35,10 @@ export class Curve {
     this.bytes = bytes;
     this.categories = categories;
     this.total = new Float64Array(at.length);
+    this.most = 0;
     for (let i = 0; i < at.length; ++i) {
       for (let c = 0; c < categories; ++c) this.total[i] += bytes[i * categories + c];
+      if (this.total[i] > this.most) this.most = this.total[i];
     }
   }
 
@@ -58,6 +60,9 @@ export class Run {
   start = no_numbers;
   end = no_numbers;
   makespan = 0;
+  stages = 0;
+  /** @type {string[]} */
+  kinds_seen = [];
   // Idle intervals, by device.
   idle_begin = new Uint32Array(1);
   idle_start = no_numbers;
@@ -94,10 +99,13 @@ export class Run {
     this.stage = /** @type {Uint16Array} */ (blob('stage'));
     this.part = /** @type {Uint8Array} */ (blob('part'));
     this.spans = this.kind.length;
+    this.count_stages_and_kinds();
     this.microbatch = summed(read_varints(blob('number'), this.spans, true));
     this.lane_begin = begins_of(blob('lane_sizes') ?? []);
     this.read_times(read_varints(blob('gap'), this.spans, true), read_varints(blob('time'), this.spans));
-    this.version = blob('version') ? summed(read_varints(blob('version'), this.spans, true)) : null;
+    this.version_blob = blob('version');
+    /** @type {Float64Array | null} */
+    this.version_table = null;
     this.need_blobs = { sizes: blob('need_sizes'), needs: blob('need') };
     /** @type {{ begin: Uint32Array, of: Uint32Array } | null} */
     this.need_table = null;
@@ -111,6 +119,17 @@ export class Run {
     for (const [kind, stage, part, bytes] of json.bytes) {
       this.bytes_of.set((kind * 65536 + stage) * 128 + part, bytes);
     }
+  }
+
+  count_stages_and_kinds() {
+    const seen = new Uint8Array(this.kinds.length);
+    let most = -1;
+    for (let i = 0; i < this.spans; ++i) {
+      seen[this.kind[i]] = 1;
+      if (this.stage[i] > most) most = this.stage[i];
+    }
+    this.stages = most + 1;
+    this.kinds_seen = this.kinds.filter((_, kind) => seen[kind] === 1);
   }
 
   /** @param {Float64Array} gap @param {Float64Array} time */
@@ -199,6 +218,27 @@ export class Run {
   bytes(span) {
     return this.bytes_of.get(
       (this.kind[span] * 65536 + this.stage[span]) * 128 + (this.part[span] & 127));
+  }
+
+  /** Updates that the weights had seen. @param {number} span */
+  version(span) {
+    if (!this.version_blob) return 0;
+    this.version_table ??= summed(read_varints(this.version_blob, this.spans, true));
+    return this.version_table[span];
+  }
+
+  /** The op of the same name in the same lane; -1: there is none.
+   * @param {Run} other @param {number} span of the other run */
+  same_op(other, span) {
+    const lane = other.lane_of(span);
+    if (lane + 1 >= this.lane_begin.length) return -1;
+    for (let i = this.lane_begin[lane]; i < this.lane_begin[lane + 1]; ++i) {
+      if (this.microbatch[i] === other.microbatch[span] && this.stage[i] === other.stage[span] &&
+          this.kind[i] === other.kind[span] && (this.part[i] & 127) === (other.part[span] & 127)) {
+        return i;
+      }
+    }
+    return -1;
   }
 
   /** Read when first asked for: the page is drawn without. */
