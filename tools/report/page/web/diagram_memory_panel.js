@@ -14,6 +14,7 @@ export class MemoryPanel {
     this.categories = [];
     this.chosen = ''; // by the reader: "run,device"
     this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', {}));
+    this.canvas.style.height = `${memory_height}px`; // before it is painted
     this.legend = element('div', { class: 'legend' });
     this.note = element('span', {});
     this.chooser = chooser('memory of', [], (value) => {
@@ -28,11 +29,11 @@ export class MemoryPanel {
   set_runs(runs, categories) {
     this.runs = runs;
     this.categories = categories;
-    this.host.hidden = !runs.some((run) => run.curves.some((curve) => curve.at.length > 0));
+    this.host.hidden = !runs.some((run) => run.has_curves);
     if (this.host.hidden) return;
     /** @type {[string, string][]} */
     const options = [];
-    runs.forEach((run, r) => run.curves.slice(0, longest_list).forEach((_, device) => {
+    runs.forEach((run, r) => run.devices.slice(0, longest_list).forEach((_, device) => {
       const name = shortened(run.devices[device], 30);
       options.push([`${r},${device}`, runs.length > 1 ? `${shortened(run.title, 30)} · ${name}` : name]);
     }));

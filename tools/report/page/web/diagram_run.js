@@ -55,6 +55,24 @@ export class Curve {
   }
 }
 
+/**
+ * @param {(name: string) => import('./data.js').Numbers | undefined} blob
+ * @param {number} categories
+ * @returns {Curve[]} by device
+ */
+function read_curves(blob, categories) {
+  const sizes = blob('curve_sizes') ?? [];
+  const begin = begins_of(sizes);
+  const count = begin[begin.length - 1];
+  const at = read_varints(blob('curve_at'), count, true);
+  const bytes = read_varints(blob('curve_bytes'), count * categories, true);
+  return Array.from(sizes, (_, device) => {
+    const of_device = bytes.subarray(begin[device] * categories, begin[device + 1] * categories);
+    for (let i = categories; i < of_device.length; ++i) of_device[i] += of_device[i - categories];
+    return new Curve(summed(at.subarray(begin[device], begin[device + 1])), of_device, categories);
+  });
+}
+
 export class Run {
   // By span, in picoseconds; and the end of the last.
   start = no_numbers;
@@ -74,8 +92,6 @@ export class Run {
   path_span = no_numbers;
   /** 1 for spans on the critical path. */
   on_path = no_marks;
-  /** @type {Curve[]} by device */
-  curves = [];
 
   /**
    * @param {any} data of the section
@@ -113,7 +129,10 @@ export class Run {
     this.reader_table = null;
     this.read_idle(blob);
     this.read_path(blob);
-    this.read_curves(blob, data.categories.length);
+    this.has_curves = (blob('curve_sizes') ?? []).some((/** @type {number} */ size) => size > 0);
+    /** @type {Curve[] | null} */
+    this.curve_table = null;
+    this.curves_of = () => read_curves(blob, data.categories.length);
     /** @type {Map<number, number>} */
     this.bytes_of = new Map();
     for (const [kind, stage, part, bytes] of json.bytes) {
@@ -172,20 +191,10 @@ export class Run {
     for (let i = 0; i < count; ++i) if (this.path_kind[i] === 0) this.on_path[this.path_span[i]] = 1;
   }
 
-  /** @param {(name: string) => import('./data.js').Numbers | undefined} blob
-   *  @param {number} categories */
-  read_curves(blob, categories) {
-    const sizes = blob('curve_sizes') ?? [];
-    const begin = begins_of(sizes);
-    const count = begin[begin.length - 1];
-    const at = read_varints(blob('curve_at'), count, true);
-    const bytes = read_varints(blob('curve_bytes'), count * categories, true);
-    for (let device = 0; device < sizes.length; ++device) {
-      const of_device = bytes.subarray(begin[device] * categories, begin[device + 1] * categories);
-      for (let i = categories; i < of_device.length; ++i) of_device[i] += of_device[i - categories];
-      this.curves.push(new Curve(summed(at.subarray(begin[device], begin[device + 1])), of_device,
-        categories));
-    }
+  /** By device; read when first asked for: the rows are drawn without. */
+  get curves() {
+    this.curve_table ??= this.curves_of();
+    return this.curve_table;
   }
 
   /** @param {number} span */

@@ -45,6 +45,7 @@ export class Diagram {
     this.streams = this.runs.every((run) => run.devices.length <= most_streams);
     this.height = 0;
     this.waiting = false;
+    this.memory_waits = true;
     this.legend_shown = '';
     this.layout = new Layout(this.runs);
     this.canvas = /** @type {HTMLCanvasElement} */ (element('canvas', { class: 'rows' }));
@@ -117,7 +118,7 @@ export class Diagram {
     this.tools.set_runs(this.runs, this.kinds);
     this.tools.show(this.focus);
     this.memory.set_runs(this.runs, section.data.categories);
-    this.memory.show_legend(this.page);
+    if (!this.memory_waits) this.memory.show_legend(this.page);
     this.show_legend();
     this.arrange();
     this.paint();
@@ -174,12 +175,24 @@ export class Diagram {
       this.focus.path, this.rows.ink);
     context.restore();
     this.minimap.paint(this.view, width, this.view.total);
-    this.memory.paint(view, width, this.page, this.rows.ink);
+    if (this.memory_waits) {
+      this.memory_waits = false; // until the rows are on the screen
+      this.memory_later();
+    } else {
+      this.memory.paint(view, width, this.page, this.rows.ink);
+    }
     const { dataset } = this.frame;
     dataset.fromPs = String(this.view.from);
     dataset.toPs = String(this.view.to);
     dataset.walked = String(this.rows.lines.walked);
     dataset.paintMs = (performance.now() - began).toFixed(2);
+  }
+
+  memory_later() {
+    requestAnimationFrame(() => {
+      this.memory.show_legend(this.page);
+      this.paint();
+    });
   }
 
   /** @param {'svg' | 'png'} format */
