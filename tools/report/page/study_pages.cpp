@@ -139,7 +139,7 @@ Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
 }
 
 // In a table of a page: a row takes 75 bytes of the file.
-constexpr std::size_t most_rows = 20'000;
+constexpr std::size_t most_rows = 5'000;
 
 Page overlay_page(const Overlay& overlay) {
   Page page{overlay.first.name + " and " + overlay.second.name, overlay_sentence(overlay), {}, {}};
