@@ -17,6 +17,7 @@ const pages = {
   report: ['report', ...setting],
   whatif: ['whatif', 'resnet50-cpu', '--devices', '4', '--schedule', '1f1b,zb_h1', '--jitter', '5%',
     '--scenarios', '500'],
+  'simulate with causes': ['simulate', 'resnet50-cpu', '--devices', '4', '--why', '--jitter', '5%'],
   sensitivity: ['sensitivity', 'resnet50-cpu', '--devices', '4', '--link', '10GB/s,5us'],
   plan: ['plan', 'resnet50-cpu', '--samples', '64', '--devices', '4', '--schedule', '1f1b,zb_h1'],
 };
