@@ -104,14 +104,18 @@ class Playground {
       ...this.recordings.map((file) => ({ file }))];
     /** @type {HTMLElement} */ (this.command).textContent = sides.map(
       (side) => command_of(state, side)).join(' · ');
-    const reply = await this.engine.ask('look', JSON.stringify(requests));
+    const looked = this.engine.ask('look', JSON.stringify(requests));
+    // The worker computes the program while the diagram is drawn.
+    const computed = state.program ? null : this.engine.ask('compute', JSON.stringify(request_of(state, 'a')));
+    computed?.catch(() => {}); // is thrown where it is awaited
+    const reply = await looked;
     if (reply.value.error) throw new Error(reply.value.error.message);
     show_figures(/** @type {HTMLElement} */ (this.figures), reply.value.runs);
     const notes = new Set(reply.value.runs.flatMap(
       (/** @type {any} */ run) => run.row?.notes ?? []));
     this.say([...notes], false);
     if (reply.value.diagram) this.draw(reply.value.diagram);
-    await this.show_program(state);
+    await this.show_program(state, computed);
     const took = performance.now() - started;
     /** @type {HTMLElement} */ (this.time).textContent =
       `engine ${reply.ms.toFixed(1)} ms, all ${took.toFixed(0)} ms`;
@@ -128,14 +132,14 @@ class Playground {
     else this.drawn = new Diagram(section, /** @type {HTMLElement} */ (this.diagram), this.page);
   }
 
-  /** @param {State} state */
-  async show_program(state) {
+  /** @param {State} state @param {Promise<import('./client.js').Reply> | null} computed */
+  async show_program(state, computed) {
     const editor = /** @type {Editor} */ (this.editor);
-    if (state.program) {
+    if (!computed) {
       editor.text = state.program;
       await this.check();
     } else {
-      const { value } = await this.engine.ask('compute', JSON.stringify(request_of(state, 'a')));
+      const { value } = await computed;
       if (!value.error) editor.text = value.text;
       this.show_findings([], []);
       /** @type {HTMLElement} */ (this.stuck).replaceChildren();

@@ -90,3 +90,19 @@ export function read_varints(bytes, count, signed = false) {
   }
   return numbers;
 }
+
+/** @param {Float64Array} deltas */
+export function summed(deltas) {
+  for (let i = 1; i < deltas.length; ++i) deltas[i] += deltas[i - 1];
+  return deltas;
+}
+
+/**
+ * Begins of consecutive parts with these sizes, and the end of the last.
+ * @param {ArrayLike<number>} sizes
+ */
+export function begins_of(sizes) {
+  const begins = new Uint32Array(sizes.length + 1);
+  for (let i = 0; i < sizes.length; ++i) begins[i + 1] = begins[i] + sizes[i];
+  return begins;
+}

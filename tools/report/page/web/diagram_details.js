@@ -74,3 +74,20 @@ export function show_details(host, run, span, go) {
     host.append(line);
   }
 }
+
+/**
+ * Beside a place of the frame, on the side with more room.
+ * @param {HTMLElement} tip
+ * @param {{ run: import('./diagram_run.js').Run, span: number }} op
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width of the frame
+ */
+export function show_op_tip(tip, op, x, y, width) {
+  tip.hidden = false;
+  show_details(tip, op.run, op.span, null);
+  const right = x > width * 0.6;
+  tip.style.left = right ? '' : `${x + 16}px`;
+  tip.style.right = right ? `${width - x + 12}px` : '';
+  tip.style.top = `${y + 18}px`;
+}

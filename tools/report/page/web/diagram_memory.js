@@ -16,7 +16,7 @@ function pixel_of(colour) {
 
 /**
  * The point drawn at each pixel: the highest in it.
- * @param {import('./diagram_run.js').Curve} curve
+ * @param {import('./diagram_curve.js').Curve} curve
  * @param {number} from
  * @param {number} scale px a picosecond
  * @param {number} width px

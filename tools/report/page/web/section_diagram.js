@@ -1,9 +1,10 @@
 // Space-time diagrams of one or several runs on one time axis: see diagram.hpp for the data.
 import { RowsCanvas, axis_height, gutter } from './diagram_canvas.js';
 import { show_legend } from './diagram_controls.js';
-import { show_details } from './diagram_details.js';
+import { show_op_tip } from './diagram_details.js';
 import { download_png, svg_of_view } from './diagram_export.js';
 import { listen } from './diagram_input.js';
+import { key_actions, key_words } from './diagram_keys.js';
 import { Layout } from './diagram_layout.js';
 import { canvas_surface, draw_marks } from './diagram_marks.js';
 import { MemoryPanel } from './diagram_memory_panel.js';
@@ -16,9 +17,6 @@ import { Viewport } from './diagram_viewport.js';
 import { download, element } from './dom.js';
 import { shortened, time_words } from './words.js';
 
-const keys = 'Wheel, pinch or + and − zoom; drag or arrow keys move; 0 shows the whole. Click an op, ' +
-  'or press j and k for the next and the one before in its lane, ↑ and ↓ for another lane; f follows ' +
-  'its micro-batch, c shows the critical path, i what idle time is due to, Esc ends all that.';
 const most_streams = 16; // devices with rows for messages from the start
 
 /** @param {import('./data.js').Section} section @returns {Run[]} */
@@ -69,7 +67,7 @@ export class Diagram {
       element('summary', {}, 'The ops of the view as a table')));
     this.refresh_table = table_of_ops(this.table, () => ({ rows: this.layout.rows, view: this.view }));
     host.append(this.tools.host, this.frame, this.legend, this.memory.host, this.selection.details,
-      element('p', { class: 'controls hint', id: `keys-${host.id || 'diagram'}` }, keys),
+      element('p', { class: 'controls hint', id: `keys-${host.id || 'diagram'}` }, key_words),
       this.selection.status, this.table);
     this.show_runs(section);
     listen(this.frame, this.canvas, this);
@@ -236,11 +234,16 @@ export class Diagram {
 
   // Moves (diagram_input.js). Places are px of the canvas.
 
-  /** @param {number} factor @param {number} x */
-  zoom(factor, x) {
+  /** Without a place about the middle. @param {number} factor @param {number} [x] */
+  zoom(factor, x = gutter + this.view.plot / 2) {
     const changed = this.view.zoom(factor, x - gutter);
     if (changed) this.view_changed();
     return changed;
+  }
+
+  show_whole() {
+    this.view.show(0, this.view.total);
+    this.view_changed();
   }
 
   /** @param {number} dx @param {number} dy */
@@ -260,14 +263,8 @@ export class Diagram {
   hover(x, y) {
     const found = this.op_at(x, y);
     this.canvas.style.cursor = found ? 'pointer' : 'grab';
-    this.tip.hidden = !found;
-    if (!found) return;
-    show_details(this.tip, found.run, found.span, null);
-    const width = this.frame.clientWidth;
-    const right = x > width * 0.6;
-    this.tip.style.left = right ? '' : `${x + 16}px`;
-    this.tip.style.right = right ? `${width - x + 12}px` : '';
-    this.tip.style.top = `${y + this.canvas.offsetTop + 18}px`;
+    if (found) show_op_tip(this.tip, found, x, y + this.canvas.offsetTop, this.frame.clientWidth);
+    else this.tip.hidden = true;
   }
 
   leave() {
@@ -295,38 +292,29 @@ export class Diagram {
     }
   }
 
+  /** Of the selected op; without one the rows move. @param {number} step */
+  next_lane(step) {
+    if (this.selection.op) this.selection.next_lane(step);
+    else this.pan(0, -step * 60);
+  }
+
+  /** The micro-batch of the selected op, or all again. */
+  follow() {
+    const { op } = this.selection;
+    const none = this.focus.microbatch >= 0 || !op || op.run.counts_updates(op.span);
+    this.set_focus({ microbatch: none ? -1 : op.run.microbatch[op.span] });
+  }
+
+  end_all() {
+    this.selection.clear();
+    this.set_focus({ kind: '', stage: -1, microbatch: -1, path: false, idle: false });
+  }
+
   /** Whether the key means something. @param {string} name */
   key(name) {
-    const { plot } = this.view;
-    const middle = gutter + plot / 2;
-    const { op } = this.selection;
-    const another_lane = (/** @type {number} */ step) =>
-      (op ? this.selection.next_lane(step) : this.pan(0, -step * 60));
-    /** @type {Record<string, () => void>} */
-    const meaning = {
-      ArrowLeft: () => this.pan(plot / 8, 0),
-      ArrowRight: () => this.pan(-plot / 8, 0),
-      ArrowUp: () => another_lane(-1),
-      ArrowDown: () => another_lane(1),
-      '+': () => this.zoom(2 / 3, middle),
-      '=': () => this.zoom(2 / 3, middle),
-      '-': () => this.zoom(3 / 2, middle),
-      '−': () => this.zoom(3 / 2, middle),
-      0: () => { this.view.show(0, this.view.total); this.view_changed(); },
-      j: () => this.selection.next_op(1, this.view.from),
-      k: () => this.selection.next_op(-1, this.view.from),
-      c: () => this.set_focus({ path: !this.focus.path, idle: false }),
-      i: () => this.set_focus({ idle: !this.focus.idle, path: false }),
-      f: () => this.set_focus({ microbatch: this.focus.microbatch >= 0 || !op ||
-        op.run.counts_updates(op.span) ? -1 : op.run.microbatch[op.span] }),
-      Escape: () => {
-        this.selection.clear();
-        this.set_focus({ kind: '', stage: -1, microbatch: -1, path: false, idle: false });
-      },
-    };
-    if (!(name in meaning)) return false;
-    meaning[name]();
-    return true;
+    const act = key_actions.get(name);
+    if (act) act(this);
+    return act !== undefined;
   }
 }
 
