@@ -98,6 +98,34 @@ Object.assign(tests, {
     await bench.silent();
   },
 
+  'overlay: of many ops the table has those that differ most, 500 at once': async (bench) => {
+    for (const schedule of ['1f1b', 'gpipe']) {
+      bench.run('draw', 'uniform:layers=4', '--schedule', schedule, '--devices', '4', '--microbatches', '800',
+        '--chrome', `${schedule}-800.json`);
+    }
+    const page = await bench.open(bench.html('overlay', '1f1b-800.json', 'gpipe-800.json'));
+    const rows = page.locator('.section-table tbody tr');
+    assert.equal(await rows.count(), 500);
+    await page.click('.section-table button.more');
+    assert.equal(await rows.count(), 1000);
+    assert.equal(await page.innerText('.section-table .count'), '5000 rows');
+    const differences = await page.$$eval('.section-table tbody tr', (all) => all.map((row) => row.textContent));
+    assert.equal(new Set(differences).size, 1000);
+    const { per_op: ops } = bench.json('overlay', '1f1b-800.json', 'gpipe-800.json');
+    assert.ok((await page.innerText('.section-table h2')).startsWith(`The 5000 of ${ops.length} ops that differ most`));
+    const of_op = new Map(ops.map((one) => [one.op, Math.abs(one.difference_ps)]));
+    const shown = await page.$$eval('.section-table tbody th', (all) => all.map((cell) => cell.textContent));
+    const most = [...of_op.values()].sort((a, b) => b - a);
+    assert.deepEqual(shown.map((op) => of_op.get(op)), most.slice(0, 1000));
+    // The filter looks at rows that were not shown yet.
+    await page.click('.section-table thead button >> nth=0');
+    await page.fill('.section-table input[type=search]', shown[900]);
+    assert.ok((await page.$$eval('.section-table tbody th', (all) => all.map((cell) => cell.textContent)))
+      .includes(shown[900]));
+    assert.ok(await rows.count() < 100);
+    await bench.silent();
+  },
+
   'the modules agree with their types': (bench) => {
     const tsc = path.join(bench.modules, 'typescript/bin/tsc');
     try {
