@@ -168,6 +168,11 @@ export const tests = !file || !existsSync(file) ? {} : {
     await after(page, () => page.locator('#field-p').fill('2'));
     await bench.settled(page);
     assert.deepEqual([(await seen()).from, (await seen()).to], [0, await total()], 'the whole stays the whole');
+    await page.fill('.tools input[type="number"]', '12');
+    await after(page, () => page.locator('#field-m').fill('14'));
+    assert.equal(await page.inputValue('.tools input[type="number"]'), '12');
+    await after(page, () => page.locator('#field-m').fill('9'));
+    assert.equal(await page.inputValue('.tools input[type="number"]'), '', 'there is no micro-batch 12');
     assert.equal(await canvas.evaluate((one) => one.isConnected), true);
     await bench.silent();
   },

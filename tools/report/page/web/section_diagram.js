@@ -104,6 +104,8 @@ export class Diagram {
     this.selection.set_runs(this.runs);
     if (!this.kinds.has(this.focus.kind)) this.focus.kind = '';
     if (!this.runs.some((run) => this.focus.stage < run.stages)) this.focus.stage = -1;
+    const { microbatch } = this.focus;
+    if (!this.runs.some((run) => run.microbatch.includes(microbatch))) this.focus.microbatch = -1;
     if (!this.runs.some((run) => this.device < run.devices.length)) this.device = -1;
     this.show_runs(section);
     this.tip.hidden = true;
