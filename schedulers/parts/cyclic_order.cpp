@@ -17,11 +17,12 @@ namespace stageline {
 namespace {
 
 // Ops looked at; of rounds of several micro-batches, each.
-constexpr std::int64_t most_work = 4'000'000;
+constexpr std::int64_t most_work = 2'000'000;
 constexpr std::int64_t most_work_of_several = 2'000'000;
 constexpr std::int64_t most_listed = 40'000;  // forwards of a list schedule
 constexpr int waits = 8;                      // before the first I, in shares of the period
-constexpr std::int64_t finer = 200;           // periods tried lie so close: 1/200
+constexpr std::int64_t finer = 200;           // periods tried lie so close: 1/200;
+constexpr std::int64_t coarser = 40;          // of several micro-batches, 1/40
 
 Time rounded_up(Time time, std::int64_t by) { return Time{(time.count() + by - 1) / by}; }
 
@@ -198,9 +199,12 @@ class Search {
   }
 
   void try_gaps() {
-    for (Time period = bound_; !over(); period += std::max(Time{1}, rounded_up(bound_, finer))) {
+    for (Time period = bound_; !over();
+         period += std::max(Time{1}, rounded_up(bound_, each_ == 1 ? finer : coarser))) {
       if (found_ && period > std::max(found_->round.period, bound_ + bound_ / 4)) break;
       for (int wait = 0; wait < waits; ++wait) {
+        const std::int64_t ops = std::int64_t{3} * stage_count() * each_;
+        spent_ += ops * ops / static_cast<std::int64_t>(devices_);
         const std::optional<CyclicRound> round = in_gaps(period, period * wait / waits);
         if (round) try_round(*round);
       }
