@@ -84,8 +84,17 @@ def said(value: Any, name: str) -> Any:
 
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
-    return json.dumps({name: said(value, name) for name, value in settings.items()
-                       if value is not None})
+    words = {name: said(value, name) for name, value in settings.items() if value is not None}
+    try:
+        return json.dumps(words)
+    except TypeError:
+        pass
+    for name, value in words.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise UsageError(f"{name}: a number or a text belongs there (it is {value!r})") from None
+    raise AssertionError(f"{words!r} is no JSON, though each of its values is")
 
 
 def text(value: Any, name: str) -> str:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
 
 from stageline import _amounts, _core
 from stageline._comparison import Comparison
-from stageline._core import Model, Program, Result, bundled_clusters, bundled_traces, schedules
+from stageline._core import (Compared, Model, Program, Result, bundled_clusters, bundled_traces,
+                             schedules)
 from stageline._errors import UsageError
+from stageline._progress import Progress, reports
 from stageline._schedulers import Scheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -244,11 +246,12 @@ _program = program
 
 def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             schedules: str | Iterable[ScheduleLike] | None = None,
-            **settings: Any) -> Comparison:
+            progress: Progress = None, **settings: Any) -> Comparison:
     """Simulates many schedules: a table, the fastest first.
 
     schedules: names, with knobs where wanted, and functions (see `scheduler`); default: all that
-    exist. devices: a number, or several. partition: a cut, or several. settings: as in `simulate`.
+    exist. devices: a number, or several. partition: a cut, or several. progress: as of
+    `sweep`, of schedules. settings: as in `simulate`.
 
     >>> import stageline as sl
     >>> table = sl.compare("uniform:layers=8", devices=4, microbatches=8)
@@ -256,8 +259,13 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     True
     """
     asked = _settings(trace, cluster, settings)
+
+    def compared(named: Any) -> Compared:
+        with reports(progress, "schedules") as report:
+            return _core.compare(_amounts.request({**asked, "schedules": named}), report)
+
     if schedules is None or isinstance(schedules, str):
-        return Comparison(_core.compare(_amounts.request({**asked, "schedules": schedules})), [])
+        return Comparison(compared(schedules), [])
     named: list[str] = []
     own: list[ScheduleLike] = []
     for one in schedules:
@@ -265,8 +273,5 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             named.append(one)
         else:
             own.append(one)
-    if not own:
-        return Comparison(_core.compare(_amounts.request({**asked, "schedules": named})), [])
-    return Comparison(_core.compare(_amounts.request({**asked, "schedules": named}))
-                      if named else None,
+    return Comparison(compared(named) if named or not own else None,
                       [simulate(trace, cluster, schedule=one, **settings) for one in own])
