@@ -165,6 +165,19 @@ Object.assign(tests, {
     await bench.silent();
   },
 
+  'the curves of a sweep have a point for each row of the JSON, with its speed-up': async (bench) => {
+    const words = pages['compare of a sweep'];
+    const page = await bench.open(html_of(bench, words));
+    const said = await page.locator('.section-curves .mark').evaluateAll((marks) =>
+      marks.map((mark) => mark.getAttribute('aria-label')));
+    const rows = bench.json(...words).filter((row) => !row.error);
+    assert.deepEqual(said.sort(), rows.map((row) =>
+      `${row.schedule}; ${row.devices} devices · ${row.speedup.toFixed(2)}×`).sort());
+    const heads = await page.locator('.section-curves details.same thead th').allTextContents();
+    assert.deepEqual(heads, ['', '2', '3', '4']);
+    await bench.silent();
+  },
+
   'the causes of a waterfall and the quantiles of a distribution are those of the JSON': async (bench) => {
     const words = pages['compare of two with causes'];
     const page = await bench.open(html_of(bench, words));

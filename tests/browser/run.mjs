@@ -3,7 +3,8 @@
 //   node tests/browser/run.mjs STAGELINE NODE_MODULES BROWSER FOLDER [WORD]
 //
 // Runs the tests of every *.test.mjs here whose file or name has WORD; pages are written to FOLDER.
-// The last line is "N passed, M failed".
+// A file whose tests need what is not there says so by `needs`; they are skipped by name.
+// The last line is "N passed, M failed[, K skipped]".
 import { mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -20,10 +21,16 @@ const bench = new Bench({ command: path.resolve(command), modules: path.resolve(
   folder: path.resolve(folder), root: path.resolve(here, '../..') });
 let passed = 0;
 let failed = 0;
+let skipped = 0;
 for (const file of readdirSync(here).filter((name) => name.endsWith('.test.mjs')).sort()) {
-  const { tests } = await import(pathToFileURL(path.join(here, file)).href);
+  const { tests, needs = '' } = await import(pathToFileURL(path.join(here, file)).href);
   for (const [name, test] of Object.entries(tests)) {
     if (!file.includes(word) && !name.includes(word)) continue;
+    if (needs) {
+      ++skipped;
+      console.log(`skipped: ${name}: this machine lacks ${needs}`);
+      continue;
+    }
     try {
       await test(bench);
       ++passed;
@@ -35,5 +42,5 @@ for (const file of readdirSync(here).filter((name) => name.endsWith('.test.mjs')
   }
 }
 await bench.end();
-console.log(`${passed} passed, ${failed} failed`);
+console.log(`${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed ? 1 : 0);

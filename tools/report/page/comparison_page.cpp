@@ -12,6 +12,7 @@
 #include "tools/report/page/outcome_page.hpp"
 #include "tools/report/page/sections.hpp"
 #include "tools/report/page/study_pages.hpp"
+#include "tools/report/speedups.hpp"
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/ranking.hpp"
 
@@ -194,6 +195,9 @@ Page comparison_page(const ComparisonReport& report) {
                                [](const RankedRows& order) { return !order.rows.empty(); });
   if (any) add(ranking_section("Ranking", ranking_of(report)));
   const ScatterChart scatter = scatter_of(report);
+  if (any && report.view.sweep) {
+    add(curves_section("Speed-up by devices", speedup_chart(report.setting, report.rows)));
+  }
   if (!scatter.series.empty()) add(scatter_section("Memory against time", scatter));
   if (any) add(rows_of(report));
   if (!report.not_possible.empty()) add(text_section("Not possible", report.not_possible));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/report/charts/chart.hpp"
 #include "tools/report/charts/tornado.hpp"
 #include "tools/report/charts/waterfall.hpp"
 #include "tools/report/page/page.hpp"
@@ -99,5 +100,9 @@ struct NamedDistribution {
 };
 /// Cumulative curves and histograms over bins that all share.
 PageSection distribution_section(std::string title, const std::vector<NamedDistribution>& rows);
+
+/// The curves of a chart with linear axes, the y axis from 0; the best five have colours, the
+/// others are grey.
+PageSection curves_section(std::string title, Chart chart);
 
 }  // namespace stageline

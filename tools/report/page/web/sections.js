@@ -1,4 +1,5 @@
 // The kinds of sections: one file and one line each.
+import { section_curves } from './section_curves.js';
 import { section_diagram } from './section_diagram.js';
 import { section_distribution } from './section_distribution.js';
 import { section_ranking } from './section_ranking.js';
@@ -18,6 +19,7 @@ import { section_waterfall } from './section_waterfall.js';
 /** @type {SectionKind[]} */
 export const section_kinds = [
   section_text,
+  section_curves,
   section_diagram,
   section_distribution,
   section_ranking,
