@@ -43,7 +43,8 @@ struct NamedFile {
 
 std::vector<NamedFile> files_of(const SweepSpec& spec) {
   std::vector<NamedFile> files;
-  for (const std::string& path : named_files(spec)) files.push_back({path, hash_of(read_file(path))});
+  for (const std::string& path : named_files(spec))
+    files.push_back({path, hash_of(read_file(path))});
   return files;
 }
 
@@ -130,7 +131,7 @@ std::vector<std::string> named_files(const SweepSpec& spec) {
     if (said.starts_with('{')) return;  // the text of a trace
     for (const std::string& text : texts_of(spec, said)) {
       look_at(text);
-      look_at(text.substr(0, text.rfind('*')));                        // "cluster.json*4"
+      look_at(text.substr(0, text.rfind('*')));                       // "cluster.json*4"
       if (text.starts_with("model:")) look_at(config_file_of(text));  // "model:config.json@h100"
     }
   };

@@ -234,7 +234,9 @@ void bind_inputs(nb::module_& module) {
              "workspace"_a = nb::none(), "names"_a = std::vector<std::string>{}, "name"_a = "model",
              "batch"_a = 1, "method"_a = "",
              "A model of arrays of doubles, times in seconds and sizes in bytes.");
-  module.def("cluster_devices", &devices_of, "name"_a, "Its devices (dicts).");
+  module.def("cluster_devices", &devices_of, "name"_a,
+             nb::sig("def cluster_devices(name: str) -> list[dict[str, typing.Any]]"),
+             "Its devices (dicts).");
   module.def("schedules", &schedule_names, "Names of all schedules.");
   module.def(
       "bundled_traces", [] { return bundled_names(bundled_traces()); },

@@ -100,6 +100,7 @@ void bind_phase(nb::module_& module) {
   nb::class_<PhaseMap>(module, "Phase", "Which schedule wins where, over two settings.")
       .def_prop_ro(
           "rows", &rows_of,
+          nb::for_getter(nb::sig("def rows(self, /) -> list[dict[str, typing.Any]]")),
           "Cells (dicts), the lowest row first: the two settings as text, winner and second "
           "(None: none fits), lead (share by which the winner is faster), by_memory\n"
           "(a faster one does not fit), simulated (else between cells that agree).")

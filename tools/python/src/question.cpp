@@ -297,8 +297,12 @@ void bind_problem(nb::module_& module) {
 void bind_question(nb::module_& module) {
   bind_problem(module);
   nb::class_<Compared>(module, "Compared", "Rows of a comparison.")
-      .def_prop_ro("rows", &rows_of)
-      .def_prop_ro("rankings", &rankings_of)
+      .def_prop_ro("rows", &rows_of,
+                   nb::for_getter(nb::sig(
+                       "def rows(self, /) -> list[tuple[str, int, str, Result | None, str]]")))
+      .def_prop_ro("rankings", &rankings_of,
+                   nb::for_getter(nb::sig("def rankings(self, /) -> list[dict[str, typing.Any]]")),
+                   "By kind, synchronous first (dicts).")
       .def("json", [](const Compared& self) {
         return without_lock(
             [&] { return rows_json(*self.setting, self.rows, self.request->budget); });

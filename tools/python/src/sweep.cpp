@@ -227,7 +227,8 @@ void bind_sweep(nb::module_& module) {
             }
             return files;
           },
-          nb::sig("def files(self) -> dict[str, bytes]"), "What the files that it names hold, by path.")
+          nb::sig("def files(self) -> dict[str, bytes]"),
+          "What the files that it names hold, by path.")
       .def_prop_ro("scenarios", [](const Sweep& self) { return self.spec().scenarios(); })
       .def_prop_ro(
           "chunk", [](const Sweep& self) { return self.spec().chunk; }, "Scenarios in a chunk.")
@@ -236,8 +237,12 @@ void bind_sweep(nb::module_& module) {
       .def(
           "probe", [](Sweep& self) { without_lock([&] { return self.runner.probe(), 0; }); },
           "Raises the error that all scenarios share.")
-      .def("make", &chunks_in_memory, "chunks"_a, "threads"_a, "progress"_a = nb::none(),
-           "The chunks, each as its file would be (bytes).")
+      .def(
+          "make", &chunks_in_memory,
+          nb::sig(
+              "def make(self, chunks: Sequence[int], threads: int, progress: Callable[[int, int], None] | None = None) -> list[bytes]"),
+          "chunks"_a, "threads"_a, "progress"_a = nb::none(),
+          "The chunks, each as its file would be (bytes).")
       .def("write", &chunks_in_folder, "folder"_a, "chunks"_a, "threads"_a,
            "progress"_a = nb::none(), "Writes the chunks; returns their scenarios.");
   nb::class_<SweepChunks>(module, "SweepChunks", "Rows of a sweep, chunk by chunk.")
@@ -248,7 +253,9 @@ void bind_sweep(nb::module_& module) {
            }),
            "sweep"_a, "folder"_a)
       .def("__len__", [](const SweepChunks& self) { return self.count(); })
-      .def("rows", &rows_of, "chunk"_a, "Dicts; None: an empty cell.")
+      .def("rows", &rows_of, "chunk"_a,
+           nb::sig("def rows(self, chunk: int) -> list[dict[str, typing.Any]]"),
+           "Dicts; None: an empty cell.")
       .def("text", &SweepChunks::text, "chunk"_a, "As CSV.")
       .def(
           "__arrow_c_stream__",
@@ -256,7 +263,8 @@ void bind_sweep(nb::module_& module) {
             return stream_of(self);
           },
           "requested_schema"_a = nb::none(), "A batch for each chunk.")
-      .def("to_pandas", &frame_of, "A DataFrame (pandas 2.2 or pyarrow).");
+      .def("to_pandas", &frame_of, nb::sig("def to_pandas(self) -> typing.Any"),
+           "A DataFrame (pandas 2.2 or pyarrow).");
 }
 
 }  // namespace stageline::python

@@ -54,7 +54,7 @@ def slow(value: Any) -> str:
     """'gpu2:1.2' as it is, or made of {'gpu2': 1.2}."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{factor}" for name, factor in value.items())
-    return value
+    return str(value)
 
 
 def plain(value: Any) -> Any:
