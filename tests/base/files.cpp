@@ -37,11 +37,11 @@ TEST_CASE("what is provided is read in place of a file, the latest first, while 
   const std::string file = (folder / "a.txt").string();
   write_file(file, "of the disk");
   {
-    const ProvidedFiles one({{file, "one"}, {"nowhere/b.txt", "b"}});
+    const ProvidedFiles one(ProvidedFiles::Contents{{file, "one"}, {"nowhere/b.txt", "b"}});
     CHECK(read_file(file) == "one");
     CHECK(is_regular_input("nowhere/b.txt"));
     {
-      const ProvidedFiles two({{file, std::string("t\0o", 3)}});
+      const ProvidedFiles two(ProvidedFiles::Contents{{file, std::string("t\0o", 3)}});
       CHECK(read_file(file).size() == 3);
       CHECK_THROWS_WITH_AS(read_text(file), doctest::Contains("byte 1 is zero"), UsageError);
     }

@@ -326,7 +326,7 @@ TEST_CASE("sweeps: files that are provided make the rows of those on the disk") 
   };
   const std::vector<std::int64_t> expected = steps();
   CHECK(expected.front() > 0);
-  const ProvidedFiles provided({{trace, read_file(trace)}});
+  const ProvidedFiles provided(ProvidedFiles::Contents{{trace, read_file(trace)}});
   fs::remove(trace);
   CHECK(sweep_hash(spec) == hash);
   CHECK(steps() == expected);

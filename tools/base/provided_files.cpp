@@ -22,7 +22,7 @@ std::vector<const ProvidedFiles*>& all_provided() {
 
 }  // namespace
 
-ProvidedFiles::ProvidedFiles(std::map<std::string, std::string> contents) {
+ProvidedFiles::ProvidedFiles(Contents contents) {
   for (auto& [path, content] : contents) {
     contents_[path] = std::make_shared<const std::string>(std::move(content));
   }

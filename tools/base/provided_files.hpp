@@ -12,7 +12,8 @@ namespace stageline {
 /// this machine; of several for a path the latest that was made.
 class ProvidedFiles {
  public:
-  explicit ProvidedFiles(std::map<std::string, std::string> contents);
+  using Contents = std::map<std::string, std::string>;
+  explicit ProvidedFiles(Contents contents);
   ~ProvidedFiles();
   ProvidedFiles(const ProvidedFiles&) = delete;
   ProvidedFiles& operator=(const ProvidedFiles&) = delete;
