@@ -31,10 +31,12 @@ class Luggage(WorkerPlugin):
         _at_hand.setdefault(self.name, []).append(self)
 
     def teardown(self, worker: Any) -> None:
-        if not _at_hand[self.name][1:]:
+        _at_hand[self.name].pop()
+        if not _at_hand[self.name]:
             del _at_hand[self.name]
-        else:
-            _at_hand[self.name].pop()
+        if not _at_hand:
+            _folder_of.cache_clear()
+            _sweep_of.cache_clear()
 
 
 # By name; once for each worker of this process.

@@ -22,7 +22,7 @@ def _terminal() -> bool:
 
 
 def _notebook() -> bool:
-    return "ipykernel" in sys.modules
+    return type(sys.stderr).__module__.startswith("ipykernel")
 
 
 def _in_short(seconds: float) -> str:
