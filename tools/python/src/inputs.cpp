@@ -31,7 +31,7 @@ Trace open(const std::string& text, int microbatch_size, int profile_batch) {
     request.text = text;
     request.batch = microbatch_size;
     request.profile_batch = profile_batch;
-    return Trace{text, open_trace(request)};
+    return Trace{text, open_trace(request), microbatch_size, profile_batch};
   });
 }
 
@@ -197,6 +197,23 @@ void bind_inputs(nb::module_& module) {
       .def_prop_ro(
           "text", [](const Trace& self) { return self.text; },
           "What asks for it: a name, a spelled cost model, or a trace as JSON.")
+      .def_prop_ro(
+          "opened_with",
+          [](const Trace& self) {
+            nb::dict settings;
+            if (self.microbatch_size > 0) settings["microbatch_size"] = self.microbatch_size;
+            if (self.profile_batch > 0) settings["profile_batch"] = self.profile_batch;
+            return settings;
+          },
+          nb::for_getter(nb::sig("def opened_with(self, /) -> dict[str, int]")),
+          "What was said of its micro-batches when it was opened, as settings.")
+      .def("__reduce__",
+           [](const nb::object& self) {
+             const auto& trace = nb::cast<const Trace&>(self);
+             return nb::make_tuple(
+                 nb::module_::import_("stageline._api").attr("_opened"),
+                 nb::make_tuple(trace.text, trace.microbatch_size, trace.profile_batch));
+           })
       .def_prop_ro("name", [](const Trace& self) { return self.model.name; })
       .def_prop_ro(
           "batch", [](const Trace& self) { return self.model.batch; },

@@ -100,7 +100,7 @@ def request(settings: dict[str, Any]) -> str:
 def text(value: Any, name: str) -> str:
     """One value of a setting, as it would be typed."""
     if hasattr(value, "text") and hasattr(value, "layers"):  # a Model
-        return str(value.text)
+        return str(value.to_json() if value.opened_with else value.text)
     one = said(value, name)
     if isinstance(one, bool):
         return "true" if one else "false"

@@ -69,6 +69,11 @@ def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0
     return _core.open_trace(os.fspath(source), microbatch_size, profile_batch)
 
 
+def _opened(text: str, microbatch_size: int, profile_batch: int) -> Model:
+    """What pickle calls for a Model: what asks for it travels, not its layers."""
+    return _core.open_trace(text, microbatch_size, profile_batch)
+
+
 def _spelled(head: str, options: dict[str, Any]) -> str:
     said = [f"{key}={value}" for key, value in options.items() if value is not None]
     return head + ",".join(said)
@@ -146,6 +151,9 @@ def from_arrays(forward: ArrayLike, input_grad: ArrayLike | None = None,
 
     if backward is not None and input_grad is None and weight_grad is None:
         half = np.asarray(backward, dtype=np.float64) / 2
+        if half.ndim > 0 and len(half) != len(np.atleast_1d(forward)):
+            raise UsageError(f"backward: {len(half)} values for {len(np.atleast_1d(forward))} layers "
+                             "(as many as forward has)")
         input_grad = weight_grad = half
     return _core.from_arrays(
         forward=column(np.atleast_1d(forward)), input_grad=column(input_grad),
@@ -203,6 +211,8 @@ def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
 def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
                                 else os.fspath(source)}
+    if isinstance(source, Model):
+        settings.update(source.opened_with)
     if isinstance(on, Cluster):
         settings.update(on.settings())
     elif on is not None:
