@@ -64,6 +64,14 @@ export class Bench {
     await this.settled(page);
   }
 
+  /** What axe finds serious. */
+  async axe(page) {
+    await page.evaluate(readFileSync(path.join(this.modules, 'axe-core/axe.min.js'), 'utf8'));
+    const found = await page.evaluate(() => globalThis.axe.run(document));
+    return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+      .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 160))}`);
+  }
+
   /** Closes the pages of a test. All must have been silent, and must have loaded one file. */
   async close_pages() {
     const closed = this.contexts;

@@ -17,6 +17,7 @@ const pages = {
   report: ['report', ...setting],
   whatif: ['whatif', 'resnet50-cpu', '--devices', '4', '--schedule', '1f1b,zb_h1', '--jitter', '5%',
     '--scenarios', '500'],
+  'simulate with causes': ['simulate', 'resnet50-cpu', '--devices', '4', '--why', '--jitter', '5%'],
   sensitivity: ['sensitivity', 'resnet50-cpu', '--devices', '4', '--link', '10GB/s,5us'],
   plan: ['plan', 'resnet50-cpu', '--samples', '64', '--devices', '4', '--schedule', '1f1b,zb_h1'],
 };
@@ -35,13 +36,6 @@ function html_of(bench, words) {
   return file;
 }
 
-const axe_of = async (bench, page) => {
-  await page.evaluate(readFileSync(path.join(bench.modules, 'axe-core/axe.min.js'), 'utf8'));
-  const found = await page.evaluate(() => globalThis.axe.run(document));
-  return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
-    .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 160))}`);
-};
-
 const column_of = (page, title) => page.evaluate((wanted) => {
   const table = document.querySelector('.section-table table');
   const heads = [...table.querySelectorAll('thead th')];
@@ -59,7 +53,7 @@ for (const [name, words] of Object.entries(pages)) {
     for (const colorScheme of ['light', 'dark']) {
       const page = await bench.open(html_of(bench, words), { colorScheme });
       assert.equal(await page.locator('.failure').count(), 0);
-      assert.deepEqual(await axe_of(bench, page), []);
+      assert.deepEqual(await bench.axe(page), []);
       const least = await page.evaluate(() => Math.min(...[...document.querySelectorAll('svg.chart text')]
         .map((text) => parseFloat(getComputedStyle(text).fontSize)), 99));
       assert.ok(least >= 11, `text of ${least} px`);

@@ -253,14 +253,18 @@ export const tests = {
       return readFileSync(await download.path());
     };
     const svg = (await saved('SVG')).toString('utf8');
-    const { shapes, fault, titles } = await page.evaluate((text) => {
+    const { shapes, fault, titles, memory, words } = await page.evaluate((text) => {
       const parsed = new DOMParser().parseFromString(text, 'image/svg+xml');
       return { shapes: parsed.querySelectorAll('rect').length,
         titles: [...parsed.querySelectorAll('title')].map((one) => one.textContent),
+        memory: [...parsed.querySelectorAll('.memory path')].map((one) => one.dataset.category),
+        words: [...parsed.querySelectorAll('.memory text')].map((one) => one.textContent),
         fault: parsed.querySelector('parsererror')?.textContent ?? null };
     }, svg);
     assert.equal(fault, null);
     assert.ok(shapes > 60 && titles.includes('0F0') && titles.includes('3B7'));
+    assert.ok(memory.includes('weights') && memory.includes('stash_weight_grad'), memory.join());
+    assert.ok(words.some((one) => one.startsWith('peak ')), words.join());
     const png = await saved('PNG');
     assert.equal(png.subarray(1, 4).toString(), 'PNG');
     assert.ok(png.readUInt32BE(16) >= 1000);

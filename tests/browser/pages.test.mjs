@@ -1,7 +1,7 @@
 // Every kind of page: opens from disk, is silent, and is what it says.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 const trace = 'model:resnet50@h100,batch=32';
@@ -43,13 +43,6 @@ for (const [name, words] of Object.entries(pages)) {
   };
 }
 
-const axe_of = async (bench, page) => {
-  await page.evaluate(readFileSync(path.join(bench.modules, 'axe-core/axe.min.js'), 'utf8'));
-  const found = await page.evaluate(() => globalThis.axe.run(document));
-  return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
-    .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html.slice(0, 120))}`);
-};
-
 Object.assign(tests, {
   'the policy of the page forbids every request, and inline code but its own': async (bench) => {
     const file = bench.html(...pages['one schedule']);
@@ -73,13 +66,34 @@ Object.assign(tests, {
     for (const colorScheme of ['light', 'dark']) {
       for (const kind of ['one schedule', 'several schedules']) {
         const page = await bench.open(bench.html(...pages[kind]), { colorScheme });
-        assert.deepEqual(await axe_of(bench, page), []);
+        assert.deepEqual(await bench.axe(page), []);
         await page.focus('.frame');
         await bench.press(page, 'j', 'c');
         await page.click('details.table summary');
         await bench.settled(page);
-        assert.deepEqual(await axe_of(bench, page), []);
+        assert.deepEqual(await bench.axe(page), []);
       }
+    }
+    await bench.silent();
+  },
+
+  'overlay: both timelines on one axis, each op in the table, and axe finds nothing serious': async (bench) => {
+    const modelled = bench.json('simulate', 'uniform:layers=4', '--devices', '2', '--microbatches', '4',
+      '--timeline');
+    writeFileSync(path.join(bench.folder, 'model.json'), JSON.stringify(modelled));
+    bench.run('draw', 'uniform:layers=4', '--schedule', 'gpipe', '--devices', '2', '--microbatches', '4',
+      '--chrome', 'other.json');
+    const file = bench.html('overlay', 'model.json', 'other.json');
+    const { per_op: ops } = bench.json('overlay', 'model.json', 'other.json');
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await bench.open(file, { colorScheme });
+      assert.equal((await page.getAttribute('.frame', 'aria-label')).split(';').length, 2);
+      assert.equal(await page.locator('.section-table tbody tr').count(), ops.length);
+      await page.focus('.frame');
+      await bench.press(page, 'j');
+      const op = await page.getAttribute('.details', 'data-op');
+      assert.ok(ops.some((one) => one.op === op), op);
+      assert.deepEqual(await bench.axe(page), []);
     }
     await bench.silent();
   },

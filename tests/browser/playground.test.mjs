@@ -139,6 +139,49 @@ export const tests = !file || !existsSync(file) ? {} : {
     await bench.silent();
   },
 
+  'playground: a change keeps the view, the selected op and the modes': async (bench) => {
+    const page = await opened(bench);
+    const canvas = await page.locator('canvas.rows').elementHandle();
+    await page.focus('.frame');
+    await bench.press(page, '+', '+', 'j', 'c');
+    const seen = () => page.evaluate(() => {
+      const { fromPs, toPs } = document.querySelector('.frame').dataset;
+      return { from: Number(fromPs), to: Number(toPs), op: document.querySelector('.details').dataset.op,
+        path: document.querySelector('button[aria-pressed="true"]')?.textContent };
+    });
+    const before = await seen();
+    const total = () => page.evaluate(() => globalThis.playground.drawn.view.total);
+    const was = await total();
+    await after(page, () => page.locator('#field-F').fill('1500'));
+    await bench.settled(page);
+    const now = await seen();
+    assert.notEqual(await total(), was);
+    assert.deepEqual([now.op, now.path], [before.op, 'critical path']);
+    assert.ok(Math.abs(now.from / await total() - before.from / was) < 1e-9, 'the same fractions');
+    assert.ok(Math.abs(now.to / await total() - before.to / was) < 1e-9);
+    await after(page, () => page.locator('#field-m').fill('16'));
+    await bench.settled(page);
+    const longer = await seen();
+    assert.deepEqual([longer.from, longer.to, longer.op], [now.from, now.to, now.op], 'the same times');
+    await page.focus('.frame');
+    await bench.press(page, '0');
+    await after(page, () => page.locator('#field-p').fill('2'));
+    await bench.settled(page);
+    assert.deepEqual([(await seen()).from, (await seen()).to], [0, await total()], 'the whole stays the whole');
+    assert.equal(await canvas.evaluate((one) => one.isConnected), true);
+    await bench.silent();
+  },
+
+  'playground: axe finds nothing serious, with a deadlock and in both themes': async (bench) => {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await opened(bench, '', { colorScheme });
+      assert.deepEqual(await bench.axe(page), []);
+      await after(page, () => page.fill('textarea.program', stuck));
+      assert.deepEqual(await bench.axe(page), []);
+    }
+    await bench.silent();
+  },
+
   'playground: names from files are text': async (bench) => {
     const page = await opened(bench);
     const name = '<img src=x onerror=alert(1)>.slp';

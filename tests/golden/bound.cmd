@@ -10,3 +10,8 @@ stageline bound uniform:layers=4 --devices 2..4
 stageline bound uniform:layers=4 --program deadlock.slp
 stageline bound uniform:layers=200,forward=100000s
 stageline compare uniform:layers=8,weights=4000000TB
+stageline bound uniform:layers=8 --schedule cyclic --devices 4 --microbatches 32 --quiet
+stageline bound uniform:layers=8 --schedule cyclic:limit=3 --devices 4 --microbatches 32 --quiet
+stageline bound uniform:layers=4 --schedule cyclic:limit=1 --devices 2 --microbatches 3 --json -
+stageline simulate uniform:layers=4 --schedule cyclic:limit=1,placement=v --devices 2
+stageline simulate uniform:layers=4 --schedule cyclic:limit=0 --devices 2

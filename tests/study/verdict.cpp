@@ -132,7 +132,8 @@ Case random_case(std::mt19937& random, const ScheduleSpec& spec, int count) {
 
 bool searches(const ScheduleSpec& spec) {
   const std::string_view name = spec.scheduler->name;
-  return name == "zb_auto" || name == "zb_v" || name == "v_half" || name == "v_min";
+  return name == "zb_auto" || name == "zb_v" || name == "v_half" || name == "v_min" ||
+         name == "cyclic";
 }
 
 // Of every schedule and knob some cases.

@@ -28,6 +28,19 @@ std::string above(Time step, Time bound) {
   return step == bound ? "reached" : fmt::format("{} above", percent(share));
 }
 
+std::string in_words(const RoundPace& pace) {
+  const std::string under =
+      fmt::format("under {} stash{}", pace.stashes, pace.stashes == 1 ? "" : "es");
+  const std::string of = fmt::format(
+      "in the middle of a step {} {}", print(pace.period),
+      pace.microbatches == 1 ? "a micro-batch"
+                             : fmt::format("every {} micro-batches", pace.microbatches));
+  if (pace.period == pace.bound) {
+    return fmt::format("{}, optimal: no rounds {} are faster", of, under);
+  }
+  return fmt::format("{}; no rounds {} take less than {}", of, under, print(pace.bound));
+}
+
 // period · microbatches / (rounds · round) in lowest terms.
 Json exact_step(const Bound& bound) {
   std::int64_t time = bound.period.time.count();
@@ -68,6 +81,13 @@ Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
   }
   result["largest_bound"] = bound.largest().name;
   result["above_largest_bound"] = bound.distance();
+  if (bound.middle) {
+    Json middle{{"stashes", bound.middle->stashes}};
+    middle["microbatches"] = bound.middle->microbatches;
+    put_time(middle, "period", bound.middle->period);
+    put_time(middle, "least_period", bound.middle->bound);
+    result["middle_round"] = middle;
+  }
   result["cycle"] = Json::array();
   for (const Turn& turn : bound.period.cycle) {
     result["cycle"].push_back(
@@ -124,6 +144,7 @@ int run_bound(const CommonFlags& flags) {
                     ? fmt::format("as fast as can be: the {} bound is reached", largest.name)
                     : fmt::format("{} the largest of them, {}", above(bound->step, largest.step),
                                   largest.name)));
+  if (bound->middle) print_wrapped(in_words(*bound->middle) + "\n");
   std::vector<std::string> said = read_as_notes(flags.schedules);
   if (std::string note = rebuilt_note(asked); !note.empty()) said.push_back(std::move(note));
   for (std::size_t i = 0; i < said.size() && !flags.quiet; ++i) {

@@ -21,6 +21,7 @@
 #include "tools/compare/advice.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/report/page/outcome_page.hpp"
+#include "tools/report/page/sections.hpp"
 #include "tools/report/text/heading.hpp"
 #include "tools/report/text/memory_peak.hpp"
 #include "tools/report/text/outcome_tables.hpp"
@@ -167,7 +168,14 @@ int run_simulate(const SimulateFlags& flags) {
     write_waterfalls(flags.svg, {{outcome.schedule, *waterfall}}, setting.model.name,
                      notes(setting));
   }
-  if (!flags.html.empty()) write_page(flags.html, page_of(setting, {&asked, 1}, {&outcome, 1}));
+  if (!flags.html.empty()) {
+    Page page = page_of(setting, {&asked, 1}, {&outcome, 1});
+    if (waterfall) {
+      page.sections.push_back(waterfall_section("Where the step's time goes",
+                                                waterfall_chart({{outcome.schedule, *waterfall}})));
+    }
+    write_page(flags.html, page);
+  }
   if (silent) return answer;
   if (!common.quiet) print_wrapped(heading(setting, asked) + "\n");
   const TableView view{text_width(), flags.full, setting.model.tokens > 0};

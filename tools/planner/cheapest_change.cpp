@@ -24,7 +24,7 @@ constexpr double least_gain = 0.999;  // fullness after a change over the one be
 
 // Schedulers that search their order take as long as many simulations, and have an account of their
 // own.
-constexpr std::array searching{"zb_auto", "zb_v", "v_half", "v_min", "list"};
+constexpr std::array searching{"zb_auto", "zb_v", "v_half", "v_min", "list", "cyclic"};
 constexpr std::size_t most_single_searches = 6;
 constexpr std::size_t most_pair_searches = 3;
 

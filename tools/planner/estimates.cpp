@@ -43,6 +43,7 @@ constexpr Habit habits[] = {
     {"v_min", 1.3, 0.34, 1, 1, true},
     {"zb_auto", 0.4, 1, 0, 1, true},
     {"list", 0.4, 1, 0, 1, true},
+    {"cyclic", 0.4, 1, 0, 1, true},
     {"interleaved_zb", 0.4, 1},
 };
 

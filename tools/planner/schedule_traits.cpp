@@ -32,6 +32,7 @@ constexpr ScheduleTraits all_traits[] = {
     {"zb_h2", Backward::apart, InFlight::twice},
     {"interleaved_zb", Backward::apart, InFlight::one},
     {"zb_auto", Backward::apart, InFlight::one},
+    {"cyclic", Backward::apart, InFlight::one},
 };
 
 }  // namespace

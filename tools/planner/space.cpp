@@ -22,8 +22,8 @@ struct KnobValues {
   std::vector<std::string_view> values;
 };
 
-const std::array<KnobValues, 11>& knob_values() {
-  static const std::array<KnobValues, 11> table{{
+const std::array<KnobValues, 12>& knob_values() {
+  static const std::array<KnobValues, 12> table{{
       {"gpipe", "recompute", 0, {"except_last"}},
       {"dapple", "policy", 0, {"B"}},
       {"chimera", "concat", 0, {"doubling"}},
@@ -35,6 +35,7 @@ const std::array<KnobValues, 11>& knob_values() {
       {"zb_auto", "limit", 0, {"2p", "memory"}},
       {"zb_auto", "placement", 0, {"v"}},
       {"list", "placement", 0, {"v"}},
+      {"cyclic", "limit", 0, {"2p"}},
   }};
   return table;
 }

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "schedulers/parts/cyclic_period.hpp"
 #include "sim/analysis/cycle_words.hpp"
 #include "sim/analysis/memory.hpp"
 #include "sim/errors.hpp"
@@ -169,17 +171,48 @@ Time way_of_one(Program program, const Costs& costs) {
   return longest;
 }
 
-// Of orders that hold no more on a device than this one does on the fullest.
-std::optional<LowerBound> under_as_many_stashes(const Case& asked, Program program,
-                                                const Costs& costs) {
+constexpr int longest_round = 64;  // micro-batches
+
+// Of a plain step.
+std::optional<RoundPace> round_pace(const Program& program, const Costs& costs, int stashes) {
+  Problem problem;
+  problem.placement = program.placement;
+  problem.costs = costs;
+  problem.devices = program.devices;
+  StepLists lists;
+  for (const std::vector<Op>& ops : program.ops) {
+    std::vector<Op>& list = lists.emplace_back();
+    std::copy_if(ops.begin(), ops.end(), std::back_inserter(list), [](const Op& op) {
+      return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update;
+    });
+  }
+  std::optional<CyclicRound> round;
+  for (int each = 1; !round && each <= longest_round && 3 * each <= program.microbatches; ++each) {
+    round = middle_round(lists, program.placement.stages(), each);
+  }
+  if (!round) return std::nullopt;
+  const Time least = least_period(problem, stash_limit(problem, stashes));
+  RoundPace pace{stashes, round->each, {}, least * round->each};
+  const std::vector<StageTimes> stages = stage_times(problem, true);
+  const std::optional<RoundTimes> times =
+      RoundClock(stages, round->each).times(*round, pace.bound, Time::max());
+  if (!times) return std::nullopt;
+  pace.period = times->period;
+  return pace;
+}
+
+// What its own stashes leave room for: beside the bound, the round in its middle.
+void add_stashes(Bound& bound, const Case& asked, Program program, const Costs& costs) {
   const Run run = run_of(std::move(program), costs);
   const Timeline timeline = timeline_of(run.program, run.graph, run.times);
-  const std::optional<StashGap> gap = stash_gap(
-      asked, run.program, costs, memory_of(run.program, costs, timeline).device_stash_peak);
-  if (!gap) return std::nullopt;
-  return LowerBound{"stashes", gap->bound,
-                    fmt::format("any order under {} stash{}; {}", gap->stashes,
-                                gap->stashes == 1 ? "" : "es", gap->why)};
+  if (!is_plain_step(asked, run.program)) return;
+  const std::vector<int> peaks = memory_of(run.program, costs, timeline).device_stash_peak;
+  bound.middle = round_pace(run.program, costs, *std::max_element(peaks.begin(), peaks.end()));
+  const std::optional<StashGap> gap = stash_gap(asked, run.program, costs, peaks);
+  if (!gap) return;
+  bound.bounds.push_back({"stashes", gap->bound,
+                          fmt::format("any order under {} stash{}; {}", gap->stashes,
+                                      gap->stashes == 1 ? "" : "es", gap->why)});
 }
 
 }  // namespace
@@ -222,9 +255,7 @@ std::optional<Bound> bound_of(const Case& asked) {
   if (synchronous) {
     bound.bounds.push_back({"path", way_of_one(runs.program(1), costs),
                             "one micro-batch forward, back, and the update"});
-    if (std::optional<LowerBound> stashes = under_as_many_stashes(asked, runs.program(1), costs)) {
-      bound.bounds.push_back(*std::move(stashes));
-    }
+    add_stashes(bound, asked, runs.program(1), costs);
   }
   return bound;
 }

@@ -18,6 +18,14 @@ struct LowerBound {
   std::string why;  // in words, with its device or link
 };
 
+/// F, I and W of every stage for the same number of micro-batches, again and again.
+struct RoundPace {
+  int stashes = 0;       // the most that a device holds
+  int microbatches = 1;  // of a round
+  Time period{};         // of a round, without links that are shared
+  Time bound{};          // no rounds of any length that hold no more are faster
+};
+
 /// The cycle that decides the pace of a schedule that repeats, and the bounds of that pace.
 struct Bound {
   int round = 1;         // micro-batches after which everything repeats
@@ -31,6 +39,9 @@ struct Bound {
   /// than devices compute; of a flushed step the way of one micro-batch forward, back, and the
   /// update, and what a shorter order would need more stashes for.
   std::vector<LowerBound> bounds;
+
+  /// Of a flushed step with I and W apart whose middle repeats one round for every micro-batch.
+  std::optional<RoundPace> middle;
 
   const LowerBound& largest() const;
   /// How far the step is above the largest bound, as a share of it; 0: optimal.

@@ -22,7 +22,9 @@ bool is_plain(const Program& program) {
   });
 }
 
-bool can_be_judged(const Case& asked, const Program& program) {
+}  // namespace
+
+bool is_plain_step(const Case& asked, const Program& program) {
   const std::vector<StagePlace>& stages = program.placement.stage;
   return asked.pipelines() == 1 && program.steps == 1 &&
          program.settings.weights == WeightRule::flush &&
@@ -32,8 +34,6 @@ bool can_be_judged(const Case& asked, const Program& program) {
          });
 }
 
-}  // namespace
-
 double StashGap::share() const {
   if (bound <= Time{}) return 0;
   return static_cast<double>((span - bound).count()) / static_cast<double>(bound.count());
@@ -41,7 +41,7 @@ double StashGap::share() const {
 
 std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
                                   const std::vector<int>& peaks) {
-  if (!can_be_judged(asked, program)) return std::nullopt;
+  if (!is_plain_step(asked, program)) return std::nullopt;
   Problem problem;
   problem.placement = program.placement;
   problem.costs = costs;

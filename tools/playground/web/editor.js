@@ -59,6 +59,7 @@ export class Editor {
 
   /** @param {Mark[]} marks */
   mark(marks) {
+    if (marks.length === 0 && this.marks.length === 0) return;
     this.marks = marks;
     this.draw();
   }

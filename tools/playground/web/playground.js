@@ -1,6 +1,6 @@
 // The playground: the state of the fields, the questions that follow from it, and what they answer.
 import { element } from '../../report/page/web/dom.js';
-import { section_diagram } from '../../report/page/web/section_diagram.js';
+import { Diagram } from '../../report/page/web/section_diagram.js';
 import { PageContext } from '../../report/page/web/theme.js';
 import { Engine } from './client.js';
 import { Controls } from './controls.js';
@@ -28,6 +28,8 @@ class Playground {
     this.recordings = [];
     this.own_address = '';
     this.typing = 0;
+    /** @type {Diagram | null} */
+    this.drawn = null;
   }
 
   /** @param {import('./controls.js').Names} names */
@@ -102,14 +104,18 @@ class Playground {
       ...this.recordings.map((file) => ({ file }))];
     /** @type {HTMLElement} */ (this.command).textContent = sides.map(
       (side) => command_of(state, side)).join(' · ');
-    const reply = await this.engine.ask('look', JSON.stringify(requests));
+    const looked = this.engine.ask('look', JSON.stringify(requests));
+    // The worker computes the program while the diagram is drawn.
+    const computed = state.program ? null : this.engine.ask('compute', JSON.stringify(request_of(state, 'a')));
+    computed?.catch(() => {}); // is thrown where it is awaited
+    const reply = await looked;
     if (reply.value.error) throw new Error(reply.value.error.message);
     show_figures(/** @type {HTMLElement} */ (this.figures), reply.value.runs);
     const notes = new Set(reply.value.runs.flatMap(
       (/** @type {any} */ run) => run.row?.notes ?? []));
     this.say([...notes], false);
     if (reply.value.diagram) this.draw(reply.value.diagram);
-    await this.show_program(state);
+    await this.show_program(state, computed);
     const took = performance.now() - started;
     /** @type {HTMLElement} */ (this.time).textContent =
       `engine ${reply.ms.toFixed(1)} ms, all ${took.toFixed(0)} ms`;
@@ -121,23 +127,19 @@ class Playground {
 
   /** @param {any} diagram */
   draw(diagram) {
-    const host = /** @type {HTMLElement} */ (this.diagram);
-    const height = host.offsetHeight;
-    host.style.minHeight = `${height}px`; // the page does not jump
-    this.page.listeners.length = 0;
-    host.replaceChildren();
-    section_diagram.render(packed_section(diagram), host, this.page);
-    host.style.minHeight = '';
+    const section = packed_section(diagram);
+    if (this.drawn) this.drawn.update(section);
+    else this.drawn = new Diagram(section, /** @type {HTMLElement} */ (this.diagram), this.page);
   }
 
-  /** @param {State} state */
-  async show_program(state) {
+  /** @param {State} state @param {Promise<import('./client.js').Reply> | null} computed */
+  async show_program(state, computed) {
     const editor = /** @type {Editor} */ (this.editor);
-    if (state.program) {
+    if (!computed) {
       editor.text = state.program;
       await this.check();
     } else {
-      const { value } = await this.engine.ask('compute', JSON.stringify(request_of(state, 'a')));
+      const { value } = await computed;
       if (!value.error) editor.text = value.text;
       this.show_findings([], []);
       /** @type {HTMLElement} */ (this.stuck).replaceChildren();

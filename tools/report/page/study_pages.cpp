@@ -138,6 +138,9 @@ Page plan_page(const Setting& setting, const Plan& plan, const PlanView& view,
   return page;
 }
 
+// In a table of a page: a row takes 75 bytes of the file.
+constexpr std::size_t most_rows = 5'000;
+
 Page overlay_page(const Overlay& overlay) {
   Page page{overlay.first.name + " and " + overlay.second.name, overlay_sentence(overlay), {}, {}};
   std::vector<DiagramRun> runs;
@@ -149,8 +152,14 @@ Page overlay_page(const Overlay& overlay) {
     runs.push_back(std::move(run));
   }
   page.sections.push_back(diagram_section("What ran when", runs));
-  page.sections.push_back(
-      table_section("All ops, the largest difference first", overlay_sheet(overlay)));
+  Sheet ops = overlay_sheet(overlay);
+  std::string title = "All ops, the largest difference first";
+  if (ops.rows.size() > most_rows) {
+    title = fmt::format("The {} of {} ops that differ most; --json has all", most_rows,
+                        ops.rows.size());
+    ops.rows.resize(most_rows);
+  }
+  page.sections.push_back(table_section(std::move(title), ops));
   add_notes(page, overlay.notes);
   return page;
 }

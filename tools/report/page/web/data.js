@@ -73,25 +73,36 @@ export function read_varints(bytes, count, signed = false) {
   if (!bytes) return numbers;
   let at = 0;
   for (let i = 0; i < count; ++i) {
+    // The lower 28 bits as an integer, the rest as a float: exact up to 2^53.
     let byte = bytes[at++];
-    let value = byte & 127;
-    if (byte > 127) {
-      // The lower 28 bits as an integer, the rest as a float: exact up to 2^53.
-      let shift = 7;
-      while (byte > 127 && shift < 28) {
-        byte = bytes[at++];
-        value |= (byte & 127) << shift;
-        shift += 7;
-      }
-      let scale = 2 ** 28;
-      while (byte > 127) {
-        byte = bytes[at++];
-        value += (byte & 127) * scale;
-        scale *= 128;
-      }
+    let low = byte & 127;
+    for (let shift = 7; byte > 127 && shift < 28; shift += 7) {
+      byte = bytes[at++];
+      low |= (byte & 127) << shift;
     }
-    if (signed) value = value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-    numbers[i] = value;
+    let high = 0;
+    for (let scale = 2 ** 28; byte > 127; scale *= 128) {
+      byte = bytes[at++];
+      high += (byte & 127) * scale;
+    }
+    if (!signed) numbers[i] = low + high;
+    else numbers[i] = (low & 1) === 0 ? (low + high) / 2 : -(low + 1 + high) / 2;
   }
   return numbers;
+}
+
+/** @param {Float64Array} deltas */
+export function summed(deltas) {
+  for (let i = 1; i < deltas.length; ++i) deltas[i] += deltas[i - 1];
+  return deltas;
+}
+
+/**
+ * Begins of consecutive parts with these sizes, and the end of the last.
+ * @param {ArrayLike<number>} sizes
+ */
+export function begins_of(sizes) {
+  const begins = new Uint32Array(sizes.length + 1);
+  for (let i = 0; i < sizes.length; ++i) begins[i + 1] = begins[i] + sizes[i];
+  return begins;
 }

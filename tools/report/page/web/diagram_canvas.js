@@ -1,13 +1,14 @@
 // The canvas of the rows: axis, names, pixels, labels, and what is selected.
-import { Colours, paint_line, pale_stages } from './diagram_paint.js';
-import { round_ticks, shortened, time_words } from './words.js';
+import { LaneLines } from './diagram_lines.js';
+import { Colours, column_of, pale_stages } from './diagram_paint.js';
+import { round_step, shortened, time_words } from './words.js';
 
 export const gutter = 132; // px, for names
 export const axis_height = 24;
 const font = '11px system-ui, "Segoe UI", "Liberation Sans", sans-serif';
 const bold = '600 12px system-ui, "Segoe UI", "Liberation Sans", sans-serif';
 
-/** @typedef {{ from: number, to: number, top: number }} View */
+/** @typedef {{ from: number, to: number, length: number, top: number }} View */
 
 /** Sets the size of a canvas and clears it. @param {HTMLCanvasElement} canvas
  *  @param {number} width @param {number} height */
@@ -35,56 +36,75 @@ export class RowsCanvas {
     this.canvas = canvas;
     this.layout = layout;
     this.page = page;
-    this.pales = new Map(layout.runs.map((run) => [run, pale_stages(run)]));
     this.image = new ImageData(1, 1);
+    this.lines = new LaneLines();
+    this.pales = this.pale_stages_of_runs();
     this.looks = this.look_of_runs();
     this.ink = this.inks();
-    this.ticks = /** @type {number[]} */ ([]);
+  }
+
+  /** The layout has other runs. */
+  set_runs() {
+    this.pales = this.pale_stages_of_runs();
+    this.set_colours();
   }
 
   set_colours() {
     this.looks = this.look_of_runs();
     this.ink = this.inks();
+    this.lines.forget();
+  }
+
+  pale_stages_of_runs() {
+    return new Map(this.layout.runs.map((run) => [run, pale_stages(run)]));
   }
 
   /** @returns {Map<import('./diagram_run.js').Run, import('./diagram_paint.js').Look>} */
   look_of_runs() {
     return new Map(this.layout.runs.map((run) => [run,
-      { colours: new Colours(this.page, run), .../** @type {any} */ (this.pales.get(run)) }]));
+      { colours: new Colours(this.page, run), ... /** @type {any} */ (this.pales.get(run)) }]));
   }
 
   inks() {
     return { text: this.page.css_colour('text'), dim: this.page.css_colour('dim'),
       line: this.page.css_colour('line'), axis: this.page.css_colour('axis'),
       accent: this.page.css_colour('accent'), bg: this.page.css_colour('bg'),
-      bad: this.page.css_colour('bad') };
+      bad: this.page.css_colour('bad'), row: this.page.css_colour('row') };
   }
 
   /**
-   * @param {View} view
+   * Returns the view that is drawn: the one wanted, from the next whole pixel.
+   * @param {View} wanted
    * @param {number} width of the canvas
    * @param {number} height
    * @param {import('./diagram_paint.js').Focus} focus
+   * @returns {View}
    */
-  paint(view, width, height, focus) {
+  paint(wanted, width, height, focus) {
     const context = sized_context(this.canvas, width, height);
     const plot = width - gutter;
-    this.paint_axis(context, view, plot);
-    this.paint_pixels(context, view, plot, height, focus);
+    const wide = Math.round(plot * devicePixelRatio);
+    const scale = wide / wanted.length;
+    const origin = Math.round(wanted.from * scale);
+    const view = { from: origin / scale, to: (origin + wide) / scale, length: wanted.length, top: wanted.top };
+    const step = round_step(wanted.length, plot / 110);
+    this.paint_axis(context, view, plot, step);
+    this.lines.begin(this.layout.rows, wide, scale, step, focus);
+    this.paint_pixels(context, view, origin, plot, height, focus);
     this.paint_names(context, view, height);
+    return view;
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {View} view @param {number} plot */
-  paint_axis(context, view, plot) {
+  /** @param {CanvasRenderingContext2D} context @param {View} view @param {number} plot
+   *  @param {number} step */
+  paint_axis(context, view, plot, step) {
     context.font = font;
     context.fillStyle = this.ink.dim;
     context.textBaseline = 'middle';
     context.textAlign = 'center';
-    this.ticks = round_ticks(view.from, view.to, plot / 110);
-    const span = view.to - view.from;
-    for (const tick of this.ticks) {
-      const x = gutter + (tick - view.from) / span * plot;
-      const words = tick_words(tick, view);
+    for (let n = Math.ceil(view.from / step); n * step <= view.to; ++n) {
+      const x = gutter + (n * step - view.from) / view.length * plot;
+      const words = tick_words(n * step, view);
       const half = context.measureText(words).width / 2;
       context.fillText(words, Math.min(gutter + plot - half, Math.max(gutter + half, x)),
         axis_height / 2 - 1);
@@ -99,13 +119,14 @@ export class RowsCanvas {
   /**
    * @param {CanvasRenderingContext2D} context
    * @param {View} view
+   * @param {number} origin the first column
    * @param {number} plot
    * @param {number} height
    * @param {import('./diagram_paint.js').Focus} focus
    */
-  paint_pixels(context, view, plot, height, focus) {
+  paint_pixels(context, view, origin, plot, height, focus) {
     const ratio = devicePixelRatio;
-    const wide = Math.round(plot * ratio);
+    const { wide } = this.lines;
     const tall = Math.round((height - axis_height) * ratio);
     if (wide <= 0 || tall <= 0) return;
     if (this.image.width !== wide || this.image.height !== tall) {
@@ -113,31 +134,20 @@ export class RowsCanvas {
     }
     const pixels = new Uint32Array(this.image.data.buffer);
     pixels.fill(/** @type {any} */ (this.looks.values().next().value).colours.ground);
-    const scale = wide / (view.to - view.from);
-    const grid = this.ticks.map((tick) => Math.round((tick - view.from) * scale))
-      .filter((x) => x >= 0 && x < wide);
-    const in_pixels = { from: view.from, scale, width: wide, grid };
-    /** @type {{ x: number, width: number, y: number, text: string, short: string, white: boolean }[]} */
-    const labels = [];
-    for (const row of this.layout.rows) {
-      const look = /** @type {import('./diagram_paint.js').Look} */ (this.looks.get(row.run));
-      const high = row.height / row.tracks.length;
-      row.tracks.forEach((track, t) => {
-        const y0 = Math.max(0, Math.round((row.y + t * high - view.top) * ratio));
-        const y1 = Math.min(tall, Math.round((row.y + (t + 1) * high - view.top) * ratio) -
-          (t + 1 === row.tracks.length ? 1 : 0));
-        if (y1 <= y0) return;
-        const middle = (row.y + (t + 0.5) * high) - view.top + axis_height;
-        paint_line(pixels, y0 * wide, row, track, in_pixels, look, focus, high < 13 ? null
-          : (begin, end, span, white) => {
-            labels.push({ x: (begin + end) / 2 / ratio + gutter, width: (end - begin) / ratio - 4,
-              y: middle, text: row.run.op(span), short: String(row.run.microbatch[span]), white });
-          });
-        for (let y = y0 + 1; y < y1; ++y) {
-          pixels.copyWithin(y * wide, y0 * wide, y0 * wide + wide);
-        }
-      });
-    }
+    /** @type {[import('./diagram_lines.js').Line, number][]} with the middle */
+    const labelled = [];
+    this.lines.lines.forEach((line, number) => {
+      const y0 = Math.max(0, Math.round((line.from - view.top) * ratio));
+      const y1 = Math.min(tall, Math.round((line.to - view.top) * ratio) - (line.last ? 1 : 0));
+      if (y1 <= y0) return;
+      const look = /** @type {import('./diagram_paint.js').Look} */ (this.looks.get(line.row.run));
+      this.lines.update(number, origin, look, focus);
+      pixels.set(this.lines.of(number), y0 * wide);
+      for (let y = y0 + 1; y < y1; ++y) {
+        pixels.copyWithin(y * wide, y0 * wide, y0 * wide + wide);
+      }
+      if (line.labels.length > 0) labelled.push([line, (line.from + line.to) / 2 - view.top + axis_height]);
+    });
     context.putImageData(this.image, Math.round(gutter * ratio), Math.round(axis_height * ratio));
     context.save();
     context.beginPath();
@@ -145,16 +155,35 @@ export class RowsCanvas {
     context.clip();
     context.textAlign = 'center';
     context.font = font;
-    for (const white of [false, true]) {
-      context.fillStyle = white ? '#ffffff' : '#14171c';
-      for (const label of labels) {
-        if (label.white !== white) continue;
-        // Digits and capitals are narrower than 7 px.
-        const text = label.text.length * 7 <= label.width ? label.text : label.short;
-        if (text.length * 6.2 <= label.width) context.fillText(text, label.x, label.y);
-      }
-    }
+    for (const [line, middle] of labelled) this.paint_labels(context, line, middle, origin);
     context.restore();
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {import('./diagram_lines.js').Line} line
+   * @param {number} middle
+   * @param {number} origin
+   */
+  paint_labels(context, line, middle, origin) {
+    const ratio = devicePixelRatio;
+    const { run } = line.row;
+    const { colours, pale, stages } = /** @type {import('./diagram_paint.js').Look} */ (this.looks.get(run));
+    const { scale, wide } = this.lines;
+    for (const span of line.labels) {
+      const begin = Math.max(0, column_of(run.start[span], scale) - origin);
+      const end = Math.min(wide, column_of(run.end[span], scale) - origin);
+      const width = (end - begin) / ratio - 4;
+      if (width < 8) continue;
+      const op = run.op(span);
+      // Digits and capitals are narrower than 7 px.
+      const text = op.length * 7 <= width ? op : String(run.microbatch[span]);
+      if (text.length * 6.2 > width) continue;
+      const at = 2 * run.kind[span] +
+        (line.row.stream === 0 ? pale[line.row.device * stages + run.stage[span]] : 0);
+      context.fillStyle = colours.white[at] ? '#ffffff' : '#14171c';
+      context.fillText(text, (begin + end) / 2 / ratio + gutter, middle);
+    }
   }
 
   /** @param {CanvasRenderingContext2D} context @param {View} view @param {number} height */

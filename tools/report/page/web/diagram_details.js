@@ -31,7 +31,7 @@ export function facts_of(run, span) {
   const bytes = run.bytes(span);
   if (bytes !== undefined) facts.push(['bytes', bytes_words(bytes, 7)]);
   if (['F', 'B', 'I', 'W', 'R'].includes(run.kinds[run.kind[span]])) {
-    const updates = run.version ? run.version[span] : 0;
+    const updates = run.version(span);
     facts.push(['weights', updates === 0 ? 'initial version'
       : `after ${updates} update${updates === 1 ? '' : 's'}`]);
   }
@@ -73,4 +73,21 @@ export function show_details(host, run, span, go) {
     if (others.length === 0) line.append('none');
     host.append(line);
   }
+}
+
+/**
+ * Beside a place of the frame, on the side with more room.
+ * @param {HTMLElement} tip
+ * @param {{ run: import('./diagram_run.js').Run, span: number }} op
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width of the frame
+ */
+export function show_op_tip(tip, op, x, y, width) {
+  tip.hidden = false;
+  show_details(tip, op.run, op.span, null);
+  const right = x > width * 0.6;
+  tip.style.left = right ? '' : `${x + 16}px`;
+  tip.style.right = right ? `${width - x + 12}px` : '';
+  tip.style.top = `${y + 18}px`;
 }

@@ -1,7 +1,7 @@
 // The view as a file: SVG with its boxes as shapes and its words as text, or PNG of the canvases.
 import { axis_height, gutter } from './diagram_canvas.js';
 import { draw_marks } from './diagram_marks.js';
-import { has_focus, in_focus, walk } from './diagram_paint.js';
+import { column_of, has_focus, in_focus, walk } from './diagram_paint.js';
 import { download, svg_element } from './dom.js';
 import { round_ticks, shortened, time_words } from './words.js';
 
@@ -13,19 +13,24 @@ const css_of = (colour) => '#' + [0, 8, 16].map(
  * @param {import('./diagram_canvas.js').RowsCanvas} rows
  * @param {import('./diagram_canvas.js').View} view
  * @param {number} width
- * @param {number} height
+ * @param {number} height of the rows
  * @param {import('./diagram_paint.js').Focus} focus
  * @param {{ run: import('./diagram_run.js').Run, span: number } | null} selected
+ * @param {import('./diagram_memory_panel.js').MemoryPanel} memory
  */
-export function svg_of_view(rows, view, width, height, focus, selected) {
-  const plot = width - gutter;
-  const scale = plot / (view.to - view.from);
-  const svg = svg_element('svg', { xmlns: 'http://www.w3.org/2000/svg', width, height,
-    viewBox: `0 0 ${width} ${height}`, 'font-family': 'sans-serif', 'font-size': 11 },
-  svg_element('rect', { width, height, fill: rows.ink.bg }));
-  const text = (/** @type {string} */ words, /** @type {number} */ x, /** @type {number} */ y,
-    /** @type {string} */ anchor, /** @type {string} */ fill) => svg.append(svg_element('text',
-    { x, y: y + 4, 'text-anchor': anchor, fill }, words));
+export function svg_of_view(rows, view, width, height, focus, selected, memory) {
+  const plot = Math.round(width - gutter);
+  const scale = plot / view.length;
+  const first = column_of(view.from, scale);
+  const gap = memory.height > 0 ? 10 : 0;
+  const tall = height + gap + memory.height;
+  const svg = svg_element('svg', { xmlns: 'http://www.w3.org/2000/svg', width, height: tall,
+    viewBox: `0 0 ${width} ${tall}`, 'font-family': 'sans-serif', 'font-size': 11 },
+  svg_element('rect', { width, height: tall, fill: rows.ink.bg }));
+  const texts_on = (/** @type {SVGElement} */ host) => (/** @type {string} */ words, /** @type {number} */ x,
+    /** @type {number} */ y, /** @type {string} */ anchor, /** @type {string} */ fill) =>
+    host.append(svg_element('text', { x, y: y + 4, 'text-anchor': anchor, fill }, words));
+  const text = texts_on(svg);
   for (const tick of round_ticks(view.from, view.to, plot / 110)) {
     text(time_words(tick), gutter + (tick - view.from) * scale, axis_height / 2, 'middle', rows.ink.dim);
   }
@@ -55,7 +60,8 @@ export function svg_of_view(rows, view, width, height, focus, selected) {
       }
     }
     const high = row.height / row.tracks.length;
-    row.tracks.forEach((track, t) => walk(row, track, view.from, scale, plot, (begin, end, span) => {
+    row.tracks.forEach((track, t) => walk(row, track, scale, first, first + plot, (from, until, span) => {
+      const [begin, end] = [from - first, until - first];
       const at = 2 * row.run.kind[span] +
         (row.stream === 0 ? pale[row.device * stages + row.run.stage[span]] : 0);
       const full = !focused || in_focus(focus, row.run, span);
@@ -88,6 +94,10 @@ export function svg_of_view(rows, view, width, height, focus, selected) {
     head: (x, y, fill) => svg.append(svg_element('path',
       { d: `M${x} ${y}l-7 -4v8z`, fill })),
   }, rows.layout, view, plot, selected, focus.path, rows.ink);
+  const below = svg_element('g', { class: 'memory', transform: `translate(0 ${height + gap})` });
+  memory.draw({ shape: (tag, attributes) => below.append(svg_element(tag, attributes)), text: texts_on(below) },
+    view, width, rows.page, rows.ink);
+  if (gap > 0) svg.append(below);
   return new XMLSerializer().serializeToString(svg) + '\n';
 }
 

@@ -70,6 +70,12 @@ export class Layout {
     this.height = 0;
   }
 
+  /** @param {import('./diagram_run.js').Run[]} runs */
+  set_runs(runs) {
+    this.runs = runs;
+    this.tracks.clear();
+  }
+
   /**
    * @param {number} room px
    * @param {boolean} streams whether messages and copies have rows
@@ -119,6 +125,18 @@ export class Layout {
     return this.rows.find((row) => y >= row.y && y < row.y + row.height) ?? null;
   }
 
+  /** The op that is drawn at a height and a time; null: none. @param {number} y @param {number} time */
+  op_at(y, time) {
+    const row = this.row_at(y);
+    if (!row) return null;
+    const { run, tracks } = row;
+    const list = tracks[Math.min(tracks.length - 1, Math.floor((y - row.y) / row.height * tracks.length))];
+    const at = first_after(row, list, time);
+    if (at >= (list ? list.length : run.lane_begin[row.lane + 1])) return null;
+    const span = list ? list[at] : at;
+    return run.start[span] <= time ? { run, span } : null;
+  }
+
   /** @param {import('./diagram_run.js').Run} run @param {number} lane */
   row_of(run, lane) {
     return this.rows.find((row) => row.run === run && row.lane === lane) ?? null;
@@ -151,14 +169,16 @@ function includes_sorted(list, value) {
 }
 
 /**
- * The first of the track's spans that ends after that time; as a position in the track. Gallops
+ * The first of the track's spans with end × scale + shift ≥ limit; as a position in the track. Gallops
  * from `from`.
  * @param {Row} row
  * @param {Uint32Array | null} track
- * @param {number} time
+ * @param {number} scale
+ * @param {number} shift
+ * @param {number} limit
  * @param {number} from
  */
-export function first_after(row, track, time, from) {
+export function first_reaching(row, track, scale, shift, limit, from) {
   const { run, lane } = row;
   const begin = track ? 0 : run.lane_begin[lane];
   const end = track ? track.length : run.lane_begin[lane + 1];
@@ -166,7 +186,7 @@ export function first_after(row, track, time, from) {
   let low = Math.max(begin, from);
   let step = 1;
   let high = low;
-  while (high < end && ends[track ? track[high] : high] <= time) {
+  while (high < end && ends[track ? track[high] : high] * scale + shift < limit) {
     low = high + 1;
     high += step;
     step *= 2;
@@ -174,8 +194,18 @@ export function first_after(row, track, time, from) {
   high = Math.min(high, end);
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (ends[track ? track[middle] : middle] <= time) low = middle + 1;
+    if (ends[track ? track[middle] : middle] * scale + shift < limit) low = middle + 1;
     else high = middle;
   }
   return low;
+}
+
+/**
+ * The first of the track's spans that ends after that time. Times are whole picoseconds.
+ * @param {Row} row
+ * @param {Uint32Array | null} track
+ * @param {number} time
+ */
+export function first_after(row, track, time) {
+  return first_reaching(row, track, 1, 0, Math.floor(time) + 1, 0);
 }

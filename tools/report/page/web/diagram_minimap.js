@@ -17,6 +17,19 @@ export class Minimap {
     this.image = null;
   }
 
+  /** @param {(share: number) => void} act with the place on the time axis, from 0 to 1 */
+  on_drag(act) {
+    const move = (/** @type {PointerEvent} */ event) => {
+      const box = this.canvas.getBoundingClientRect();
+      act((event.clientX - box.left - gutter) / (box.width - gutter));
+    };
+    this.canvas.addEventListener('pointerdown', (event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      move(event);
+    });
+    this.canvas.addEventListener('pointermove', (event) => { if (event.buttons) move(event); });
+  }
+
   forget() {
     this.image = null;
   }
@@ -52,7 +65,7 @@ export class Minimap {
     const image = new ImageData(wide, tall);
     const pixels = new Uint32Array(image.data.buffer);
     const rows = this.rows.layout.rows.filter((row) => row.stream === 0);
-    const view = { from: 0, scale: wide / total, width: wide, grid: [] };
+    const view = { scale: wide / total, step: 0, first: 0, until: wide };
     rows.forEach((row, i) => {
       const y0 = Math.floor(i * tall / rows.length);
       const y1 = Math.max(y0 + 1, Math.floor((i + 1) * tall / rows.length));

@@ -1,7 +1,7 @@
 // Draws the rows by pixel: lanes × width steps however many spans there are. A line of pixels is
 // made for each track, and copied to the others of its height; where a span has room, its label
 // follows on top.
-import { first_after } from './diagram_layout.js';
+import { first_reaching } from './diagram_layout.js';
 import { idle_paints, op_paints, pale_paints, stream_paints, wants_white } from './palette.js';
 
 /**
@@ -62,8 +62,7 @@ export class Colours {
  * @param {import('./diagram_run.js').Run} run
  */
 export function pale_stages(run) {
-  let stages = 0;
-  for (let i = 0; i < run.spans; ++i) if (run.stage[i] >= stages) stages = run.stage[i] + 1;
+  const { stages } = run;
   const pale = new Uint8Array(run.devices.length * stages);
   for (let device = 0; device < run.devices.length; ++device) {
     const here = new Uint8Array(stages);
@@ -97,93 +96,109 @@ export function has_focus(focus) {
   return focus.idle || focus.path || focus.stage >= 0 || focus.kind !== '' || focus.microbatch >= 0;
 }
 
+/** The column of pixels where a time is. @param {number} time @param {number} scale px a picosecond */
+export const column_of = (time, scale) => Math.floor(time * scale + 0.5);
+
 /**
- * Calls visit(begin, end, span) for the pixels of a track from left to right. Of what is narrower
- * than a pixel, the first span that ends in it or after stands for the others.
+ * Calls visit(begin, end, span, from, to) for the columns `first` to `until` of a track, from left to
+ * right: the span covers `from` to `to`, of which `begin` to `end` show it. What is narrower than a
+ * column has its first one; the first such span of a column stands for the others. What a column
+ * shows is the same wherever the walk begins. Returns the number of spans looked at.
  * @param {import('./diagram_layout.js').Row} row
  * @param {Uint32Array | null} track
- * @param {number} from
  * @param {number} scale px a picosecond
- * @param {number} width px
- * @param {(begin: number, end: number, span: number) => void} visit
+ * @param {number} first
+ * @param {number} until
+ * @param {(begin: number, end: number, span: number, from: number, to: number) => void} visit
  */
-export function walk(row, track, from, scale, width, visit) {
+export function walk(row, track, scale, first, until, visit) {
   const { run, lane } = row;
   const last = track ? track.length : run.lane_begin[lane + 1];
-  const to = from + width / scale;
-  let at = first_after(row, track, from, 0);
-  let free = 0;
-  while (at < last && free < width) {
+  let at = first_reaching(row, track, scale, 0.5, first, 0);
+  let free = first;
+  let count = 0;
+  while (at < last && free < until) {
+    ++count;
     const span = track ? track[at] : at;
-    const start = run.start[span];
-    if (start >= to) return;
-    const begin = Math.max(free, Math.round((start - from) * scale));
-    const end = Math.min(width, Math.round((run.end[span] - from) * scale));
-    if (end > begin) {
-      visit(begin, end, span);
-      free = end;
+    const from = column_of(run.start[span], scale);
+    if (from >= until) break;
+    const to = column_of(run.end[span], scale);
+    const begin = Math.max(from, free);
+    if (to > from) {
+      const end = Math.min(to, until);
+      if (end > begin) visit(begin, end, span, from, to);
+      free = Math.max(free, end);
       ++at;
-      continue;
+    } else {
+      if (from >= free) visit(from, from + 1, span, from, from + 1);
+      free = Math.max(free, from + 1);
+      at = first_reaching(row, track, scale, 0.5, from + 1, at + 1);
     }
-    if (begin >= width) return;
-    visit(begin, begin + 1, span);
-    free = begin + 1;
-    at = first_after(row, track, from + free / scale, at + 1);
   }
+  return count;
 }
 
 /**
- * Paints one line of pixels: spans over idle time over grid lines.
+ * Paints the columns `first` to `until` of one line of pixels: spans over idle time over grid lines.
+ * Returns the number of spans looked at.
  * @param {Uint32Array} line
- * @param {number} offset
+ * @param {number} zero where column 0 would be
  * @param {import('./diagram_layout.js').Row} row
  * @param {Uint32Array | null} track
- * @param {{ from: number, scale: number, width: number, grid: number[] }} view in pixels
+ * @param {{ scale: number, step: number, first: number, until: number }} view with the step of the
+ *   grid in picoseconds; 0: no grid
  * @param {Look} look
  * @param {Focus} focus
- * @param {((begin: number, end: number, span: number, white: boolean) => void) | null} wide for
- *   spans with room for a label
+ * @param {((span: number, width: number) => void) | null} labelled for spans that may have a label
  */
-export function paint_line(line, offset, row, track, view, look, focus, wide) {
+export function paint_line(line, zero, row, track, view, look, focus, labelled) {
   const { run } = row;
   const { colours, pale, stages } = look;
-  line.fill(colours.row, offset, offset + view.width);
-  for (const x of view.grid) line[offset + x] = colours.line;
-  if (focus.idle && row.stream === 0) paint_idle(line, offset, row, view, colours);
+  const { scale, step, first, until } = view;
+  line.fill(colours.row, zero + first, zero + until);
+  if (step > 0) {
+    for (let n = Math.ceil((first - 1) / scale / step); ; ++n) {
+      const x = column_of(n * step, scale);
+      if (x >= until) break;
+      if (x >= first) line[zero + x] = colours.line;
+    }
+  }
+  if (focus.idle && row.stream === 0) paint_idle(line, zero, row, view, colours);
   const focused = has_focus(focus);
-  walk(row, track, view.from, view.scale, view.width, (begin, end, span) => {
+  return walk(row, track, scale, first, until, (begin, end, span, from, to) => {
     const look_at = 2 * run.kind[span] +
       (row.stream === 0 ? pale[row.device * stages + run.stage[span]] : 0);
     const full = !focused || in_focus(focus, run, span);
     const colour = full ? colours.full[look_at] : colours.dim[look_at];
-    for (let x = begin; x < end; ++x) line[offset + x] = colour;
-    if (end - begin < 3) return;
-    line[offset + begin] = colours.ground;
-    if (wide && full && end - begin >= 12) wide(begin, end, span, colours.white[look_at] === 1);
+    for (let x = begin; x < end; ++x) line[zero + x] = colour;
+    if (to - from < 3) return;
+    if (begin === from) line[zero + from] = colours.ground;
+    if (labelled && full) labelled(span, to - from);
   });
 }
 
 /**
  * @param {Uint32Array} line
- * @param {number} offset
+ * @param {number} zero
  * @param {import('./diagram_layout.js').Row} row
- * @param {{ from: number, scale: number, width: number }} view
+ * @param {{ scale: number, first: number, until: number }} view
  * @param {Colours} colours
  */
-function paint_idle(line, offset, row, view, colours) {
+function paint_idle(line, zero, row, view, colours) {
   const { run, device } = row;
+  const { scale, first, until } = view;
   const end = run.idle_begin[device + 1];
-  const to = view.from + view.width / view.scale;
   let low = run.idle_begin[device];
   let high = end;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (run.idle_end[middle] <= view.from) low = middle + 1;
+    if (column_of(run.idle_end[middle], scale) <= first) low = middle + 1;
     else high = middle;
   }
-  for (let i = low; i < end && run.idle_start[i] < to; ++i) {
-    const first = Math.max(0, Math.round((run.idle_start[i] - view.from) * view.scale));
-    const last = Math.min(view.width, Math.round((run.idle_end[i] - view.from) * view.scale));
-    line.fill(colours.idle[run.idle_cause[i]], offset + first, offset + Math.max(first, last));
+  for (let i = low; i < end; ++i) {
+    const from = Math.max(first, column_of(run.idle_start[i], scale));
+    if (from >= until) return;
+    const to = Math.min(until, column_of(run.idle_end[i], scale));
+    if (to > from) line.fill(colours.idle[run.idle_cause[i]], zero + from, zero + to);
   }
 }

@@ -1,5 +1,6 @@
 // One run of a diagram, decoded: columns by span, and the questions that they answer.
-import { read_varints } from './data.js';
+import { begins_of, read_varints, summed } from './data.js';
+import { read_curves } from './diagram_curve.js';
 
 export const lane_kinds = 5;
 /** @type {Float64Array} */
@@ -7,57 +8,14 @@ const no_numbers = new Float64Array(0);
 /** @type {Uint8Array} */
 const no_marks = new Uint8Array(0);
 
-/** @param {Float64Array} deltas */
-function summed(deltas) {
-  for (let i = 1; i < deltas.length; ++i) deltas[i] += deltas[i - 1];
-  return deltas;
-}
-
-/**
- * Begins of consecutive parts with these sizes, and the end of the last.
- * @param {ArrayLike<number>} sizes
- */
-function begins_of(sizes) {
-  const begins = new Uint32Array(sizes.length + 1);
-  for (let i = 0; i < sizes.length; ++i) begins[i + 1] = begins[i] + sizes[i];
-  return begins;
-}
-
-/** A stack of bytes by category over time, at one device. */
-export class Curve {
-  /**
-   * @param {Float64Array} at
-   * @param {Float64Array} bytes by point and category
-   * @param {number} categories
-   */
-  constructor(at, bytes, categories) {
-    this.at = at;
-    this.bytes = bytes;
-    this.categories = categories;
-    this.total = new Float64Array(at.length);
-    for (let i = 0; i < at.length; ++i) {
-      for (let c = 0; c < categories; ++c) this.total[i] += bytes[i * categories + c];
-    }
-  }
-
-  /** The point that holds at that time; -1: before the first. @param {number} time */
-  point_at(time) {
-    let low = 0;
-    let high = this.at.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.at[middle] <= time) low = middle + 1;
-      else high = middle;
-    }
-    return low - 1;
-  }
-}
-
 export class Run {
   // By span, in picoseconds; and the end of the last.
   start = no_numbers;
   end = no_numbers;
   makespan = 0;
+  stages = 0;
+  /** @type {string[]} */
+  kinds_seen = [];
   // Idle intervals, by device.
   idle_begin = new Uint32Array(1);
   idle_start = no_numbers;
@@ -69,8 +27,6 @@ export class Run {
   path_span = no_numbers;
   /** 1 for spans on the critical path. */
   on_path = no_marks;
-  /** @type {Curve[]} by device */
-  curves = [];
 
   /**
    * @param {any} data of the section
@@ -94,10 +50,13 @@ export class Run {
     this.stage = /** @type {Uint16Array} */ (blob('stage'));
     this.part = /** @type {Uint8Array} */ (blob('part'));
     this.spans = this.kind.length;
+    this.count_stages_and_kinds();
     this.microbatch = summed(read_varints(blob('number'), this.spans, true));
     this.lane_begin = begins_of(blob('lane_sizes') ?? []);
     this.read_times(read_varints(blob('gap'), this.spans, true), read_varints(blob('time'), this.spans));
-    this.version = blob('version') ? summed(read_varints(blob('version'), this.spans, true)) : null;
+    this.version_blob = blob('version');
+    /** @type {Float64Array | null} */
+    this.version_table = null;
     this.need_blobs = { sizes: blob('need_sizes'), needs: blob('need') };
     /** @type {{ begin: Uint32Array, of: Uint32Array } | null} */
     this.need_table = null;
@@ -105,12 +64,26 @@ export class Run {
     this.reader_table = null;
     this.read_idle(blob);
     this.read_path(blob);
-    this.read_curves(blob, data.categories.length);
+    this.has_curves = (blob('curve_sizes') ?? []).some((/** @type {number} */ size) => size > 0);
+    /** @type {import('./diagram_curve.js').Curve[] | null} */
+    this.curve_table = null;
+    this.curves_of = () => read_curves(blob, data.categories.length);
     /** @type {Map<number, number>} */
     this.bytes_of = new Map();
     for (const [kind, stage, part, bytes] of json.bytes) {
       this.bytes_of.set((kind * 65536 + stage) * 128 + part, bytes);
     }
+  }
+
+  count_stages_and_kinds() {
+    const seen = new Uint8Array(this.kinds.length);
+    let most = -1;
+    for (let i = 0; i < this.spans; ++i) {
+      seen[this.kind[i]] = 1;
+      if (this.stage[i] > most) most = this.stage[i];
+    }
+    this.stages = most + 1;
+    this.kinds_seen = this.kinds.filter((_, kind) => seen[kind] === 1);
   }
 
   /** @param {Float64Array} gap @param {Float64Array} time */
@@ -153,20 +126,10 @@ export class Run {
     for (let i = 0; i < count; ++i) if (this.path_kind[i] === 0) this.on_path[this.path_span[i]] = 1;
   }
 
-  /** @param {(name: string) => import('./data.js').Numbers | undefined} blob
-   *  @param {number} categories */
-  read_curves(blob, categories) {
-    const sizes = blob('curve_sizes') ?? [];
-    const begin = begins_of(sizes);
-    const count = begin[begin.length - 1];
-    const at = read_varints(blob('curve_at'), count, true);
-    const bytes = read_varints(blob('curve_bytes'), count * categories, true);
-    for (let device = 0; device < sizes.length; ++device) {
-      const of_device = bytes.subarray(begin[device] * categories, begin[device + 1] * categories);
-      for (let i = categories; i < of_device.length; ++i) of_device[i] += of_device[i - categories];
-      this.curves.push(new Curve(summed(at.subarray(begin[device], begin[device + 1])), of_device,
-        categories));
-    }
+  /** By device; read when first asked for: the rows are drawn without. */
+  get curves() {
+    this.curve_table ??= this.curves_of();
+    return this.curve_table;
   }
 
   /** @param {number} span */
@@ -199,6 +162,27 @@ export class Run {
   bytes(span) {
     return this.bytes_of.get(
       (this.kind[span] * 65536 + this.stage[span]) * 128 + (this.part[span] & 127));
+  }
+
+  /** Updates that the weights had seen. @param {number} span */
+  version(span) {
+    if (!this.version_blob) return 0;
+    this.version_table ??= summed(read_varints(this.version_blob, this.spans, true));
+    return this.version_table[span];
+  }
+
+  /** The op of the same name in the same lane; -1: there is none.
+   * @param {Run} other @param {number} span of the other run */
+  same_op(other, span) {
+    const lane = other.lane_of(span);
+    if (lane + 1 >= this.lane_begin.length) return -1;
+    for (let i = this.lane_begin[lane]; i < this.lane_begin[lane + 1]; ++i) {
+      if (this.microbatch[i] === other.microbatch[span] && this.stage[i] === other.stage[span] &&
+          this.kind[i] === other.kind[span] && (this.part[i] & 127) === (other.part[span] & 127)) {
+        return i;
+      }
+    }
+    return -1;
   }
 
   /** Read when first asked for: the page is drawn without. */

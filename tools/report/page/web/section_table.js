@@ -4,6 +4,7 @@ import { element } from './dom.js';
 
 /** @typedef {[string, number | null, string]} Cell */
 
+const shown_at_once = 500; // rows; the rest follow on demand
 let table_count = 0;
 
 /** Least first; what is unknown comes last in both directions.
@@ -55,7 +56,9 @@ export const section_table = {
     let order = null;
     const hidden = new Set(
       columns.map((/** @type {any} */ one, /** @type {number} */ i) => (one.shown ? -1 : i)));
-    const elements = new Map(rows.map((/** @type {any} */ row) => [row, row_element(row)]));
+    /** @type {Map<any, HTMLElement>} made when they are first shown */
+    const elements = new Map();
+    let room = shown_at_once;
 
     const filter = /** @type {HTMLInputElement} */ (element('input', { type: 'search',
       placeholder: 'Filter rows', 'aria-label': `Filter the rows of ${section.title}` }));
@@ -73,10 +76,25 @@ export const section_table = {
     function sort(column) {
       if (order === null || order.column !== column) order = { column, sign: 1 };
       else order = order.sign > 0 ? { column, sign: -1 } : null;
+      room = shown_at_once;
       show();
     }
 
-    function show() {
+    const more = element('button', { type: 'button', class: 'more', onclick: () => {
+      room += shown_at_once;
+      show();
+    } });
+
+    /** @param {any} row */
+    function element_of(row) {
+      const made = elements.get(row) ?? row_element(row);
+      elements.set(row, made);
+      [...made.children].forEach((cell, i) => { /** @type {HTMLElement} */ (cell).hidden = hidden.has(i); });
+      return made;
+    }
+
+    /** The rows that match, in order. @returns {any[]} */
+    function matching() {
       const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       const shown = rows.filter((/** @type {any} */ row) => {
         const text = [row.note, ...row.cells.map((/** @type {Cell} */ cell) => cell[0])]
@@ -88,7 +106,14 @@ export const section_table = {
         shown.sort((/** @type {any} */ a, /** @type {any} */ b) =>
           compare_cells(a.cells[column], b.cells[column], sign));
       }
-      body.replaceChildren(...shown.map((/** @type {any} */ row) => elements.get(row)));
+      return shown;
+    }
+
+    function show() {
+      const shown = matching();
+      body.replaceChildren(...shown.slice(0, room).map(element_of));
+      more.hidden = shown.length <= room;
+      more.textContent = `${Math.min(room, shown.length)} rows are shown: show ${shown_at_once} more`;
       count.textContent = shown.length === rows.length
         ? `${rows.length} rows` : `${shown.length} of ${rows.length} rows`;
       heads.forEach((/** @type {HTMLElement} */ head, /** @type {number} */ i) => {
@@ -96,9 +121,6 @@ export const section_table = {
         else head.setAttribute('aria-sort', order.sign > 0 ? 'ascending' : 'descending');
         head.hidden = hidden.has(i);
       });
-      for (const row of elements.values()) {
-        [...row.children].forEach((cell, i) => { cell.hidden = hidden.has(i); });
-      }
     }
 
     const choices = columns.map((/** @type {any} */ column, /** @type {number} */ i) => {
@@ -118,20 +140,20 @@ export const section_table = {
       element('div', { class: 'table-box', tabindex: 0, role: 'region',
         'aria-label': section.title },
         element('table', {}, element('caption', { class: 'unseen' }, section.title),
-          element('thead', {}, element('tr', {}, ...heads)), body)));
+          element('thead', {}, element('tr', {}, ...heads)), body), more));
     show();
     document.addEventListener('stageline-row', (event) => {
       const id = /** @type {CustomEvent} */ (event).detail;
       const row = rows.find((/** @type {any} */ one) => one.id === id);
       if (!row) return;
-      if (!elements.get(row).isConnected) {
-        filter.value = '';
-        show();
-      }
+      if (!matching().includes(row)) filter.value = '';
+      room = Math.max(room, matching().indexOf(row) + 1);
+      show();
+      const made = element_of(row);
       body.querySelectorAll('.found').forEach((one) => one.classList.remove('found'));
-      elements.get(row).classList.add('found');
-      elements.get(row).scrollIntoView({ block: 'center', behavior: 'smooth' });
-      elements.get(row).focus({ preventScroll: true });
+      made.classList.add('found');
+      made.scrollIntoView({ block: 'center', behavior: 'smooth' });
+      made.focus({ preventScroll: true });
     });
   },
 };

@@ -38,6 +38,18 @@ export function bytes_words(bytes, digits = 4) {
 }
 
 /**
+ * A round number of which about `wanted` make up the length; 0: there is none.
+ * @param {number} length
+ * @param {number} wanted
+ */
+export function round_step(length, wanted) {
+  const rough = length / Math.max(1, wanted);
+  if (!(rough > 0)) return 0;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
+}
+
+/**
  * Round numbers from `from` to `to`, about `wanted` of them.
  * @param {number} from
  * @param {number} to
@@ -45,10 +57,8 @@ export function bytes_words(bytes, digits = 4) {
  * @returns {number[]}
  */
 export function round_ticks(from, to, wanted) {
-  const rough = (to - from) / Math.max(1, wanted);
-  if (!(rough > 0)) return [from];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough) ?? rough;
+  const step = round_step(to - from, wanted);
+  if (step === 0) return [from];
   const ticks = [];
   for (let n = Math.ceil(from / step); n * step <= to; ++n) ticks.push(n * step);
   return ticks;
