@@ -6,8 +6,6 @@ import sys
 import tempfile
 import unittest
 
-import stageline as sl
-
 USER = '''
 import numpy as np
 import stageline as sl
@@ -63,9 +61,9 @@ class Types(unittest.TestCase):
         self.assertEqual(len(self.mypy(str(file))), 1)
 
     def test_the_package(self):
-        folder = pathlib.Path(sl.__file__).parent
-        found = self.mypy("--allow-untyped-calls", "--ignore-missing-imports", str(folder))
+        found = self.mypy("--allow-untyped-calls", "--ignore-missing-imports", "-p", "stageline")
         self.assertEqual([line for line in found if "_core.pyi" not in line], [])
+        self.assertTrue(found)  # stubgen leaves some lists without their items: it has looked
 
 
 if __name__ == "__main__":
