@@ -54,12 +54,16 @@ inline std::vector<ScheduleSpec> all_specs(int devices) {
       }
       specs = std::move(more);
     }
-    // zb_auto searches alike for both goals; with several stages a device one is enough.
+    // zb_auto searches alike for both goals, cyclic for all limits; with several stages a device
+    // one is enough.
     std::erase_if(specs, [](const ScheduleSpec& spec) {
       const auto has = [&](const char* knob, const char* value) {
         const auto found = spec.knobs.find(knob);
         return found != spec.knobs.end() && found->second == value;
       };
+      if (spec.scheduler->name == "cyclic") {
+        return !has("placement", "straight") && !has("limit", "p");
+      }
       return has("goal", "makespan") && !has("placement", "straight");
     });
     all.insert(all.end(), specs.begin(), specs.end());

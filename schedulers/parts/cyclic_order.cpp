@@ -8,7 +8,6 @@
 #include "schedulers/parts/building_block.hpp"
 #include "schedulers/parts/cyclic_period.hpp"
 #include "schedulers/parts/interleaved_plan.hpp"
-#include "schedulers/parts/list_candidates.hpp"
 #include "schedulers/parts/order_climb.hpp"
 #include "schedulers/parts/priorities.hpp"
 #include "schedulers/parts/warm_up.hpp"
@@ -18,12 +17,12 @@ namespace stageline {
 namespace {
 
 // Ops looked at; of rounds of several micro-batches, each.
-constexpr std::int64_t most_work = 4'000'000;
+constexpr std::int64_t most_work = 2'000'000;
 constexpr std::int64_t most_work_of_several = 2'000'000;
 constexpr std::int64_t most_listed = 40'000;  // forwards of a list schedule
-constexpr std::int64_t most_hinted = 64;      // micro-batches of list_hint()
 constexpr int waits = 8;                      // before the first I, in shares of the period
-constexpr std::int64_t finer = 200;           // periods tried lie so close: 1/200
+constexpr std::int64_t finer = 200;           // periods tried lie so close: 1/200;
+constexpr std::int64_t coarser = 40;          // of several micro-batches, 1/40
 
 Time rounded_up(Time time, std::int64_t by) { return Time{(time.count() + by - 1) / by}; }
 
@@ -39,9 +38,9 @@ class Search {
         step_(problem, limit, {}, true),
         bound_(least_period(problem, limit) * each) {}
 
-  CyclicOrder best(const StepLists& hint) {
-    try_lists();
-    try_rhythm(hint);
+  CyclicOrder best(const std::vector<StepLists>& known) {
+    try_one_by_one();
+    for (const StepLists& lists : known) try_rhythm(lists);
     try_gaps();
     improve();
     // The period is what it is; now the ends of the step.
@@ -94,53 +93,6 @@ class Search {
     if (const std::optional<CyclicRound> round = middle_round(lists, stage_count(), each_)) {
       try_round(*round);
     }
-  }
-
-  void try_lists() {
-    Problem longer = problem_;
-    longer.steps = 1;
-    const std::int64_t enough = std::int64_t{6} * stage_count() * each_;
-    longer.microbatches =
-        static_cast<int>(std::clamp<std::int64_t>(most_listed / stage_count(), 4 * each_, enough));
-    const int devices = static_cast<int>(devices_);
-    ListRules rules;
-    for (const Rank& rank :
-         {backward_first(), critical_path_first(longer, true), forward_first()}) {
-      rules.rank = rank;
-      for (const int fill : {0, 100}) {
-        rules.fill = fill;
-        const StepLists lists = list_schedule(longer, rules, limit_).ops;
-        try_rhythm(lists);
-        if (!found_) try_one_by_one();
-      }
-    }
-    rules.rank = backward_first();
-    rules.fill = 0;
-    const auto follow = [&](StepLists plan) {
-      rules.plan = std::move(plan);
-      try_rhythm(list_schedule(longer, rules, limit_).ops);
-    };
-    if (stage_count() == devices) {
-      for (const int factor : {1, 2}) {
-        try_rhythm(in_turn(longer, by_distance(longer, factor), false));
-      }
-    } else if (is_v()) {
-      follow(zb_v_plan(longer));
-      follow(v_rounds_plan(longer));
-      follow(block_plan(longer, v_half_block(devices), 0));
-      follow(block_plan(longer, v_min_block(devices), 0));
-    } else if (stage(0).device == stage(devices).device) {
-      for (const int factor : {2, 1}) follow(interleaved_plan(longer, factor));
-    }
-  }
-
-  // Two stages a device, there and back again.
-  bool is_v() const {
-    if (stage_count() != 2 * static_cast<int>(devices_)) return false;
-    for (int s = 0; s < stage_count(); ++s) {
-      if (stage(s).device != stage(stage_count() - 1 - s).device) return false;
-    }
-    return true;
   }
 
   // Every micro-batch alone: as little as can be held, and there is always a period.
@@ -247,9 +199,12 @@ class Search {
   }
 
   void try_gaps() {
-    for (Time period = bound_; !over(); period += std::max(Time{1}, rounded_up(bound_, finer))) {
+    for (Time period = bound_; !over();
+         period += std::max(Time{1}, rounded_up(bound_, each_ == 1 ? finer : coarser))) {
       if (found_ && period > std::max(found_->round.period, bound_ + bound_ / 4)) break;
       for (int wait = 0; wait < waits; ++wait) {
+        const std::int64_t ops = std::int64_t{3} * stage_count() * each_;
+        spent_ += ops * ops / static_cast<std::int64_t>(devices_);
         const std::optional<CyclicRound> round = in_gaps(period, period * wait / waits);
         if (round) try_round(*round);
       }
@@ -340,29 +295,67 @@ class Search {
   std::int64_t spent_ = 0;    // ops looked at
 };
 
-// Of several stages a device, the best list schedule of a long step.
-StepLists list_hint(const Problem& problem, const StashLimit& limit) {
-  if (problem.placement.stages() <= static_cast<int>(problem.devices.size())) return {};
+// Two stages a device, there and back again.
+bool is_v(const Problem& problem) {
+  const int stages = problem.placement.stages();
+  if (stages != 2 * static_cast<int>(problem.devices.size())) return false;
+  const auto device = [&](int s) { return nth(problem.placement.stage, s).replicas[0]; };
+  for (int s = 0; s < stages; ++s) {
+    if (device(s) != device(stages - 1 - s)) return false;
+  }
+  return true;
+}
+
+// Orders of a long step, which may have a rhythm.
+std::vector<StepLists> known_orders(const Problem& problem, const StashLimit& limit) {
+  const int stages = problem.placement.stages();
+  const auto devices = static_cast<int>(problem.devices.size());
   Problem longer = problem;
   longer.steps = 1;
-  longer.microbatches = static_cast<int>(
-      std::clamp<std::int64_t>(most_listed / problem.placement.stages(), 4, most_hinted));
-  OrderSearch search(longer, limit, {}, "cyclic", true);
-  try_list_rules(search, longer);
-  try_in_flight(search, longer);
-  return search.best();
+  longer.microbatches =
+      static_cast<int>(std::clamp<std::int64_t>(most_listed / stages, 4, 6 * std::int64_t{stages}));
+  std::vector<StepLists> known;
+  ListRules rules;
+  for (const Rank& rank : {backward_first(), critical_path_first(longer, true), forward_first()}) {
+    rules.rank = rank;
+    for (const int fill : {0, 100}) {
+      rules.fill = fill;
+      known.push_back(list_schedule(longer, rules, limit).ops);
+    }
+  }
+  rules.rank = backward_first();
+  rules.fill = 0;
+  const auto follow = [&](StepLists plan) {
+    rules.plan = std::move(plan);
+    known.push_back(list_schedule(longer, rules, limit).ops);
+  };
+  if (stages == devices) {
+    for (const int factor : {1, 2}) {
+      known.push_back(in_turn(longer, by_distance(longer, factor), false));
+    }
+    return known;
+  }
+  if (is_v(problem)) {
+    follow(zb_v_plan(longer));
+    follow(v_rounds_plan(longer));
+    follow(block_plan(longer, v_half_block(devices), 0));
+    follow(block_plan(longer, v_min_block(devices), 0));
+  } else if (problem.knobs.at("placement") == "looped") {
+    for (const int factor : {2, 1}) follow(interleaved_plan(longer, factor));
+  }
+  return known;
 }
 
 }  // namespace
 
 CyclicOrder cyclic_order(const Problem& problem, const StashLimit& limit) {
-  const StepLists hint = list_hint(problem, limit);
-  CyclicOrder best = Search(problem, limit, 1).best(hint);
+  const std::vector<StepLists> known = known_orders(problem, limit);
+  CyclicOrder best = Search(problem, limit, 1).best(known);
   const auto devices = static_cast<int>(problem.devices.size());
   for (const int each : {2, 3, 4, devices}) {
     if (best.period == best.bound || each > problem.microbatches) break;
     if (each == devices && devices <= 4) break;
-    const CyclicOrder other = Search(problem, limit, each).best(hint);
+    const CyclicOrder other = Search(problem, limit, each).best(known);
     if (other.period * best.round.each < best.period * each) best = other;
   }
   return best;
