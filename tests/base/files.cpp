@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "sim/errors.hpp"
+#include "tools/base/provided_files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
@@ -29,6 +30,25 @@ fs::path fresh_folder() {
   fs::remove_all(folder);
   fs::create_directories(folder);
   return folder;
+}
+
+TEST_CASE("what is provided is read in place of a file, the latest first, while it lives") {
+  const fs::path folder = fresh_folder();
+  const std::string file = (folder / "a.txt").string();
+  write_file(file, "of the disk");
+  {
+    const ProvidedFiles one(ProvidedFiles::Contents{{file, "one"}, {"nowhere/b.txt", "b"}});
+    CHECK(read_file(file) == "one");
+    CHECK(is_regular_input("nowhere/b.txt"));
+    {
+      const ProvidedFiles two(ProvidedFiles::Contents{{file, std::string("t\0o", 3)}});
+      CHECK(read_file(file).size() == 3);
+      CHECK_THROWS_WITH_AS(read_text(file), doctest::Contains("byte 1 is zero"), UsageError);
+    }
+    CHECK(read_text(file) == "one");
+  }
+  CHECK(read_file(file) == "of the disk");
+  CHECK_FALSE(is_regular_input("nowhere/b.txt"));
 }
 
 TEST_CASE("a written file is whole and leaves nothing beside it") {

@@ -82,3 +82,14 @@ class Comparisons(unittest.TestCase):
         self.assertIsInstance(frame, pandas.DataFrame)
         self.assertEqual(frame["step_time_ps"].tolist(),
                          [row["step_time_ps"] for row in table])
+        with_gaps = sl.compare("uniform8", devices=3, microbatches=8)
+        self.assertIn(None, [row["step_time_ps"] for row in with_gaps])
+        self.assertEqual(str(with_gaps.to_pandas()["step_time_ps"].dtype), "Int64")  # exact
+
+    def test_arrow(self):
+        try:
+            import pyarrow
+        except ImportError:
+            self.skipTest("there is no pyarrow")
+        table = sl.compare("uniform8", devices=3, microbatches=8)
+        self.assertEqual(pyarrow.table(table).to_pylist(), table.rows)

@@ -2,6 +2,7 @@
 
 The workers are processes of this machine.
 """
+import gzip
 import os
 import pathlib
 import signal
@@ -10,12 +11,17 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
+import warnings
+from unittest import mock
 
 import stageline as sl
 
 try:
     from distributed import Client, LocalCluster, get_task_stream
+
+    from stageline import _dask
     WHY_NOT = ""
 except ImportError:
     WHY_NOT = "there is no distributed"
@@ -24,6 +30,8 @@ QUESTION = {"trace": "resnet50-cpu", "chunk": 8, "schedule": "1f1b", "scenarios"
             "jitter": 0.05,
             "axes": {"devices": range(2, 6), "microbatches": range(8, 24), "seed": range(1, 6)}}
 CHUNKS = 4 * 16 * 5 // 8
+CLUSTER = (pathlib.Path(__file__).parents[2] / "traces/data/clusters/cpu2.json").read_text(
+    encoding="utf-8")
 # Of a driver that is killed: the address of the scheduler, the folder.
 DRIVER = """
 import sys
@@ -129,17 +137,79 @@ class Machines(unittest.TestCase):
         for file, when in before.items():
             self.assertEqual(file.stat().st_mtime_ns, when, "a finished chunk was made again")
 
-    def test_workers_that_see_other_files_are_refused(self):
-        with tempfile.TemporaryDirectory() as place:
-            file = pathlib.Path(place) / "trace.json"
-            file.write_text(sl.trace("uniform8").to_json(), encoding="utf-8")
-            here = os.getcwd()
-            os.chdir(place)  # the workers stay where they are
-            try:
-                with self.assertRaisesRegex(sl.UsageError, "absolute paths"):
-                    sl.sweep("trace.json", axes={"devices": [2, 4]}, client=self.client, retries=0)
-            finally:
-                os.chdir(here)
+    def test_files_travel(self):
+        place = pathlib.Path(self.folder.parent)
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(place)  # the workers stay where they are
+        many = sl.from_arrays([1e-3] * 4000, backward=2e-3, weights=1e6, output=1e6)
+        (place / "many.json").write_text(many.to_json(), encoding="utf-8")
+        self.assertGreater((place / "many.json").stat().st_size, 200_000)
+        (place / "few.json.gz").write_bytes(
+            gzip.compress(sl.trace("uniform8").to_json().encode()))
+        (place / "cluster.json").write_text(CLUSTER, encoding="utf-8")
+        asked = {"axes": {"name": ["many.json", "few.json.gz"], "microbatches": range(4, 12)},
+                 "trace": "{name}", "cluster": "cluster.json", "chunk": 2}
+        expected = sl.sweep(**asked)
+        self.assertFalse(any(row["why_not"] for row in expected))
+        sent = sl.sweep(**asked, client=self.client)
+        self.assertEqual(sent.csv(), expected.csv())
+        self.assertEqual(sl.sweep(**asked, client=self.client, out=self.folder).csv(), expected.csv())
+        # Of the same path: each time what the caller has.
+        (place / "many.json").write_text(sl.uniform(16).to_json(), encoding="utf-8")
+        changed = sl.sweep(**asked)
+        self.assertNotEqual(changed.csv(), expected.csv())
+        self.assertEqual(sl.sweep(**asked, client=self.client).csv(), changed.csv())
+
+    def test_a_large_trace_is_sent_once_to_each_worker(self):
+        many = sl.from_arrays([1e-3] * 4000, backward=2e-3, weights=1e6, output=1e6, name="many")
+        asked = {"trace": many, "axes": {"microbatches": range(4, 104)}, "devices": 2, "chunk": 1}
+        expected = sl.sweep(**asked)
+        packed = []
+
+        def pack(luggage):
+            packed.append(luggage.question)
+            return vars(luggage)
+        with mock.patch.object(_dask.Luggage, "__getstate__", pack, create=True), \
+                warnings.catch_warnings():
+            warnings.simplefilter("error")  # distributed warns of large task graphs
+            table = sl.sweep(**asked, client=self.client)
+        self.assertEqual(table.csv(), expected.csv())
+        self.assertEqual(len(packed), 1)
+        self.assertGreater(len(packed[0]), 200_000)
+
+    def test_workers_of_another_version_are_refused(self):
+        def other(dask_worker):
+            from stageline import _core, _dask
+            _dask._sweep_of.cache_clear()
+            _dask._core = types.SimpleNamespace(
+                **{**vars(_core), "Sweep": lambda question, file: types.SimpleNamespace(hash="other")})
+
+        def same(dask_worker):
+            from stageline import _core, _dask
+            _dask._core = _core
+            _dask._sweep_of.cache_clear()
+        self.client.run(other)
+        try:
+            with self.assertRaisesRegex(sl.UsageError, "another version"):
+                sl.sweep("uniform8", axes={"devices": [2, 4]}, client=self.client, retries=0)
+        finally:
+            self.client.run(same)
+
+    def test_workers_that_do_not_see_the_folder_are_refused(self):
+        job = _dask.Job
+        with self.assertRaisesRegex(sl.UsageError, "all machines share"):
+            # As if the workers had another disk.
+            with mock.patch.object(_dask, "Job", lambda luggage, folder, threads: job(
+                    luggage, "/nowhere/else", threads)):
+                sl.sweep("uniform8", axes={"devices": [2, 4]}, client=self.client, retries=0,
+                         out=self.folder)
+
+    def test_workers_in_the_process_of_the_caller(self):
+        with LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
+                          dashboard_address=None, silence_logs=50) as cluster, \
+                Client(cluster) as client:
+            self.check_table(sl.sweep(**QUESTION, client=client))
 
 
 if __name__ == "__main__":

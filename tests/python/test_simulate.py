@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import tempfile
 import unittest
@@ -112,6 +113,25 @@ class Arguments(unittest.TestCase):
         text = sl.simulate("resnet50-cpu", devices=4, link="12GB/s,5us", memory="8GB")
         number = sl.simulate("resnet50-cpu", devices=4, link=(12e9, 5e-6), memory=8 * 10**9)
         self.assertEqual(text.json(), number.json())
+
+    def test_a_model_keeps_its_micro_batch(self):
+        model = sl.trace("resnet50-cpu", microbatch_size=4)
+        self.assertEqual(model.batch, 4)
+        asked = {"devices": 4, "microbatches": 8}
+        expected = sl.simulate("resnet50-cpu", microbatch_size=4, **asked).step_time_ps
+        self.assertNotEqual(sl.simulate("resnet50-cpu", **asked).step_time_ps, expected)
+        self.assertEqual(sl.simulate(model, **asked).step_time_ps, expected)
+        for axes in ({"trace": [model]}, {"devices": [4]}):
+            row = sl.sweep(None if "trace" in axes else model, axes=axes,
+                           **{key: value for key, value in asked.items() if key not in axes})[0]
+            self.assertEqual(row["step_ps"], expected)
+
+    def test_a_model_travels(self):
+        for model in (sl.trace("resnet50-cpu", microbatch_size=4),
+                      sl.from_arrays([1e-3, 2e-3], backward=3e-3, weights=1e6)):
+            other = pickle.loads(pickle.dumps(model))
+            self.assertEqual((other.to_json(), other.text, other.batch, other.opened_with),
+                             (model.to_json(), model.text, model.batch, model.opened_with))
 
     def test_model_is_the_trace(self):
         self.assertEqual(sl.simulate(sl.trace("resnet50-cpu"), devices=4).json(),

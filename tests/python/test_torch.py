@@ -1,4 +1,5 @@
 """Does measuring a PyTorch model give a trace that can be simulated?"""
+import tempfile
 import unittest
 
 import stageline as sl
@@ -54,6 +55,28 @@ class Measured(unittest.TestCase):
         self.assertNotIn("optimizer_state_bytes", plain.to_json().replace(
             '"optimizer_state_bytes": 0', ""))
         self.assertIn(f'"optimizer_state_bytes": {2 * 4 * 2048 * 10}', adam.to_json())
+
+    def test_stages_of_pipelining(self):
+        try:
+            from torch.distributed.pipelining import PipelineStage, SplitPoint, pipeline
+        except ImportError as error:
+            self.skipTest(f"this PyTorch has no pipelining: {error}")
+        pipe = pipeline(self.net, mb_args=(self.batch,), split_spec={"3": SplitPoint.BEGINNING})
+        whole = self.measure(pipe)
+        self.assertEqual([name.split(".")[0] for name in whole.layers], ["stage0", "stage1"])
+        self.assertEqual(whole.weights.tolist(), [4 * (3 * 8 * 9 + 8), 4 * 2048 * 10])
+        with tempfile.TemporaryDirectory() as place:
+            torch.distributed.init_process_group(
+                "gloo", init_method=f"file://{place}/group", rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+            stages = [PipelineStage(pipe.get_stage_module(i), i, 2, torch.device("cpu"))
+                      for i in (1, 0)]
+        model = self.measure(stages)
+        self.assertEqual(model.layers, whole.layers)
+        self.assertEqual(model.output.tolist(), whole.output.tolist())
+        self.assertGreater(sl.simulate(model, devices=2, microbatches=4).step_time_ps, 0)
+        with self.assertRaisesRegex(sl.UsageError, "not all stages"):
+            self.measure(stages[:1])
 
     def test_refused(self):
         for module, words in ((torch.nn.ReLU(), "module: "), ([], "no layer"),

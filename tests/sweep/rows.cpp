@@ -7,6 +7,7 @@
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/provided_files.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/sweep/run.hpp"
 #include "tools/sweep/table.hpp"
@@ -286,6 +287,49 @@ TEST_CASE("sweeps: a trace that has changed since is another question") {
   write_file(trace, read_file(trace) + "\n");
   CHECK_THROWS_WITH_AS(SweepFolder(scratch / "runs", spec), doctest::Contains("has changed since"),
                        UsageError);
+}
+
+TEST_CASE("sweeps: files are found in spellings and behind variables") {
+  const Scratch scratch;
+  const std::string folder = scratch / "";
+  for (const char* const name : {"a.json", "b.json", "config.json", "cluster.json"}) {
+    write_file(folder + name, "{}");
+  }
+  SweepSpec spec;
+  spec.fixed = {{"trace", folder + "{name}.json"}, {"cluster", folder + "cluster.json*{times}"}};
+  spec.axes = {list_axis("name", {"a", "b", "c"}), parse_axis("times", "1..4")};
+  CHECK(named_files(spec) ==
+        std::vector<std::string>{folder + "a.json", folder + "b.json", folder + "cluster.json"});
+  spec.fixed = {{"devices", "4"}};
+  spec.axes = {list_axis("trace", {"model:" + folder + "config.json@h100", "uniform:layers=8"})};
+  CHECK(named_files(spec) == std::vector<std::string>{folder + "config.json"});
+  spec.fixed = {{"trace", folder + "{i}.json"}};
+  spec.axes = {parse_axis("i", "1..10001")};
+  CHECK(texts_of(spec, spec.fixed.front().text).empty());
+  spec.axes = {parse_axis("i", "1..10000")};
+  CHECK(texts_of(spec, spec.fixed.front().text).size() == 10'000);
+}
+
+TEST_CASE("sweeps: files that are provided make the rows of those on the disk") {
+  const Scratch scratch;
+  const std::string trace = scratch / "trace.json";
+  fs::copy(std::string(getenv("STAGELINE_SOURCE")) + "/traces/data/cpu/resnet50-cpu.json", trace);
+  const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "axes": {"devices": [2, 3]},
+    "fixed": {"trace": ")" + trace + "\"}}");
+  const std::string hash = sweep_hash(spec);
+  const auto steps = [&] {
+    std::vector<std::int64_t> all;
+    for (const SweepRow& row : run_scenarios(spec, 0, 2, 1)) {
+      all.push_back(row.verdict ? row.verdict->step.count() : -1);
+    }
+    return all;
+  };
+  const std::vector<std::int64_t> expected = steps();
+  CHECK(expected.front() > 0);
+  const ProvidedFiles provided(ProvidedFiles::Contents{{trace, read_file(trace)}});
+  fs::remove(trace);
+  CHECK(sweep_hash(spec) == hash);
+  CHECK(steps() == expected);
 }
 
 TEST_CASE(

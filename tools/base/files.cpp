@@ -14,11 +14,13 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/provided_files.hpp"
 
 namespace stageline {
 namespace {
@@ -117,38 +119,9 @@ bool is_wide(std::string_view text) {
          text.starts_with(std::string_view("\0\0\xFE\xFF", 4));
 }
 
-}  // namespace
-
-std::string end_of_links(const std::string& from) {
-  constexpr int longest_chain = 40;  // as in the kernel
-  fs::path path = from;
-  std::error_code error;
-  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
-    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
-  }
-  return path.string();
-}
-
-std::string read_file(const std::string& path, FileHolds holds) {
-  const bool standard = path == "-";
-  std::error_code ignored;
-  if (!standard && fs::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("cannot read \"{}\": it is a folder", path));
-  }
-  std::ifstream file;
-  if (!standard) file.open(path, std::ios::binary);
-  if (!file) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
+std::string content_of(std::istream& in, const std::string& path, FileHolds holds,
+                       std::uint64_t most) {
   std::string content;
-  std::uint64_t most = longest_pipe;
-  if (!standard && fs::is_regular_file(path, ignored)) {
-    most = longest_file;
-    const std::uintmax_t size = fs::file_size(path, ignored);
-    if (size > most && !ignored) {
-      throw UsageError(fmt::format("cannot read \"{}\": it has {} bytes; at most {} are read", path,
-                                   size, most));
-    }
-  }
-  std::istream& in = standard ? std::cin : file;
   std::vector<char> block(std::size_t{1} << 20U);
   while (in.read(block.data(), std::ssize(block)) || in.gcount() > 0) {
     const std::string_view part(block.data(), as_size(in.gcount()));
@@ -165,7 +138,48 @@ std::string read_file(const std::string& path, FileHolds holds) {
       throw UsageError(fmt::format("cannot read \"{}\": it gives more than {} bytes", path, most));
     }
   }
-  if (in.bad() || (standard && std::ferror(stdin) != 0)) {
+  if (in.bad()) {
+    throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
+  }
+  return content;
+}
+
+}  // namespace
+
+std::string end_of_links(const std::string& from) {
+  constexpr int longest_chain = 40;  // as in the kernel
+  fs::path path = from;
+  std::error_code error;
+  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
+  }
+  return path.string();
+}
+
+std::string read_file(const std::string& path, FileHolds holds) {
+  if (const auto provided = provided_file(path)) {
+    std::istringstream in(*provided);
+    return content_of(in, path, holds, longest_file);
+  }
+  const bool standard = path == "-";
+  std::error_code ignored;
+  if (!standard && fs::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("cannot read \"{}\": it is a folder", path));
+  }
+  std::ifstream file;
+  if (!standard) file.open(path, std::ios::binary);
+  if (!file) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
+  std::uint64_t most = longest_pipe;
+  if (!standard && fs::is_regular_file(path, ignored)) {
+    most = longest_file;
+    const std::uintmax_t size = fs::file_size(path, ignored);
+    if (size > most && !ignored) {
+      throw UsageError(fmt::format("cannot read \"{}\": it has {} bytes; at most {} are read", path,
+                                   size, most));
+    }
+  }
+  std::string content = content_of(standard ? std::cin : file, path, holds, most);
+  if (standard && std::ferror(stdin) != 0) {
     throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
   }
   return content;

@@ -11,7 +11,8 @@ namespace stageline {
 enum class FileHolds : std::uint8_t { bytes, text, text_or_gzip };
 
 /// The whole file; "-" is standard input. Throws UsageError with the system's reason, and for more
-/// than `longest_file`, a file's size before it is read.
+/// than `longest_file`, a file's size before it is read. What is provided (provided_files.hpp)
+/// stands in for a file.
 std::string read_file(const std::string& path, FileHolds holds = FileHolds::bytes);
 inline constexpr std::uint64_t longest_file = std::uint64_t{4} << 30U;  // bytes
 inline constexpr std::uint64_t longest_pipe = std::uint64_t{1} << 30U;  // of what is no file

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/provided_files.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -20,7 +21,7 @@ inline const Bundled* find_bundled(const std::vector<Bundled>& table, const std:
 /// Whether there is such a file; "-" is standard input.
 inline bool is_input_file(const std::string& path) {
   std::error_code ignored;
-  return path == "-" || std::filesystem::exists(path, ignored);
+  return path == "-" || std::filesystem::exists(path, ignored) || provided_file(path);
 }
 
 /// The names of the table, in its order.

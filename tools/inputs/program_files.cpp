@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "schedulers/partition/megatron.hpp"
@@ -12,6 +11,7 @@
 #include "sim/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/provided_files.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {
@@ -19,12 +19,16 @@ namespace {
 
 // "" where there is no such regular file.
 std::string beginning_of(const std::string& path, std::size_t most) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return "";
-  std::ifstream in(path, std::ios::binary);
-  std::string text(most, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(most));
-  text.resize(as_size(in.gcount()));
+  if (!is_regular_input(path)) return "";
+  std::string text;
+  if (const auto provided = provided_file(path)) {
+    text = provided->substr(0, most);
+  } else {
+    std::ifstream in(path, std::ios::binary);
+    text.resize(most);
+    in.read(text.data(), static_cast<std::streamsize>(most));
+    text.resize(as_size(in.gcount()));
+  }
   return without_mark(std::move(text), path);
 }
 

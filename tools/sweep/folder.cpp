@@ -4,15 +4,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "cost_models/roofline.hpp"
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
+#include "tools/base/provided_files.hpp"
 #include "tools/base/version.hpp"
 #include "tools/sweep/rows.hpp"
 #include "traces/gzip.hpp"
@@ -40,21 +42,9 @@ struct NamedFile {
 };
 
 std::vector<NamedFile> files_of(const SweepSpec& spec) {
-  std::vector<std::string> paths;
-  const auto look = [&](const std::string& text) {
-    std::error_code error;
-    constexpr std::size_t longest_path = 4096;
-    if (text.empty() || text.size() > longest_path || text.front() == '{') return;
-    if (!fs::is_regular_file(text, error)) return;
-    if (std::find(paths.begin(), paths.end(), text) == paths.end()) paths.push_back(text);
-  };
-  for (const SettingWord& word : spec.fixed) look(word.text);
-  for (const SweepAxis& axis : spec.axes) {
-    for (const std::string& value : axis.values) look(value);
-  }
-  std::sort(paths.begin(), paths.end());
   std::vector<NamedFile> files;
-  for (const std::string& path : paths) files.push_back({path, hash_of(read_file(path))});
+  for (const std::string& path : named_files(spec))
+    files.push_back({path, hash_of(read_file(path))});
   return files;
 }
 
@@ -129,6 +119,28 @@ void check_same(const std::string& path, const Found& found, const Manifest& wan
 bool is_chunk(const fs::path& file) { return file.filename().string().starts_with(chunk_lead); }
 
 }  // namespace
+
+std::vector<std::string> named_files(const SweepSpec& spec) {
+  std::set<std::string> paths;
+  const auto look_at = [&](const std::string& path) {
+    constexpr std::size_t longest_path = 4096;
+    if (path.empty() || path.size() > longest_path) return;
+    if (is_regular_input(path)) paths.insert(path);
+  };
+  const auto look = [&](const std::string& said) {
+    if (said.starts_with('{')) return;  // the text of a trace
+    for (const std::string& text : texts_of(spec, said)) {
+      look_at(text);
+      look_at(text.substr(0, text.rfind('*')));                       // "cluster.json*4"
+      if (text.starts_with("model:")) look_at(config_file_of(text));  // "model:config.json@h100"
+    }
+  };
+  for (const SettingWord& word : spec.fixed) look(word.text);
+  for (const SweepAxis& axis : spec.axes) {
+    for (const std::string& value : axis.values) look(value);
+  }
+  return {paths.begin(), paths.end()};
+}
 
 Shard parse_shard(const std::string& text, const std::string& what) {
   std::string_view rest = text;

@@ -21,6 +21,10 @@ struct Shard {
 /// "2/8". Throws UsageError, which begins with `what`.
 Shard parse_shard(const std::string& text, const std::string& what);
 
+/// The files that the question names: as a trace, cluster, calibration, layout or perturbation, or
+/// in the spelling of one, with the values of axes in place (of up to 10000 for a setting).
+std::vector<std::string> named_files(const SweepSpec& spec);
+
 /// Of the question, the version and the files that it names, as they are here: 16 hexadecimal
 /// digits. The same on two machines: their rows are the same.
 std::string sweep_hash(const SweepSpec& spec);

@@ -318,6 +318,30 @@ std::vector<std::string> axis_values(const SweepSpec& spec, std::int64_t number)
   return values;
 }
 
+std::vector<std::string> texts_of(const SweepSpec& spec, const std::string& text) {
+  constexpr std::int64_t most = 10'000;
+  std::vector<std::string> texts{""};
+  bool all = true;
+  const std::string_view rest =
+      each_variable(text, [&](std::string_view before, std::string_view name) {
+        const auto axis = std::find_if(spec.axes.begin(), spec.axes.end(),
+                                       [&](const SweepAxis& one) { return one.name == name; });
+        all = all && axis != spec.axes.end() && !axis->is_random() &&
+              axis->count <= most / std::ssize(texts);
+        if (!all) return;
+        std::vector<std::string> longer;
+        for (const std::string& one : texts) {
+          for (std::int64_t digit = 0; digit < axis->count; ++digit) {
+            longer.push_back(one + std::string(before) + axis->value(digit));
+          }
+        }
+        texts = std::move(longer);
+      });
+  if (!all) return {};
+  for (std::string& one : texts) one += rest;
+  return texts;
+}
+
 std::vector<SettingWord> words_of(const SweepSpec& spec, const std::vector<std::string>& values) {
   const auto in_place = [&](const std::string& text) {
     std::string result;

@@ -56,6 +56,10 @@ std::int64_t number_of(const SweepSpec& spec, const std::vector<std::int64_t>& d
 /// The value of each axis.
 std::vector<std::string> axis_values(const SweepSpec& spec, std::int64_t number);
 
+/// All that a text may become, its variables in place; none where that is more than 10000 texts, or
+/// a variable is random.
+std::vector<std::string> texts_of(const SweepSpec& spec, const std::string& text);
+
 /// The settings of a scenario, its variables in place.
 std::vector<SettingWord> words_of(const SweepSpec& spec, const std::vector<std::string>& values);
 

@@ -31,7 +31,7 @@ Trace open(const std::string& text, int microbatch_size, int profile_batch) {
     request.text = text;
     request.batch = microbatch_size;
     request.profile_batch = profile_batch;
-    return Trace{text, open_trace(request)};
+    return Trace{text, open_trace(request), microbatch_size, profile_batch};
   });
 }
 
@@ -197,6 +197,23 @@ void bind_inputs(nb::module_& module) {
       .def_prop_ro(
           "text", [](const Trace& self) { return self.text; },
           "What asks for it: a name, a spelled cost model, or a trace as JSON.")
+      .def_prop_ro(
+          "opened_with",
+          [](const Trace& self) {
+            nb::dict settings;
+            if (self.microbatch_size > 0) settings["microbatch_size"] = self.microbatch_size;
+            if (self.profile_batch > 0) settings["profile_batch"] = self.profile_batch;
+            return settings;
+          },
+          nb::for_getter(nb::sig("def opened_with(self, /) -> dict[str, int]")),
+          "What was said of its micro-batches when it was opened, as settings.")
+      .def("__reduce__",
+           [](const nb::object& self) {
+             const auto& trace = nb::cast<const Trace&>(self);
+             return nb::make_tuple(
+                 nb::module_::import_("stageline._api").attr("_opened"),
+                 nb::make_tuple(trace.text, trace.microbatch_size, trace.profile_batch));
+           })
       .def_prop_ro("name", [](const Trace& self) { return self.model.name; })
       .def_prop_ro(
           "batch", [](const Trace& self) { return self.model.batch; },
@@ -234,7 +251,9 @@ void bind_inputs(nb::module_& module) {
              "workspace"_a = nb::none(), "names"_a = std::vector<std::string>{}, "name"_a = "model",
              "batch"_a = 1, "method"_a = "",
              "A model of arrays of doubles, times in seconds and sizes in bytes.");
-  module.def("cluster_devices", &devices_of, "name"_a, "Its devices (dicts).");
+  module.def("cluster_devices", &devices_of, "name"_a,
+             nb::sig("def cluster_devices(name: str) -> list[dict[str, typing.Any]]"),
+             "Its devices (dicts).");
   module.def("schedules", &schedule_names, "Names of all schedules.");
   module.def(
       "bundled_traces", [] { return bundled_names(bundled_traces()); },

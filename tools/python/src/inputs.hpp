@@ -16,6 +16,8 @@ namespace stageline::python {
 struct Trace {
   std::string text;
   Model model;
+  int microbatch_size = 0;  // that it was opened with; 0: none
+  int profile_batch = 0;
 };
 
 void bind_inputs(nanobind::module_& module);

@@ -1,5 +1,6 @@
 // Phase maps: which schedule wins where.
 #include <fmt/core.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
@@ -11,6 +12,7 @@
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
 #include "tools/python/src/interrupt.hpp"
+#include "tools/python/src/reports.hpp"
 #include "tools/python/src/sweep.hpp"
 #include "tools/sweep/phase.hpp"
 
@@ -34,8 +36,9 @@ SweepAxis axis_of(const NamedAxis& named, std::int64_t points) {
 
 PhaseMap phase(const std::vector<std::pair<std::string, std::string>>& fixed, const NamedAxis& x,
                const NamedAxis& y, const std::vector<std::string>& schedules, int threads,
-               bool exhaustive, const std::string& title) {
+               bool exhaustive, const std::string& title, const Progress& progress) {
   return without_lock([&] {
+    Reports reports(progress);
     PhaseRequest request;
     for (const auto& [key, text] : fixed) request.fixed.push_back({key, text});
     request.x = axis_of(x, phase_across);
@@ -43,7 +46,10 @@ PhaseMap phase(const std::vector<std::pair<std::string, std::string>>& fixed, co
     request.schedules = schedules;
     request.threads = threads;
     request.exhaustive = exhaustive;
+    request.progress = [&](std::int64_t done, std::int64_t wanted) { reports(done, wanted); };
     PhaseMap map = phase_map(std::move(request));
+    map.request.progress = {};  // it refers to this call
+    reports.end();
     if (!title.empty()) map.chart.title = fmt::format("The fastest schedule of {}", title);
     return map;
   });
@@ -94,6 +100,7 @@ void bind_phase(nb::module_& module) {
   nb::class_<PhaseMap>(module, "Phase", "Which schedule wins where, over two settings.")
       .def_prop_ro(
           "rows", &rows_of,
+          nb::for_getter(nb::sig("def rows(self, /) -> list[dict[str, typing.Any]]")),
           "Cells (dicts), the lowest row first: the two settings as text, winner and second "
           "(None: none fits), lead (share by which the winner is faster), by_memory\n"
           "(a faster one does not fit), simulated (else between cells that agree).")
@@ -122,7 +129,7 @@ void bind_phase(nb::module_& module) {
                            self.chart.names.size());
       });
   module.def("phase", &phase, "fixed"_a, "x"_a, "y"_a, "schedules"_a, "threads"_a, "exhaustive"_a,
-             "title"_a);
+             "title"_a, "progress"_a = nb::none());
 }
 
 }  // namespace stageline::python

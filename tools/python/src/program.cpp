@@ -107,8 +107,9 @@ void bind_program(nb::module_& module) {
       [](const Program& program) {
         return findings_of(without_lock([&] { return lint(program); }));
       },
-      "program"_a);
-  module.def("lint_text", &lint_text, "text"_a);
+      "program"_a, nb::sig("def lint(program: Program) -> list[dict[str, typing.Any]]"));
+  module.def("lint_text", &lint_text, "text"_a,
+             nb::sig("def lint_text(text: str) -> list[dict[str, typing.Any]]"));
 }
 
 }  // namespace stageline::python

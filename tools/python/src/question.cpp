@@ -1,5 +1,6 @@
 // From keyword arguments, as the JSON of a request, to results.
 #include <fmt/core.h>
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -21,6 +22,7 @@
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/python/src/interrupt.hpp"
+#include "tools/python/src/reports.hpp"
 #include "tools/python/src/result.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/layout.hpp"
@@ -160,15 +162,21 @@ std::shared_ptr<Simulated> simulate_by(const std::string& json, const nb::callab
   return without_lock([&] { return simulated(std::move(at)); });
 }
 
-std::shared_ptr<Compared> compare_all(const std::string& json) {
+std::shared_ptr<Compared> compare_all(const std::string& json, const Progress& progress) {
   return without_lock([&] {
+    Reports reports(progress);
     auto compared = std::make_shared<Compared>();
     compared->request = request_of(json, std::nullopt);
     compared->setting = std::make_shared<const Setting>(read_setting(compared->request->setting));
     check_budget(compared->request->budget, compared->setting->model, "tokens");
     std::vector<ScheduleSpec> specs = compared->request->schedules;
     if (specs.empty()) specs = parse_schedules("all");
-    compared->rows = compare(compared->request->setting, *compared->setting, specs);
+    compared->rows =
+        compare(compared->request->setting, *compared->setting, specs, 0,
+                [&](std::size_t done, std::size_t wanted) {
+                  reports(static_cast<std::int64_t>(done), static_cast<std::int64_t>(wanted));
+                });
+    reports.end();
     for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
       RankedRows ranking = ranked(compared->rows, synchrony, compared->request->within);
       if (!ranking.rows.empty()) compared->rankings.push_back(std::move(ranking));
@@ -289,15 +297,19 @@ void bind_problem(nb::module_& module) {
 void bind_question(nb::module_& module) {
   bind_problem(module);
   nb::class_<Compared>(module, "Compared", "Rows of a comparison.")
-      .def_prop_ro("rows", &rows_of)
-      .def_prop_ro("rankings", &rankings_of)
+      .def_prop_ro("rows", &rows_of,
+                   nb::for_getter(nb::sig(
+                       "def rows(self, /) -> list[tuple[str, int, str, Result | None, str]]")))
+      .def_prop_ro("rankings", &rankings_of,
+                   nb::for_getter(nb::sig("def rankings(self, /) -> list[dict[str, typing.Any]]")),
+                   "By kind, synchronous first (dicts).")
       .def("json", [](const Compared& self) {
         return without_lock(
             [&] { return rows_json(*self.setting, self.rows, self.request->budget); });
       });
   module.def("simulate", &simulate, "request"_a, "program"_a = nb::none());
   module.def("simulate_by", &simulate_by, "request"_a, "scheduler"_a, "name"_a);
-  module.def("compare", &compare_all, "request"_a);
+  module.def("compare", &compare_all, "request"_a, "progress"_a = nb::none());
 }
 
 }  // namespace stageline::python

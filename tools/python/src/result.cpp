@@ -280,12 +280,20 @@ void bind_result(nb::module_& module) {
                    "Most updates that the weights of a backward are old.")
       .def_prop_ro("peak_memory", &peak_of, "Of the fullest device, in bytes; None: unknown.")
       .def_prop_ro("fits", &fits, "Into memory: True, False, or None where it is unknown.")
-      .def_prop_ro("memory", &memory_of_devices, "By device: peak and parts in bytes (dicts).")
+      .def_prop_ro("memory", &memory_of_devices,
+                   nb::for_getter(nb::sig("def memory(self, /) -> list[dict[str, typing.Any]]")),
+                   "By device: peak and parts in bytes (dicts).")
       .def("memory_curve", &memory_curve, "device"_a,
+           nb::sig("def memory_curve(self, device: int) -> "
+                   "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
            "(at_ps, bytes): NumPy arrays, each value from its moment on.")
-      .def_prop_ro("idle", &idle_of_devices, "By device: busy and idle seconds by cause (dicts).")
-      .def_prop_ro("critical_path", &path_of,
-                   "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
+      .def_prop_ro("idle", &idle_of_devices,
+                   nb::for_getter(nb::sig("def idle(self, /) -> list[dict[str, typing.Any]]")),
+                   "By device: busy and idle seconds by cause (dicts).")
+      .def_prop_ro(
+          "critical_path", &path_of,
+          nb::for_getter(nb::sig("def critical_path(self, /) -> list[dict[str, typing.Any]]")),
+          "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
       .def_prop_ro("partition", of([](const Outcome& o) { return print(o.plan.partition); }),
                    "The cut, as the argument partition takes it.")
       .def_prop_ro(
@@ -305,10 +313,12 @@ void bind_result(nb::module_& module) {
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
       .def("waterfall", &waterfall_dict, "shapley"_a = false,
+           nb::sig("def waterfall(self, shapley: bool = False) -> dict[str, float]"),
            "Seconds of the step by cause: ideal and all causes add up to step (a dict).\n\n"
            "shapley: each cause is the mean over all orders of removal.")
       .def(
           "sensitivity", &sensitivity_rows,
+          nb::sig("def sensitivity(self) -> list[dict[str, typing.Any]]"),
           "What the step hangs on (dicts), by gain: the step in seconds with the times of a lever\n"
           "x 0.9 (faster), x 1.1 (slower), x 0.5 (twice), x 0 (free), and its share of the step.")
       .def(

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -10,12 +11,14 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/base/files.hpp"
+#include "tools/base/provided_files.hpp"
 #include "tools/python/src/arrow.hpp"
 #include "tools/python/src/interrupt.hpp"
+#include "tools/python/src/reports.hpp"
 #include "tools/python/src/timeline.hpp"
 #include "tools/sweep/run.hpp"
 #include "tools/sweep/table.hpp"
@@ -40,9 +43,6 @@ std::shared_ptr<Sweep> sweep_of(const std::string& question, const std::string& 
   return without_lock([&] { return std::make_shared<Sweep>(read_sweep(question, file)); });
 }
 
-// What Python is called with, by the thread that called: scenarios done, and all.
-using Progress = std::function<void(std::int64_t, std::int64_t)>;
-
 SweepCount run(Sweep& self, const std::vector<std::int64_t>& chunks, int threads,
                const Progress& progress, const TakeChunk& take) {
   for (const std::int64_t chunk : chunks) {
@@ -51,20 +51,12 @@ SweepCount run(Sweep& self, const std::vector<std::int64_t>& chunks, int threads
         fmt::format("the sweep has chunks 0 to {}, not {}", self.spec().chunks() - 1, chunk));
   }
   return without_lock([&] {
+    Reports reports(progress);
     SweepRun asked;
     asked.threads = threads;
-    SweepProgress last;
-    asked.progress = [&, caller = std::this_thread::get_id()](const SweepProgress& now) {
-      last = now;
-      if (!progress || std::this_thread::get_id() != caller) return;
-      const nb::gil_scoped_acquire lock;
-      progress(now.rows, now.wanted);
-    };
+    asked.progress = [&](const SweepProgress& now) { reports(now.rows, now.wanted); };
     const SweepCount count = run_chunks(self.runner, chunks, asked, take);
-    if (progress && last.rows > 0) {
-      const nb::gil_scoped_acquire lock;
-      progress(last.rows, last.wanted);
-    }
+    reports.end();
     return count;
   });
 }
@@ -205,6 +197,18 @@ void bind_sweep(nb::module_& module) {
       .def(
           "merge", [](const SweepFolder& self) { without_lock([&] { return self.merge(), 0; }); },
           "Joins all chunks into table.csv.gz.");
+  nb::class_<ProvidedFiles>(module, "ProvidedFiles",
+                            "Contents that are read in place of files, while it lives.")
+      .def(
+          "__init__",
+          [](ProvidedFiles* self, const std::map<std::string, nb::bytes>& contents) {
+            std::map<std::string, std::string> texts;
+            for (const auto& [path, bytes] : contents) {
+              texts.emplace(path, std::string(bytes.c_str(), bytes.size()));
+            }
+            new (self) ProvidedFiles(std::move(texts));
+          },
+          "contents"_a);
   nb::class_<Sweep>(module, "Sweep", "A sweep as a question: fixed settings and axes.")
       .def(nb::new_(&sweep_of), "question"_a, "file"_a)
       .def_prop_ro(
@@ -213,6 +217,18 @@ void bind_sweep(nb::module_& module) {
       .def_prop_ro(
           "question", [](const Sweep& self) { return question_json(self.spec()).text(); },
           "As a sweep file (JSON).")
+      .def(
+          "files",
+          [](const Sweep& self) {
+            nb::dict files;
+            for (const std::string& path : named_files(self.spec())) {
+              const std::string bytes = without_lock([&] { return read_file(path); });
+              files[path.c_str()] = nb::bytes(bytes.data(), bytes.size());
+            }
+            return files;
+          },
+          nb::sig("def files(self) -> dict[str, bytes]"),
+          "What the files that it names hold, by path.")
       .def_prop_ro("scenarios", [](const Sweep& self) { return self.spec().scenarios(); })
       .def_prop_ro(
           "chunk", [](const Sweep& self) { return self.spec().chunk; }, "Scenarios in a chunk.")
@@ -221,8 +237,12 @@ void bind_sweep(nb::module_& module) {
       .def(
           "probe", [](Sweep& self) { without_lock([&] { return self.runner.probe(), 0; }); },
           "Raises the error that all scenarios share.")
-      .def("make", &chunks_in_memory, "chunks"_a, "threads"_a, "progress"_a = nb::none(),
-           "The chunks, each as its file would be (bytes).")
+      .def(
+          "make", &chunks_in_memory,
+          nb::sig(
+              "def make(self, chunks: Sequence[int], threads: int, progress: Callable[[int, int], None] | None = None) -> list[bytes]"),
+          "chunks"_a, "threads"_a, "progress"_a = nb::none(),
+          "The chunks, each as its file would be (bytes).")
       .def("write", &chunks_in_folder, "folder"_a, "chunks"_a, "threads"_a,
            "progress"_a = nb::none(), "Writes the chunks; returns their scenarios.");
   nb::class_<SweepChunks>(module, "SweepChunks", "Rows of a sweep, chunk by chunk.")
@@ -233,7 +253,9 @@ void bind_sweep(nb::module_& module) {
            }),
            "sweep"_a, "folder"_a)
       .def("__len__", [](const SweepChunks& self) { return self.count(); })
-      .def("rows", &rows_of, "chunk"_a, "Dicts; None: an empty cell.")
+      .def("rows", &rows_of, "chunk"_a,
+           nb::sig("def rows(self, chunk: int) -> list[dict[str, typing.Any]]"),
+           "Dicts; None: an empty cell.")
       .def("text", &SweepChunks::text, "chunk"_a, "As CSV.")
       .def(
           "__arrow_c_stream__",
@@ -241,7 +263,8 @@ void bind_sweep(nb::module_& module) {
             return stream_of(self);
           },
           "requested_schema"_a = nb::none(), "A batch for each chunk.")
-      .def("to_pandas", &frame_of, "A DataFrame (pandas 2.2 or pyarrow).");
+      .def("to_pandas", &frame_of, nb::sig("def to_pandas(self) -> typing.Any"),
+           "A DataFrame (pandas 2.2 or pyarrow).");
 }
 
 }  // namespace stageline::python

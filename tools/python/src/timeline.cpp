@@ -159,12 +159,17 @@ void bind_timeline(nb::module_& module) {
           "devices", [](const SpanTable& self) { return self.devices; },
           "Names of the devices; the field device is an index into them.")
       .def("__len__", [](const SpanTable& self) { return self.rows.size(); })
-      .def_prop_ro("array", &array_of, "A structured NumPy array that looks at this memory.")
-      .def("__getitem__",
-           [](const nb::object& self, const nb::object& key) -> nb::object {
-             return array_of(self)[key];
-           })
-      .def("to_pandas", &frame_of,
+      .def_prop_ro(
+          "array", &array_of,
+          nb::for_getter(nb::sig("def array(self, /) -> numpy.typing.NDArray[numpy.void]")),
+          "A structured NumPy array that looks at this memory.")
+      .def(
+          "__getitem__",
+          [](const nb::object& self, const nb::object& key) -> nb::object {
+            return array_of(self)[key];
+          },
+          nb::sig("def __getitem__(self, key: typing.Any, /) -> typing.Any"))
+      .def("to_pandas", &frame_of, nb::sig("def to_pandas(self) -> typing.Any"),
            "A DataFrame, with names for devices, lanes and kinds (pandas 2.2 or pyarrow).")
       .def("__repr__",
            [](const SpanTable& self) {

@@ -54,7 +54,7 @@ def slow(value: Any) -> str:
     """'gpu2:1.2' as it is, or made of {'gpu2': 1.2}."""
     if isinstance(value, dict):
         return ",".join(f"{name}:{factor}" for name, factor in value.items())
-    return value
+    return str(value)
 
 
 def plain(value: Any) -> Any:
@@ -84,14 +84,23 @@ def said(value: Any, name: str) -> Any:
 
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
-    return json.dumps({name: said(value, name) for name, value in settings.items()
-                       if value is not None})
+    words = {name: said(value, name) for name, value in settings.items() if value is not None}
+    try:
+        return json.dumps(words)
+    except TypeError:
+        pass
+    for name, value in words.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise UsageError(f"{name}: a number or a text belongs there (it is {value!r})") from None
+    raise AssertionError(f"{words!r} is no JSON, though each of its values is")
 
 
 def text(value: Any, name: str) -> str:
     """One value of a setting, as it would be typed."""
     if hasattr(value, "text") and hasattr(value, "layers"):  # a Model
-        return str(value.text)
+        return str(value.to_json() if value.opened_with else value.text)
     one = said(value, name)
     if isinstance(one, bool):
         return "true" if one else "false"

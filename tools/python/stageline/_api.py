@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
 
 from stageline import _amounts, _core
 from stageline._comparison import Comparison
-from stageline._core import Model, Program, Result, bundled_clusters, bundled_traces, schedules
+from stageline._core import (Compared, Model, Program, Result, bundled_clusters, bundled_traces,
+                             schedules)
 from stageline._errors import UsageError
+from stageline._progress import Progress, reports
 from stageline._schedulers import Scheduler, scheduler_of
 
 if TYPE_CHECKING:
@@ -65,6 +67,11 @@ def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0
     if isinstance(source, Model):
         source = source.text
     return _core.open_trace(os.fspath(source), microbatch_size, profile_batch)
+
+
+def _opened(text: str, microbatch_size: int, profile_batch: int) -> Model:
+    """What pickle calls for a Model: what asks for it travels, not its layers."""
+    return _core.open_trace(text, microbatch_size, profile_batch)
 
 
 def _spelled(head: str, options: dict[str, Any]) -> str:
@@ -144,6 +151,9 @@ def from_arrays(forward: ArrayLike, input_grad: ArrayLike | None = None,
 
     if backward is not None and input_grad is None and weight_grad is None:
         half = np.asarray(backward, dtype=np.float64) / 2
+        if half.ndim > 0 and len(half) != len(np.atleast_1d(forward)):
+            raise UsageError(f"backward: {len(half)} values for {len(np.atleast_1d(forward))} layers "
+                             "(as many as forward has)")
         input_grad = weight_grad = half
     return _core.from_arrays(
         forward=column(np.atleast_1d(forward)), input_grad=column(input_grad),
@@ -201,6 +211,8 @@ def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
 def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
                                 else os.fspath(source)}
+    if isinstance(source, Model):
+        settings.update(source.opened_with)
     if isinstance(on, Cluster):
         settings.update(on.settings())
     elif on is not None:
@@ -244,11 +256,12 @@ _program = program
 
 def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             schedules: str | Iterable[ScheduleLike] | None = None,
-            **settings: Any) -> Comparison:
+            progress: Progress = None, **settings: Any) -> Comparison:
     """Simulates many schedules: a table, the fastest first.
 
     schedules: names, with knobs where wanted, and functions (see `scheduler`); default: all that
-    exist. devices: a number, or several. partition: a cut, or several. settings: as in `simulate`.
+    exist. devices: a number, or several. partition: a cut, or several. progress: as of
+    `sweep`, of schedules. settings: as in `simulate`.
 
     >>> import stageline as sl
     >>> table = sl.compare("uniform:layers=8", devices=4, microbatches=8)
@@ -256,8 +269,13 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     True
     """
     asked = _settings(trace, cluster, settings)
+
+    def compared(named: Any) -> Compared:
+        with reports(progress, "schedules") as report:
+            return _core.compare(_amounts.request({**asked, "schedules": named}), report)
+
     if schedules is None or isinstance(schedules, str):
-        return Comparison(_core.compare(_amounts.request({**asked, "schedules": schedules})), [])
+        return Comparison(compared(schedules), [])
     named: list[str] = []
     own: list[ScheduleLike] = []
     for one in schedules:
@@ -265,8 +283,5 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             named.append(one)
         else:
             own.append(one)
-    if not own:
-        return Comparison(_core.compare(_amounts.request({**asked, "schedules": named})), [])
-    return Comparison(_core.compare(_amounts.request({**asked, "schedules": named}))
-                      if named else None,
+    return Comparison(compared(named) if named or not own else None,
                       [simulate(trace, cluster, schedule=one, **settings) for one in own])

@@ -70,9 +70,16 @@ class Comparison:
         return self._compared.json()
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a DataFrame (needs pandas)."""
+        """The rows as a DataFrame (needs pandas); picoseconds and bytes stay whole numbers."""
         import pandas
-        return pandas.DataFrame(self.rows)
+        frame = pandas.DataFrame(self.rows)
+        return frame.astype({name: "Int64" for name in ("microbatches", "step_time_ps",
+                                                        "peak_memory")})
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """For polars and others that read Arrow (needs pyarrow)."""
+        import pyarrow
+        return pyarrow.Table.from_pylist(self.rows).__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -1,7 +1,7 @@
 """Schedules written in Python."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Tuple, Union
+from typing import Any, Callable, Iterable, Tuple, Union, overload
 
 from stageline._core import Problem, Program
 from stageline._errors import UsageError
@@ -28,6 +28,17 @@ class Scheduler:
 
     def __repr__(self) -> str:
         return f"<stageline.Scheduler {self.name}, placed like {self.like}>"
+
+
+@overload
+def scheduler(lists: Callable[[Problem], Lists], *, like: str = ..., name: str = ...) -> Scheduler:
+    ...
+
+
+@overload
+def scheduler(lists: None = None, *, like: str = ..., name: str = ...
+              ) -> Callable[[Callable[[Problem], Lists]], Scheduler]:
+    ...
 
 
 def scheduler(lists: Callable[[Problem], Lists] | None = None, *, like: str = "1f1b",

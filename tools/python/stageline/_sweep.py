@@ -3,19 +3,19 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Tuple, Union
 
 from stageline import _amounts, _core
 from stageline._api import ClusterLike, TraceLike, _settings
 from stageline._core import Model, Phase
 from stageline._errors import UsageError
+from stageline._progress import Progress, reports
 
 if TYPE_CHECKING:
     import distributed
     import pandas as pd
 
 AxisLike = Any  # text such as "1GB/s..400GB/s:log7", a range, or values
-Progress = Callable[[int, int], Any]
 
 
 class SweepTable:
@@ -135,7 +135,7 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
           out: str | os.PathLike[str] | None = None, threads: int | None = None,
           client: distributed.Client | None = None, chunk: int | None = None, retries: int = 3,
           draws: int | None = None, draw_seed: int | None = None,
-          progress: Progress | None = None, **settings: Any) -> SweepTable:
+          progress: Progress = None, **settings: Any) -> SweepTable:
     """Simulates all combinations of the axes: a table with a row for each scenario.
 
     axes: by setting, or by a variable that stands as {name} in other settings: a range of whole
@@ -146,8 +146,10 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     out: a folder for the chunks, which is that of `stageline sweep --out`: what is there is not
     made again. chunk: scenarios in one (default: 1000 to 10000). threads: default: all cores.
     client: a distributed.Client: chunks are made by its workers, each on `threads` threads (default:
-    1) and with so many retries. They need the same Stageline, and see `out` and the files that are
-    named under the same paths. progress: called with the scenarios that are done, and those to do.
+    1) and with so many retries. They need the same Stageline, and see `out` under the same path; files that
+    are named are sent to them.
+    progress: True: a bar (of tqdm, where it is installed), False: none, None: one on a terminal; or a
+    function, called with the scenarios that are done and those to do.
 
     >>> import stageline as sl
     >>> table = sl.sweep("uniform:layers=16", axes={"devices": range(2, 5), "schedule": ["1f1b", "zb_h1"]},
@@ -169,12 +171,13 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     if folder is not None:
         folder.begin()
     packed: list[bytes] = []
-    if client is not None:
-        packed = _dask.run(client, asked, folder, todo, threads or 1, retries, progress)
-    elif folder is not None:
-        asked.write(folder, todo, threads or 0, progress)
-    else:
-        packed = asked.make(todo, threads or 0, progress)
+    with reports(progress, "scenarios") as report:
+        if client is not None:
+            packed = _dask.run(client, asked, folder, todo, threads or 1, retries, report)
+        elif folder is not None:
+            asked.write(folder, todo, threads or 0, report)
+        else:
+            packed = asked.make(todo, threads or 0, report)
     chunks = _core.SweepChunks(asked, packed) if folder is None else \
         _core.SweepChunks(asked, folder)
     return SweepTable(asked, chunks, folder)
@@ -193,13 +196,13 @@ def _axis_of(which: str, said: Any) -> Tuple[str, Any]:
 
 def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: AxisLike,
           schedules: str | list[str] | None = None, threads: int = 0, exhaustive: bool = False,
-          **settings: Any) -> Phase:
+          progress: Progress = None, **settings: Any) -> Phase:
     """Maps which schedule wins where, over two settings; in a notebook, its picture.
 
     x, y: a setting and its values, {"microbatches": range(4, 65, 4)} or as text
     "link=1GB/s..400GB/s", which without a form has 33 values across and 17 upwards. schedules: a list
     of names; default: all synchronous ones. exhaustive: simulate every cell, and not only around the
-    borders of what a coarse grid finds.
+    borders of what a coarse grid finds. progress: as of `sweep`, of cells that are known to be wanted.
 
     >>> import stageline as sl
     >>> map = sl.phase("uniform:layers=16", devices=4, schedules=["1f1b", "zb_h2"],
@@ -213,5 +216,7 @@ def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: Axis
         [schedules] if isinstance(schedules, str) else list(schedules)
     if any(not isinstance(name, str) for name in names):
         raise UsageError("schedules: a map takes schedules by name")
-    return _core.phase(list(fixed.items()), _axis_of("x", x), _axis_of("y", y), names, threads,
-                       exhaustive, trace.name if isinstance(trace, Model) else "")
+    title = trace.name if isinstance(trace, Model) else ""
+    with reports(progress, "cells") as report:
+        return _core.phase(list(fixed.items()), _axis_of("x", x), _axis_of("y", y), names, threads,
+                           exhaustive, title, report)

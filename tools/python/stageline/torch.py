@@ -22,18 +22,24 @@ Named = List[Tuple[str, Any]]
 
 
 def _layers_of(module: Any) -> Named:
-    """A Sequential, a list of modules, or a Pipe of torch.distributed.pipelining."""
+    """A Sequential, a list of modules, or what torch.distributed.pipelining makes of a model."""
     import torch
 
     if hasattr(module, "get_stage_module"):
         layers = [(f"stage{i}", module.get_stage_module(i)) for i in range(module.num_stages)]
     elif isinstance(module, torch.nn.Sequential):
         layers = list(module.named_children())
+    elif isinstance(module, (list, tuple)) and module and hasattr(module[0], "submod"):
+        stages = sorted(module, key=lambda one: int(one.stage_index))
+        if [one.stage_index for one in stages] != list(range(stages[0].num_stages)):
+            raise UsageError("module: these are not all stages of a pipeline, from 0 to "
+                             f"{stages[0].num_stages - 1}, each once")
+        layers = [(f"stage{one.stage_index}", one.submod) for one in stages]
     elif isinstance(module, (list, tuple, torch.nn.ModuleList)):
         layers = [(f"layer{i}", one) for i, one in enumerate(module)]
     else:
-        raise UsageError("module: a torch.nn.Sequential, a list of modules, or a Pipe of "
-                         f"torch.distributed.pipelining (it is {type(module).__name__})")
+        raise UsageError("module: a torch.nn.Sequential, a list of modules, or a Pipe or all "
+                         f"PipelineStages of torch.distributed.pipelining (it is {type(module).__name__})")
     if not layers:
         raise UsageError("module: there is no layer to measure")
     return [(f"{name}.{type(one).__name__.lower()}", one) for name, one in layers]
@@ -141,8 +147,8 @@ def measure(module: Any, batch: torch.Tensor, *, rounds: int = 10, warm_up: int 
             optimizer: Callable[[Any], Any] | None = None, name: str = "") -> Model:
     """Measures each layer on the device of `batch`, which is one micro-batch.
 
-    module: a torch.nn.Sequential, a list of modules that follow each other, or a Pipe of
-    torch.distributed.pipelining; in each, a tensor in, a tensor out. rounds: medians are over so
+    module: a torch.nn.Sequential, a list of modules that follow each other, or a Pipe or
+    a list of all PipelineStages of torch.distributed.pipelining; in each, a tensor in, a tensor out. rounds: medians are over so
     many, after warm_up. optimizer: from parameters to a torch.optim.Optimizer; default: SGD with
     momentum. Weights are left as they were; running statistics of norms move.
     Times are wall seconds: F, I (none of a first layer, unless batch.requires_grad) and W by
