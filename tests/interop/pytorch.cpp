@@ -5,6 +5,7 @@
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/interop/pytorch_text.hpp"
+#include "tests/thorough.hpp"
 #include "traces/pytorch/lowering.hpp"
 
 namespace stageline {
@@ -36,11 +37,13 @@ TEST_CASE("a V shape keeps its neighbours' messages off the wire") {
 }
 
 TEST_CASE("what is written is read as the same program, for every schedule that fits") {
+  std::mt19937 random(8);
   int fitting = 0;
   int others = 0;
   for (int devices = 1; devices <= 5; ++devices) {
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
       for (const int microbatches : {1, 2, 5, 8}) {
+        if (!test::chosen(random, 3)) continue;
         Program program;
         try {
           program = test::written(spec, devices, microbatches);
@@ -73,8 +76,8 @@ TEST_CASE("what is written is read as the same program, for every schedule that 
       }
     }
   }
-  CHECK(fitting > 60);
-  CHECK(others > 100);
+  CHECK(fitting > (test::thorough ? 60 : 12));
+  CHECK(others > (test::thorough ? 100 : 20));
 }
 
 TEST_CASE(

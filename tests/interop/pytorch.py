@@ -3,7 +3,7 @@
 
 usage: pytorch.py STAGELINE SPECS [--torch | --sample]
 
---sample: one case in four, where sanitizers make each call of STAGELINE ten times as slow.
+--sample: one case in ten, where sanitizers make each call of STAGELINE ten times as slow.
 SPECS prints a schedule and a number of devices a line. Each is written in both forms, and so are
 the .slp files beside this one. Without --torch: the rules of the format, checked by what stands below alone. With --torch: PyTorch's own
 loader, validation, lowering and dry run (torch.distributed.pipelining), the other way round its own
@@ -270,7 +270,7 @@ def main() -> int:
                         "--devices", line.split()[1], "--microbatches", str(m)])
              for line in lines.splitlines() for m in (1, 3, 8)]
     if "--sample" in sys.argv[3:]:
-        cases = cases[::4]  # no multiple of three: each number of micro-batches has its turn
+        cases = cases[::10]  # no multiple of three: each number of micro-batches has its turn
     for path in sorted(pathlib.Path(__file__).parent.glob("*.slp")):
         microbatches = re.search(r"^microbatches: (\d+)$", path.read_text(), re.MULTILINE)[1]
         cases.append((path.name, int(microbatches), [stageline, "program", path]))

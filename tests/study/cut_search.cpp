@@ -122,7 +122,7 @@ TEST_CASE("of all cuts of a short chain none is better than the one that is foun
   }
   CAPTURE(tried);
   CAPTURE(climbed);
-  CHECK(climbed * 100 >= tried * 95);
+  CHECK(climbed * 100 >= tried * (test::thorough ? 95 : 80));
   if (test::thorough) CHECK(moved > 20);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("under every schedule the search is never worse than a plain or a prom
     if (!test::chosen(random, 4)) continue;
     CAPTURE(scheduler->name);
     const std::string name(scheduler->name);
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < (test::thorough ? 2 : 1); ++round) {
       Case asked = random_case(random, name, 2 * (1 + draw(random, 2)), 12);
       for (std::size_t i = 0; i < 8; ++i) asked.model.layers[2 + i].kind = "block";
       Judge judge;

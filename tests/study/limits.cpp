@@ -11,6 +11,7 @@
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
 #include "tests/study/ranked.hpp"
+#include "tests/thorough.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/report/json/outcome.hpp"
 #include "tools/study/study.hpp"
@@ -248,7 +249,8 @@ void check_outcome(const Outcome& outcome) {
 TEST_CASE("whatever the magnitudes, an answer is right or a sentence") {
   std::mt19937_64 random(9);
   int answered = 0;
-  for (int i = 0; i < 3'000; ++i) {
+  constexpr int questions = test::thorough ? 3'000 : 600;
+  for (int i = 0; i < questions; ++i) {
     const Case asked = random_case(random);
     CAPTURE(i);
     CAPTURE(asked.spec.scheduler->name);
@@ -260,8 +262,8 @@ TEST_CASE("whatever the magnitudes, an answer is right or a sentence") {
       REQUIRE(std::string(error.what()).size() > 20);
     }
   }
-  CHECK(answered > 500);
-  CHECK(answered < 2'500);
+  CHECK(answered > questions / 6);
+  CHECK(answered < questions * 5 / 6);
 }
 
 // ---- unknown bytes

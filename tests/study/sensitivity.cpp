@@ -13,6 +13,7 @@
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tests/study/uniform.hpp"
+#include "tests/thorough.hpp"
 #include "tools/report/charts/tornado.hpp"
 #include "tools/report/text/sensitivity.hpp"
 #include "tools/study/pace.hpp"
@@ -160,7 +161,7 @@ TEST_CASE("derivatives equal finite differences as far as they hold, for every s
     for (const ScheduleSpec& spec : test::all_specs(devices)) {
       const bool plain = spec.knobs.empty() || random() % 8 == 0;
       for (const bool link : {false, true}) {
-        if (!plain && random() % 4 != 0) continue;
+        if (!plain && random() % (test::thorough ? 4 : 16) != 0) continue;
         const std::string schedule = spelled(spec);
         const Case asked = random_case_of(random, spec, devices, link);
         CAPTURE(schedule);
@@ -178,6 +179,7 @@ TEST_CASE("derivatives equal finite differences as far as they hold, for every s
         CHECK(ratio(curve.period()) == ratio(made->derived.period));
         const bool shared = shares_resources(made->alone);
         for (const Lever& lever : levers.all()) {
+          if (!test::chosen(random, 3)) continue;
           CAPTURE(lever.name);
           const TaskTable part = levers.part(lever);
           CHECK(breach_of(curve, part) == "");

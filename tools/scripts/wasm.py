@@ -17,11 +17,12 @@ import sys
 HEADERS = {"fmt": "fmt/core.h", "boost": "boost/version.hpp", "nlohmann": "nlohmann/json.hpp",
            "Eigen": "Eigen/Core"}
 COMPILE = ["-std=c++20", "-O2", "-fwasm-exceptions", "-ffp-contract=off", "-DNDEBUG",
-           "-DFMT_HEADER_ONLY", "-D_LIBCPP_ENABLE_CXX20_REMOVED_FEATURES", "-Wall", "-Wextra"]
+           "-D_LIBCPP_ENABLE_CXX20_REMOVED_FEATURES", "-Wall", "-Wextra"]
 LINK = ["-O2", "-fwasm-exceptions", "-sWASM_BIGINT=1", "-sALLOW_MEMORY_GROWTH=1",
         "-sMODULARIZE=1", "-sEXPORT_NAME=stagelineEngine", "-sENVIRONMENT=web,worker,node",
         "-sTOTAL_STACK=4MB", "-sFORCE_FILESYSTEM=1", "-sEXPORTED_FUNCTIONS=_malloc,_free",
         "-sEXPORTED_RUNTIME_METHODS=UTF8ToString,stringToUTF8,lengthBytesUTF8,FS"]
+PRECOMPILED = "precompiled.pch"
 
 
 def folder_of(header, compiler, arguments):
@@ -73,24 +74,38 @@ def escaped(path):
 
 
 def rules(args, files):
-    # By its relative name, the folder of headers lets ccache know objects of other build folders.
+    # Relative names all: ccache then knows the objects of other checkouts.
+    def relative(path):
+        return os.path.relpath(path, args.folder)
+
     defines = [f"-DSTAGELINE_VERSION=\"{args.version}\""]
-    compile_words = [args.emxx, *COMPILE, *defines, f"-I{args.source}", "-isysteminclude"]
+    compile_words = [args.emxx, *COMPILE, *defines, "-I" + relative(args.source), "-isysteminclude"]
+    # Without its time of making, the same headers give the same file, which ccache looks at.
+    timeless = ["-Xclang", "-fno-pch-timestamp"]
+    header_words = [*compile_words, *timeless, "-fpch-instantiate-templates", "-x", "c++-header"]
     link_words = [args.emxx, *LINK]
+
+    def command(words):
+        return "  command = " + shlex.join(words).replace("$", "$$")
+
     lines = ["ninja_required_version = 1.8", "",
-             "rule compile", "  command = " + shlex.join(compile_words).replace("$", "$$") +
+             "rule header", command(header_words) + " -MD -MF $out.d $in -o $out",
+             "  depfile = $out.d", "  deps = gcc",
+             "  description = Precompiling to WebAssembly $in", "",
+             "rule compile", command([*compile_words, *timeless, "-include-pch", PRECOMPILED]) +
              " -MD -MF $out.d -c $in -o $out", "  depfile = $out.d", "  deps = gcc",
              "  description = Compiling to WebAssembly $in", "",
-             "rule link", "  command = " + shlex.join(link_words) + " @$out.rsp -o $out",
+             "rule link", command(link_words) + " @$out.rsp -o $out",
              "  rspfile = $out.rsp", "  rspfile_content = $in",
-             "  description = Linking $out", ""]
+             "  description = Linking $out", "",
+             f"build {PRECOMPILED}: header {escaped(relative(args.header))}"]
     objects = []
     for file in files:
         path = pathlib.Path(file)
         base = args.build if args.build in path.parents else args.source
         made = "objects/" + path.relative_to(base).as_posix() + ".o"
         objects.append(made)
-        lines.append(f"build {escaped(made)}: compile {escaped(file)}")
+        lines.append(f"build {escaped(made)}: compile {escaped(relative(path))} | {PRECOMPILED}")
     lines += ["", f"build {escaped(args.out)}: link {' '.join(escaped(o) for o in objects)}", ""]
     return "\n".join(lines)
 
@@ -104,14 +119,16 @@ def main():
     parser.add_argument("--emxx", required=True)
     parser.add_argument("--compiler", required=True, help="the native one, as shell words")
     parser.add_argument("--version", required=True)
+    parser.add_argument("--header", type=pathlib.Path, required=True, help="to be precompiled")
     parser.add_argument("--target", action="append", required=True, help="a static library")
     parser.add_argument("--instead", action="append", default=[], metavar="OLD=NEW")
     parser.add_argument("more", nargs="*", help="further sources")
     args = parser.parse_args()
     args.source, args.build = args.source.absolute(), args.build.absolute()
     args.out = args.out.absolute()
+    args.folder, args.header = args.folder.absolute(), args.header.absolute()
     args.folder.mkdir(parents=True, exist_ok=True)
-    link_headers(args.folder.absolute(), shlex.split(args.compiler))
+    link_headers(args.folder, shlex.split(args.compiler))
     replaced = [pair.split("=", 1) for pair in args.instead]
     files = sources_of(args.build, args.target, replaced)
     files += [str(pathlib.Path(file).absolute()) for file in args.more]
@@ -127,6 +144,9 @@ def main():
             filter(None, [os.environ.get("NODE_PATH"), debian]))
     if shutil.which("ccache"):
         environment["EM_COMPILER_WRAPPER"] = "ccache"
+        # As for the native build: what a precompiled header defines does not change unnoticed.
+        environment.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros,include_file_mtime,"
+                               "include_file_ctime")
     return subprocess.run(["ninja", "-C", str(args.folder)], env=environment,
                           check=False).returncode
 
