@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Does what `meson install` puts down work? installed.py BUILD SOURCE VERSION
+"""Does what `meson install` puts down work? installed.py BUILD SOURCE VERSION hardened|plain
 
 Installs the build into an empty folder, runs the installed command, reads its man page and
 completions, and compiles ranking.cpp against the installed library through pkg-config alone.
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,12 +25,25 @@ def need(truth, what):
         sys.exit("not so: " + what)
 
 
-def main(build, source, version):
+def check_hardened(command):
+    """What the flags of a release leave in its program."""
+    header, flags, segments = (run("readelf", "-W", what, command) for what in ("-h", "-d", "-l"))
+    need("DYN " in header, "the command is loaded at any address")
+    need("BIND_NOW" in flags and "GNU_RELRO" in segments, "its table of addresses is read-only")
+    need(re.search(r"GNU_STACK.* RW ", segments), "its stack is no code")
+    symbols = run("readelf", "-W", "--dyn-syms", command)
+    need("__stack_chk_fail" in symbols, "its stack has canaries")
+    need("__memcpy_chk" in symbols, "its copies are checked")
+
+
+def main(build, source, version, hardened):
     with tempfile.TemporaryDirectory() as folder:
         destination = pathlib.Path(folder)
         run("meson", "install", "-C", build, "--no-rebuild", "--destdir", folder)
         command = next(destination.rglob("bin/stageline"))
         prefix = command.parent.parent
+        if hardened == "hardened" and shutil.which("readelf"):
+            check_hardened(str(command))
         said = run(str(command), "--version").strip()
         need(re.fullmatch(rf"stageline {re.escape(version)}( \([0-9a-f]{{7,}}(-dirty)?\))?", said),
              f"--version says the release and the commit (it says \"{said}\")")

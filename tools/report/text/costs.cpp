@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/base/table.hpp"
 #include "tools/base/text.hpp"
@@ -94,9 +95,9 @@ std::string notes_text(const std::vector<std::string>& notes) {
 // "resnet50 · 56 layers · micro-batches of 32 images"
 std::string what(const Model& model) {
   const std::string text =
-      fmt::format("{} · {}", model.name, counted(model.layers.size(), "layer"));
+      fmt::format("{} · {}", visible(model.name), counted(model.layers.size(), "layer"));
   if (model.batch == 0) return text + " · batch size unknown";
-  const std::string sample = model.sample.empty() ? "sample" : model.sample;
+  const std::string sample = model.sample.empty() ? "sample" : visible(model.sample);
   return text + " · micro-batches of " + counted(as_size(model.batch), sample);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "schedulers/partition/megatron.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/amounts.hpp"
 #include "tools/base/provenance.hpp"
 #include "tools/inputs/degrees.hpp"
@@ -28,9 +29,9 @@ std::string model_line(const Setting& setting) {
       model.parameters > 0
           ? fmt::format(" · {} parameters", count_text(static_cast<double>(model.parameters)))
           : "";
-  return fmt::format("{}{} · {} layers · {} a micro-batch on one {} ({})\n", model.name, parameters,
-                     layers, print(forward_backward(model)), divided ? "rank" : "device",
-                     origin_of(model.provenance));
+  return fmt::format("{}{} · {} layers · {} a micro-batch on one {} ({})\n", visible(model.name),
+                     parameters, layers, print(forward_backward(model)),
+                     divided ? "rank" : "device", origin_of(model.provenance));
 }
 
 std::string of_cluster(const Setting& setting, const Case& asked) {
