@@ -38,15 +38,13 @@ std::vector<std::string> advice_on(const SettingRequest& request, const Result& 
   return advice;
 }
 
-}  // namespace
-
-Result answer(const Request& request) {
+Result answered(const Request& request, Keep keep) {
   Result result;
   result.setting = read_setting(request.setting);
   check_budget(request.budget, result.setting.model, "\"tokens\"");
   std::vector<ScheduleSpec> schedules = request.schedules;
   if (schedules.empty() || request.setting.program) schedules = parse_schedules("1f1b");
-  result.rows = compare(request.setting, result.setting, schedules);
+  result.rows = compare(request.setting, result.setting, schedules, 0, {}, keep);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     RankedRows ranking = ranked(result.rows, synchrony, request.within);
     if (!ranking.rows.empty()) result.rankings.push_back(std::move(ranking));
@@ -54,6 +52,10 @@ Result answer(const Request& request) {
   result.advice = advice_on(request.setting, result);
   return result;
 }
+
+}  // namespace
+
+Result answer(const Request& request) { return answered(request, Keep::spans); }
 
 std::string print_result(const Request& request, const Result& result) {
   std::string rows;
@@ -72,7 +74,7 @@ std::string print_result(const Request& request, const Result& result) {
 std::string answer(std::string_view request_json) {
   return or_error([&] {
     const Request request = parse_request(request_json);
-    return print_result(request, answer(request));
+    return print_result(request, answered(request, request.timeline ? Keep::spans : Keep::facts));
   });
 }
 

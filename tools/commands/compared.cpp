@@ -48,10 +48,12 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
   {
     ProgressLine line(!flags.common.quiet);
-    result.rows = compare(asked.request, asked.setting, all_schedules(flags.common), flags.jobs,
-                          [&](std::size_t done, std::size_t all) {
-                            line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
-                          });
+    result.rows = compare(
+        asked.request, asked.setting, all_schedules(flags.common), flags.jobs,
+        [&](std::size_t done, std::size_t all) {
+          line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
+        },
+        asked.why ? Keep::spans : Keep::facts);
   }
   const std::vector<Row>& rows = result.rows;
   view.cuts = cuts_differ(rows);

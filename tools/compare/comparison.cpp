@@ -12,6 +12,7 @@
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
 #include "tools/study/cases_at_a_time.hpp"
+#include "tools/study/drop_spans.hpp"
 
 namespace stageline {
 
@@ -32,12 +33,13 @@ bool cuts_differ(const std::vector<Row>& rows) {
 
 namespace {
 
-Row row_of(Case asked, const ScheduleSpec& spec) {
+Row row_of(Case asked, const ScheduleSpec& spec, Keep keep) {
   Row row{std::move(asked), spelled(spec), std::nullopt, ""};
   try {
     row.outcome = study(row.asked);
     row.outcome->graph = {};
     row.outcome->times = {};
+    if (keep == Keep::facts) drop_spans(*row.outcome);
   } catch (const UsageError& error) {
     row.why_not = error.what();
   } catch (const ProgramError& error) {
@@ -65,7 +67,7 @@ std::vector<SettingRequest> by_cut(const SettingRequest& request) {
 
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers,
-                         const std::function<void(std::size_t, std::size_t)>& progress) {
+                         const std::function<void(std::size_t, std::size_t)>& progress, Keep keep) {
   const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
   std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
@@ -79,7 +81,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
   in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
     const int devices = setting.device_counts[i / cuts / schedules.size()];
     const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-    rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec);
+    rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
     if (!progress) return;
     const std::lock_guard<std::mutex> held(access);
     progress(++done, rows.size());

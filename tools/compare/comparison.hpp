@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,15 +31,19 @@ std::string row_name(const Row& row, bool with_cut);
 /// Whether the rows differ in their cuts, as these were asked for.
 bool cuts_differ(const std::vector<Row>& rows);
 
+/// What outcomes hold: what ran when, too, or facts alone, as drop_spans() leaves them.
+enum class Keep : std::uint8_t { spans, facts };
+
 /// A row for each number of devices, within it each schedule and, within that, each cut. A case
 /// that cannot be run is a row; an error that every row shares is bad input, and thrown as
-/// UsageError. Outcomes are without task graphs, since a sweep has many rows. Up to `workers` rows
-/// are simulated at a time (0: one a processor core), fewer where they are large; the rows are the
-/// same with any number. `progress` is called behind each row by one thread at a time, with the
-/// rows that are done and all.
+/// UsageError. Outcomes are without task graphs; a sweep has many rows, and takes facts alone. Up
+/// to `workers` rows are simulated at a time (0: one a processor core), fewer where they are large;
+/// the rows are the same with any number. `progress` is called behind each row by one thread at a
+/// time, with the rows that are done and all.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers = 0,
-                         const std::function<void(std::size_t, std::size_t)>& progress = {});
+                         const std::function<void(std::size_t, std::size_t)>& progress = {},
+                         Keep keep = Keep::spans);
 
 /// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {

@@ -13,4 +13,7 @@ Time blocking_of(const BlockingTimes& times, OpKind kind);
 /// 0 where a step takes no time.
 double blocking_fraction(const Outcome& outcome);
 
+/// The same of the compute lane of the busiest device, by group.
+GroupShares blocking_of_busiest(const Outcome& outcome);
+
 }  // namespace stageline

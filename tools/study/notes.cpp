@@ -106,6 +106,19 @@ std::string chunks_note(const ScheduleSpec& spec) {
       spec.scheduler->name);
 }
 
+bool offloads_for_free(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->offloads_for_free;
+  bool offloads = false;
+  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
+    const std::vector<Op>& list = outcome.program.ops[device];
+    const bool any =
+        std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::offload; });
+    if (any && !outcome.costs.network.to_host[device].is_free()) return false;
+    offloads = offloads || any;
+  }
+  return offloads;
+}
+
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
@@ -114,16 +127,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   }
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
-  bool offloads = false;
-  bool free = true;
-  for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
-    for (const Op op : outcome.program.ops[device]) {
-      if (op.kind != OpKind::offload) continue;
-      offloads = true;
-      free = free && outcome.costs.network.to_host[device].is_free();
-    }
-  }
-  if (offloads && free) {
+  if (offloads_for_free(outcome)) {
     notes.push_back(fmt::format(
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule));

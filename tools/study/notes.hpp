@@ -14,6 +14,9 @@ namespace stageline {
 /// program was given.
 std::string rebuilt_note(const Case& asked);
 
+/// Whether it offloads, and every device that does copies over no link.
+bool offloads_for_free(const Outcome& outcome);
+
 /// All notes on an outcome, one sentence each.
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 

@@ -1,6 +1,7 @@
 // The result of study().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,12 +16,29 @@
 #include "sim/analysis/versions.hpp"
 #include "sim/costs.hpp"
 #include "sim/engine.hpp"
+#include "sim/model.hpp"
 #include "sim/program.hpp"
 
 namespace stageline {
 
+/// By group in the order of all_dimensions.
+using GroupShares = std::array<double, all_dimensions.size()>;
+
 enum class Fit : std::uint8_t { yes, no, unknown };
 std::string_view name(Fit fit);
+
+/// What is read off spans and lists of ops, for an outcome that holds these no more.
+struct SpanFacts {
+  double recompute = 0;               // recompute_fraction()
+  double blocking = 0;                // blocking_fraction()
+  std::vector<int> live;              // live_microbatches()
+  std::vector<PathShare> path;        // path_shares()
+  std::vector<std::int64_t> repeats;  // by stage, its R
+  GroupShares blocking_by_group{};    // blocking_of_busiest()
+  bool is_apart = false;              // has W's apart from I's
+  bool is_plain = false;              // for stash_gap(): no R, no copies, no overlapped pairs
+  bool offloads_for_free = false;     // offloads_for_free()
+};
 
 /// What was simulated and measured. Times are of `program`, except those of the steady state.
 struct Outcome {
@@ -56,6 +74,7 @@ struct Outcome {
   double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
   double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
+  std::optional<SpanFacts> facts{};  // with them `program` is without ops; see drop_spans()
 
   /// Whether the trace has sizes in bytes; if not, memory is unknown and messages take their
   /// latency alone.

@@ -1,6 +1,10 @@
 // Adds up the recompute ops of a timeline.
 #include "tools/study/recompute.hpp"
 
+#include <algorithm>
+
+#include "sim/index.hpp"
+
 namespace stageline {
 namespace {
 
@@ -18,12 +22,25 @@ Time recomputed(const Spans& lane) {
 }  // namespace
 
 double recompute_fraction(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->recompute;
   if (outcome.step_time == Time{}) return 0;
   double seconds = 0;
   for (int device = 0; device < outcome.devices; ++device) {
     seconds += to_seconds(recomputed(outcome.timeline.lane(device, LaneKind::compute)));
   }
   return seconds / outcome.program.steps / (outcome.devices * to_seconds(outcome.step_time));
+}
+
+std::vector<std::int64_t> repeats_by_stage(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->repeats;
+  std::vector<std::int64_t> repeats(
+      as_size(std::max(outcome.plan.partition.stages, outcome.program.stages())));
+  for (const std::vector<Op>& list : outcome.program.ops) {
+    for (const Op op : list) {
+      if (op.kind == OpKind::recompute) ++nth(repeats, op.stage);
+    }
+  }
+  return repeats;
 }
 
 }  // namespace stageline

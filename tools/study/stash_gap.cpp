@@ -10,9 +10,7 @@
 #include "tools/study/layout.hpp"
 
 namespace stageline {
-namespace {
 
-// F, and B or I and W, once a micro-batch and stage, each whole.
 bool is_plain(const Program& program) {
   return std::all_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
     return std::all_of(list.begin(), list.end(), [](Op op) {
@@ -22,16 +20,22 @@ bool is_plain(const Program& program) {
   });
 }
 
-}  // namespace
+namespace {
 
-bool is_plain_step(const Case& asked, const Program& program) {
+bool can_be_judged(const Case& asked, const Program& program, bool plain) {
   const std::vector<StagePlace>& stages = program.placement.stage;
   return asked.pipelines() == 1 && program.steps == 1 &&
          program.settings.weights == WeightRule::flush &&
-         program.microbatches == asked.microbatches && is_plain(program) &&
+         program.microbatches == asked.microbatches && plain &&
          std::all_of(stages.begin(), stages.end(), [](const StagePlace& place) {
            return place.replicas.size() == 1 && !place.apart();
          });
+}
+
+}  // namespace
+
+bool is_plain_step(const Case& asked, const Program& program) {
+  return can_be_judged(asked, program, is_plain(program));
 }
 
 double StashGap::share() const {
@@ -39,9 +43,12 @@ double StashGap::share() const {
   return static_cast<double>((span - bound).count()) / static_cast<double>(bound.count());
 }
 
-std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
-                                  const std::vector<int>& peaks) {
-  if (!is_plain_step(asked, program)) return std::nullopt;
+namespace {
+
+// `program`: of a plain one its ops may be left out.
+std::optional<StashGap> gap_of(const Case& asked, const Program& program, bool plain,
+                               const Costs& costs, const std::vector<int>& peaks) {
+  if (!can_be_judged(asked, program, plain)) return std::nullopt;
   Problem problem;
   problem.placement = program.placement;
   problem.costs = costs;
@@ -61,9 +68,17 @@ std::optional<StashGap> stash_gap(const Case& asked, const Program& program, con
   return gap;
 }
 
+}  // namespace
+
+std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
+                                  const std::vector<int>& peaks) {
+  return gap_of(asked, program, is_plain(program), costs, peaks);
+}
+
 std::optional<StashGap> stash_gap(const Case& asked, const Outcome& outcome) {
+  const bool plain = outcome.facts ? outcome.facts->is_plain : is_plain(outcome.program);
   std::optional<StashGap> gap =
-      stash_gap(asked, outcome.program, outcome.costs, outcome.memory.device_stash_peak);
+      gap_of(asked, outcome.program, plain, outcome.costs, outcome.memory.device_stash_peak);
   if (!gap) return gap;
   for (const DeviceMetrics& device : outcome.metrics.device) {
     gap->span = std::max(gap->span, device.busy + device.span_idle);
@@ -76,6 +91,10 @@ bool is_apart(const Program& program) {
     return std::any_of(list.begin(), list.end(),
                        [](Op op) { return op.kind == OpKind::weight_grad; });
   });
+}
+
+bool is_apart(const Outcome& outcome) {
+  return outcome.facts ? outcome.facts->is_apart : is_apart(outcome.program);
 }
 
 std::string in_words(const StashGap& gap) {

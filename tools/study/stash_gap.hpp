@@ -34,6 +34,10 @@ bool is_plain_step(const Case& asked, const Program& program);
 
 /// Whether it has W's apart from I's.
 bool is_apart(const Program& program);
+bool is_apart(const Outcome& outcome);
+
+/// Whether it has F, and B or I and W, once a micro-batch and stage, each whole.
+bool is_plain(const Program& program);
 
 /// "longest span 27.00 ms, optimal: no order under 4 stashes is shorter (gpu0: …)".
 std::string in_words(const StashGap& gap);

@@ -9,6 +9,7 @@
 #include "sim/index.hpp"
 #include "tools/study/blocking.hpp"
 #include "tools/study/energy.hpp"
+#include "tools/study/recompute.hpp"
 
 namespace stageline {
 namespace {
@@ -55,16 +56,10 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
 
 // By the R of the program, in one step of the pipelines that are simulated.
 double repeated_in_a_step(const Case& asked, const Outcome& outcome) {
-  std::vector<std::int64_t> repeats(as_size(outcome.plan.partition.stages));
-  bool any = false;
-  for (const std::vector<Op>& list : outcome.program.ops) {
-    for (const Op op : list) {
-      if (op.kind != OpKind::recompute) continue;
-      ++nth(repeats, op.stage);
-      any = true;
-    }
+  const std::vector<std::int64_t> repeats = repeats_by_stage(outcome);
+  if (std::all_of(repeats.begin(), repeats.end(), [](std::int64_t all) { return all == 0; })) {
+    return 0;
   }
-  if (!any) return 0;
   const std::vector<double> flops = repeated_flops(asked, outcome);
   double sum = 0;
   for (std::size_t s = 0; s < flops.size(); ++s) sum += static_cast<double>(repeats[s]) * flops[s];
@@ -110,17 +105,7 @@ void set_communication(TrainingRates& rates, const Outcome& outcome) {
   rates.exposed = outcome.exposed_communication;
   const std::vector<DeviceMetrics>& devices = outcome.metrics.device;
   if (devices.empty()) return;
-  const auto busiest = std::max_element(
-      devices.begin(), devices.end(),
-      [](const DeviceMetrics& a, const DeviceMetrics& b) { return a.busy < b.busy; });
-  const double run = outcome.program.steps * to_seconds(outcome.step_time);
-  for (const Op op : nth(outcome.program.ops, busiest - devices.begin())) {
-    if (as_size(op.stage) >= outcome.costs.stage.size()) continue;  // measured: costs are unknown
-    const auto& times = nth(outcome.costs.stage, op.stage).blocking_by;
-    for (std::size_t g = 0; g < times.size(); ++g) {
-      rates.blocking[g] += to_seconds(blocking_of(times[g], op.kind)) / run;
-    }
-  }
+  rates.blocking = blocking_of_busiest(outcome);
   const double all = static_cast<double>(devices.size()) * to_seconds(outcome.metrics.makespan);
   for (const DeviceMetrics& device : devices) {
     rates.idle_for_messages += to_seconds(nth(device.idle_by, IdleKind::link)) / all;

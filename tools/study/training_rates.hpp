@@ -27,7 +27,7 @@ struct TrainingRates {
   std::optional<double> hfu;  // hardware_flops likewise
   /// Time of blocking collectives on the compute lane of the busiest device in a step, by group in
   /// the order of all_dimensions, as a share of the step.
-  std::array<double, all_dimensions.size()> blocking{};
+  GroupShares blocking{};
   /// Of the step: waits for messages and for reductions; Outcome::exposed_communication.
   double exposed = 0;
   /// Mean over the devices, of the time that was simulated: idle for messages between stages, and

@@ -10,6 +10,7 @@
 #include "tools/report/json/row_parts.hpp"
 #include "tools/report/json/ways_to_fit.hpp"
 #include "tools/study/blocking.hpp"
+#include "tools/study/drop_spans.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "tools/study/stash_gap.hpp"
@@ -315,10 +316,10 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   put_energy(result, step_energy(asked, outcome, budget.price_per_hour));
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time
-  for (const PathShare& share : shares(outcome.critical_path))
+  for (const PathShare& share : path_shares(outcome))
     put_time(path, share.kind, share.time);
   result["critical_path"] = path;
-  if (const auto gap = is_apart(outcome.program) ? stash_gap(asked, outcome) : std::nullopt) {
+  if (const auto gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt) {
     Json least{{"stashes", gap->stashes}};
     put_time(least, "span", gap->span);
     put_time(least, "bound", gap->bound);

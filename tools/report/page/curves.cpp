@@ -1,4 +1,6 @@
 // The data of a chart's curves; faint ones stay grey on the page, too.
+#include <fmt/core.h>
+
 #include "sim/index.hpp"
 #include "tools/base/table.hpp"
 #include "tools/report/page/page_json.hpp"
