@@ -76,8 +76,7 @@ std::string summary(const Case& asked, const Outcome& outcome) {
                         in_words(*outcome.period, outcome.round, outcome.program.devices));
   }
   // Orders that keep I and W apart look for the shortest one.
-  const std::optional<StashGap> gap =
-      is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt;
+  const std::optional<StashGap> gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt;
   if (gap) text += in_words(*gap) + "\n";
   text += fmt::format("{}; makespan of {} step{} {}\n", peak_text(outcome), outcome.program.steps,
                       outcome.program.steps == 1 ? "" : "s", print(outcome.metrics.makespan));

@@ -28,8 +28,8 @@ std::optional<StashGap> stash_gap(const Case& asked, const Outcome& outcome);
 std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
                                   const std::vector<int>& peaks);
 
-/// Whether it is one flushed step of F, and B or I and W, each once and whole, whose stages have one
-/// device each.
+/// Whether it is one flushed step of F, and B or I and W, each once and whole, whose stages have
+/// one device each.
 bool is_plain_step(const Case& asked, const Program& program);
 
 /// Whether it has W's apart from I's.

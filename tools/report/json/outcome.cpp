@@ -316,8 +316,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   put_energy(result, step_energy(asked, outcome, budget.price_per_hour));
   result["fits"] = name(outcome.fit);
   Json path = Json::object();  // empty where no span takes time
-  for (const PathShare& share : path_shares(outcome))
-    put_time(path, share.kind, share.time);
+  for (const PathShare& share : path_shares(outcome)) put_time(path, share.kind, share.time);
   result["critical_path"] = path;
   if (const auto gap = is_apart(outcome) ? stash_gap(asked, outcome) : std::nullopt) {
     Json least{{"stashes", gap->stashes}};
