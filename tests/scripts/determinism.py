@@ -22,11 +22,11 @@ SIZE = ["--devices", "4", "--microbatches", "8"]
 ASKED = [CHAIN, *SIZE]
 LINKED = [*ASKED, "--link", "3GB/s"]
 DRAWN = [*LINKED, "--schedule", "1f1b,zb_h1", "--jitter", "7%", "--scenarios", "60"]
-ORDERS = ["gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "chimera", "pipedream", "zb_auto"]
+ORDERS = ["gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "chimera", "pipedream", "zb_auto", "cyclic"]
 QUESTIONS = [
     ["list"],
     ["compare", *LINKED, "--schedule", "all", "--json", "FILE"],
-    ["compare", CHAIN, "--devices", "2,3", "--microbatches", "6", "--schedule", "all", "--html", "FILE"],
+    ["compare", CHAIN, "--devices", "2..3", "--microbatches", "6", "--schedule", "all", "--html", "FILE"],
     ["compare", "resnet50-cpu", *SIZE, "--link", "1GB/s"],
     ["compare", "model:gpt@a100,layers=8,hidden=512,heads=8", "--cluster", "a100x8", "--devices", "8",
      "--microbatches", "16", "--json", "FILE"],
