@@ -30,9 +30,7 @@ namespace stageline {
 namespace {
 
 constexpr Knob knobs[] = {
-    {"limit", limit_values, "p",
-     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
-     "for"},
+    limit_knob("p"),
     placement_knob,
     chunks_knob,
 };

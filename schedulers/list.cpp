@@ -42,9 +42,7 @@ namespace {
 constexpr Knob knobs[] = {
     {"priority", "backward_first|forward_first|critical_path", "backward_first",
      "what a device does first of all that is ready"},
-    {"limit", limit_values, "memory",
-     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
-     "for"},
+    limit_knob("memory"),
     {"split", "yes|no", "yes", "I and W apart; or B, both in one"},
     placement_knob,
     chunks_knob,

@@ -43,9 +43,7 @@ namespace stageline {
 namespace {
 
 constexpr Knob knobs[] = {
-    {"limit", limit_values, "p",
-     "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has room "
-     "for"},
+    limit_knob("p"),
     {"goal", "span|makespan", "span",
      "shorten the longest device span, which is the pace of steps that follow each other; or the "
      "time of one step"},

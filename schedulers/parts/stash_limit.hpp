@@ -5,11 +5,18 @@
 #include <string>
 
 #include "schedulers/parts/list_schedule.hpp"
+#include "schedulers/scheduler.hpp"
 
 namespace stageline {
 
 /// What the knob takes.
 inline constexpr const char* limit_values = "N, p, 2p, memory or none";
+
+constexpr Knob limit_knob(const char* standard) {
+  return {"limit", limit_values, standard,
+          "the most a device may hold: N stashes, p or 2p of them, or the bytes its memory has "
+          "room for"};
+}
 
 struct LimitChoice {
   enum class Kind : std::uint8_t { none, stashes, memory } kind = Kind::none;
