@@ -226,13 +226,13 @@ TEST_CASE("estimates are near the simulated steps, and what does not fit is behi
     Candidate candidate{shape, test::spec(name), {}, {}, "balanced"};
     const Family family{candidate.spec, {}, {}};
     const int stages = stages_of(candidate.spec, shape.degrees.pipeline);
-    const double estimate = fits.step(family, stages);
+    const double estimate = fits.of(family, stages).step;
     const Judgement judgement = evaluator.judge(candidate);
     CAPTURE(name);
     REQUIRE(judgement.verdict);
     CHECK(estimate == doctest::Approx(to_seconds(judgement.verdict->step)).epsilon(0.1));
     slowest = std::max(slowest, estimate);
-    least_too_large = std::min(least_too_large, too_large.step(family, stages));
+    least_too_large = std::min(least_too_large, too_large.of(family, stages).step);
   }
   CHECK(least_too_large > slowest);
 }
@@ -307,6 +307,36 @@ TEST_CASE("the plan is the same with any number of threads, and more memory is n
     before = plan_here.front.front().verdict.step;
   }
   CHECK(before < Time::max());
+}
+
+TEST_CASE("a search that leaves what is far behind finds what a thorough one finds") {
+  PlanRequest request;
+  request.setting.trace =
+      "uniform:layers=32,forward=1ms,input_grad=1ms,weight_grad=1ms,"
+      "weights=20MB,stash=8MB,output=1MB,batch=1";
+  request.setting.devices = {8};
+  request.setting.cluster.memory = Bytes{700'000'000};
+  request.setting.cluster.link = LinkSpec{Bandwidth{10'000'000'000}, Time{5'000'000}};
+  request.samples = 96;
+  request.slower_by = 0.2;
+  const Plan quick = plan(request);
+  request.thorough = true;
+  const Plan thorough = plan(request);
+  CHECK(quick.behind);
+  CHECK(quick.counts.left > 0);
+  CHECK_FALSE(quick.exhausted);
+  CHECK_FALSE(thorough.behind);
+  CHECK(thorough.counts.left == 0);
+  CHECK(thorough.counts.judged > quick.counts.judged);
+  REQUIRE_FALSE(quick.front.empty());
+  CHECK(quick.front.front().verdict.step == thorough.front.front().verdict.step);
+  // A bound holds whatever is left.
+  CHECK(quick.bound <= thorough.front.front().verdict.step);
+  for (const Plan& one : {quick, thorough}) {
+    const double last = static_cast<double>(one.front.back().verdict.step.count());
+    const double first = static_cast<double>(one.front.front().verdict.step.count());
+    CHECK(last <= 1.2 * first);
+  }
 }
 
 TEST_CASE("contradictions are refused in one sentence") {

@@ -155,6 +155,10 @@ TEST_CASE("what was searched is optimal only where nothing was left") {
   plan.counts.left = 1000;
   CHECK(plan_search(plan).starts_with("best so far: 13 483 candidates"));
   CHECK(contains(plan_search(plan), "1 000 not looked at"));
+  plan.partial = false;
+  plan.behind = true;
+  CHECK(plan_search(plan).starts_with("best found: 13 483 candidates"));
+  CHECK(contains(plan_search(plan), "1 000 estimated to be far behind"));
   plan.bound = plan.front[0].verdict.step;
   CHECK(contains(plan_search(plan), "faster than 100.0 ms, which the fastest reaches"));
 }

@@ -68,7 +68,9 @@ struct PlanFlags {
   std::string tokens_per_step;
   std::string objective;
   std::string within = "1%";
+  std::string slower_by;
   std::string budget;
+  bool thorough = false;
   bool exhaustive = false;
   bool asynchronous = false;
   bool all = false;
@@ -199,11 +201,17 @@ PlanRequest plan_request(const PlanFlags& flags) {
     request.objective = one_of(all_objectives, flags.objective, "--objective");
   }
   request.within = parse_within(flags.within, "--within");
+  if (!flags.slower_by.empty()) {
+    if (flags.slower_by != "any") request.slower_by = parse_within(flags.slower_by, "--slower-by");
+  } else if (request.objective == Objective::time) {
+    request.slower_by = 0.5;
+  }
   if (!flags.budget.empty()) {
     request.budget = std::chrono::milliseconds(
         std::llround(std::min(seconds_of(flags.budget, "--budget"), 1e9) * 1e3));
   }
   request.threads = flags.threads;
+  request.thorough = flags.thorough;
   request.exhaustive = flags.exhaustive;
   request.keep_dropped = flags.all;
   return request;
@@ -332,8 +340,14 @@ void add(Flags command) {
   command.option("--within", flags->within,
                  "recommend the least memory among what is at most this much slower than the "
                  "fastest; default: 1%");
+  command.option("--slower-by", flags->slower_by,
+                 "end the front where a step takes so much longer than the fastest, whatever it "
+                 "saves in memory; any: nowhere; default: 50% with --objective time, else any");
   command.option("--budget", flags->budget,
                  "end the search after so long (30s, 5min), with the best so far and the bound");
+  command.flag("--thorough", flags->thorough,
+               "also simulate what is estimated to be far behind the front, where no bound rules "
+               "it out");
   command.flag("--exhaustive", flags->exhaustive,
                "simulate every candidate, also where a bound rules it out");
   add_budget_flags(command, common);

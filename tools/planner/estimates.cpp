@@ -13,7 +13,7 @@ namespace {
 // Beyond what is likely to fit: how many times as long what does not is taken to be.
 constexpr double does_not_fit = 100;
 /// The same of schedules that take long to make.
-constexpr double takes_long = 1.15;
+constexpr double takes_long = 1.05;
 
 // What the orders of a schedule look like from afar. Of p devices with v stages each:
 //   fill   × (p − 1) / v    micro-batches of a device's work that it waits for in a step
@@ -38,7 +38,7 @@ constexpr Habit habits[] = {
     {"hanayo", 1, 1},
     {"zb_h1", 0.4, 1},
     {"zb_h2", 0.1, 2, -1},
-    {"zb_v", 0.2, 1, 0, 1, true},
+    {"zb_v", 0.1, 1, 0, 1, true},
     {"v_half", 0.7, 0.5, 1, 1, true},
     {"v_min", 1.3, 0.34, 1, 1, true},
     {"zb_auto", 0.4, 1, 0, 1, true},
@@ -132,7 +132,7 @@ Estimates::Memory Estimates::memory_of(const Family& family, int stages) const {
   return {};  // unreachable; g++ wants it
 }
 
-double Estimates::step(const Family& family, int stages) const {
+Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   const Habit habit = habit_of(family.spec);
   const Memory memory = memory_of(family, stages);
   const double devices = devices_;
@@ -179,11 +179,11 @@ double Estimates::step(const Family& family, int stages) const {
     if (degrees_.zero != Zero::none) step += behind;
   }
   if (habit.search) step *= takes_long;
-  if (!limit_) return step;
   const double need = uneven * (totals_.state * habit.copies + held * memory.stash) / devices +
                       memory.rebuilt + totals_.workspace;
+  if (!limit_) return {step, need};
   const double share = need / std::max(1.0, static_cast<double>(limit_->count));
-  return share > 1 ? step * share * does_not_fit : step;
+  return {share > 1 ? step * share * does_not_fit : step, need};
 }
 
 }  // namespace stageline

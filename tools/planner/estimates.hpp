@@ -27,9 +27,13 @@ class Estimates {
   Estimates(const ShapeLoads& loads, const Model& model, const Shape& shape, const Reach& reach,
             std::optional<Bytes> limit);
 
-  /// Seconds of a step with its fill, and with the reductions and gathers that compute does not
-  /// hide. What likely does not fit is behind all that does.
-  double step(const Family& family, int stages) const;
+  struct Estimate {
+    double step = 0;    // seconds
+    double memory = 0;  // bytes of the fullest device
+  };
+  /// A step with its fill, and with the reductions and gathers that compute does not hide. What
+  /// likely does not fit is behind all that does.
+  Estimate of(const Family& family, int stages) const;
 
  private:
   struct Memory {

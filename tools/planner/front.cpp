@@ -29,6 +29,7 @@ Axes axes_of(const FrontPoint& point) {
 
 bool Front::insert(FrontPoint point) {
   const Axes axes = axes_of(point);
+  if (ends_before(axes.step, axes.devices)) return false;
   for (FrontPoint& other : points_) {
     const Axes there = axes_of(other);
     if (there == axes) {
@@ -46,7 +47,39 @@ bool Front::insert(FrontPoint point) {
       points_.begin(), points_.end(), axes,
       [](const FrontPoint& other, const Axes& here) { return axes_of(other) < here; });
   points_.insert(place, std::move(point));
+  points_.erase(std::remove_if(points_.begin(), points_.end(),
+                               [&](const FrontPoint& other) {
+                                 return ends_before(other.verdict.step, other.devices());
+                               }),
+                points_.end());
   return true;
+}
+
+// The longest step that may be on the front.
+std::optional<Time> Front::last(int devices) const {
+  if (!slower_by_) return std::nullopt;
+  for (const FrontPoint& point : points_) {
+    if (point.devices() > devices) continue;
+    const double longest = static_cast<double>(point.verdict.step.count()) * (1 + *slower_by_);
+    return Time{static_cast<std::int64_t>(std::min(longest, 4e18))};
+  }
+  return std::nullopt;
+}
+
+bool Front::ends_before(Time step, int devices) const {
+  const std::optional<Time> longest = last(devices);
+  return longest && step > *longest;
+}
+
+std::optional<double> Front::to_beat(double fullest, int devices) const {
+  for (const FrontPoint& point : points_) {
+    if (point.devices() <= devices &&
+        static_cast<double>(point.verdict.fullest().count) <= fullest) {
+      return to_seconds(point.verdict.step);
+    }
+  }
+  const std::optional<Time> longest = last(devices);
+  return longest ? std::optional(to_seconds(*longest)) : std::nullopt;
 }
 
 bool Front::dominates(Time step, Bytes fullest, int devices) const {

@@ -72,8 +72,10 @@ Plan plan(const PlanRequest& request) {
   plan.counts = search.counts();
   plan.bound = search.bound();
   plan.partial = search.partial();
-  if (!plan.partial) plan.counts.left = 0;  // as of the last report until then
-  plan.exhausted = !plan.partial && (search.all_cuts() || !request.space.partitions.empty());
+  plan.behind = !plan.partial && search.left_behind();
+  if (!plan.partial && !plan.behind) plan.counts.left = 0;  // as of the last report until then
+  plan.exhausted =
+      !plan.partial && !plan.behind && (search.all_cuts() || !request.space.partitions.empty());
   if (plan.front.empty()) {
     plan.missing = search.missing();
     if (plan.missing) {

@@ -62,8 +62,11 @@ struct PlanRequest {
   PlanSpace space;
   Objective objective = Objective::time;
   double within = 0.01;  // recommend the least memory among those at most so much slower
+  // The front ends where a step takes so much longer than the fastest; empty: nowhere.
+  std::optional<double> slower_by;
   std::optional<std::chrono::milliseconds> budget;
   int threads = 0;          // 0: one a core; changes no result without a budget
+  bool thorough = false;    // also what is estimated to be far behind the front
   bool exhaustive = false;  // no pruning: every candidate is simulated
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const PlanProgress&)> progress;  // called some times a second, from one thread
@@ -105,6 +108,7 @@ struct Plan {
   Time bound{};                        // no candidate that was pruned or simulated is faster
   bool exhausted = false;              // everything in the space was simulated or pruned by a bound
   bool partial = false;                // the budget or `stop` ended it
+  bool behind = false;                 // counts.left: estimated to be far behind the front
   std::optional<PlanMissing> missing;  // nothing fits
   std::vector<std::string> notes;
   std::vector<PlanDropped> dropped{};  // with keep_dropped, in the order of the search
@@ -112,7 +116,7 @@ struct Plan {
 
 /// Throws UsageError where the space is contradictory or empty (samples that no micro-batch size
 /// divides, degrees whose product is not the number of devices), and what opening the setting
-/// throws. Never worse than any row of compare() for a shape in the space.
+/// throws. Never worse than any row of compare() for a shape in the space, where nothing is left.
 Plan plan(const PlanRequest& request);
 
 /// The micro-batch sizes and counts of a number of samples on so many replicas: all divisors that

@@ -13,7 +13,10 @@ namespace {
 
 constexpr std::size_t members_refined = 8;  // of the front, the fastest
 constexpr std::size_t members_cut = 4;
-constexpr int cuts_of_a_member = 200;
+// Stages times micro-batches times cuts that are simulated of a member, and the bounds of these.
+constexpr int cut_work = 100'000;
+constexpr int fewest_cuts = 32;
+constexpr int most_cuts_of_a_member = 200;
 constexpr int most_rounds = 8;
 
 // Recomputation of all stages up to one, which hold most.
@@ -29,6 +32,12 @@ std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
   const StageRange range = rebuilt.parts[0].stages[0];
   if (range.first != 0) return std::nullopt;
   return range.last;
+}
+
+int cuts_of(const Candidate& candidate) {
+  const int stages = std::max(1, stages_of(candidate.spec, candidate.shape.degrees.pipeline));
+  const int cuts = cut_work / stages / std::max(1, candidate.shape.microbatches);
+  return std::clamp(cuts, fewest_cuts, most_cuts_of_a_member);
 }
 
 }  // namespace
@@ -119,7 +128,7 @@ bool Search::search_cuts() {
     if (request_.budget && Clock::now() - began_ >= *request_.budget) return;
     try {
       const SearchedCut searched =
-          search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), cuts_of_a_member);
+          search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), cuts_of(cut[i]));
       cut[i].partition = searched.partition;
       found[i] = Judgement{searched.verdict, {}};
     } catch (const UsageError&) {

@@ -21,14 +21,18 @@ constexpr std::size_t shapes_expanded_at_a_time = 256;
 /// Where all families together have no more cuts than that, every one is simulated.
 constexpr std::int64_t most_cuts = 12'000;
 constexpr std::size_t most_nearly = 16;
+/// After so many simulations, a search leaves what is estimated to be so many times as slow as what
+/// it has to beat.
+constexpr std::int64_t least_judged = 1'000;
+constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
 constexpr std::chrono::milliseconds between_reports{200};
 
 // Of a heap with the best in front.
 template <class Node>
 bool worse(const Node& a, const Node& b) {
-  return std::tie(a.estimate, a.step, a.memory, a.shape, a.family) >
-         std::tie(b.estimate, b.step, b.memory, b.shape, b.family);
+  return std::tie(a.share, a.step, a.memory, a.shape, a.family) >
+         std::tie(b.share, b.step, b.memory, b.shape, b.family);
 }
 
 }  // namespace
@@ -40,7 +44,8 @@ Search::Search(const PlanRequest& request)
       workers_(request.threads > 0 ? request.threads : available_cores()),
       began_(Clock::now()),
       reported_(began_),
-      shapes_(shapes_of(request)) {}
+      shapes_(shapes_of(request)),
+      front_(request.slower_by) {}
 
 bool Search::ended() {
   if (request_.stop != nullptr && request_.stop->load()) partial_ = true;
@@ -72,17 +77,23 @@ const Search::FamilySet& Search::set_of(int shape) const {
   return sets_.at(nth(shapes_, shape).degrees.pipeline);
 }
 
-std::vector<std::pair<double, int>> Search::by_estimate(int shape,
-                                                        const Grounds::Found& found) const {
+std::vector<Search::Estimated> Search::by_estimate(int shape, const Grounds::Found& found) const {
   const FamilySet& set = set_of(shape);
   const Estimates estimates(found.loads, *found.model, nth(shapes_, shape), grounds_.reach(),
                             found.limit);
-  std::vector<std::pair<double, int>> order;
+  std::vector<Estimated> order;
   for (std::size_t f = 0; f < set.families.size(); ++f) {
-    order.emplace_back(estimates.step(set.families[f], set.stages[f]), static_cast<int>(f));
+    order.push_back({estimates.of(set.families[f], set.stages[f]), static_cast<int>(f)});
   }
-  std::sort(order.begin(), order.end());
+  std::sort(order.begin(), order.end(), [](const Estimated& a, const Estimated& b) {
+    return std::tie(a.estimate.step, a.family) < std::tie(b.estimate.step, b.family);
+  });
   return order;
+}
+
+void Search::weigh(Node& node) const {
+  const int devices = nth(shapes_, node.shape).devices();
+  node.share = node.estimate / front_.to_beat(node.need, devices).value_or(1);
 }
 
 // Of the shape, or of each of its families.
@@ -98,7 +109,11 @@ Search::Rated Search::rated(int shape, bool families) {
     if (!families) {
       Node& node = rated.nodes.emplace_back(Node{least, memory, shape});
       const auto order = by_estimate(shape, found);
-      if (!order.empty()) node.estimate = std::max(to_seconds(least), order.front().first);
+      if (!order.empty()) {
+        node.estimate = std::max(to_seconds(least), order.front().estimate.step);
+        node.need = std::max(static_cast<double>(memory.count), order.front().estimate.memory);
+      }
+      weigh(node);
       return rated;
     }
     grounds_.add_gathers(nth(shapes_, shape), found.loads, *found.model);
@@ -111,7 +126,9 @@ Search::Rated Search::rated(int shape, bool families) {
       const ShapeBound bound =
           found.loads.family(family.spec, family.recomputation, family.offloading);
       Node node{std::max(least, bound.step), std::max(memory, bound.memory), shape, f};
-      node.estimate = std::max(to_seconds(node.step), estimate) * later;
+      node.estimate = std::max(to_seconds(node.step), estimate.step) * later;
+      node.need = std::max(static_cast<double>(node.memory.count), estimate.memory);
+      weigh(node);
       later += one_later;
       rated.nodes.push_back(node);
     }
@@ -315,7 +332,9 @@ void Search::note_bound(const Node& node) {
 bool Search::pruned(const Node& node) {
   if (request_.exhaustive) return false;
   const bool too_large = cannot_fit(node);
-  if (!too_large && !front_.dominates(node.step, node.memory, nth(shapes_, node.shape).devices())) {
+  const int devices = nth(shapes_, node.shape).devices();
+  if (!too_large && !front_.dominates(node.step, node.memory, devices) &&
+      !front_.ends_before(node.step, devices)) {
     return false;
   }
   const std::int64_t candidates = candidates_in(node);
@@ -334,9 +353,10 @@ bool Search::pruned(const Node& node) {
 void Search::prune_all() {
   // In the order in which they would be looked at: what is kept of them is so, too.
   std::sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return worse(b, a); });
-  nodes_.erase(std::remove_if(nodes_.begin(), nodes_.end(),
-                              [&](const Node& node) { return !cannot_fit(node) && pruned(node); }),
-               nodes_.end());
+  nodes_.erase(
+      std::remove_if(nodes_.begin(), nodes_.end(), [&](const Node& node) { return pruned(node); }),
+      nodes_.end());
+  for (Node& node : nodes_) weigh(node);
   std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
 }
 
@@ -396,6 +416,13 @@ void Search::expand_all() {
   prune_all();
 }
 
+// Whether no family is estimated to come near the front.
+bool Search::all_behind() const {
+  if (request_.thorough || request_.exhaustive || all_cuts_ || front_.empty()) return false;
+  if (counts_.judged < least_judged || nodes_.empty()) return false;
+  return !nodes_.front().is_shape() && nodes_.front().share > far_behind;
+}
+
 void Search::walk() {
   rate_shapes();
   report(true);
@@ -408,6 +435,8 @@ void Search::walk() {
       expanded = true;
     }
     most = std::min(2 * most, families_at_a_time);
+    left_behind_ = all_behind();
+    if (left_behind_) break;
   }
   counts_.left = left_;
   if (counts_.judged == 0 && counts_.pruned == 0 && !partial_ && refused_) {

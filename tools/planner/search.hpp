@@ -37,6 +37,8 @@ class Search {
   /// No candidate is faster, simulated or not.
   Time bound() const;
   bool partial() const { return partial_; }
+  /// Whether what is left was left because of its estimates.
+  bool left_behind() const { return left_behind_; }
   /// Whether every cut of every family was simulated, or pruned.
   bool all_cuts() const { return all_cuts_; }
   Evaluator& evaluator() { return evaluator_; }
@@ -60,7 +62,9 @@ class Search {
     Bytes memory{};
     int shape = 0;
     int family = -1;      // -1: all families of the shape
-    double estimate = 0;  // of the step in seconds, by which they are looked at; no bound
+    double estimate = 0;  // of the step in seconds; no bound
+    double need = 0;      // bytes of the fullest device, estimated
+    double share = 0;     // of what it has to beat: by that they are looked at
 
     bool is_shape() const { return family < 0; }
   };
@@ -79,7 +83,13 @@ class Search {
   const FamilySet& set_of(int shape) const;
   std::int64_t candidates_in(const Node& node) const;
   /// The families of the shape with their estimates, the best first.
-  std::vector<std::pair<double, int>> by_estimate(int shape, const Grounds::Found& found) const;
+  struct Estimated {
+    Estimates::Estimate estimate;
+    int family = 0;
+  };
+  std::vector<Estimated> by_estimate(int shape, const Grounds::Found& found) const;
+  /// Looks next at what is estimated to be farthest below the front.
+  void weigh(Node& node) const;
   bool cannot_fit(const Node& node) const;
   bool pruned(const Node& node);
   void prune_all();
@@ -90,6 +100,7 @@ class Search {
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);
+  bool all_behind() const;
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
   std::vector<Candidate> neighbours(const FrontPoint& point) const;
@@ -105,7 +116,7 @@ class Search {
   std::vector<Shape> shapes_;
   std::vector<std::optional<Bytes>> limit_;  // by shape: the most that a device may hold
   std::map<int, FamilySet> sets_;            // by pipeline degree
-  std::vector<Node> nodes_;                  // not looked at yet; a heap, the best estimate first
+  std::vector<Node> nodes_;                  // not looked at yet; a heap, the least share first
   std::vector<Node> too_large_;              // that cannot fit
   Front front_;
   std::map<std::pair<Time, std::string>, FrontPoint> nearly_;  // do not fit, the fastest
@@ -119,6 +130,7 @@ class Search {
   bool all_cuts_ = false;
   bool rated_all_ = false;
   bool partial_ = false;
+  bool left_behind_ = false;
 };
 
 }  // namespace stageline

@@ -75,6 +75,7 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   if (setting.model.tokens > 0) object["tokens"] = request.samples * setting.model.tokens;
   object["objective"] = stageline::name(request.objective);
   object["within"] = request.within;
+  object["slower_by"] = request.slower_by ? Json(*request.slower_by) : Json(nullptr);
   object["front"] = Json::array();
   for (const PlanPoint& point : plan.front) {
     object["front"].push_back(point_json(setting.model, point, view));
@@ -85,6 +86,7 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
   object["gap"] = plan.front.empty() || plan.bound <= Time{} ? Json(nullptr) : Json(plan_gap(plan));
   object["exhausted"] = plan.exhausted;
   object["partial"] = plan.partial;
+  object["behind"] = plan.behind;
   object["candidates"] = {{"simulated", plan.counts.judged},
                           {"pruned", plan.counts.pruned},
                           {"refused", plan.counts.refused},

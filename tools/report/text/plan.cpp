@@ -139,7 +139,11 @@ std::string plan_search(const Plan& plan) {
       "{}, {} simulated, {} pruned by bound{}{}", counted(all, "candidate", "candidates"),
       grouped(counts.judged), grouped(counts.pruned),
       counts.refused > 0 ? fmt::format(", {} that cannot run", grouped(counts.refused)) : "",
-      counts.left > 0 ? fmt::format(", {} not looked at", grouped(counts.left)) : "");
+      counts.left > 0
+          ? fmt::format(", {} {}", grouped(counts.left),
+                        plan.behind ? "estimated to be far behind (--thorough: these, too)"
+                                    : "not looked at")
+          : "");
   if (plan.front.empty()) return fmt::format("searched: {}\n", numbers);
   if (plan.exhausted) return fmt::format("optimal over what was searched: {}\n", numbers);
   std::string bound;
