@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "sim/analysis/statistics.hpp"
 #include "sim/index.hpp"
@@ -31,13 +32,22 @@ struct LaneProfiles::State {
     pool.await_release();
     if (chosen && *chosen != lane) return;
     if (chosen) return sessions[lane]->round(Company::alone);
+    sessions[lane]->lead_in(ahead(lane));
     sessions[lane]->round(Company::beside_others);
     --left;
     sessions[lane]->accompany([this] { return left <= 0 || pool.stopped(); });
   }
 
+  // The share of a step by which a lane is ahead: spread evenly over the rounds and the lanes (the
+  // fractional parts of multiples of the golden ratio).
+  double ahead(std::size_t lane) const {
+    const double turns = 0.6180339887498949 * static_cast<double>(rounds_together * lane);
+    return turns - std::floor(turns);
+  }
+
   void run(std::optional<std::size_t> of) {
     chosen = of;
+    if (!of) ++rounds_together;
     left = static_cast<int>(sessions.size());
     pool.begin_round();
     pool.release();
@@ -49,8 +59,9 @@ struct LaneProfiles::State {
   const std::atomic<bool>* stop;
   std::vector<std::unique_ptr<ProfileSession>> sessions;  // by lane
   std::optional<std::size_t> chosen;                      // the one that works; empty: all do
-  std::atomic<int> left{0};                               // lanes whose round has not ended
-  WorkerPool pool;                                        // last: its threads use all of the above
+  std::size_t rounds_together = 0;
+  std::atomic<int> left{0};  // lanes whose round has not ended
+  WorkerPool pool;           // last: its threads use all of the above
 };
 
 LaneProfiles::LaneProfiles(const ProfileRequest& request, const std::vector<Accelerator>& lanes)

@@ -23,7 +23,9 @@ class LaneProfiles {
 
   /// A round on each lane while the others rest.
   void rounds_alone();
-  /// A round on all lanes at once; a lane that is done goes on working until all are.
+  /// A round on all lanes at once; a lane that is done goes on working until all are. Lanes begin
+  /// at different places of their steps, others in every round, as in a pipeline: lanes in step
+  /// with each other would meet where each needs the memory most, and nowhere else.
   void round_together();
 
   /// The last lane's profile, alone.

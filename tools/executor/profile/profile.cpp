@@ -270,6 +270,8 @@ void ProfileSession::accompany(const std::function<bool()>& done) {
   state_->rounds.accompany(done);
 }
 
+void ProfileSession::lead_in(double share) { state_->rounds.lead_in(share); }
+
 const std::vector<Time>& ProfileSession::steps(Company company) const {
   return state_->rounds.samples(company).step;
 }

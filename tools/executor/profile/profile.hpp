@@ -96,6 +96,8 @@ class ProfileSession {
   void round(Company company = Company::alone);
   /// Training steps that are not noted, until `done`: company for another lane that is measured.
   void accompany(const std::function<bool()>& done);
+  /// A share (0 to 1) of a training step that is not noted, before a round beside other lanes.
+  void lead_in(double share);
   Steadiness steadiness() const;
   /// Of all rounds alone so far.
   Profile result() const;

@@ -50,6 +50,24 @@ void Rounds::accompany(const std::function<bool()>& done) {
   while (!done()) fused(unread);
 }
 
+void Rounds::lead_in(double share) {
+  const std::size_t layers = model_.layers.size();
+  const auto ops = static_cast<std::size_t>(share * 2 * static_cast<double>(layers));
+  for (std::size_t i = 0; i < ops; ++i) {
+    stop_if(stop_);
+    if (i < layers) {
+      forward(model_, i, batch_);
+    } else {
+      backward(model_, 2 * layers - 1 - i, batch_);
+    }
+  }
+  for (std::vector<OpStash>& stash : batch_.stash) stash.clear();
+  for (auto* const tensors : {&batch_.outputs, &batch_.gradients}) {
+    for (at::Tensor& tensor : *tensors) tensor.reset();
+  }
+  if (layers < ops) zero_gradients(model_);
+}
+
 void Rounds::forget() {
   samples_ = {};
   for (Samples& samples : samples_) samples.layers.resize(model_.layers.size());

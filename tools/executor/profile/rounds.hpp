@@ -37,6 +37,9 @@ class Rounds {
   void run(Company company = Company::alone);
   /// Fused steps that nothing notes, until `done`: company for another lane that is measured.
   void accompany(const std::function<bool()>& done);
+  /// That share of the Fs and Bs of a fused step, which nothing notes: puts this lane at another
+  /// place in its steps than lanes that begin with it.
+  void lead_in(double share);
 
   /// Drops the samples: the warm-up is over.
   void forget();
