@@ -33,6 +33,7 @@ class StageReader {
   StageReader(const Program& program, int stage, const std::vector<std::uint32_t>& entered,
               std::vector<VersionRead>* reads)
       : program_(program),
+        place_(nth(program.placement.stage, stage)),
         entered_(entered),
         reads_(reads),
         group_(static_cast<std::uint32_t>(microbatches_per_update(program, stage))),
@@ -40,6 +41,7 @@ class StageReader {
         moved_on_(program.total_microbatches()) {}
 
   void read(const WeightCopy& copy) {
+    std::vector<Time> made;               // by version: when the next one begins to be made
     std::vector<Time> superseded;         // by version: when the next one exists
     std::vector<Time> last_read{Time{}};  // by version
     const bool synced = program_.settings.weights == WeightRule::vertical_sync;
@@ -47,6 +49,7 @@ class StageReader {
     for (const Span& span : copy.spans) {
       const auto newest = static_cast<std::uint32_t>(superseded.size());
       if (span.op.kind == OpKind::update) {
+        made.push_back(comes_by_message(copy.device) ? span.end : span.start);
         superseded.push_back(span.end);
         last_read.push_back(Time{});
         continue;
@@ -72,20 +75,24 @@ class StageReader {
     }
     for (std::size_t version = 0; version < superseded.size(); ++version) {
       if (last_read[version] <= superseded[version]) continue;
-      result_.events.push_back({superseded[version], copy.device, +1});
+      // Not in the place of the old one, which is read later.
+      result_.events.push_back({made[version], copy.device, +1});
       result_.events.push_back({last_read[version], copy.device, -1});
+      kept_.push_back({superseded[version], copy.device, +1});
+      kept_.push_back({last_read[version], copy.device, -1});
     }
   }
 
   StageVersions finish() {
-    auto& events = result_.events;
-    std::sort(events.begin(), events.end(), [](const VersionEvent& a, const VersionEvent& b) {
-      return a.at != b.at           ? a.at < b.at
-             : a.change != b.change ? a.change < b.change
-                                    : a.device < b.device;
-    });
+    for (auto* const events : {&result_.events, &kept_}) {
+      std::sort(events->begin(), events->end(), [](const VersionEvent& a, const VersionEvent& b) {
+        return a.at != b.at           ? a.at < b.at
+               : a.change != b.change ? a.change < b.change
+                                      : a.device < b.device;
+      });
+    }
     std::vector<int> held(program_.devices.size(), 1);
-    for (const VersionEvent& event : events) {
+    for (const VersionEvent& event : kept_) {
       int& here = nth(held, event.device);
       here += event.change;
       result_.held_peak = std::max(result_.held_peak, here);
@@ -107,6 +114,11 @@ class StageReader {
   }
 
  private:
+  // Into room that is there all the time.
+  bool comes_by_message(int device) const {
+    return place_.apart() && device != place_.device(Role::weight_grad);
+  }
+
   std::uint32_t version_read(Op op, std::uint32_t newest) {
     std::uint32_t& of_forward = forward_version_[op.microbatch];
     switch (program_.settings.weights) {
@@ -170,12 +182,14 @@ class StageReader {
   }
 
   const Program& program_;
+  const StagePlace& place_;
   const std::vector<std::uint32_t>& entered_;
   std::vector<VersionRead>* reads_;
   std::uint32_t group_;
   std::vector<std::uint32_t> forward_version_;  // by micro-batch
   std::vector<int> moved_on_;   // by micro-batch: updates between the versions of F and backward
   std::vector<int> staleness_;  // of every forward, in order of time
+  std::vector<VersionEvent> kept_;  // whole versions alone, without the one in the making
   StageVersions result_;
 };
 

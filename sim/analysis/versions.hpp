@@ -13,7 +13,8 @@ namespace stageline {
 struct VersionEvent {
   Time at{};
   int device = 0;
-  int change = 0;  // +1: an old version is kept beside the newest from now on; -1: it is freed
+  int change = 0;  // +1: from now on the next version stands, or is made, beside an old one that is
+                   // still read; -1: that is freed
 };
 
 /// How many micro-batches have this staleness.

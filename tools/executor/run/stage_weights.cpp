@@ -28,6 +28,7 @@ StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages&
   newest_.resize(stages);
   past_.resize(stages);
   owns_.resize(stages);
+  forwards_.resize(stages);
   memory_.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) memory_[s].resize(here.cut.layers[s].size());
   if (!job_.plan || job_.plan->start.stage.empty()) return;
@@ -74,6 +75,11 @@ void StageWeights::restart() {
   for (std::size_t s = 0; s < newest_.size(); ++s) {
     const auto stage = static_cast<int>(s);
     newest_[s] = planned_.at_start(s);
+    forwards_[s].clear();
+    const auto& ops = job_.program.ops[as_size(here_.device)];
+    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+      if (op->kind == OpKind::forward && op->stage == s) forwards_[s].push_back(plain(*op));
+    }
     if (!job_.plan) {
       for (Tensors& layer : memory_[s]) layer.clear();
       past_[s].clear();
@@ -269,6 +275,8 @@ std::uint32_t StageWeights::version_for_forward(Op op) {
   } else if (job_.program.settings.weights == WeightRule::double_buffer) {
     version = std::min(latest, delayed_version(job_.program, op));
     drop_before(op.stage, version);
+    auto& to_come = forwards_[op.stage];
+    if (!to_come.empty()) to_come.pop_back();
   }
   return version;
 }
@@ -331,6 +339,15 @@ void StageWeights::drop_before(int stage, std::uint32_t number) {
   past.erase(past.begin(), past.lower_bound(number));
 }
 
+// Double buffering: a version that no forward to come reads makes room for the next one. What is
+// in flight keeps its own.
+void StageWeights::drop_behind_buffer(int stage) {
+  if (job_.program.settings.weights != WeightRule::double_buffer || job_.plan) return;
+  const auto& to_come = nth(forwards_, stage);
+  if (to_come.empty()) return;
+  drop_before(stage, std::min(newest(stage), delayed_version(job_.program, to_come.back())));
+}
+
 void StageWeights::drop_unneeded(int stage) {
   drop_before(stage, planned_.oldest_needed(stage, newest(stage)));
 }
@@ -375,6 +392,7 @@ std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
   const auto s = as_size(op.stage);
   std::vector<Tensors> sum = sums.reduced(op);
   const std::vector<Tensors> before = here_.values_of(op.stage);
+  drop_behind_buffer(op.stage);
   if (reads_past(op.stage)) past_[s][newest_[s]] = {before, memory_[s]};
   {
     const SumsInUse in_use(here_, op.stage, sum);

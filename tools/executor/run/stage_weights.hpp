@@ -74,6 +74,7 @@ class StageWeights {
   std::vector<Tensors> remembered(int stage, const std::vector<Tensors>& before,
                                   const std::vector<Tensors>& after) const;
   void drop_before(int stage, std::uint32_t number);
+  void drop_behind_buffer(int stage);
   OptimizerStep optimizer_step(int stage) const;
   void step(Op op);
 
@@ -84,6 +85,7 @@ class StageWeights {
   const PlannedVersions& planned_;
   OptimizerShards shards_;
   Corrections corrections_;
+  std::vector<std::vector<Op>> forwards_;  // by stage: those to come here, the next one last
   std::vector<bool> owns_;             // by stage: with Job::separate, weights that could be shared
   std::vector<std::uint32_t> newest_;  // by stage
   std::vector<std::map<std::uint32_t, StageVersion>> past_;  // by stage and version
