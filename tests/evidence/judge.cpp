@@ -81,6 +81,9 @@ TEST_CASE("each figure of a case is predicted less measured") {
   CHECK(gpipe.transfer_error == 0);
   CHECK(gpipe.peak_error.value() == doctest::Approx(-0.5));  // 25 of 50 MB
   CHECK(gpipe.peak_device == 0);
+  // 25 for 45 to 55 on lane0, of 50; 25 for 20 on lane1.
+  CHECK(gpipe.peak_beyond_runs.value() == doctest::Approx(-0.4));
+  CHECK(beyond_noise(gpipe) == doctest::Approx(0.2 - 2.0 / 25));
   CHECK(gpipe.stash_error.value() == Bytes{});
 
   const CaseJudgement& naive = judgement.cases[2];
@@ -91,6 +94,7 @@ TEST_CASE("each figure of a case is predicted less measured") {
 
   const CaseJudgement& linked = judgement.cases[4];
   CHECK(linked.noise == Time{});
+  CHECK(beyond_noise(linked) == linked.error);
   CHECK(linked.idle_error == doctest::Approx(-0.1));  // 8 ms for 12, of 40
   CHECK(linked.idle_device == 1);
   CHECK(linked.transfer_error == doctest::Approx(-0.05));  // 4 ms for 6
@@ -117,9 +121,15 @@ TEST_CASE("what the calibration has seen is summed up apart") {
   CHECK(held_out.stash_exact == 1);
   CHECK(held_out.worst_stash_error.value == 0);
   CHECK(held_out.worst_peak_error.value == doctest::Approx(-0.5));
+  CHECK(held_out.worst_peak_beyond_runs.value == doctest::Approx(-0.4));
+  CHECK(held_out.peaks_within_aim == 0);
   CHECK(held_out.noise_cases == 5);
   const double naive_noise = 3.72 * 2 / 2.2360680 / 36;
   CHECK(held_out.worst_noise.value == doctest::Approx(naive_noise));
+  CHECK(held_out.mean_beyond_noise ==
+        doctest::Approx((0.12 + 0.25 + (1.0 / 3 - naive_noise) + (2.0 / 13 - 2.0 / 26) + 0.2) / 5));
+  CHECK(held_out.worst_beyond_noise.value == doctest::Approx(-0.25));
+  CHECK(held_out.worst_beyond_noise.at == 1);
   CHECK(held_out.mean_noise == doctest::Approx((2.0 / 25 + 0 + naive_noise + 2.0 / 26 + 0) / 5));
 
   CHECK(judgement.calibrated.cases == std::vector<std::size_t>{5});

@@ -17,9 +17,10 @@ namespace stageline {
 struct MeasuredDevice {
   std::vector<Time> busy;      // compute lane
   std::vector<Time> transfer;  // send lane: sum of its messages' spans
-  Bytes peak{};                // peak of its tensors, from a run of its own; 0: neither this nor
-                               // the stash was measured
-  Bytes stash{};               // peak of its stashes
+  /// Of its tensors, one per counted run (runs of their own). Runs differ, since messages meet an
+  /// op now early and now late. Empty: neither this nor the stash was measured.
+  std::vector<Bytes> peaks;
+  Bytes stash{};  // peak of its stashes
   friend bool operator==(const MeasuredDevice&, const MeasuredDevice&) = default;
 };
 

@@ -34,10 +34,25 @@ std::vector<Time> read_runs(const JsonNode& node, std::size_t runs) {
   return times;
 }
 
+// A number, or one of each counted run; 0: not measured.
+std::vector<Bytes> read_peaks(const JsonNode& node) {
+  if (node.kind() != JsonKind::list) {
+    const Bytes peak = node.bytes();
+    return peak == Bytes{} ? std::vector<Bytes>{} : std::vector{peak};
+  }
+  std::vector<Bytes> peaks;
+  for (const JsonNode& item : node.items()) {
+    peaks.push_back(item.bytes());
+    if (peaks.back() == Bytes{}) item.refuse("a counted run held something (this is 0)");
+  }
+  if (peaks.empty()) node.refuse("a list of peaks has one of each counted run (this one is empty)");
+  return peaks;
+}
+
 MeasuredDevice read_device(const JsonNode& node, std::size_t runs) {
   node.check_keys({"busy_ps", "transfer_ps", "peak_bytes", "stash_bytes"}, {});
   return {read_runs(node.at("busy_ps"), runs), read_runs(node.at("transfer_ps"), runs),
-          node.at("peak_bytes").bytes(), node.at("stash_bytes").bytes()};
+          read_peaks(node.at("peak_bytes")), node.at("stash_bytes").bytes()};
 }
 
 Timeline read_timeline(const JsonNode& node, std::size_t devices) {

@@ -28,11 +28,20 @@ std::string times_text(const std::vector<Time>& times) {
   return "[" + list + "]";
 }
 
+// A number where one run was counted.
+std::string peaks_text(const std::vector<Bytes>& peaks) {
+  if (peaks.size() < 2) return fmt::format("{}", peaks.empty() ? 0 : peaks[0].count);
+  std::string list;
+  for (const Bytes peak : peaks) list += fmt::format("{}{}", list.empty() ? "" : ", ", peak.count);
+  return "[" + list + "]";
+}
+
 std::string device_text(const MeasuredDevice& device) {
   return fmt::format(
       "{{\"busy_ps\": {},\n       \"transfer_ps\": {},\n       \"peak_bytes\": {}, "
       "\"stash_bytes\": {}}}",
-      times_text(device.busy), times_text(device.transfer), device.peak.count, device.stash.count);
+      times_text(device.busy), times_text(device.transfer), peaks_text(device.peaks),
+      device.stash.count);
 }
 
 std::string timeline_text(const Timeline& timeline) {

@@ -56,6 +56,46 @@ void keep_furthest(Value value, int device, Value& furthest, int& of) {
   of = device;
 }
 
+double share_of(Bytes part, Bytes whole) {
+  return static_cast<double>(part.count) / static_cast<double>(whole.count);
+}
+
+// The lower of the middle ones of an even number.
+Bytes median_of(std::vector<Bytes> peaks) {
+  std::sort(peaks.begin(), peaks.end());
+  return peaks[(peaks.size() - 1) / 2];
+}
+
+// How far it is below the least, or above the most.
+Bytes beyond(Bytes predicted, const std::vector<Bytes>& runs) {
+  const auto [least, most] = std::minmax_element(runs.begin(), runs.end());
+  if (predicted < *least) return predicted - *least;
+  return *most < predicted ? predicted - *most : Bytes{};
+}
+
+void judge_memory(const MeasuredCase& measured, CaseJudgement& result) {
+  const bool memory = std::all_of(measured.devices.begin(), measured.devices.end(),
+                                  [](const MeasuredDevice& d) { return !d.peaks.empty(); });
+  if (!memory || measured.devices.empty()) return;
+  double peak = 0;
+  double beyond_runs = 0;
+  Bytes stash{};
+  int furthest_beyond = 0;
+  for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+    const MeasuredDevice& is = measured.devices[d];
+    const PredictedDevice& predicted = result.prediction.devices[d];
+    const int device = static_cast<int>(d);
+    const Bytes typical = median_of(is.peaks);
+    keep_furthest(share_of(predicted.peak - typical, typical), device, peak, result.peak_device);
+    keep_furthest(share_of(beyond(predicted.peak, is.peaks), typical), device, beyond_runs,
+                  furthest_beyond);
+    keep_furthest(predicted.stash - is.stash, device, stash, result.stash_device);
+  }
+  result.peak_error = peak;
+  result.peak_beyond_runs = beyond_runs;
+  result.stash_error = stash;
+}
+
 void check_runs(const MeasuredCase& measured) {
   const std::size_t runs = measured.makespan.size();
   for (const MeasuredDevice& device : measured.devices) {
@@ -90,22 +130,7 @@ CaseJudgement judge_case(const Evidence& evidence, const MeasuredCase& measured)
     keep_furthest(fraction_of(predicted.transfer - median(is.transfer), result.measured), device,
                   result.transfer_error, result.transfer_device);
   }
-  const bool memory = std::all_of(measured.devices.begin(), measured.devices.end(),
-                                  [](const MeasuredDevice& d) { return d.peak != Bytes{}; });
-  if (!memory || measured.devices.empty()) return result;
-  double peak = 0;
-  Bytes stash{};
-  for (std::size_t d = 0; d < measured.devices.size(); ++d) {
-    const MeasuredDevice& is = measured.devices[d];
-    const PredictedDevice& predicted = result.prediction.devices[d];
-    const int device = static_cast<int>(d);
-    keep_furthest(
-        static_cast<double>((predicted.peak - is.peak).count) / static_cast<double>(is.peak.count),
-        device, peak, result.peak_device);
-    keep_furthest(predicted.stash - is.stash, device, stash, result.stash_device);
-  }
-  result.peak_error = peak;
-  result.stash_error = stash;
+  judge_memory(measured, result);
   return result;
 }
 
@@ -178,6 +203,12 @@ std::optional<Time> noise_of(const std::vector<Time>& runs) {
   const double errors = 3.72 / std::sqrt(static_cast<double>(runs.size())) *
                         static_cast<double>(half_interquartile(runs).count());
   return std::max(halves < Time{} ? -halves : halves, Time{std::llround(errors)});
+}
+
+double beyond_noise(const CaseJudgement& judged) {
+  const double noise = judged.noise ? fraction_of(*judged.noise, judged.measured) : 0;
+  const double left = std::max(std::abs(judged.error) - noise, 0.0);
+  return judged.error < 0 ? -left : left;
 }
 
 EvidenceJudgement judge(const Evidence& evidence) {

@@ -12,6 +12,9 @@
 
 namespace stageline {
 
+/// The aim of a device's peak memory: the most that it may be off, as a share of the measured one.
+inline constexpr double aim_peak_error = 0.03;
+
 /// The case as a request to the simulator: its trace, on the first devices of the evidence's
 /// cluster, with one port of the case's link each (as in uniform_cluster), and its program where it
 /// has one. Throws UsageError for an impossible schedule or link, ProgramError for a program's text
@@ -68,10 +71,12 @@ struct CaseJudgement {
   int idle_device = 0;               // its device
   double transfer_error = 0;         // error of the messages' time
   int transfer_device = 0;           // its device
-  std::optional<double> peak_error;  // as a share of the measured peak
+  std::optional<double> peak_error;  // as a share of the measured peak, the median of its runs
   int peak_device = 0;               // its device
-  std::optional<Bytes> stash_error;  // in bytes
-  int stash_device = 0;              // its device
+  std::optional<double> peak_beyond_runs;  // the same, less than the least run or more than the
+                                           // most; 0 within these
+  std::optional<Bytes> stash_error;        // in bytes
+  int stash_device = 0;                    // its device
 };
 
 /// Two cases, the faster one first.
@@ -99,13 +104,19 @@ struct Worst {
   std::size_t at = 0;
 };
 
+/// What is left of an error, as a share of the measured makespan, beyond the case's own noise:
+/// signed, and 0 within it.
+double beyond_noise(const CaseJudgement& judged);
+
 /// A summary of several cases. Means and medians are of absolute values.
 struct Summary {
   std::vector<std::size_t> cases;
-  double mean_error = 0;    // of the makespan
-  double median_error = 0;  // of the makespan
-  double bias = 0;          // signed mean of the makespan's error
-  Worst worst_error;        // of the makespan
+  double mean_error = 0;         // of the makespan
+  double median_error = 0;       // of the makespan
+  double bias = 0;               // signed mean of the makespan's error
+  Worst worst_error;             // of the makespan
+  double mean_beyond_noise = 0;  // of the makespan: beyond_noise()
+  Worst worst_beyond_noise;      // of the makespan
   double mean_idle_error = 0;
   Worst worst_idle_error;              // of a device's idle time
   double mean_idle_noise = 0;          // of that device, over the cases with known noise
@@ -113,6 +124,8 @@ struct Summary {
   Worst worst_transfer_error;          // of a device's messages
   int memory_cases = 0;                // cases with measured memory
   Worst worst_peak_error;              // of a device's peak
+  Worst worst_peak_beyond_runs;        // of a device's peak, beyond the range of its runs
+  int peaks_within_aim = 0;            // memory cases within aim_peak_error, beyond that range
   int stash_exact = 0;      // memory cases with every device's stash predicted to the byte
   Worst worst_stash_error;  // bytes
   int noise_cases = 0;      // cases with known noise

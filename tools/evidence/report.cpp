@@ -29,7 +29,9 @@ constexpr const char* meanings = R"(## How it is counted
   the faster one is predicted to be the faster; a tie is not. τ is Kendall's: over decidable pairs,
   those in order less those the other way round, as a share of all.
 * *stash*, *peak*: the most bytes held at once by the stashes of a device, and by all its tensors, in
-  a run of their own.
+  runs of their own. Where several were counted, the peak is the median of theirs: a message that comes
+  in the middle of an op meets more or less beside it, so peaks have a range, and the error beyond
+  that is given too.
 )";
 
 std::string word(const std::optional<bool>& met, const char* yes, const char* no) {

@@ -38,6 +38,8 @@ Json summary_object(const Summary& summary) {
           {"median_error", summary.median_error},
           {"bias", summary.bias},
           {"worst_error", worst_json(summary.worst_error, all)},
+          {"mean_beyond_noise", summary.mean_beyond_noise},
+          {"worst_beyond_noise", worst_json(summary.worst_beyond_noise, all)},
           {"mean_idle_error", summary.mean_idle_error},
           {"worst_idle_error", worst_json(summary.worst_idle_error, all)},
           {"mean_idle_noise", summary.mean_idle_noise},
@@ -45,6 +47,8 @@ Json summary_object(const Summary& summary) {
           {"worst_transfer_error", worst_json(summary.worst_transfer_error, all)},
           {"memory_cases", summary.memory_cases},
           {"worst_peak_error", worst_json(summary.worst_peak_error, with_memory)},
+          {"worst_peak_beyond_runs", worst_json(summary.worst_peak_beyond_runs, with_memory)},
+          {"peaks_within_aim", summary.peaks_within_aim},
           {"stash_exact", summary.stash_exact},
           {"worst_stash_error_bytes", worst_json(summary.worst_stash_error, with_memory)},
           {"noise_cases", summary.noise_cases},
@@ -63,9 +67,9 @@ Json device_json(const MeasuredCase& measured, const CaseJudgement& judged, std:
   put_time(device, "measured_transfer", median(is.transfer));
   device["predicted_peak_bytes"] = predicted.peak.count;
   device["predicted_stash_bytes"] = predicted.stash.count;
-  const bool known = is.peak != Bytes{};
-  device["measured_peak_bytes"] = known ? Json(is.peak.count) : Json(nullptr);
-  device["measured_stash_bytes"] = known ? Json(is.stash.count) : Json(nullptr);
+  device["measured_peaks_bytes"] = Json::array();
+  for (const Bytes peak : is.peaks) device["measured_peaks_bytes"].push_back(peak.count);
+  device["measured_stash_bytes"] = is.peaks.empty() ? Json(nullptr) : Json(is.stash.count);
   return device;
 }
 
@@ -93,6 +97,8 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
   json["idle_noise"] = judged.idle_noise ? Json(*judged.idle_noise) : Json(nullptr);
   json["transfer_error"] = judged.transfer_error;
   json["peak_error"] = judged.peak_error ? Json(*judged.peak_error) : Json(nullptr);
+  json["peak_beyond_runs"] =
+      judged.peak_beyond_runs ? Json(*judged.peak_beyond_runs) : Json(nullptr);
   json["stash_error_bytes"] = judged.stash_error ? Json(judged.stash_error->count) : Json(nullptr);
   for (std::size_t d = 0; d < measured.devices.size(); ++d) {
     json["per_device"].push_back(device_json(measured, judged, d));

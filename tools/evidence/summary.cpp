@@ -92,6 +92,10 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   summary.median_error = error.median;
   summary.bias = error.bias;
   summary.worst_error = error.worst;
+  const Gathered beyond =
+      gather(cases, of, [](const CaseJudgement& one) { return Figure(beyond_noise(one)); });
+  summary.mean_beyond_noise = beyond.mean;
+  summary.worst_beyond_noise = beyond.worst;
   const Gathered idle =
       gather(cases, of, [](const CaseJudgement& one) { return Figure(one.idle_error); });
   summary.mean_idle_error = idle.mean;
@@ -108,6 +112,12 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   const Gathered peak = gather(cases, of, [](const CaseJudgement& one) { return one.peak_error; });
   summary.memory_cases = peak.count;
   summary.worst_peak_error = peak.worst;
+  const auto beyond_runs = [](const CaseJudgement& one) { return one.peak_beyond_runs; };
+  summary.worst_peak_beyond_runs = gather(cases, of, beyond_runs).worst;
+  for (const std::size_t at : of) {
+    const std::optional<double> one = cases[at].peak_beyond_runs;
+    summary.peaks_within_aim += one && std::abs(*one) <= aim_peak_error ? 1 : 0;
+  }
   summary.worst_stash_error =
       gather(cases, of, [](const CaseJudgement& one) {
         return one.stash_error ? Figure(static_cast<double>(one.stash_error->count)) : Figure();

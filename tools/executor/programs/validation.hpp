@@ -36,6 +36,7 @@ struct ValidationPlan {
   int asynchronous_steps = 2;
   int rounds = 5;          // runs of each case
   int profile_rounds = 1;  // before each run of a case, of its model and size: alone and together
+  int counted_runs = 5;    // of each case, at the end, for its memory
   int timelines = 3;       // cases that keep theirs, of the first model and size
   bool imitate = false;  // ops wait for the profiled times: any number of lanes, cpu:N or process:N
   bool calibrate = false;  // the caller fits the cluster to the variants that are not held out
