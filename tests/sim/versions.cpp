@@ -106,6 +106,24 @@ TEST_CASE("an old version is kept from its successor's coming to its last readin
   CHECK(bytes == "0:0 1:0 2:0 4:5 5:5 7:5 9:0 ");
 }
 
+TEST_CASE("an update that puts new weights beside old ones holds both while it runs") {
+  const Program program = add_updates(
+      parse_program(straight_text(1, 3, "gpu0: 0F0 0F1 0B0 0F2 0B1 0B2\n", "weights: stash\n")));
+  Costs costs = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
+  costs.stage[0].update = Time{2};
+  const test::Simulated ran = test::simulated(program, costs);
+  CHECK(test::lanes(ran.timeline) ==
+        "gpu0 compute: 0F0 0-1, 0F1 1-2, 0B0 2-4, 0U0 4-6, 0F2 6-7, 0B1 7-9, 0U1 9-11, 0B2 11-13, "
+        "0U2 13-15\n");
+  const StageVersions versions = versions_of(program, ran.timeline)[0];
+  std::string events;
+  for (const VersionEvent& event : versions.events) {
+    events += std::to_string(event.at.count()) + (event.change > 0 ? "+ " : "- ");
+  }
+  CHECK(events == "4+ 9- 9+ 13- ");  // U2 makes version 3 in the place of 2
+  CHECK(versions.held_peak == 2);
+}
+
 TEST_CASE("a version that nobody reads any more when its successor comes is not kept") {
   const Program program = add_updates(
       parse_program(straight_text(1, 2, "gpu0: 0F0 0B0 0F1 0B1\n", "weights: stash\n")));
