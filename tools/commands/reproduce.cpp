@@ -45,10 +45,12 @@ void run_reproduce(const ReproduceFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<ReproduceFlags>();
-  command
-      .option("--output", flags->output,
-              "write report.md and its figures to this folder (made where it is missing)")
-      .writes_folder();
+  command.writes_also(
+      command
+          .option("--output", flags->output,
+                  "write report.md and its figures to this folder (made where it is missing)")
+          .writes_folder(),
+      {"{}/report.md", "{}/figures/*.svg"});
   std::string names;
   for (const SectionEntry& entry : reproduction_sections()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
