@@ -17,6 +17,7 @@
 #include "tools/answer/answer.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/compare/comparison.hpp"
+#include "tools/compare/overlay.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/compare/uncertainty.hpp"
 #include "tools/evidence/evidence.hpp"
@@ -197,7 +198,11 @@ void content(const std::string& text) {
     is_program_file(file);
     return;
   }
-  check_timeline(one.format->read({one}).timeline);
+  const Recording recording = one.format->read({one});
+  check_timeline(recording.timeline);
+  const Overlay overlay = overlay_of(recording, recording);
+  hold(overlay.first.step_time >= Time{} && overlay.first.mean >= Time{}, "a step below 0");
+  for (const OpPair& pair : overlay.ops) hold(pair.difference() == Time{}, "an op unlike itself");
 }
 
 void kept(const std::string& text) {
