@@ -19,6 +19,7 @@ done
 try compare link.json --schedule gpipe --devices 2 --svg t.json
 try draw t.json --schedule gpipe --devices 2 --svg x --chrome x
 try draw t.json --schedule gpipe --devices 2 --svg later --chrome other
+try draw t.json --schedule gpipe --devices 2 --svg x --chrome "$OUT/./x"
 try import t.json --out t.json
 cmp t.json before.json && echo kept
 try simulate t.json --schedule gpipe --devices 2 --json none/a.json

@@ -73,8 +73,10 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
   if (rows.size() == all_rows) {
     result.found = under_scenarios(rows, scenarios, flags.jobs, flags.common.quiet);
     if (asked.why) result.both = two_waterfalls(rows, *asked.why, result.found.uncertain);
-  } else if (!scenarios.perturbation.none() || asked.why) {
+  } else if (!scenarios.perturbation.none()) {
     throw Interrupted{"no scenario was finished, nothing was written", false};
+  } else if (asked.why) {
+    throw Interrupted{"one of the two was not simulated, nothing was written", false};
   } else {
     say_interrupted(result.found,
                     fmt::format("interrupted: only {} of {} rows were simulated; the others are "

@@ -24,11 +24,19 @@ bool is_stream(const std::string& path) {
   return path == "-" || (fs::exists(status) && !fs::is_regular_file(status));
 }
 
+// Where a file is or will be: absolute, without links, dots and a slash at its end. Empty: unknown.
+fs::path place_of(const std::string& path) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(end_of_links(path), error), error);
+  if (error) return {};
+  return place.has_filename() ? place : place.parent_path();
+}
+
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::exists(a, error) && fs::exists(b, error)) return fs::equivalent(a, b, error);
-  const fs::path at = fs::weakly_canonical(end_of_links(a), error);
-  return !error && at == fs::weakly_canonical(end_of_links(b), error) && !error;
+  const fs::path place = place_of(a);
+  return !place.empty() && place == place_of(b);
 }
 
 // The parts of a word that may name a file: "model:config.json@h100,batch=8", "cluster.json*4",
