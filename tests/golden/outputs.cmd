@@ -38,12 +38,13 @@ mkdir runs
 cp t.json runs/own.json
 ln -s own.json runs/table.csv.gz
 try sweep runs/own.json --axis devices=1,2 --out runs --merge
+mkdir runs2
 try sweep t.json --axis devices=1,2 --out runs2 --json runs2/sweep.json
 try sweep t.json --axis devices=1,2 --out page --json t.json
 echo '{"format": "stageline-sweep 1", "fixed": {"trace": "t.json"}, "axes": {"devices": [1, 2]}}' > asked.json
 try sweep asked.json --out page --json t.json
 try sweep asked.json --out asked.json/runs
-try phase t.json --schedule 1f1b,gpipe --x microbatches=2,4 --devices 2 --json t.json
+try phase t.json --schedule 1f1b,gpipe --x microbatches=2,4 --y memory=1GB,2GB --devices 2 --json t.json
 mkdir page
 cp "$evidence" page/report.md
 try replay page/report.md --report page
