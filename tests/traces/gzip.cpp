@@ -54,5 +54,15 @@ TEST_CASE("packed zeros are refused as a text as soon as one is unpacked") {
   CHECK(gunzip(zeros, "f.gz", Packed::bytes).size() == 4 + (1 << 20));
 }
 
+TEST_CASE("a bomb is refused long before it is unpacked") {
+  const std::string member = gzipped(std::string(1 << 20, ' '));
+  std::string bomb;
+  while (bomb.size() < 200 * member.size()) bomb += member;
+  CHECK(contains(trace_error_of([&] { gunzip(bomb, "f.gz"); }).what(),
+                 "the gzip data hold more than 256 times their"));
+  bomb.resize(50 * member.size());
+  CHECK(gunzip(bomb, "f.gz").size() == 50U << 20U);
+}
+
 }  // namespace
 }  // namespace stageline

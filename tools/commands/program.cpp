@@ -141,6 +141,7 @@ void add(Flags command) {
           .option("--out", flags->out,
                   "write to a file; default: stdout; for chakra, the prefix of the file names")
           .writes_file();
+  command.writes_also(out, {"{}.*.et", "{}.groups.json"});
   const Flag format =
       command.option("--format", flags->format,
                      "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "
