@@ -149,6 +149,31 @@ TEST_CASE("a slow device makes all replicas be simulated, and they wait for it")
   CHECK(both.devices == 8);
 }
 
+TEST_CASE("an unequal link on any route makes all replicas be simulated") {
+  const LinkSpec port{{1'000'000'000}, Time{}};
+  const Cluster alike = uniform_cluster(8, port, std::nullopt, port);
+  Cluster slow_port = alike;
+  slow_port.links[5].bandwidth = {500'000'000};
+  Cluster late_back = alike;  // what arrives at gpu5
+  late_back.links[5].latency_back = Time{1'000'000};
+  Cluster slow_host = alike;
+  slow_host.links[8 + 5].bandwidth = {500'000'000};
+  for (const Degrees& degrees : {degrees_of(1, 2, 4), degrees_of(2, 2, 2), degrees_of(4, 2, 1)}) {
+    CAPTURE(degrees.tensor);
+    CHECK(RankedCluster(alike, degrees).replicas() == 1);
+    for (const Cluster* const unlike : {&slow_port, &late_back, &slow_host}) {
+      CHECK(RankedCluster(*unlike, degrees).replicas() == 2);
+    }
+  }
+  // The two ranks of one replica share a NIC, which takes what either sends alone.
+  Cluster shared = alike;
+  const int fabric = shared.links[0].to;
+  shared.switches.emplace_back("nic");
+  for (const std::size_t d : {0U, 1U}) shared.links[d].to = fabric + 1;
+  shared.links.push_back({"nic", fabric + 1, fabric, port.bandwidth, Time{}, Duplex::full});
+  CHECK(RankedCluster(shared, degrees_of(2, 2, 2)).replicas() == 2);
+}
+
 TEST_CASE("blocking collectives are part of F and B, and attributed") {
   const Degrees degrees = degrees_of(2, 1, 4);
   const Outcome without = study(case_of("1f1b", ports(8), degrees));

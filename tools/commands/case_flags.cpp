@@ -153,7 +153,8 @@ void add_layout_flags(Flags command, CommonFlags& flags) {
                  "bytes of weights, gradients and optimizer state for each parameter; default: as "
                  "the trace says");
   command.option("--collectives", flags.collectives,
-                 "algorithm of all collectives; default: best, the one with the least time");
+                 "algorithm of collectives: of all, or by group, such as tp=nvls,dp=ring; default: "
+                 "best, the one with the least time for the bytes and ranks");
   command.option("--sharing", flags.sharing,
                  "how transfers share a link: fifo, one after another, or fair, at once at max-min "
                  "fair rates; default: fair with degrees, else fifo");

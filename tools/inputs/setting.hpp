@@ -41,7 +41,7 @@ struct SettingRequest {
   int steps = 0;                      // 0: one, or enough to run steadily
   Degrees degrees{};                  // beside the pipeline; none by default
   std::optional<Sharing> sharing;     // empty: fair with degrees, else fifo
-  std::string collectives = "best";   // algorithm of all collectives
+  std::string collectives = "best";   // as parse_algorithms() takes it
   std::string buckets = "megatron";   // rule by which gradients are reduced
   bool sequence_parallel = false;     // with tensor parallelism
   bool all_pipelines = false;         // simulate data-parallel replicas that are alike, too

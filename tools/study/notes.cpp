@@ -106,6 +106,24 @@ std::string chunks_note(const ScheduleSpec& spec) {
       spec.scheduler->name);
 }
 
+std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
+  if (!asked.ranked) return {};
+  return asked.ranked->algorithms(exchanged_model(asked), outcome.plan.partition,
+                                  outcome.program.placement);
+}
+
+std::string algorithms_note(const Case& asked, const Outcome& outcome) {
+  std::string text;
+  for (const UsedAlgorithm& one : used_algorithms(asked, outcome)) {
+    const std::string bytes = one.least == one.most
+                                  ? print(one.most)
+                                  : fmt::format("{} to {}", print(one.least), print(one.most));
+    text += fmt::format("{}{} {} of {} by {}", text.empty() ? "collectives: " : ", ",
+                        name(one.dimension), name(one.kind), bytes, one.algorithm);
+  }
+  return text;
+}
+
 bool offloads_for_free(const Outcome& outcome) {
   if (outcome.facts) return outcome.facts->offloads_for_free;
   bool offloads = false;

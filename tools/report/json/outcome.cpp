@@ -11,6 +11,7 @@
 #include "tools/report/json/ways_to_fit.hpp"
 #include "tools/study/blocking.hpp"
 #include "tools/study/drop_spans.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "tools/study/stash_gap.hpp"
@@ -247,6 +248,18 @@ Json degrees_json(const RankedCluster& ranked) {
           {"pipelines_simulated", ranked.replicas()}};
 }
 
+Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
+  Json all = Json::array();
+  for (const UsedAlgorithm& one : algorithms) {
+    all.push_back({{"group", std::string(stageline::name(one.dimension))},
+                   {"kind", std::string(stageline::name(one.kind))},
+                   {"algorithm", std::string(one.algorithm)},
+                   {"least_bytes", one.least.count},
+                   {"most_bytes", one.most.count}});
+  }
+  return all;
+}
+
 // The keys of language models. None of a trace that counts neither tokens nor FLOPs.
 void put_rates(Json& result, const TrainingRates& rates) {
   if (!rates.tokens_per_second && !rates.model_flops) return;
@@ -284,7 +297,10 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   if (asked.cut_asked() != "balanced") result["cut"] = asked.cut_asked();
   if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
   result["devices"] = asked.device_count();
-  if (asked.ranked) result["degrees"] = degrees_json(*asked.ranked);
+  if (asked.ranked) {
+    result["degrees"] = degrees_json(*asked.ranked);
+    result["collectives"] = algorithms_json(used_algorithms(asked, outcome));
+  }
   if (asked.device_order) result["device_order"] = order_json(asked);
   result["microbatches"] = outcome.microbatches;
   result["microbatch_size"] =
