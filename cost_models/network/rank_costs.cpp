@@ -273,8 +273,6 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(pricing_);
   costs.network = network_;
   scatter_messages(costs.network, model);
-  costs.overlap_slowdown = cluster_.overlap_slowdown;
-  costs.transfer_slowdown = cluster_.transfer_slowdown;
   add_collectives(costs, model, partition, placement, recomputed);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
