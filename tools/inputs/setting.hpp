@@ -60,6 +60,7 @@ struct Setting {
   /// With degrees, the ranks of each of the device counts.
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if
+  bool orders_searched = false;      // of the devices, by make_case()
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.
