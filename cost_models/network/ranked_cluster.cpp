@@ -69,11 +69,18 @@ RankedCluster::RankedCluster(Cluster cluster, const Degrees& degrees, const std:
       grid_(degrees),
       routes_(cluster_),
       collectives_(cluster_, routes_, algorithms),
-      buckets_(buckets) {
+      algorithms_(algorithms),
+      buckets_(buckets),
+      all_(all) {
   find_bucket_rule(buckets);
   if (all || replicas_differ()) replicas_ = degrees.data;
   make_ranks();
   make_network();
+}
+
+std::shared_ptr<RankedCluster> RankedCluster::on(Cluster cluster) const {
+  return std::make_shared<RankedCluster>(std::move(cluster), grid_.degrees(), algorithms_, buckets_,
+                                         all_);
 }
 
 RankedCluster::Rank RankedCluster::rank_of(int device) const {
@@ -188,6 +195,7 @@ void RankedCluster::make_ranks() {
   ranks_.pair_overlap = cluster_.pair_overlap;
   if (degrees.width() == 1) ranks_.interference = cluster_.interference;
   ranks_.overlap_slowdown = cluster_.overlap_slowdown;
+  ranks_.message_slowdown = cluster_.message_slowdown;
   ranks_.transfer_slowdown = cluster_.transfer_slowdown;
   std::vector<int> on_host(cluster_.hosts.size());  // devices of the run
   for (const Device& device : cluster_.devices) {

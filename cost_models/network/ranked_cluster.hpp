@@ -48,6 +48,9 @@ class RankedCluster {
   RankedCluster(const RankedCluster&) = delete;
   RankedCluster& operator=(const RankedCluster&) = delete;
 
+  /// The same degrees and settings on other devices.
+  std::shared_ptr<RankedCluster> on(Cluster cluster) const;
+
   /// The simulated ranks as devices: as fast as the slowest device of the rank, with the least of
   /// their memories, and without links.
   const Cluster& ranks() const { return ranks_; }
@@ -127,7 +130,9 @@ class RankedCluster {
   RankGrid grid_;
   Routes routes_;
   Collectives collectives_;
+  std::string algorithms_;
   std::string buckets_;
+  bool all_ = false;
   int replicas_ = 1;
   Cluster ranks_;
   Network network_;  // between ranks; its resources are those of routes_

@@ -35,14 +35,15 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
   if (!asked.device_order) return "";
   const DeviceOrder& found = *asked.device_order;
   const bool is_given = std::is_sorted(found.order.begin(), found.order.end());
+  const std::string units = found.machines ? "machines" : "devices";
   const std::string tried =
-      found.orders == 1 ? "the devices are alike: there is no other"
+      found.orders == 1 ? fmt::format("the {} are alike: there is no other", units)
       : found.all()
           ? fmt::format("simulated: all {:.0f} that differ", found.orders)
           : fmt::format("simulated: {} of {:.3g} that differ", found.simulated, found.orders);
   if (is_given) {
-    return fmt::format("{}: no better order of the devices than the given one was found ({})",
-                       outcome.schedule, tried);
+    return fmt::format("{}: no better order of the {} than the given one was found ({})",
+                       outcome.schedule, units, tried);
   }
   std::string gain = "the given order cannot run";
   if (found.given && !found.given_fits) {
@@ -53,10 +54,8 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
     gain = fmt::format("{:.1f} % less than the {} in the given order", 100 * less,
                        print(*found.given));
   }
-  std::vector<std::string> names;
-  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
-  return fmt::format("{}: devices in the order {}: {} a step, {} ({})", outcome.schedule,
-                     fmt::join(names, ", "), print(found.found), gain, tried);
+  return fmt::format("{}: {} in the order {}: {} a step, {} ({})", outcome.schedule, units,
+                     fmt::join(found.names, ", "), print(found.found), gain, tried);
 }
 
 std::string cut_note(const Case& asked, const Outcome& outcome) {

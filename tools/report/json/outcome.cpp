@@ -210,9 +210,7 @@ Json stream_json(const Outcome& outcome) {
 
 Json order_json(const Case& asked) {
   const DeviceOrder& found = *asked.device_order;
-  Json names = Json::array();
-  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
-  return {{"devices", std::move(names)},
+  return {{found.machines ? "machines" : "devices", found.names},
           {"given_step_time_ps", found.given ? Json(found.given->count()) : Json(nullptr)},
           {"given_fits", found.given_fits},
           {"orders", found.orders},
