@@ -217,9 +217,11 @@ void RankedCluster::make_ranks() {
           rank.rate = std::min(slowest.matrix, rates.matrix);
           rank.memory_rate = std::min(slowest.memory, rates.memory);
           rank.op_overhead = std::max(rank.op_overhead, device.op_overhead);
-          rank.reserve = std::max(rank.reserve, device.reserve);
           if (!device.memory) rank.memory.reset();
-          if (rank.memory) rank.memory = std::min(*rank.memory, *device.memory);
+          if (rank.memory && *usable_memory(device) < *usable_memory(rank)) {
+            rank.memory = device.memory;
+            rank.reserve = device.reserve;
+          }
           if (device.host < 0) continue;
           hosted = true;
           const std::optional<Bytes>& memory = nth(cluster_.hosts, device.host).memory;

@@ -51,8 +51,8 @@ class RankedCluster {
   /// The same degrees and settings on other devices.
   std::shared_ptr<RankedCluster> on(Cluster cluster) const;
 
-  /// The simulated ranks as devices: as fast as the slowest device of the rank, with the least of
-  /// their memories, and without links.
+  /// The simulated ranks as devices: as fast as the slowest device of the rank, with the memory
+  /// and the reserve of the one that training can fill least of, and without links.
   const Cluster& ranks() const { return ranks_; }
   const RankGrid& grid() const { return grid_; }
   /// The pipelines that are simulated: 1, or all data-parallel replicas.

@@ -7,6 +7,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tools/study/study.hpp"
 
@@ -101,6 +102,30 @@ TEST_CASE("the reduction is a ring over the data-parallel ranks, behind the last
   }();
   CHECK(to_seconds(two.step_time - linked.step_time) == doctest::Approx(2e-3).epsilon(1e-6));
   CHECK(two.step_time > alone.step_time);
+}
+
+TEST_CASE("without degrees, too, fair sharing slows compute beside messages") {
+  Case asked = test::uniform_case("gpipe", 2, 2);
+  asked.model = layers();
+  asked.cluster = ports(2);
+  asked.cluster.overlap_slowdown[as_size(Tier::other)] = 0.5;
+  const auto took = [&](Sharing sharing) {
+    asked.sharing = sharing;
+    const Outcome outcome = study(asked);
+    std::vector<Time> times;  // of the first stage's forwards
+    for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
+      const Op op = outcome.graph.op[task];
+      if (op.kind == OpKind::forward && op.stage == 0)
+        times.push_back(outcome.graph.duration[task]);
+    }
+    return times;
+  };
+  const Time forward = parse_time("4ms");
+  CHECK(took(Sharing::fifo) == std::vector<Time>{forward, forward});
+  // The first message takes 1 ms, in which the second forward does two thirds of one.
+  CHECK(took(Sharing::fair) == std::vector<Time>{forward, forward + Time{333'333'334}});
+  asked.cluster.message_slowdown.emplace();
+  CHECK(took(Sharing::fair) == std::vector<Time>{forward, forward});
 }
 
 TEST_CASE("one pipeline for all, and all of them, give the same step") {
