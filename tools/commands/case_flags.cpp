@@ -276,6 +276,7 @@ SettingRequest request_of(const CommonFlags& flags) {
   request.cluster.reserve = memory_of_flag("--reserve", flags.reserve);
   request.cluster.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.cluster.pair_overlap = flags.pair_overlap;
+  request.whole_cluster = true;
   if (!flags.devices.empty()) request.devices = parse_devices(flags.devices);
   if (!flags.weights.empty()) request.weights = parse_weight_rule(flags.weights, "--weights");
   if (!flags.messages.empty()) request.messages = parse_messages(flags.messages, "--messages");

@@ -88,7 +88,6 @@ std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Set
                                          request.buckets, request.all_pipelines);
 }
 
-// A cluster that is named is used as a whole, unless --devices says how much of it.
 void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices) {
   const int have = static_cast<int>(cluster.devices.size());
   if (devices >= have) return;
@@ -113,7 +112,9 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
     setting.device_counts = {degrees.width() * pipeline};
   } else if (request.devices.empty() && degrees.pipeline > 0) {
     const int devices = degrees.width() * degrees.pipeline;
-    if (!request.cluster.cluster.empty()) check_all_used(*setting.cluster.fixed, degrees, devices);
+    if (request.whole_cluster && !request.cluster.cluster.empty()) {
+      check_all_used(*setting.cluster.fixed, degrees, devices);
+    }
     setting.device_counts = {devices};
   }
 }

@@ -28,6 +28,7 @@ struct SettingRequest {
   int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
+  bool whole_cluster = false;          // refuse degrees that leave devices of a named cluster out
   std::optional<Program> program;      // runs instead of a schedule
   std::string partition = "balanced";  // as partition_text() takes it, or "simulated"
   /// Several cuts, for a comparison to show side by side; `partition` is the first of them. Empty:
