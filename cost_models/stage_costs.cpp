@@ -272,6 +272,9 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
   costs.slowdown = cluster.interference;
+  costs.overlap_slowdown = cluster.overlap_slowdown;
+  costs.message_slowdown = cluster.message_slowdown.value_or(cluster.overlap_slowdown);
+  costs.transfer_slowdown = cluster.transfer_slowdown;
   if (unequal) costs.pace = paces(cluster, fastest);
   costs.bytes_known = model.bytes_known;
   return costs;

@@ -110,6 +110,8 @@ struct Cluster {
   /// By tier: the compute of a device takes 1 + γ times as long while it communicates over links of
   /// that tier; 0 to 0.4 as published. Communication over several tiers at once adds up.
   std::array<double, tiers> overlap_slowdown{};
+  /// The same while point-to-point messages and copies to the host move; empty: the same γ.
+  std::optional<std::array<double, tiers>> message_slowdown;
   /// By tier: a transfer over it takes 1 + γ' times as long while one of its devices computes; it
   /// keeps its share of the links meanwhile.
   std::array<double, tiers> transfer_slowdown{};

@@ -115,14 +115,39 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
 Time RankedCluster::blocking_time(const LayerCollective& collective, const Rank& rank) {
   const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
                               rank.pipeline, rank.data);
-  const auto known = times_.find(key);
-  if (known != times_.end()) return known->second;
-  const CollectivePlan plan =
-      collectives_.plan({collective.kind, collective.bytes,
-                         grid_.groups(collective.group, rank.pipeline, rank.data)});
-  const Time time = alone(plan.costs);
-  times_.emplace(key, time);
-  return time;
+  auto known = blocking_.find(key);
+  if (known == blocking_.end()) {
+    const CollectivePlan plan = collectives_.plan(
+        {collective.kind, collective.bytes,
+         grid_.groups(collective.group, rank.pipeline, rank.data), collective.group});
+    known = blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first;
+  }
+  use(collective.group, collective.kind, collective.bytes, known->second.algorithm);
+  return known->second.time;
+}
+
+CollectiveCosts RankedCluster::planned(const Collective& collective) {
+  CollectivePlan plan = collectives_.plan(collective);
+  use(collective.dimension, collective.kind, collective.bytes, plan.algorithm);
+  return std::move(plan.costs);
+}
+
+void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
+                        std::string_view algorithm) {
+  if (algorithm == no_algorithm || bytes == Bytes{}) return;
+  const auto key = [](const UsedAlgorithm& one) {
+    return std::tuple(one.dimension, one.kind, one.algorithm);
+  };
+  const UsedAlgorithm now{dimension, kind, algorithm, bytes, bytes};
+  const auto at = std::lower_bound(
+      used_.begin(), used_.end(), now,
+      [&](const UsedAlgorithm& a, const UsedAlgorithm& b) { return key(a) < key(b); });
+  if (at == used_.end() || key(*at) != key(now)) {
+    used_.insert(at, now);
+  } else {
+    at->least = std::min(at->least, bytes);
+    at->most = std::max(at->most, bytes);
+  }
 }
 
 void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
@@ -211,7 +236,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
                                              const StagePlace& place, WeightKind weights) {
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
-  Collective collective{kind, bytes, {}};
+  Collective collective{kind, bytes, {}, Dimension::data};
   for (int t = 0; t < degrees.tensor; ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
       std::vector<int>& group = collective.groups.emplace_back();
@@ -225,7 +250,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
       std::sort(group.begin(), group.end());
     }
   }
-  return collectives_.plan(collective).costs;
+  return planned(collective);
 }
 
 // Where all tensor-parallel ranks hold the whole activation, each sends its part of it and the
@@ -248,12 +273,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(pricing_);
   costs.network = network_;
   scatter_messages(costs.network, model);
-  costs.overlap_slowdown = cluster_.overlap_slowdown;
-  costs.transfer_slowdown = cluster_.transfer_slowdown;
-  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
-  add_buffers(costs, model, partition);
-  add_exchanges(costs, model, partition, placement);
-  add_tied(costs, model, partition, placement);
+  add_collectives(costs, model, partition, placement, recomputed);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
        {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
@@ -264,6 +284,24 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   }
   used.keep_in(costs.network);
   return costs;
+}
+
+void RankedCluster::add_collectives(Costs& costs, const Model& model, const Partition& partition,
+                                    const Placement& placement, const Recomputation& recomputed) {
+  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
+  add_buffers(costs, model, partition);
+  add_exchanges(costs, model, partition, placement);
+  add_tied(costs, model, partition, placement);
+}
+
+std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const Partition& partition,
+                                                     const Placement& placement) {
+  const std::lock_guard lock(pricing_);
+  used_.clear();
+  Costs costs;
+  costs.stage.resize(placement.stage.size());
+  add_collectives(costs, model, partition, placement, {});
+  return std::exchange(used_, {});
 }
 
 // The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
@@ -383,7 +421,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     const Rank one = rank_of(placement.stage[first].replicas.front());
     const Rank two = rank_of(placement.stage[other].replicas.front());
     if (one.pipeline == two.pipeline) continue;
-    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}};
+    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {
       const std::vector<int> here = grid_.holders(one.pipeline, t, one.data);
       const std::vector<int> there = grid_.holders(two.pipeline, t, two.data);
@@ -391,7 +429,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
         collective.groups.push_back({here[i], there[i]});
       }
     }
-    const Time time = alone(collectives_.plan(collective).costs);
+    const Time time = alone(planned(collective));
     for (StageCosts* const stage : {&costs.stage[first], &costs.stage[other]}) {
       stage->blocking.update += time;
       nth(stage->blocking_by, Dimension::pipeline).update += time;

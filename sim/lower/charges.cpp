@@ -134,6 +134,7 @@ Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
 void Charges::give_slowdowns(TaskGraph& graph) const {
   if (costs_.sharing != Sharing::fair) return;
   graph.overlap_slowdown = costs_.overlap_slowdown;
+  graph.message_slowdown = costs_.message_slowdown;
   graph.transfer_slowdown = costs_.transfer_slowdown;
 }
 
@@ -228,6 +229,7 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
   const Route& route = route_of(op);
   if (route.is_free() && route.resources.empty()) return 0;
   Path path = path_on(route);
+  path.is_message = !ring;
   // Where messages block, their latency is a task of its own.
   path.lag = ring || (blocks_ && cargo_of(op.kind)) ? Time{} : route.latency;
   if (ring) {

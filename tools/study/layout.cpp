@@ -313,17 +313,21 @@ int microbatches_of(const Case& asked, const Layout& layout) {
   return in_one * asked.pipelines();
 }
 
+Model exchanged_model(const Case& asked) {
+  Degrees undivided = asked.ranked->grid().degrees();
+  undivided.zero = Zero::none;
+  return with_state(asked.model, undivided);
+}
+
 Costs costs_of(const Case& asked, const Layout& layout) {
   const Partition& cut = layout.plan.partition;
   Costs costs;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    Degrees undivided = degrees;
-    undivided.zero = Zero::none;
-    costs = asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut,
-                                             layout.placement, asked.cluster, asked.recomputation),
-                                 with_state(asked.model, undivided), cut, layout.placement,
-                                 asked.recomputation);
+    costs =
+        asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut, layout.placement,
+                                         asked.cluster, asked.recomputation),
+                             exchanged_model(asked), cut, layout.placement, asked.recomputation);
   } else {
     costs = stage_costs(asked.model, cut, layout.placement, asked.cluster, asked.recomputation);
   }
