@@ -128,9 +128,12 @@ Time RankedCluster::blocking_time(const LayerCollective& collective, const Rank&
 void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
                                  const Placement& placement,
                                  const std::vector<StageRecomputation>& rebuilt) {
+  std::vector<int> layers(costs.stage.size());  // so far
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto s = as_size(partition.stage_of[l]);
     StageCosts& stage = costs.stage[s];
+    const int place = layers[s]++;
+    const bool again = rebuilt.empty() || repeats_forward(rebuilt[s], place);
     for (const LayerCollective& collective : model.layers[l].collectives) {
       Time time{};  // of the slowest rank that has the stage
       for (const int device : placement.stage[s].replicas) {
@@ -144,17 +147,14 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
         blocking->forward += forward;
         blocking->input_grad += input_grad;
         blocking->weight_grad += weight_grad;
+        if (again) blocking->recompute += forward;
       }
     }
   }
-  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
-    StageCosts& stage = costs.stage[s];
+  for (StageCosts& stage : costs.stage) {
     const BlockingTimes& blocking = stage.blocking;
-    // Attention's scores, which selective recomputation repeats, are computed without collectives.
-    const bool selective = !rebuilt.empty() && rebuilt[s].rebuild == Rebuild::selective;
-    const auto complete = [&](BlockingTimes& times) {
+    const auto complete = [](BlockingTimes& times) {
       times.backward = times.input_grad + times.weight_grad;
-      times.recompute = selective ? Time{} : times.forward;
     };
     complete(stage.blocking);
     for (BlockingTimes& times : stage.blocking_by) complete(times);

@@ -50,7 +50,7 @@ class RankedCluster {
 
   /// Adds to the costs of stages on ranks() the network between ranks, the time of blocking
   /// collectives, the reductions between data-parallel ranks and that of tied weights on two ranks,
-  /// which blocks the update. A stage that is recomputed selectively repeats no collective in R.
+  /// which blocks the update. A layer that is recomputed selectively repeats no collective in R.
   /// `model` has the layers of one rank, with all its gradients (as without ZeRO). Those of experts
   /// are exchanged among the ranks that hold the same experts, those of all other weights among all
   /// data- and context-parallel ranks, one behind the other.

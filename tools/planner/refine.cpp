@@ -29,7 +29,7 @@ Recomputation up_to(const StageRecomputation& how, int last) {
 // The last stage of "how@0-last"; empty for anything else.
 std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
   if (rebuilt.parts.size() != 1 || rebuilt.parts[0].stages.size() != 1) return std::nullopt;
-  const StageRange range = rebuilt.parts[0].stages[0];
+  const NumberRange range = rebuilt.parts[0].stages[0];
   if (range.first != 0) return std::nullopt;
   return range.last;
 }
