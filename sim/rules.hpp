@@ -135,6 +135,7 @@ class Needs {
       case OpKind::recompute:
         left_by_forward();
         if (program_.settings.recompute == RecomputeStart::late) output_gradient();
+        if (apart_ && program_.settings.weights == WeightRule::stash) delayed_weights();
         return;
       case OpKind::offload:
       case OpKind::send_forward:

@@ -168,6 +168,9 @@ class Table {
         if (program_.settings.recompute == RecomputeStart::late) {
           add_output_gradient(s, m, device, all);
         }
+        if (roles.apart && program_.settings.weights == WeightRule::stash) {
+          add_delayed_weights(s, m, device, all);
+        }
         break;
       case OpKind::offload:
       case OpKind::send_forward:
