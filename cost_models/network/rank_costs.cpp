@@ -250,9 +250,10 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   scatter_messages(costs.network, model);
   costs.overlap_slowdown = cluster_.overlap_slowdown;
   costs.transfer_slowdown = cluster_.transfer_slowdown;
-  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
+  const std::vector<StageRecomputation> rebuilt = by_stage(recomputed, model, partition);
+  add_blocking(costs, model, partition, placement, rebuilt);
   add_buffers(costs, model, partition);
-  add_exchanges(costs, model, partition, placement);
+  add_exchanges(costs, model, partition, placement, rebuilt);
   add_tied(costs, model, partition, placement);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
@@ -268,7 +269,8 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
 
 // The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
 void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                                  const Placement& placement) {
+                                  const Placement& placement,
+                                  const std::vector<StageRecomputation>& rebuilt) {
   const Degrees& degrees = grid_.degrees();
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
@@ -276,7 +278,8 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
     if (degrees.zero == Zero::weights) {
-      add_gathers(stage, model, partition, static_cast<int>(s), place);
+      add_gathers(stage, model, partition, static_cast<int>(s), place,
+                  rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};  // scattered in every backward
       continue;
     }
@@ -333,7 +336,8 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
 }
 
 void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
-                                int number, const StagePlace& place) {
+                                int number, const StagePlace& place,
+                                const StageRecomputation& rebuilt) {
   const std::vector<WeightKind> kinds = kinds_in(model);
   // Layers are mostly alike.
   std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
@@ -343,8 +347,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
     return found->second;
   };
   std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != number) continue;
+    const int layer_place = next++;
     const Layer& layer = model.layers[l];
     if (layer.weights == Bytes{}) continue;
     GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
@@ -356,16 +363,19 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       unit.scatter += time_of(CollectiveKind::reduce_scatter, gradients, kind);
     }
     units.push_back(unit);
+    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
+  const Time in_recompute =
+      rebuilt.layers.empty() ? exposed.forward : exposed_gathers(again).forward;
   stage.forward += exposed.forward;
-  stage.recompute += exposed.forward;
+  stage.recompute += in_recompute;
   stage.input_grad += exposed.backward;
   stage.backward += exposed.backward;
   for (BlockingTimes* const blocking :
        {&stage.blocking, &nth(stage.blocking_by, Dimension::data)}) {
     blocking->forward += exposed.forward;
-    blocking->recompute += exposed.forward;
+    blocking->recompute += in_recompute;
     blocking->input_grad += exposed.backward;
     blocking->backward += exposed.backward;
   }

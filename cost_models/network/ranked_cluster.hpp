@@ -84,13 +84,13 @@ class RankedCluster {
   void add_blocking(Costs& costs, const Model& model, const Partition& partition,
                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
   void add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                     const Placement& placement);
+                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
   void add_tied(Costs& costs, const Model& model, const Partition& partition,
                 const Placement& placement);
   CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
                              const StagePlace& place);
   void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
-                   const StagePlace& place);
+                   const StagePlace& place, const StageRecomputation& rebuilt);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights);
