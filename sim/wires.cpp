@@ -86,11 +86,13 @@ void find_issuers(StageGraph& graph, const Program& program) {
 }
 
 void find_recomputed(StageGraph& graph, const Program& program) {
+  graph.recomputed.resize(program.placement.stage.size());
   for (const std::vector<Op>& list : program.ops) {
     for (const Op op : list) {
-      if (op.kind != OpKind::recompute || op.stage >= program.placement.stage.size()) continue;
-      graph.recomputed.resize(program.placement.stage.size());
-      graph.recomputed[op.stage] = true;
+      if (op.kind != OpKind::recompute || op.stage >= graph.recomputed.size()) continue;
+      if (op.microbatch >= program.total_microbatches()) continue;
+      graph.recomputed[op.stage].resize(program.total_microbatches());
+      graph.recomputed[op.stage][op.microbatch] = true;
     }
   }
 }

@@ -38,20 +38,25 @@ struct StageGraph {
   bool updates_are_awaited = false;                             // by other ops than the next update
   /// Where copies are issued, by stage and by micro-batch and part (issuer_of); otherwise empty.
   std::vector<std::vector<std::optional<Op>>> issuer;
-  std::vector<bool> recomputed;  // by stage: it has an R; empty: none has
+  /// By stage, the micro-batches that have an R; empty of a stage that has none.
+  std::vector<std::vector<bool>> recomputed;
 };
 StageGraph stage_graph(const Program& program);
 
-/// Whether the stage has an R. Then all its stashes are rebuilt if they leave their device.
+/// Whether the stage has an R; where its roles are split, then all its stashes are rebuilt.
 inline bool is_recomputed(const StageGraph& graph, int stage) {
-  return !graph.recomputed.empty() && graph.recomputed[static_cast<std::size_t>(stage)];
+  return !graph.recomputed[static_cast<std::size_t>(stage)].empty();
+}
+/// Whether R makes the stash of that op's micro-batch again.
+inline bool is_recomputed(const StageGraph& graph, Op op) {
+  return is_recomputed(graph, op.stage) && graph.recomputed[op.stage][op.microbatch];
 }
 
 /// The bytes of an OFFLOAD or a PREFETCH.
 inline Bytes copy_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
                         Op copy) {
   const StageCosts& stage = costs.stage[copy.stage];
-  const bool rebuilt = is_recomputed(graph, copy.stage);
+  const bool rebuilt = is_recomputed(graph, copy);
   if (copy.kind == OpKind::offload) return left_by_forward(stage, rebuilt);
   return left_for(program.placement.stage[copy.stage], stage, rebuilt,
                   device_of(program.placement, copy));

@@ -147,9 +147,8 @@ class ProgramsDrawn {
           }
           add(op(OpKind::weight_grad, s, m));
         }
-        // What leaves the device is alike for all micro-batches.
-        if (spares == 3 || (spares == 0 && coin(2))) add(op(OpKind::recompute, s, m));
-        if ((spares == 3 || spares == 1) && coin(2)) {
+        if ((spares == 0 || spares == 3) && coin(2)) add(op(OpKind::recompute, s, m));
+        if ((spares == 1 || spares == 3) && coin(2)) {
           add(op(OpKind::offload, s, m));
           add(op(OpKind::prefetch, s, m));
         }

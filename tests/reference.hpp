@@ -42,10 +42,10 @@ class Prices {
         return {stage.update, {}};
       case OpKind::offload:
         return over(nth(costs_.network.to_host, here),
-                    rebuilt(one.stage) ? stage.boundary : stage.stash());
+                    rebuilt(one) ? stage.boundary : stage.stash());
       case OpKind::prefetch: {
         const int reader = roles.apart ? roles.readers().at(one.part) : here;
-        return over(nth(costs_.network.from_host, reader), rebuilt(one.stage) ? stage.boundary
+        return over(nth(costs_.network.from_host, reader), rebuilt(one) ? stage.boundary
                                                            : roles.apart
                                                                ? read_on(reader, one.stage)
                                                                : stage.stash());
@@ -72,7 +72,7 @@ class Prices {
       case OpKind::send_stash: {
         const int to = roles.stash_goes_to().at(one.part);
         return over(costs_.network.between(here, to),
-                    rebuilt(one.stage) ? stage.boundary : read_on(to, one.stage));
+                    rebuilt(one) ? stage.boundary : read_on(to, one.stage));
       }
     }
     return {};
@@ -84,10 +84,11 @@ class Prices {
   }
 
  private:
-  bool rebuilt(int s) const {
+  bool rebuilt(Op copy) const {
     for (const auto& list : program_.ops) {
       for (const Op one : list) {
-        if (one.kind == OpKind::recompute && one.stage == s) return true;
+        if (one.kind != OpKind::recompute || one.stage != copy.stage) continue;
+        if (one.microbatch == copy.microbatch) return true;
       }
     }
     return false;

@@ -215,18 +215,18 @@ class Checker {
     readers_[op.stage][op.microbatch * readers + as_size(reader)] = true;
   }
 
-  // Whether what F leaves for the backward leaves F's device. It is the same for all micro-batches.
+  // Whether what F leaves for the backward leaves F's device.
   bool needs_readers(int s) const {
     return nth(program_.placement.stage, s).apart() || nth(exists_offload_, s);
   }
 
-  // Of a stage whose stashes leave their device: each reader has its PREFETCH, and all have their R
-  // if there is any.
+  // Of a stage whose stashes leave their device: each reader has its PREFETCH, and where the roles
+  // are split all have their R, if there is any.
   void check_brought_back(int s, std::uint32_t m) const {
     const std::vector<bool>& reads = nth(readers_, s);
     const auto readers = as_size(stash_readers(nth(program_.placement.stage, s)));
     const bool offloaded = exists(Product::offloaded, s, m);
-    const bool rebuilt = is_recomputed(graph_, s);
+    const bool rebuilt = nth(program_.placement.stage, s).apart() && is_recomputed(graph_, s);
     if (reads.empty() || (!offloaded && !rebuilt)) return;
     for (std::size_t reader = 0; reader < readers; ++reader) {
       if (!reads[m * readers + reader]) continue;
@@ -240,8 +240,8 @@ class Checker {
       if (rebuilt && !exists(Product::rebuilt, s, m, part)) {
         report(
             LintRule::missing, {},
-            fmt::format("no device does {}; where what F leaves for the backward goes to another "
-                        "device or to the host, every reader recomputes all micro-batches or none",
+            fmt::format("no device does {}; where the roles of a stage are split, each device that "
+                        "reads its stash recomputes all micro-batches or none",
                         print(op_of(OpKind::recompute, s, m, part))),
             s);
       }

@@ -66,6 +66,8 @@ bool Charges::same_for_all(Op op) const {
     return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
   };
   const std::optional<Cargo> cargo = cargo_of(op.kind);
+  // A copy of what is rebuilt has other bytes.
+  if (class_of(op.kind) == OpClass::copy && is_recomputed(stages_, op.stage)) return false;
   if (!cargo) return alone(op.stage);
   const Wire& way = wire(stages_, *cargo, wire_of(stages_, op));
   return alone(way.sender) && alone(way.receiver);

@@ -1,11 +1,8 @@
 // The pass that writes OFFLOAD and PREFETCH: a stash waits for its backward in the host's memory.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
-#include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "sim/lower/rewriting.hpp"
 #include "sim/stash_readers.hpp"
@@ -15,29 +12,10 @@ namespace {
 
 bool computes(Op op) { return lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update; }
 
-// By stage, its ops of that kind.
-std::vector<std::int64_t> count_by_stage(const Program& program, OpKind kind) {
-  std::vector<std::int64_t> count(program.placement.stage.size());
-  for (const auto& list : program.ops) {
-    for (const Op op : list) {
-      if (op.kind == kind) ++count[op.stage];
-    }
-  }
-  return count;
-}
-
 // The stages whose stashes are to be copied: those marked that have no copies of their own.
 std::vector<bool> stages_to_copy(const Program& program, std::vector<bool> stages) {
   const std::vector<bool> offloaded = stages_with(program, OpKind::offload);
-  const std::vector<std::int64_t> recomputed = count_by_stage(program, OpKind::recompute);
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    stages[s] = stages[s] && !offloaded[s];
-    if (!stages[s] || recomputed[s] == 0 || recomputed[s] >= program.total_microbatches()) continue;
-    throw UsageError(
-        fmt::format("{}: stage {} is recomputed for {} of its {} micro-batches, and what a stage "
-                    "copies to the host is alike for all; recompute all of them or none",
-                    program.schedule, s, recomputed[s], program.total_microbatches()));
-  }
+  for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = stages[s] && !offloaded[s];
   return stages;
 }
 

@@ -21,8 +21,7 @@ Program add_recompute(Program program, const std::vector<bool>& stages);
 /// marked; an overlapped pair is one op. A stash that would be issued back before another op has
 /// run stays on the device. Where the roles of a stage are split, all its stashes go by way of the
 /// host, instead of by SEND_STASH, to each device that reads them. A stage that has an OFFLOAD
-/// keeps its own. Copies that were free are issued from then on. `stages`: by stage. Throws
-/// UsageError for a stage that recomputes only some of its micro-batches.
+/// keeps its own. Copies that were free are issued from then on. `stages`: by stage.
 Program add_offload(Program program, const std::vector<bool>& stages, int ahead);
 
 /// A U after the last gradient of every update, unless the stage has one already; under flush after

@@ -313,8 +313,9 @@ TEST_CASE("what is recomputed is offloaded as the stage's input, which takes les
   CHECK(on_host(both).at_end == MemoryUse{});
   Case by_knob = case_of(parse_schedules("gpipe:recompute=except_last").at(0), 4, 8);
   by_knob.offloading = parse_offloading("all", "--offload");
-  CHECK(contains(complaint<UsageError>([&] { measured(by_knob); }),
-                 "stage 0 is recomputed for 7 of its 8 micro-batches"));
+  const Program some = measured(by_knob).ran.program;
+  CHECK(count(some, OpKind::recompute) == 4 * 7);
+  CHECK(count(some, OpKind::offload) > 0);
 }
 
 TEST_CASE("a given program is recomputed where it is asked, and keeps the R that it has") {

@@ -80,7 +80,7 @@ bool Search::fit_by_recomputing() {
     if (!front_.empty() && point.verdict.step >= front_.fastest().verdict.step) break;
     const int stages = stages_of(lacking.spec, lacking.shape.degrees.pipeline);
     if (stages < 2) continue;
-    for (const StageRecomputation how :
+    for (const StageRecomputation& how :
          {StageRecomputation{Rebuild::selective, 1}, StageRecomputation{Rebuild::every, 1},
           StageRecomputation{Rebuild::full, 1}}) {
       trials.push_back({lacking, how, -1, stages - 1, stages});

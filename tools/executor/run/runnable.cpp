@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,11 +62,11 @@ void check_stashes(const Job& job) {
     throw UsageError(fmt::format("{} of stage {}: {}; such a program can only be simulated",
                                  print(op), op.stage, what));
   };
-  std::vector<bool> offloaded(program.placement.stage.size());
+  std::set<std::pair<int, std::uint32_t>> offloaded;  // stage and micro-batch
   for (const auto& list : program.ops) {
     for (const Op op : list) {
       if (op.kind != OpKind::offload) continue;
-      offloaded[op.stage] = true;
+      offloaded.emplace(op.stage, op.microbatch);
       if (stash_readers(program.placement.stage[op.stage]) == 1) continue;
       refuse(op, "copies to the host are run where one device reads them, and here several do");
     }
@@ -77,8 +79,8 @@ void check_stashes(const Job& job) {
             op,
             "a forward is repeated on the device of its F alone, and here F, I and W are on several");
       }
-      if (offloaded[op.stage]) {
-        refuse(op, "stages are run either recomputed or offloaded, not both");
+      if (offloaded.count({op.stage, op.microbatch}) > 0) {
+        refuse(op, "micro-batches are run either recomputed or offloaded, not both");
       }
     }
   }
