@@ -153,9 +153,12 @@ void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
 void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
                                  const Placement& placement,
                                  const std::vector<StageRecomputation>& rebuilt) {
+  std::vector<int> layers(costs.stage.size());  // so far
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto s = as_size(partition.stage_of[l]);
     StageCosts& stage = costs.stage[s];
+    const int place = layers[s]++;
+    const bool again = rebuilt.empty() || repeats_forward(rebuilt[s], place);
     for (const LayerCollective& collective : model.layers[l].collectives) {
       Time time{};  // of the slowest rank that has the stage
       for (const int device : placement.stage[s].replicas) {
@@ -169,17 +172,14 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
         blocking->forward += forward;
         blocking->input_grad += input_grad;
         blocking->weight_grad += weight_grad;
+        if (again) blocking->recompute += forward;
       }
     }
   }
-  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
-    StageCosts& stage = costs.stage[s];
+  for (StageCosts& stage : costs.stage) {
     const BlockingTimes& blocking = stage.blocking;
-    // Attention's scores, which selective recomputation repeats, are computed without collectives.
-    const bool selective = !rebuilt.empty() && rebuilt[s].rebuild == Rebuild::selective;
-    const auto complete = [&](BlockingTimes& times) {
+    const auto complete = [](BlockingTimes& times) {
       times.backward = times.input_grad + times.weight_grad;
-      times.recompute = selective ? Time{} : times.forward;
     };
     complete(stage.blocking);
     for (BlockingTimes& times : stage.blocking_by) complete(times);
@@ -273,7 +273,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(pricing_);
   costs.network = network_;
   scatter_messages(costs.network, model);
-  add_collectives(costs, model, partition, placement, recomputed);
+add_collectives(costs, model, partition, placement, recomputed);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
        {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
@@ -288,9 +288,10 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
 
 void RankedCluster::add_collectives(Costs& costs, const Model& model, const Partition& partition,
                                     const Placement& placement, const Recomputation& recomputed) {
-  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
+  const std::vector<StageRecomputation> rebuilt = by_stage(recomputed, model, partition);
+  add_blocking(costs, model, partition, placement, rebuilt);
   add_buffers(costs, model, partition);
-  add_exchanges(costs, model, partition, placement);
+  add_exchanges(costs, model, partition, placement, rebuilt);
   add_tied(costs, model, partition, placement);
 }
 
@@ -306,7 +307,8 @@ std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const P
 
 // The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
 void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                                  const Placement& placement) {
+                                  const Placement& placement,
+                                  const std::vector<StageRecomputation>& rebuilt) {
   const Degrees& degrees = grid_.degrees();
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
@@ -314,7 +316,8 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
     if (degrees.zero == Zero::weights) {
-      add_gathers(stage, model, partition, static_cast<int>(s), place);
+      add_gathers(stage, model, partition, static_cast<int>(s), place,
+                  rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};  // scattered in every backward
       continue;
     }
@@ -371,7 +374,8 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
 }
 
 void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
-                                int number, const StagePlace& place) {
+                                int number, const StagePlace& place,
+                                const StageRecomputation& rebuilt) {
   const std::vector<WeightKind> kinds = kinds_in(model);
   // Layers are mostly alike.
   std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
@@ -381,8 +385,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
     return found->second;
   };
   std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != number) continue;
+    const int layer_place = next++;
     const Layer& layer = model.layers[l];
     if (layer.weights == Bytes{}) continue;
     GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
@@ -394,16 +401,19 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       unit.scatter += time_of(CollectiveKind::reduce_scatter, gradients, kind);
     }
     units.push_back(unit);
+    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
+  const Time in_recompute =
+      rebuilt.layers.empty() ? exposed.forward : exposed_gathers(again).forward;
   stage.forward += exposed.forward;
-  stage.recompute += exposed.forward;
+  stage.recompute += in_recompute;
   stage.input_grad += exposed.backward;
   stage.backward += exposed.backward;
   for (BlockingTimes* const blocking :
        {&stage.blocking, &nth(stage.blocking_by, Dimension::data)}) {
     blocking->forward += exposed.forward;
-    blocking->recompute += exposed.forward;
+    blocking->recompute += in_recompute;
     blocking->input_grad += exposed.backward;
     blocking->backward += exposed.backward;
   }

@@ -64,7 +64,7 @@ class RankedCluster {
 
   /// Adds to the costs of stages on ranks() the network between ranks, the time of blocking
   /// collectives, the reductions between data-parallel ranks and that of tied weights on two ranks,
-  /// which blocks the update. A stage that is recomputed selectively repeats no collective in R.
+  /// which blocks the update. A layer that is recomputed selectively repeats no collective in R.
   /// `model` has the layers of one rank, with all its gradients (as without ZeRO). Those of experts
   /// are exchanged among the ranks that hold the same experts, those of all other weights among all
   /// data- and context-parallel ranks, one behind the other.
@@ -115,13 +115,13 @@ class RankedCluster {
   void add_collectives(Costs& costs, const Model& model, const Partition& partition,
                        const Placement& placement, const Recomputation& recomputed);
   void add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                     const Placement& placement);
+                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
   void add_tied(Costs& costs, const Model& model, const Partition& partition,
                 const Placement& placement);
   CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
                              const StagePlace& place);
   void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
-                   const StagePlace& place);
+                   const StagePlace& place, const StageRecomputation& rebuilt);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights);

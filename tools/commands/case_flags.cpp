@@ -182,8 +182,9 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
   command.option(
       "--recompute", flags.recompute,
       "what each backward has computed again, by any schedule: none, selective (attention's "
-      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some: "
-      "every:2@0,2-3,full@1; default: as the schedule does");
+      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some, or for "
+      "some layers of the model: every:2@0,2-3,full@1 or full@layers:3-7; layers:3-7 is "
+      "every:1@layers:3-7; default: as the schedule does");
   command.option("--recompute-start", flags.recompute_start,
                  "early: recompute while the output gradient is on its way; late: when it is there "
                  "(default: early, or as the program text says)");
