@@ -146,7 +146,7 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
                            const std::atomic<bool>* stop, const Progress& progress) {
   const Layout layout = checked_layout(asked);
   const Run run = run_with_pace(asked, layout, nominal);
-  Pace pace = pace_of(run);
+  Pace pace = pace_of(run, PaceOf::cycle);
   Sensitivity found;
   found.step = pace.step.time;
   found.steps = run.program.steps;
