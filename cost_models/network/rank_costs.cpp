@@ -273,7 +273,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(pricing_);
   costs.network = network_;
   scatter_messages(costs.network, model);
-add_collectives(costs, model, partition, placement, recomputed);
+  add_collectives(costs, model, partition, placement, recomputed);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
        {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
