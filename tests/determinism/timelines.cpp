@@ -87,8 +87,8 @@ void print_schedules() {
 void print_cuts() {
   std::mt19937 random(3);
   for (int model = 0; model < 20; ++model) {
-    const Model layers = test::random_model(random, 20 + model, model % 2 == 1);
-    Cluster cluster = test::devices(4);
+    const Model layers = testing::random_model(random, 20 + model, model % 2 == 1);
+    Cluster cluster = testing::devices(4);
     for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
       cluster.devices[d].rate = 1 + 0.37 * static_cast<double>(d);
     }
