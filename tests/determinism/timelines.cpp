@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -13,7 +14,6 @@
 #include "sim/analysis/memory.hpp"
 #include "sim/errors.hpp"
 #include "tests/make.hpp"
-#include "tests/partition/models.hpp"
 #include "tests/specs.hpp"
 
 namespace stageline {
@@ -84,11 +84,29 @@ void print_schedules() {
   }
 }
 
+Model random_model(std::mt19937& random, int layers, bool skips) {
+  Model model;
+  model.name = "random";
+  const auto below = [&](unsigned most) { return static_cast<std::int64_t>(random() % most); };
+  for (int i = 0; i < layers; ++i) {
+    Layer layer;
+    layer.name = fmt::format("layer{}", i);
+    layer.forward = Time{below(1000)};
+    layer.backward = Time{below(2000)};
+    layer.weights = Bytes{below(400)};
+    layer.output = Bytes{below(400)};
+    model.layers.push_back(layer);
+    if (skips && i > 0)
+      model.edges.push_back({static_cast<int>(below(static_cast<unsigned>(i))), i});
+  }
+  return model;
+}
+
 void print_cuts() {
   std::mt19937 random(3);
   for (int model = 0; model < 20; ++model) {
-    const Model layers = test::random_model(random, 20 + model, model % 2 == 1);
-    Cluster cluster = test::devices(4);
+    const Model layers = random_model(random, 20 + model, model % 2 == 1);
+    Cluster cluster = uniform_cluster(4, std::nullopt, std::nullopt);
     for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
       cluster.devices[d].rate = 1 + 0.37 * static_cast<double>(d);
     }

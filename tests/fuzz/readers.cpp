@@ -158,10 +158,7 @@ void kineto(const std::string& text) {
 
 // Words that choose: each is read as each of them.
 void choices(const std::string& text) {
-  try_it([&] {
-    const std::string name = read_schedule_name(text);
-    hold(!name.empty(), "a schedule without a name");
-  });
+  try_it([&] { read_schedule_name(text); });
   try_it([&] { parse_order(text); });
   try_it([&] {
     const Shard shard = parse_shard(text, "SHARD");

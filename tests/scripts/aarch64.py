@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 COMPILER, QEMU = "aarch64-linux-gnu-g++", "qemu-aarch64"
-FLAGS = ["-std=c++20", "-O1", "-DNDEBUG", "-ffp-contract=off", "-w"]
+FLAGS = ["-std=c++20", "-O0", "-DNDEBUG", "-ffp-contract=off", "-w"]
 TARGETS = ["stageline_sim", "schedulers", "draws"]
 
 

@@ -227,8 +227,10 @@ TEST_CASE("what is not JSON is refused with line and column") {
            {"{\"a\": \"\xff\"}", "line 1, column 8", "a text has bytes that are not UTF-8"},
            {"{\"a\": \"\n\"}", "line 1, column 8", "a text has a control character"},
            {"{\"a\": \"\\x\"}", "line 1, column 9", "a backslash in a text needs one of"},
-           {"{\"a\": \"\\u12\"}", "line 1, column 12", "needs four hexadecimal digits"},
-           {"{\"a\": \"\\ud800\"}", "line 1, column 14", "half of a surrogate pair"},
+           {"{\"a\": \"\\u12\"}", "line 1, column 12",
+            "\\u in a text needs four hexadecimal digits"},
+           {"{\"a\": \"\\ud800\"}", "line 1, column 14",
+            "\\u in a text writes half of a surrogate pair"},
            {"{\"a\": \"surrogate", "line 1, column 17", "a text has no closing quote"}}) {
     CAPTURE(c.text);
     const TraceError error = trace_error_of([&] { read_trace(c.text, "t"); });

@@ -148,7 +148,11 @@ void refuse_syntax(const std::string& text, const std::string& file, std::size_t
                    std::string what) {
   // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while parsing
   // value - invalid literal; last read: 'x'"
-  what.erase(std::min(what.find("; last read: "), what.size()));  // the file's own words
+  const std::size_t read = what.find("; last read: ");  // the file's own words
+  const std::size_t expected = what.rfind("; expected ");
+  if (read != std::string::npos) {
+    what.erase(read, expected > read ? expected - read : std::string::npos);
+  }
   const auto* const fault = std::find_if(
       std::begin(syntax_faults), std::end(syntax_faults),
       [&](const SyntaxFault& one) { return what.find(one.reported) != std::string::npos; });
