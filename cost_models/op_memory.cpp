@@ -29,6 +29,8 @@ struct StageTensor {
   // The layer whose share of the stash counts it; empty: no backward of this stage reads it.
   std::optional<int> counted;
   Wide share = 0;  // of that layer's share
+  // The readers in this stage, where its layers are recomputed in different ways.
+  std::vector<int> readers{};
 };
 
 // A value for each moment between two layers of a stage: [0] before the first, [n] behind the last.
@@ -82,16 +84,63 @@ class StageOps {
   Wide made(int place) const { return nth(stash_.made, nth(layers_, place)).count; }
   Wide left(int place) const { return nth(stash_.left, nth(layers_, place)).count; }
   bool reads_data(int place) const { return nth(reads_data_, nth(layers_, place)); }
-  bool selective() const { return recomputed_.rebuild == Rebuild::selective; }
+  // Whether R makes the layer's block again from its input. Of a stage of which nothing is asked,
+  // it may make all of it.
+  bool in_block(int place) const {
+    const Rebuild how = recomputed_.of_layer(place);
+    return how == Rebuild::every || how == Rebuild::full ||
+           (how == Rebuild::none && recomputed_.layers.empty());
+  }
   // Of what a layer that reads the data makes, the input.
   Wide data(int place) const {
     return reads_data(place) ? std::min<Wide>(model_.input.count, made(place)) : 0;
   }
   // In moments: layer `place` runs between the moments `place` and `place + 1`.
 
-  // Whether a block reads the tensor that does not make it: its input, which F keeps.
-  bool crosses(const StageTensor& tensor) const {
-    return tensor.maker < 0 || tensor.last_reader >= nth(block_end_, tensor.maker);
+  // Whether F keeps the tensor for R: a block reads it that does not make it. Where layers are
+  // recomputed in different ways, also one that would else be gone: it leaves its block for a layer
+  // that keeps its stash, and is counted in the block's.
+  bool stays(const StageTensor& tensor) const {
+    if (recomputed_.layers.empty()) {
+      return tensor.maker < 0 || tensor.last_reader >= nth(block_end_, tensor.maker);
+    }
+    const bool counted_in_block = tensor.counted && in_block(*tensor.counted);
+    return std::any_of(tensor.readers.begin(), tensor.readers.end(), [&](int reader) {
+      const bool outside = tensor.maker < 0 || reader >= nth(block_end_, tensor.maker);
+      return outside && (in_block(reader) || counted_in_block);
+    });
+  }
+
+  // The places where blocks end, by layer.
+  void find_blocks() {
+    const int n = layers();
+    block_end_.assign(layers_.size(), n);
+    if (!recomputed_.by_blocks()) return;
+    const bool selective = recomputed_.rebuild == Rebuild::selective;
+    for (int place = n; place-- > 0;) {
+      const bool last = place + 1 == n;
+      if (recomputed_.layers.empty()) {
+        const int length = selective ? 1 : recomputed_.every;
+        const int block = place / length;
+        nth(block_end_, place) = n - block * length > length ? (block + 1) * length : n;
+      } else {
+        const bool ends = last || nth(recomputed_.layers, place + 1).begins_block;
+        nth(block_end_, place) = ends ? place + 1 : nth(block_end_, place + 1);
+      }
+    }
+  }
+
+  // Of the stage's inputs, what R reads.
+  Wide inputs_read() const {
+    if (recomputed_.layers.empty()) {
+      return recomputed_.rebuild == Rebuild::selective ? 0 : stage_.boundary.count;
+    }
+    Wide sum = 0;
+    for (int place = 0; place < layers(); ++place) sum += in_block(place) ? data(place) : 0;
+    for (const StageTensor& tensor : tensors_) {
+      if (tensor.maker < 0 && stays(tensor)) sum += tensor.bytes;
+    }
+    return sum;
   }
 
   // Sets what of each layer's share R makes again, and where the layer's block ends; and of a stage
@@ -99,24 +148,29 @@ class StageOps {
   void divide() {
     const int n = layers();
     rebuilt_.assign(layers_.size(), 0);
-    block_end_.assign(layers_.size(), n);
-    inputs_ = stage_.boundary.count;
+    find_blocks();
+    inputs_ = inputs_read();
     if (!recomputed_.by_blocks()) return;
-    const int length = selective() ? 1 : recomputed_.every;
     std::vector<Wide> kept(layers_.size());
-    Wide boundary = selective() ? 0 : inputs_;
     for (int place = 0; place < n; ++place) {
-      const int block = place / length;
-      nth(block_end_, place) = n - block * length > length ? (block + 1) * length : n;
-      nth(kept, place) =
-          selective() ? made(place) - layer(place).selective_stash.count : data(place);
+      const bool scores = recomputed_.of_layer(place) == Rebuild::selective;
+      nth(kept, place) = in_block(place)
+                             ? data(place)
+                             : made(place) - (scores ? layer(place).selective_stash.count : 0);
     }
+    Wide for_blocks = inputs_;
     for (const StageTensor& tensor : tensors_) {
-      if (selective() || !crosses(tensor)) continue;
-      if (tensor.maker >= 0) boundary += tensor.bytes;
-      if (tensor.counted) nth(kept, *tensor.counted) += tensor.share;
+      if (recomputed_.rebuild == Rebuild::selective || !stays(tensor)) continue;
+      if (tensor.maker >= 0) for_blocks += tensor.bytes;
+      if (!tensor.counted) continue;
+      if (in_block(*tensor.counted)) {
+        nth(kept, *tensor.counted) += tensor.share;
+      } else {  // in the stash of a layer that keeps it
+        for_blocks -= std::min(tensor.share, tensor.bytes);
+      }
     }
     Wide all_kept = 0;
+    Wide kept_by_blocks = 0;
     Wide largest = 0;
     for (int begin = 0; begin < n; begin = nth(block_end_, begin)) {
       Wide block = 0;
@@ -125,11 +179,12 @@ class StageOps {
         nth(rebuilt_, place) = made(place) - keeps;
         block += nth(rebuilt_, place);
         all_kept += keeps;
+        if (in_block(place)) kept_by_blocks += keeps;
       }
       largest = std::max(largest, block);
     }
-    boundary = std::max(boundary, all_kept);
-    beside_ = boundary - all_kept;
+    beside_ = std::max<Wide>(for_blocks - kept_by_blocks, 0);
+    const Wide boundary = all_kept + beside_;
     const Bytes stash = fitting(boundary + largest);
     const Bytes behind_input_grad = stage_.stash_after_input_grad();
     stage_.boundary = fitting(boundary);
@@ -179,7 +234,7 @@ class StageOps {
       held.add(place + 1, nth(block_end_, place), nth(rebuilt_, place));
     }
     for (const StageTensor& tensor : tensors_) {
-      if (selective() || crosses(tensor)) continue;
+      if (tensor.maker < 0 || !in_block(tensor.maker) || stays(tensor)) continue;
       const int last = std::min(last_held(tensor), nth(block_end_, tensor.maker));
       held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
     }
@@ -189,8 +244,8 @@ class StageOps {
       int begin = end - 1;
       while (begin > 0 && nth(block_end_, begin - 1) == end) --begin;
       for (int place = begin; place < end; ++place) {
-        if (selective() && layer(place).selective_stash == Bytes{}) continue;
-        steps.add(place, rebuilding_time(layer(place), recomputed_),
+        if (!in_block(place) && nth(rebuilt_, place) == 0) continue;
+        steps.add(place, rebuilding_time(layer(place), recomputed_.of_layer(place)),
                   layer(place).forward_workspace);
       }
       end = begin;
@@ -204,23 +259,22 @@ class StageOps {
     Moments held(layers_.size());
     std::vector<Wide> inside;
     for (int place = 0; place < layers(); ++place) {
-      inside.push_back(selective() ? nth(rebuilt_, place) : made(place) - data(place));
-      if (!selective()) continue;
+      inside.push_back(in_block(place) ? made(place) - data(place) : nth(rebuilt_, place));
+      if (in_block(place)) continue;
       held.add(place + 1, layers(), made(place) - nth(rebuilt_, place));
       held.add(0, place, data(place));
     }
     for (const StageTensor& tensor : tensors_) {
       const int last = last_held(tensor);
-      if (selective()) {
+      if (tensor.counted ? !in_block(*tensor.counted) : all_keep()) {
         held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
         continue;
       }
       if (tensor.counted) nth(inside, *tensor.counted) -= tensor.share;
-      if (tensor.maker < 0) continue;
-      held.add(tensor.maker + 1, crosses(tensor) ? layers() : last, tensor.bytes);
+      if (tensor.maker < 0 && stays(tensor)) continue;  // part of inputs_
+      held.add(tensor.maker + 1, stays(tensor) ? layers() : last, tensor.bytes);
     }
-    const Wide counted = selective() ? stage_.boundary.count : stage_.boundary.count - inputs_;
-    Steps steps(*this, held.values(), static_cast<std::int64_t>(counted));
+    Steps steps(*this, held.values(), static_cast<std::int64_t>(stage_.boundary.count - inputs_));
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace,
                 std::max<Wide>(nth(inside, place), 0));
@@ -229,6 +283,9 @@ class StageOps {
     stage_.steps.lone_forward = steps.finish(most);
     stage_.recomputed_workspace = most;
   }
+
+  // Whether no layer is in a block.
+  bool all_keep() const { return recomputed_.rebuild == Rebuild::selective; }
 
   // What makers keep of tensors whose readers have run backward, and the gradients: of each tensor
   // that some layer above has read.
@@ -347,7 +404,7 @@ class StageOps {
   std::vector<StageTensor> tensors_;
   std::vector<Wide> rebuilt_;   // by layer: the part of its share that R makes again, by blocks
   std::vector<int> block_end_;  // by layer: the place behind its block
-  Wide inputs_ = 0;             // of the stage
+  Wide inputs_ = 0;             // of the stage, for R
   Wide beside_ = 0;             // kept for R, and in no layer's share
 };
 
@@ -394,8 +451,9 @@ class Tensors {
     return tensor;
   }
 
-  // The output of `maker` in a stage that makes or reads it.
-  StageTensor in(std::size_t stage, std::size_t maker, const LayerStash& stash) const {
+  // The output of `maker` in a stage that makes or reads it; with its readers there, if asked.
+  StageTensor in(std::size_t stage, std::size_t maker, const LayerStash& stash,
+                 bool with_readers) const {
     StageTensor tensor;
     tensor.bytes = model_.layers[maker].output.count;
     const bool made_here = stage_of(maker) == stage;
@@ -409,6 +467,7 @@ class Tensors {
         continue;
       }
       tensor.last_reader = place_[reader];
+      if (with_readers) tensor.readers.push_back(place_[reader]);
       if (!keeps(reader, maker)) continue;
       if (!keeper) keeper = reader;
       by_reader = true;
@@ -471,9 +530,11 @@ void add_op_memory(std::vector<StageCosts>& stages, std::vector<EdgeCosts>& edge
     for (const std::size_t reader : tensors.readers(maker)) of.push_back(tensors.stage_of(reader));
     std::sort(of.begin(), of.end());
     of.erase(std::unique(of.begin(), of.end()), of.end());
-    for (const std::size_t stage : of) ops[stage].add(tensors.in(stage, maker, stash));
+    for (const std::size_t stage : of) {
+      ops[stage].add(tensors.in(stage, maker, stash, !recomputed[stage].layers.empty()));
+    }
     const std::size_t home = tensors.stage_of(maker);
-    const StageTensor sent = tensors.in(home, maker, stash);
+    const StageTensor sent = tensors.in(home, maker, stash, false);
     if (!tensors.says() || !sent.counted) continue;
     for (const std::size_t stage : of) {
       if (stage == home) continue;

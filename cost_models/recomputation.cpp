@@ -15,7 +15,9 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view block_prefix = "every:";
-constexpr std::string_view forms = "none, selective, full or every:N, with @STAGES or for all";
+constexpr std::string_view layers_prefix = "layers:";
+constexpr std::string_view forms =
+    "none, selective, full or every:N, with @STAGES, @layers:LAYERS or for all";
 
 // The items between commas and semicolons, all of them.
 std::vector<std::string_view> items_of(std::string_view text) {
@@ -29,7 +31,8 @@ std::vector<std::string_view> items_of(std::string_view text) {
   return items;
 }
 
-StageRange parse_range(std::string_view text, const std::string& what) {
+// `of`: "stages" or "layers".
+NumberRange parse_range(std::string_view text, std::string_view of, const std::string& what) {
   std::string_view rest = text;
   const std::optional<int> first = take_number<int>(rest);
   if (first && *first >= 0) {
@@ -40,12 +43,12 @@ StageRange parse_range(std::string_view text, const std::string& what) {
       if (last && *last >= *first) return {*first, last};
       if (last && *last >= 0) {
         throw UsageError(
-            fmt::format("{}: the stages {} run backwards; write {}-{}", what, text, *last, *first));
+            fmt::format("{}: the {} {} run backwards; write {}-{}", what, of, text, *last, *first));
       }
     }
   }
   throw UsageError(fmt::format(
-      "{}: stages are numbers from 0 and ranges, such as 0,2-3 or 4- (not \"{}\")", what, text));
+      "{}: {} are numbers from 0 and ranges, such as 0,2-3 or 4- (not \"{}\")", what, of, text));
 }
 
 StageRecomputation parse_way(std::string_view text, const std::string& what) {
@@ -63,12 +66,23 @@ StageRecomputation parse_way(std::string_view text, const std::string& what) {
                   did_you_mean(std::string(text), {"none", "selective", "full", "every:1"})));
 }
 
+bool is_layers(std::string_view text) {
+  return text.substr(0, layers_prefix.size()) == layers_prefix;
+}
+
+// One more, behind a comma.
+void add_range(std::string_view text, Recomputation::Part& part, const std::string& what) {
+  const bool of_layers = !part.layers.empty();
+  (of_layers ? part.layers : part.stages)
+      .push_back(parse_range(text, of_layers ? "layers" : "stages", what));
+}
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "0,2-3,5-"
-std::string print(const std::vector<StageRange>& ranges) {
+std::string print(const std::vector<NumberRange>& ranges) {
   std::string text;
-  for (const StageRange& range : ranges) {
+  for (const NumberRange& range : ranges) {
     text += fmt::format("{}{}", text.empty() ? "" : ",", range.first);
     if (!range.last) text += "-";
     if (range.last.value_or(range.first) != range.first) text += fmt::format("-{}", *range.last);
@@ -76,37 +90,69 @@ std::string print(const std::vector<StageRange>& ranges) {
   return text;
 }
 
-// Calls each(stage) for the stages of the ranges, or for all where there are none.
+// Calls each(number) for the stages or layers ("stage" or "layer") of the ranges, of so many.
 template <class Each>
-void for_stages(const std::vector<StageRange>& ranges, int stages, std::string_view flag,
-                Each&& each) {
-  if (ranges.empty()) {
-    for (int s = 0; s < stages; ++s) each(s);
-  }
-  for (const StageRange& range : ranges) {
-    const int last = range.last.value_or(std::max(range.first, stages - 1));
-    if (last >= stages) {
-      throw UsageError(fmt::format("{} names stage {}, but there are {} stages, 0 to {}", flag,
-                                   std::max(range.first, last), stages, stages - 1));
+void for_numbers(const std::vector<NumberRange>& ranges, std::string_view one, int count,
+                 std::string_view flag, Each&& each) {
+  for (const NumberRange& range : ranges) {
+    const int last = range.last.value_or(std::max(range.first, count - 1));
+    if (last >= count) {
+      throw UsageError(fmt::format("{} names {} {}, but there are {} {}s, 0 to {}", flag, one,
+                                   std::max(range.first, last), count, one, count - 1));
     }
-    for (int s = range.first; s <= last; ++s) each(s);
+    for (int i = range.first; i <= last; ++i) each(i);
   }
 }
 
-// By stage: the layers, and what selective recomputation rebuilds of them.
-struct StageLayers {
-  int layers = 0;
-  bool selective = false;
+// What is asked of one layer: by a part for all, for its stage or for itself.
+struct LayerAsked {
+  Rebuild rebuild = Rebuild::none;
+  int every = 1;
+  friend bool operator==(const LayerAsked&, const LayerAsked&) = default;
 };
 
-std::vector<StageLayers> layers_by_stage(const Model& model, const Partition& partition) {
-  std::vector<StageLayers> stages(as_size(partition.stages));
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    StageLayers& stage = nth(stages, partition.stage_of[l]);
-    ++stage.layers;
-    stage.selective = stage.selective || model.layers[l].selective_stash > Bytes{};
+std::vector<LayerAsked> by_layer(const Recomputation& asked, const Partition& partition) {
+  std::vector<LayerAsked> layers(partition.stage_of.size());
+  for (const Recomputation::Part& part : asked.parts) {
+    const LayerAsked how{part.how.rebuild, part.how.every};
+    if (part.everywhere()) std::fill(layers.begin(), layers.end(), how);
+    std::vector<bool> named(as_size(partition.stages));
+    for_numbers(part.stages, "stage", partition.stages, "--recompute",
+                [&](int s) { nth(named, s) = true; });
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      if (nth(named, partition.stage_of[l])) layers[l] = how;
+    }
+    for_numbers(part.layers, "layer", static_cast<int>(layers.size()), "--recompute",
+                [&](int l) { nth(layers, l) = how; });
   }
-  return stages;
+  return layers;
+}
+
+// Of the layers of one stage, in their order.
+StageRecomputation of_stage(const std::vector<LayerAsked>& layers) {
+  if (layers.empty()) return {};
+  const LayerAsked& first = layers.front();
+  const auto count = static_cast<int>(layers.size());
+  if (std::all_of(layers.begin(), layers.end(), [&](LayerAsked one) { return one == first; })) {
+    const bool whole = first.rebuild == Rebuild::every && first.every >= count;
+    return whole ? StageRecomputation{Rebuild::full, 1}
+                 : StageRecomputation{first.rebuild, first.every};
+  }
+  StageRecomputation stage;
+  int in_block = 0;  // layers so far
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool goes_on = i > 0 && layers[i] == layers[i - 1] &&
+                         (layers[i].rebuild == Rebuild::full ||
+                          (layers[i].rebuild == Rebuild::every && in_block < layers[i].every));
+    in_block = goes_on ? in_block + 1 : 1;
+    const Rebuild rebuild = layers[i].rebuild == Rebuild::full ? Rebuild::every : layers[i].rebuild;
+    stage.layers.push_back({rebuild, !goes_on});
+    stage.rebuild = std::max(stage.rebuild, rebuild);
+  }
+  const LayerRecomputation each{stage.rebuild, true};
+  const bool alike = std::all_of(stage.layers.begin(), stage.layers.end(),
+                                 [&](LayerRecomputation one) { return one == each; });
+  return alike ? StageRecomputation{stage.rebuild, 1} : stage;
 }
 
 }  // namespace
@@ -115,15 +161,23 @@ Recomputation parse_recomputation(const std::string& text, const std::string& wh
   Recomputation asked;
   for (const std::string_view item : items_of(text)) {
     if (!item.empty() && is_digit(item.front()) && !asked.parts.empty() &&
-        !asked.parts.back().stages.empty()) {
-      asked.parts.back().stages.push_back(parse_range(item, what));
+        !asked.parts.back().everywhere()) {
+      add_range(item, asked.parts.back(), what);
       continue;
     }
     const std::size_t at = item.find('@');
     Recomputation::Part part;
-    part.how = parse_way(item.substr(0, at), what);
-    if (at != std::string_view::npos) {
-      part.stages.push_back(parse_range(item.substr(at + 1), what));
+    std::string_view where = at == std::string_view::npos ? "" : item.substr(at + 1);
+    if (is_layers(item)) {
+      part.how = {Rebuild::every, 1};
+      where = item;
+    } else {
+      part.how = parse_way(item.substr(0, at), what);
+    }
+    if (is_layers(where)) {
+      part.layers.push_back(parse_range(where.substr(layers_prefix.size()), "layers", what));
+    } else if (at != std::string_view::npos) {
+      part.stages.push_back(parse_range(where, "stages", what));
     }
     asked.parts.push_back(std::move(part));
   }
@@ -149,6 +203,7 @@ std::string print(const Recomputation& asked) {
         break;
     }
     if (!part.stages.empty()) text += "@" + print(part.stages);
+    if (!part.layers.empty()) text += fmt::format("@{}{}", layers_prefix, print(part.layers));
   }
   return text.empty() ? "none" : text;
 }
@@ -161,33 +216,34 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
                                          const Partition& partition) {
   std::vector<StageRecomputation> stages;
   if (asked.parts.empty()) return stages;
-  stages.resize(as_size(partition.stages));
-  bool selective = false;
-  for (const Recomputation::Part& part : asked.parts) {
-    for_stages(part.stages, partition.stages, "--recompute", [&](int s) {
-      nth(stages, s) = part.how;
-      selective = selective || part.how.rebuild == Rebuild::selective;
-    });
-  }
-  const std::vector<StageLayers> layers = layers_by_stage(model, partition);
-  const auto says = [](const StageLayers& stage) { return stage.selective; };
-  if (selective && std::none_of(layers.begin(), layers.end(), says)) {
+  const auto says = [](const Layer& layer) { return layer.selective_stash > Bytes{}; };
+  std::vector<LayerAsked> layers = by_layer(asked, partition);
+  const bool selective = std::any_of(layers.begin(), layers.end(), [](LayerAsked layer) {
+    return layer.rebuild == Rebuild::selective;
+  });
+  if (selective && std::none_of(model.layers.begin(), model.layers.end(), says)) {
     throw UsageError(
         fmt::format("--recompute selective: no layer of {} says what selective recomputation "
                     "rebuilds (selective_stash); take full or every:N",
                     model.name.empty() ? "the model" : model.name));
   }
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (stages[s].rebuild == Rebuild::every && stages[s].every >= layers[s].layers) {
-      stages[s] = {Rebuild::full, 1};
+  std::vector<std::vector<LayerAsked>> of(as_size(partition.stages));
+  std::vector<bool> any(of.size());  // of its layers has a selective stash
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    nth(of, partition.stage_of[l]).push_back(layers[l]);
+    if (says(model.layers[l])) nth(any, partition.stage_of[l]) = true;
+  }
+  for (std::size_t s = 0; s < of.size(); ++s) {
+    for (LayerAsked& layer : of[s]) {
+      if (layer.rebuild == Rebuild::selective && !any[s]) layer = {};
     }
-    if (stages[s].rebuild == Rebuild::selective && !layers[s].selective) stages[s] = {};
+    stages.push_back(of_stage(of[s]));
   }
   return stages;
 }
 
-Time rebuilding_time(const Layer& layer, const StageRecomputation& how) {
-  if (how.rebuild == Rebuild::selective) return layer.selective_forward;
+Time rebuilding_time(const Layer& layer, Rebuild how) {
+  if (how == Rebuild::selective) return layer.selective_forward;
   return layer.recompute > Time{} ? layer.recompute : layer.forward;
 }
 
@@ -203,7 +259,7 @@ Offloading parse_offloading(const std::string& text, const std::string& what) {
                                  text, did_you_mean(text, {"none", "all"})));
   }
   for (const std::string_view item : items_of(std::string_view(text).substr(1))) {
-    asked.stages.push_back(parse_range(item, what));
+    asked.stages.push_back(parse_range(item, "stages", what));
   }
   return asked;
 }
@@ -218,7 +274,7 @@ std::vector<bool> by_stage(const Offloading& asked, int stages) {
   if (!asked.all && asked.stages.empty()) return copied;
   copied.resize(as_size(stages), asked.all);
   if (asked.all) return copied;
-  for_stages(asked.stages, stages, "--offload", [&](int s) { nth(copied, s) = true; });
+  for_numbers(asked.stages, "stage", stages, "--offload", [&](int s) { nth(copied, s) = true; });
   return copied;
 }
 

@@ -21,26 +21,43 @@ namespace stageline {
 /// 2205.05198), right before the layer's backward.
 enum class Rebuild : std::uint8_t { none, selective, every, full };
 
+struct LayerRecomputation {
+  Rebuild rebuild = Rebuild::none;  // not full
+  bool begins_block = true;         // only layers with Rebuild::every continue one
+  friend bool operator==(const LayerRecomputation&, const LayerRecomputation&) = default;
+};
+
 struct StageRecomputation {
   Rebuild rebuild = Rebuild::none;
   int every = 1;  // layers of a block, with Rebuild::every
+  /// Where layers of the stage are treated differently, each of them in its order; `rebuild` is
+  /// then the most that R makes of any. Empty: all are as `rebuild` says.
+  std::vector<LayerRecomputation> layers{};
   /// Whether the stash is there block by block, and not all of it at once.
   bool by_blocks() const { return rebuild == Rebuild::selective || rebuild == Rebuild::every; }
+  /// Of layer `place` of the stage.
+  Rebuild of_layer(int place) const {
+    return layers.empty() ? rebuild : layers[static_cast<std::size_t>(place)].rebuild;
+  }
   friend bool operator==(const StageRecomputation&, const StageRecomputation&) = default;
 };
 
-/// Stages from `first` to `last`, both included; without `last`, all from `first` on.
-struct StageRange {
+/// Stages or layers from `first` to `last`, both included; without `last`, all from `first` on.
+struct NumberRange {
   int first = 0;
   std::optional<int> last;
-  friend bool operator==(const StageRange&, const StageRange&) = default;
+  friend bool operator==(const NumberRange&, const NumberRange&) = default;
 };
 
-/// What to recompute, for any number of stages. The last part that names a stage decides.
+/// What to recompute, for any number of stages or of the model's layers. The last part that names a
+/// layer, or its stage, decides. Named layers that are neighbours in a stage and recomputed in the
+/// same way are one block (full), or blocks of so many (every).
 struct Recomputation {
   struct Part {
     StageRecomputation how;
-    std::vector<StageRange> stages;  // empty: all
+    std::vector<NumberRange> stages;    // empty, and no layers either: all
+    std::vector<NumberRange> layers{};  // instead of stages
+    bool everywhere() const { return stages.empty() && layers.empty(); }
     friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;              // empty: what the schedule recomputes by itself
@@ -48,9 +65,9 @@ struct Recomputation {
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 
-/// "none", "full", "selective@2-", "every:2@0,2-3;full@1": parts joined by commas or semicolons,
-/// each with the stages after '@' or for all. Throws UsageError, which begins with `what`
-/// ("--recompute").
+/// "none", "full", "selective@2-", "every:2@0,2-3;full@1", "full@layers:3-7,9": parts joined by
+/// commas or semicolons, each with the stages or the layers after '@' or for all; "layers:3-7" is
+/// "every:1@layers:3-7". Throws UsageError, which begins with `what` ("--recompute").
 Recomputation parse_recomputation(const std::string& text, const std::string& what);
 
 /// As parse_recomputation() takes it, except `start`; "none" without parts.
@@ -60,20 +77,30 @@ std::string print(const Recomputation& asked);
 RecomputeStart parse_recompute_start(const std::string& text, const std::string& what);
 
 /// By stage of the cut; empty where nothing is asked. A block as long as its stage is
-/// Rebuild::full, and a stage without any selective stash is not recomputed selectively. Throws
-/// UsageError for a stage that the cut does not have, and for selective recomputation of a model
-/// whose layers do not say what it rebuilds.
+/// Rebuild::full, and a stage or a layer without any selective stash is not recomputed selectively.
+/// Throws UsageError for a stage that the cut does not have, a layer that the model does not have,
+/// and for selective recomputation of a model whose layers do not say what it rebuilds.
 std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model& model,
                                          const Partition& partition);
 
-/// The time that R adds for the layer.
-Time rebuilding_time(const Layer& layer, const StageRecomputation& how);
+/// The time that R takes for a layer that it rebuilds so. Of a stage of which nothing is asked, R
+/// (by a schedule's own will) runs the whole forward.
+Time rebuilding_time(const Layer& layer, Rebuild how);
+
+/// Whether R does anything for layer `place` of the stage, and whether it runs the layer's whole
+/// forward, with its collectives (attention's scores are computed without any).
+inline bool is_rebuilt(const StageRecomputation& stage, int place) {
+  return stage.layers.empty() || stage.of_layer(place) != Rebuild::none;
+}
+inline bool repeats_forward(const StageRecomputation& stage, int place) {
+  return is_rebuilt(stage, place) && stage.of_layer(place) != Rebuild::selective;
+}
 
 /// Which stashes are copied to the host, and how many compute ops before its backward each is
 /// issued back: add_offload() takes both.
 struct Offloading {
   bool all = false;
-  std::vector<StageRange> stages;  // besides
+  std::vector<NumberRange> stages;  // besides
   int ahead = 2;
   friend bool operator==(const Offloading&, const Offloading&) = default;
 };

@@ -31,14 +31,18 @@ void add(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
   add(sum.count, part.count, stage, what);
 }
 
-void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& recomputed,
+// `place`: of the layer in its stage.
+void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& recomputed, int place,
                std::size_t stage) {
   add(sum.forward, layer.forward, stage, "forward times");
   add(sum.input_grad, layer.input_grad, stage, "input gradient times");
   add(sum.weight_grad, layer.weight_grad, stage, "weight gradient times");
   add(sum.backward, layer.backward, stage, "backward times");
   add(sum.update, layer.update, stage, "update times");
-  add(sum.recompute, rebuilding_time(layer, recomputed), stage, "recomputation times");
+  if (is_rebuilt(recomputed, place)) {
+    add(sum.recompute, rebuilding_time(layer, recomputed.of_layer(place)), stage,
+        "recomputation times");
+  }
   add(sum.weights, layer.weights, stage, "weights");
   add(sum.gradients, layer.gradients, stage, "gradients");
   add(sum.optimizer_state, layer.optimizer_state, stage, "optimizer state");
@@ -216,11 +220,13 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   costs.stage.resize(placement.stage.size());
   std::vector<StageCosts> by_memory(costs.stage.size());  // of layers bound by memory, the times
   Bytes outputs{};  // of all layers: what stage_flows adds up is no more
+  std::vector<int> layers_of(costs.stage.size());  // so far
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto stage = as_size(partition.stage_of[l]);
-    add_layer(costs.stage[stage], model.layers[l], rebuilt[stage], stage);
+    const int place = layers_of[stage]++;
+    add_layer(costs.stage[stage], model.layers[l], rebuilt[stage], place, stage);
     if (model.layers[l].memory_bound) {
-      add_layer(by_memory[stage], model.layers[l], rebuilt[stage], stage);
+      add_layer(by_memory[stage], model.layers[l], rebuilt[stage], place, stage);
     }
     add(outputs, model.layers[l].output, stage, "outputs");
   }
@@ -272,6 +278,9 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
   costs.slowdown = cluster.interference;
+  costs.overlap_slowdown = cluster.overlap_slowdown;
+  costs.message_slowdown = cluster.message_slowdown.value_or(cluster.overlap_slowdown);
+  costs.transfer_slowdown = cluster.transfer_slowdown;
   if (unequal) costs.pace = paces(cluster, fastest);
   costs.bytes_known = model.bytes_known;
   return costs;

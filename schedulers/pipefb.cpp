@@ -67,10 +67,15 @@ std::optional<Nodes> nodes_of(const std::string& text, int devices) {
 
 Bandwidth narrowest(const std::vector<Route>& routes) {
   Bandwidth least = Bandwidth::unlimited();
-  for (const Route& route : routes) {
-    if (!route.bandwidth.is_unlimited() &&
-        (least.is_unlimited() || route.bandwidth.bytes_per_second < least.bytes_per_second)) {
-      least = route.bandwidth;
+  for (const Route& route : routes) least = std::min(least, route.bandwidth);
+  return least;
+}
+
+Bandwidth narrowest_between_devices(const Network& network) {
+  Bandwidth least = Bandwidth::unlimited();
+  for (int from = 0; from < network.devices; ++from) {
+    for (int to = 0; to < network.devices; ++to) {
+      least = std::min(least, network.between(from, to).bandwidth);
     }
   }
   return least;
@@ -84,7 +89,7 @@ Placement assign(const Assignment& request) {
   }
   const Bandwidth out = narrowest(costs.network.to_host);
   const Bandwidth in = narrowest(costs.network.from_host);
-  const Bandwidth between = narrowest(costs.network.routes);
+  const Bandwidth between = narrowest_between_devices(costs.network);
   std::vector<SideBySide> forward;
   std::vector<SideBySide> backward;
   for (std::size_t l = 0; l < costs.stage.size(); ++l) {

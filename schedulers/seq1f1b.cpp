@@ -31,10 +31,9 @@ Placement place(int devices, const Knobs&) { return straight_placement(devices);
 Program schedule(const Problem& problem) {
   const int chunks = std::stoi(problem.knobs.at("sequence_chunks"));
   if (std::int64_t{problem.microbatches} * chunks > most_forwards) {
-    throw UsageError(fmt::format(
-        "{} micro-batches × {} sequence_chunks are more than the {} forwards that are simulated at "
-        "a time; ask for fewer",
-        problem.microbatches, chunks, most_forwards));
+    refuse_forwards(
+        fmt::format("{} micro-batches × {} sequence_chunks", problem.microbatches, chunks),
+        static_cast<double>(problem.microbatches) * chunks, "micro-batches or chunks");
   }
   Problem of_chunks = problem;
   of_chunks.microbatches = problem.microbatches * chunks;

@@ -36,29 +36,39 @@ std::string_view name(Sharing sharing) {
   return "";
 }
 
-Network network_of(const Cluster& cluster) {
-  const std::size_t devices = cluster.devices.size();
+const Route& Network::found_between(int from, int to) const {
+  static const Route free;
+  return found ? found->between(from, to) : free;
+}
+
+Network free_network(int devices) {
   Network network;
-  network.devices = static_cast<int>(devices);
-  network.routes.resize(devices * devices);
-  network.to_host.resize(devices);
-  network.from_host.resize(devices);
+  network.devices = devices;
+  network.to_host.resize(as_size(devices));
+  network.from_host.resize(as_size(devices));
+  network.host.resize(as_size(devices));
+  network.hosts.emplace_back("host");
+  return network;
+}
+
+Network network_of(const Cluster& cluster) {
+  const int devices = static_cast<int>(cluster.devices.size());
+  Network network = free_network(devices);
+  for (int d = 0; d < devices; ++d) {
+    nth(network.host, d) = std::max(nth(cluster.devices, d).host, 0);
+  }
+  if (!cluster.hosts.empty()) network.hosts.clear();
   for (const Host& host : cluster.hosts) network.hosts.push_back(host.name);
-  if (network.hosts.empty()) network.hosts.emplace_back("host");
-  for (const Device& device : cluster.devices) network.host.push_back(std::max(device.host, 0));
   if (cluster.links.empty()) return network;
-  Routes routes(cluster);
+  network.found = std::make_shared<FoundRoutes>(cluster);
+  Routes& routes = network.found->routes();
+  routes.check_joined();
   network.resources = routes.names();
   network.capacity = routes.capacity();
-  for (std::size_t from = 0; from < devices; ++from) {
-    const int source = static_cast<int>(from);
-    for (std::size_t to = 0; to < devices; ++to) {
-      if (to == from) continue;
-      network.routes[from * devices + to] = routes.between(source, static_cast<int>(to));
-    }
-    Routes::ToHost host = routes.host_routes(source);
-    network.to_host[from] = std::move(host.there);
-    network.from_host[from] = std::move(host.back);
+  for (int d = 0; d < devices; ++d) {
+    Routes::ToHost host = routes.host_routes(d);
+    nth(network.to_host, d) = std::move(host.there);
+    nth(network.from_host, d) = std::move(host.back);
   }
   return network;
 }

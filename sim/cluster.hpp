@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -110,6 +111,8 @@ struct Cluster {
   /// By tier: the compute of a device takes 1 + γ times as long while it communicates over links of
   /// that tier; 0 to 0.4 as published. Communication over several tiers at once adds up.
   std::array<double, tiers> overlap_slowdown{};
+  /// The same while point-to-point messages and copies to the host move; empty: the same γ.
+  std::optional<std::array<double, tiers>> message_slowdown;
   /// By tier: a transfer over it takes 1 + γ' times as long while one of its devices computes; it
   /// keeps its share of the links meanwhile.
   std::array<double, tiers> transfer_slowdown{};
@@ -141,10 +144,13 @@ struct Route {
   friend bool operator==(const Route&, const Route&) = default;
 };
 
-/// All routes between devices, and from each device to its host and back, as tables.
+class FoundRoutes;  // sim/routes.hpp
+
+/// The routes between devices, and from each device to its host and back.
 struct Network {
   int devices = 0;
-  std::vector<Route> routes;           // devices × devices, row = from; the diagonal is free
+  std::vector<Route> routes;           // devices × devices, row = from; empty: those found
+  std::shared_ptr<FoundRoutes> found;  // by pair, when asked for; null: every route is free
   std::vector<Route> to_host;          // by device; free where there is no host link
   std::vector<Route> from_host;        // by device; free where there is no host link
   std::vector<int> host;               // by device, index into hosts; 0 for devices without one
@@ -152,14 +158,24 @@ struct Network {
   std::vector<std::string> resources;  // "gpu0>nvswitch"; a half-duplex link is one resource
   std::vector<Bandwidth> capacity;     // by resource
 
+  /// Of those found, valid as long as `found`. Any thread may ask.
   const Route& between(int from, int to) const {
+    if (routes.empty()) return found_between(from, to);
     return routes[as_size(from) * as_size(devices) + as_size(to)];
   }
+
+ private:
+  const Route& found_between(int from, int to) const;
 };
+
+/// With no links: every route is free. One host.
+Network free_network(int devices);
 
 /// Routes of least latency, and among those the one whose narrowest link is widest (Dijkstra).
 /// Throws UsageError, with the names of both, when two devices are not connected although there are
-/// links; with no links every route is free (communication is not modelled).
+/// links; with no links every route is free (communication is not modelled). Routes between devices
+/// are looked for when they are asked for: of the million pairs of 1,024 devices a pipeline uses
+/// two thousand.
 Network network_of(const Cluster& cluster);
 
 /// The first `count` devices of the cluster, with all hosts, switches and links. Throws UsageError,

@@ -99,11 +99,7 @@ Costs uniform_costs(int stages, int devices, Time forward, Time input_grad, Time
   // One byte per picosecond, over a separate wire between every two devices.
   const Bytes message{transfer.count()};
   for (const StageEdge edge : chain_edges(stages)) costs.edges.push_back({edge, message, message});
-  costs.network.devices = devices;
-  costs.network.to_host.resize(as_size(devices));
-  costs.network.from_host.resize(as_size(devices));
-  costs.network.host.resize(as_size(devices));
-  costs.network.hosts.emplace_back("host");
+  costs.network = free_network(devices);
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
       Route route;

@@ -138,8 +138,11 @@ struct Costs {
   /// false: all bytes are 0 because none were measured; messages then take only their latency.
   bool bytes_known = true;
   Sharing sharing = Sharing::fifo;
-  /// By tier: compute takes 1 + γ times as long while its device communicates over it; see Cluster.
+  /// Under fair sharing, by tier: compute takes 1 + γ times as long while collectives of its device
+  /// move bytes over it; see Cluster.
   std::array<double, tiers> overlap_slowdown{};
+  /// And while messages and copies do; of one tier, the larger γ of what moves.
+  std::array<double, tiers> message_slowdown{};
   /// And transfers 1 + γ' times as long while a device of theirs computes.
   std::array<double, tiers> transfer_slowdown{};
 

@@ -70,7 +70,7 @@ TaskTimes run(const TaskGraph& graph);
 ///     last byte it takes its duration, to the picosecond.
 ///   * a transfer without bytes, or whose path has no such resources, takes its duration (which
 ///     includes its setup), as in run().
-///   * compute on one of Path::devices runs at 1 / (1 + Σ overlap_slowdown) while flows move bytes
+///   * compute on one of Path::devices runs at 1 / (1 + Σ γ) while flows move bytes
 ///     there: one term for each tier that moves any, however many flows it has; not during their
 ///     setup. What is never slowed takes its duration.
 ///   * a flow moves its bytes at its rate / (1 + transfer_slowdown of its tier) while any of

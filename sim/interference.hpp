@@ -24,7 +24,7 @@ struct Interference {
 /// times. O(passes · tasks · log tasks). Without a slowdown it is `simulate`.
 ///
 /// Under fair sharing it is run_fair, and the durations of all tasks are set to what they took: the
-/// rate of compute is then 1 / (slowdown(t) · (1 + Σ overlap_slowdown)), where what communication
+/// rate of compute is then 1 / (slowdown(t) · (1 + Σ γ)), where what communication
 /// takes of it is spread evenly over an op for the first factor.
 TaskTimes simulate_together(TaskGraph& graph, const Interference& interference);
 

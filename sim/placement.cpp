@@ -9,6 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/stash_readers.hpp"
 
 namespace stageline {
 
@@ -44,12 +45,13 @@ int device_of(const Placement& placement, Op op) {
     case OpKind::reduce_grad:
     case OpKind::send_weights:
       return place.weight_grad.empty() ? home : of(place.weight_grad, 0);
-    case OpKind::backward:
+    case OpKind::recompute:
     case OpKind::prefetch:
+      return place.apart() ? stash_reader_at(place, op.part) : home;
+    case OpKind::backward:
       if (!place.weight_grad.empty()) return place.weight_grad[0];
       return place.input_grad.empty() ? home : place.input_grad[0];
     case OpKind::forward:
-    case OpKind::recompute:
     case OpKind::offload:
     case OpKind::send_forward:
     case OpKind::receive_forward:

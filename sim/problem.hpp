@@ -30,6 +30,12 @@ struct Problem {
 /// Most forwards in one program; it has as many backwards, and messages.
 inline constexpr int most_forwards = 1 << 24;
 
+/// Refuses so many with a UsageError that says what they are made of, at least how much memory they
+/// would take, and what to ask for fewer of: "60000000 micro-batches × 1 step", "micro-batches or
+/// steps".
+[[noreturn]] void refuse_forwards(const std::string& what, double forwards,
+                                  const std::string& fewer);
+
 /// A program without ops: devices, placement, edges, micro-batches, steps.
 Program blank_program(const Problem& problem, std::string schedule, WeightRule weights);
 

@@ -8,6 +8,17 @@
 #include "sim/rules.hpp"
 
 namespace stageline {
+namespace {
+
+// Of a compute op or a copy that may come in parts.
+std::optional<Product> product_in_parts(OpKind kind) {
+  if (kind == OpKind::input_grad) return Product::gradient;
+  if (kind == OpKind::recompute) return Product::rebuilt;
+  if (kind == OpKind::prefetch) return Product::prefetched;
+  return std::nullopt;
+}
+
+}  // namespace
 
 ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   for (Row& row : row_) row.columns = program.total_microbatches();
@@ -23,21 +34,21 @@ ProductIndex::ProductIndex(const Program& program, const StageGraph& graph) {
   }
   nth(row_, Product::reduced) = by_update;
   nth(row_, Product::updated) = by_update;
-  int input_grad_parts = 1;
   std::uint32_t kinds = 0;
   unsigned part_bits = 0;
   for (const auto& list : program.ops) {
     for (const Op op : list) {
       kinds |= 1U << static_cast<unsigned>(op.kind);
       part_bits |= op.part;
-      if (op.part != 0 && op.kind == OpKind::input_grad) {
-        input_grad_parts = std::max(input_grad_parts, op.part + 1);
+      if (op.part == 0) continue;
+      if (const std::optional<Product> product = product_in_parts(op.kind)) {
+        int& parts = nth(row_, *product).parts;
+        parts = std::max(parts, op.part + 1);
       }
     }
   }
   kinds_ = kinds;
   part_limit_ = std::bit_ceil(part_bits + 1);
-  nth(row_, Product::gradient).parts = input_grad_parts;
   bool made[products] = {};
   for (std::size_t kind = 0; kind < op_kinds; ++kind) {
     if (!has(static_cast<OpKind>(kind))) continue;

@@ -18,9 +18,9 @@ enum class Product : std::uint8_t {
   activation,       // by F
   gradient,         // of the stage's input; by I (a part each) or B
   weight_gradient,  // by W or B
-  rebuilt,          // stash; by R
-  offloaded,        // stash; by OFFLOAD
-  prefetched,       // stash; by PREFETCH
+  rebuilt,          // stash; by R, part = reader (sim/stash_readers.hpp)
+  offloaded,        // what F leaves for the backward; by OFFLOAD
+  prefetched,       // the same; by PREFETCH, part = reader
   sent_activation,  // by a SEND_F and its RECV_F together
   sent_gradient,    // by a SEND_B and its RECV_B together
   sent_stash,       // by a SEND_STASH and its RECV_STASH together

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/problem.hpp"
@@ -84,6 +87,16 @@ int updates(const Program& program, int stage) {
   return (static_cast<int>(program.total_microbatches()) + size - 1) / size;
 }
 
+void refuse_forwards(const std::string& what, double forwards, const std::string& fewer) {
+  // Of 1F1B without messages, by the time it is drawn; messages and long orders take more.
+  constexpr double bytes_of_one = 400;
+  const double bytes = std::min(forwards * bytes_of_one, 1e18);
+  throw UsageError(fmt::format(
+      "{} are more than the {} forwards that are simulated at a time, and would take {} of memory "
+      "or more; ask for fewer {}",
+      what, most_forwards, print(Bytes{static_cast<std::int64_t>(bytes)}), fewer));
+}
+
 Program blank_program(const Problem& problem, std::string schedule, WeightRule weights) {
   if (problem.microbatches < 1) {
     throw UsageError(
@@ -92,14 +105,13 @@ Program blank_program(const Problem& problem, std::string schedule, WeightRule w
   if (problem.steps < 1) {
     throw UsageError(fmt::format("--steps must be at least 1 (it is {})", problem.steps));
   }
-  // A forward and its backward need some 400 bytes by the time they are drawn.
   const int stages = problem.placement.stages();
   const double forwards = static_cast<double>(problem.microbatches) * problem.steps * stages;
   if (forwards > most_forwards) {
-    throw UsageError(fmt::format(
-        "{} micro-batches × {} steps × {} stages are more forwards than the {} that are simulated "
-        "at a time; ask for fewer micro-batches or steps",
-        problem.microbatches, problem.steps, stages, most_forwards));
+    refuse_forwards(
+        fmt::format("{} micro-batches × {} step{} × {} stage{}", problem.microbatches,
+                    problem.steps, problem.steps == 1 ? "" : "s", stages, stages == 1 ? "" : "s"),
+        forwards, "micro-batches or steps");
   }
   Program program;
   program.schedule = std::move(schedule);

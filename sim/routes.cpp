@@ -9,6 +9,7 @@
 #include <boost/property_map/property_map.hpp>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -72,6 +73,33 @@ class Routes::Search {
     wires_.resize(wires.size());
     std::vector<int> next(first_.begin(), first_.end() - 1);
     for (const Wire& wire : wires) nth(wires_, nth(next, wire.from)++) = wire;
+  }
+
+  struct Reach {
+    std::vector<int> devices;  // over one link
+    std::vector<int> groups;   // of relays that reach each other
+  };
+  // By device.
+  std::vector<Reach> reach_of_devices() const {
+    std::vector<int> group(relays_.size());
+    std::iota(group.begin(), group.end(), 0);
+    const auto find = [&](int node) {
+      while (nth(group, node) != node) node = nth(group, node) = nth(group, nth(group, node));
+      return node;
+    };
+    for (const Wire& wire : wires_) {
+      if (relays_[as_size(wire.from)] && relays_[as_size(wire.to)]) {
+        nth(group, find(wire.from)) = find(wire.to);
+      }
+    }
+    std::vector<Reach> reach(cluster_.devices.size());
+    for (const Wire& wire : wires_) {
+      if (as_size(wire.from) >= reach.size()) continue;
+      Reach& here = nth(reach, wire.from);
+      if (as_size(wire.to) < reach.size()) here.devices.push_back(wire.to);
+      if (relays_[as_size(wire.to)]) here.groups.push_back(find(wire.to));
+    }
+    return reach;
   }
 
   bool reaches(int source, int node) { return node == source || nth(from(source), node) >= 0; }
@@ -209,17 +237,41 @@ void Routes::check_latencies() const {
   }
 }
 
+void Routes::refuse_pair(int from, int to) const {
+  throw UsageError(fmt::format(
+      "cluster \"{}\": no link leads from {} to {}; every pair of devices must be joined, "
+      "directly or through hosts and switches",
+      cluster_.name, nth(cluster_.devices, from).name, nth(cluster_.devices, to).name));
+}
+
+// Links lead both ways, so two devices are joined by a link of their own, or where both have one to
+// the same group of relays that reach each other.
+void Routes::check_joined() const {
+  if (!search_) return;
+  const std::vector<Search::Reach> reach = search_->reach_of_devices();
+  const int devices = static_cast<int>(reach.size());
+  const auto common = [](const std::vector<int>& one, const std::vector<int>& other) {
+    return std::find_first_of(one.begin(), one.end(), other.begin(), other.end()) != one.end();
+  };
+  for (const int group : reach.empty() ? std::vector<int>{} : reach.front().groups) {
+    const auto has = [&](const Search::Reach& one) { return common(one.groups, {group}); };
+    if (std::all_of(reach.begin(), reach.end(), has)) return;
+  }
+  for (int from = 0; from < devices; ++from) {
+    const Search::Reach& here = nth(reach, from);
+    for (int to = 0; to < devices; ++to) {
+      if (to == from || common(here.devices, {to})) continue;
+      if (!common(here.groups, nth(reach, to).groups)) refuse_pair(from, to);
+    }
+  }
+}
+
 const Route& Routes::between(int from, int to) {
   if (from == to || !search_) return free_;
   std::unordered_map<int, Route>& row = nth(between_, from);
   const auto found = row.find(to);
   if (found != row.end()) return found->second;
-  if (!search_->reaches(from, to)) {
-    throw UsageError(fmt::format(
-        "cluster \"{}\": no link leads from {} to {}; every pair of devices must be joined, "
-        "directly or through hosts and switches",
-        cluster_.name, nth(cluster_.devices, from).name, nth(cluster_.devices, to).name));
-  }
+  if (!search_->reaches(from, to)) refuse_pair(from, to);
   return row.emplace(to, search_->route_to(from, to)).first->second;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,6 +27,9 @@ class Routes {
   /// names of both devices, where no link leads there. Valid as long as this object.
   const Route& between(int from, int to);
 
+  /// Throws what between() throws for the first pair of devices that are not joined, row by row.
+  void check_joined() const;
+
   struct ToHost {
     Route there;  // from the device to its host
     Route back;
@@ -42,6 +46,7 @@ class Routes {
   class Search;
 
   void check_latencies() const;
+  [[noreturn]] void refuse_pair(int from, int to) const;
 
   const Cluster& cluster_;
   std::unique_ptr<Search> search_;  // null: the cluster has no links
@@ -49,6 +54,25 @@ class Routes {
   std::vector<std::unordered_map<int, Route>> between_;  // by source, those asked for so far
   std::vector<std::string> names_;
   std::vector<Bandwidth> capacity_;
+};
+
+/// The same with a cluster of its own, for several threads.
+class FoundRoutes {
+ public:
+  explicit FoundRoutes(const Cluster& cluster) : cluster_(cluster), routes_(cluster_) {}
+
+  /// As Routes::between().
+  const Route& between(int from, int to) {
+    const std::lock_guard<std::mutex> held(access_);
+    return routes_.between(from, to);
+  }
+  /// As long as one thread knows of it.
+  Routes& routes() { return routes_; }
+
+ private:
+  Cluster cluster_;
+  std::mutex access_;
+  Routes routes_;
 };
 
 }  // namespace stageline

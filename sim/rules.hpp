@@ -12,9 +12,13 @@
 //                      U(s,k)                        waits for the w of all its micro-batches,
 //                                                    between replicas through REDUCE_GRAD(s,k)
 //      R(s,m), when there is one, comes between F(s,m) and its I, W or B (under recompute: late it
-//      waits for their g, too); so does OFFLOAD(s,m) ► PREFETCH(s,m). (+) Where I, W or B are on
-//      another device than F, the stash comes by SEND_STASH, RECV_STASH or by way of the host, and
-//      U(s,k)'s weights go to the other devices that read them by SEND_WEIGHTS, RECV_WEIGHTS.
+//      waits for their g, too): what it makes again, I and W or B read, so it comes before the
+//      first of them, and it is freed as a stash of F's is. So does OFFLOAD(s,m) ► PREFETCH(s,m),
+//      before R(s,m). (+) Where I, W or B are on another device than F, the stash comes by
+//      SEND_STASH, RECV_STASH or by way of the host, and U(s,k)'s weights go to the other devices
+//      that read them by SEND_WEIGHTS, RECV_WEIGHTS. What takes either way to be rebuilt by R is
+//      the stage's input alone; R and PREFETCH are then on each device that reads the stash, a part
+//      on each.
 //
 // What the program's settings add, flow control without which a free-running stage would run away:
 //      delay d     F(s,m) ◄── U(s,m-d-1);  with one copy of the weights also U(s,m) ◄── F(s,m+d)
@@ -39,6 +43,7 @@
 #include "sim/op.hpp"
 #include "sim/products.hpp"
 #include "sim/program.hpp"
+#include "sim/stash_readers.hpp"
 #include "sim/wires.hpp"
 
 namespace stageline {
@@ -66,11 +71,11 @@ void makes(const StageGraph& graph, Op op, Made&& made) {
       made(Product::gradient, stage, op.microbatch, 0);
       return made(Product::weight_gradient, stage, op.microbatch, 0);
     case OpKind::recompute:
-      return made(Product::rebuilt, stage, op.microbatch, 0);
+      return made(Product::rebuilt, stage, op.microbatch, static_cast<int>(op.part));
     case OpKind::offload:
       return made(Product::offloaded, stage, op.microbatch, 0);
     case OpKind::prefetch:
-      return made(Product::prefetched, stage, op.microbatch, 0);
+      return made(Product::prefetched, stage, op.microbatch, static_cast<int>(op.part));
     case OpKind::send_forward:
     case OpKind::send_backward:
     case OpKind::send_stash:
@@ -128,8 +133,9 @@ class Needs {
         }
         return cycle_before();
       case OpKind::recompute:
-        need_(Product::activation, stage_, m_, 0);
+        left_by_forward();
         if (program_.settings.recompute == RecomputeStart::late) output_gradient();
+        if (apart_ && program_.settings.weights == WeightRule::stash) delayed_weights();
         return;
       case OpKind::offload:
       case OpKind::send_forward:
@@ -213,14 +219,23 @@ class Needs {
     return false;
   }
 
-  void stash() {
-    if (apart_ && exists_(Product::prefetched, stage_, m_, 0)) {
-      return need_(Product::prefetched, stage_, m_, 0);
+  // The stash, or what R makes it from: where F is, by message, or back from the host.
+  void left_by_forward() {
+    if (apart_) {
+      const int reader = stash_reader(place_, here_);
+      if (exists_(Product::prefetched, stage_, m_, reader)) {
+        return need_(Product::prefetched, stage_, m_, reader);
+      }
+      if (here_ != place_.replicas[0] && arrives(Cargo::stash, m_)) return;
+      return need_(Product::activation, stage_, m_, 0);
     }
-    if (apart_ && here_ != place_.replicas[0] && arrives(Cargo::stash, m_)) return;
     need_(Product::activation, stage_, m_, 0);
-    need_if(Product::rebuilt, stage_, m_, 0);
     need_if(Product::prefetched, stage_, m_, 0);
+  }
+
+  void stash() {
+    left_by_forward();
+    need_if(Product::rebuilt, stage_, m_, stash_reader(place_, here_));
   }
 
   void output_gradient() {
@@ -244,9 +259,9 @@ class Needs {
 
   // What the compute op before a PREFETCH makes.
   void issuer() {
-    const auto& of_stage = graph_.issuer[op_.stage];
-    if (m_ >= of_stage.size() || !of_stage[m_]) return;
-    makes(graph_, *of_stage[m_], [&](Product product, int index, std::uint32_t number, int part) {
+    const std::optional<Op> issuer = issuer_of(graph_, place_, op_);
+    if (!issuer) return;
+    makes(graph_, *issuer, [&](Product product, int index, std::uint32_t number, int part) {
       need_(product, index, number, part);
     });
   }

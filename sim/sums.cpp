@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/errors.hpp"
+#include "sim/stash_readers.hpp"
 
 namespace stageline {
 namespace {
@@ -54,7 +55,8 @@ void check_time(const Costs& costs, const Placement& placement, std::int64_t mic
   Wide updates = 0;
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StageCosts& stage = costs.stage[s];
-    compute += Wide{stage.forward.count()} + stage.recompute.count() +
+    compute += Wide{stage.forward.count()} +
+               Wide{stage.recompute.count()} * stash_readers(placement.stage[s]) +
                std::max(Wide{stage.backward.count()},
                         Wide{stage.input_grad.count()} + stage.weight_grad.count());
     // One per micro-batch, or one per replica and step.
@@ -95,8 +97,8 @@ void check_bytes(const Costs& costs, const Placement& placement, std::int64_t mi
               Wide{stage.communication_buffer.count} * 2) *
              copies;
     stash += Wide{stage.stash_input_grad.count} + stage.stash_weight_grad.count +
-             stage.boundary.count + stage.workspace.count +
-             stage.backward_workspace.value_or(Bytes{}).count;
+             Wide{stage.boundary.count} * stash_readers(placement.stage[s]) +
+             stage.workspace.count + stage.backward_workspace.value_or(Bytes{}).count;
   }
   for (const EdgeCosts& edge : costs.edges) {
     stash += 2 * (Wide{edge.activation.count} + edge.gradient.count);

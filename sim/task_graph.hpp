@@ -34,6 +34,7 @@ struct Path {
   std::vector<double> load;  // by entry of resources: bytes across it a byte of the flow; empty: 1
   Bandwidth bandwidth = Bandwidth::unlimited();  // of the flow alone
   Tier tier = Tier::other;
+  bool is_message = false;             // or a copy to or from the host; else a collective
   std::vector<std::uint16_t> devices;  // on which compute is slowed meanwhile
   friend bool operator==(const Path&, const Path&) = default;
 };
@@ -59,6 +60,7 @@ struct TaskGraph {
   std::vector<Bandwidth> capacity;     // by resource, under fair sharing; else empty
   std::vector<Bytes> bytes;            // by task: of its flow, under fair sharing; else empty
   std::array<double, tiers> overlap_slowdown{};   // as Costs::overlap_slowdown
+  std::array<double, tiers> message_slowdown{};   // as Costs::message_slowdown
   std::array<double, tiers> transfer_slowdown{};  // as Costs::transfer_slowdown
   std::vector<std::string> devices;               // names
 

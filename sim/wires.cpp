@@ -8,17 +8,13 @@
 namespace stageline {
 namespace {
 
-// The devices that read something of a stage in the backward pass: those of I's parts, then that of
-// W; each once. -1 is the replica that the micro-batch picks.
+// The devices that read something of a stage in the backward pass. -1 is the replica that the
+// micro-batch picks.
 std::vector<int> backward_readers(const StagePlace& place) {
   if (!place.apart()) return {-1};
-  std::vector<int> once;
-  for (const Role role : {Role::input_grad, Role::weight_grad}) {
-    for (const int device : place.homes(role)) {
-      if (std::find(once.begin(), once.end(), device) == once.end()) once.push_back(device);
-    }
-  }
-  return once;
+  std::vector<int> readers;
+  for_stash_readers(place, [&](int device) { readers.push_back(device); });
+  return readers;
 }
 
 // The device of a role's part; -1: that of the replica that the micro-batch picks, or none.
@@ -80,9 +76,23 @@ void find_issuers(StageGraph& graph, const Program& program) {
       if (lane_of(op.kind) == LaneKind::compute && op.kind != OpKind::update) before = plain(op);
       if (op.kind != OpKind::prefetch || op.stage >= graph.issuer.size()) continue;
       if (op.microbatch >= program.total_microbatches()) continue;
+      const auto readers = as_size(stash_readers(program.placement.stage[op.stage]));
+      if (op.part >= readers) continue;
       auto& of_stage = graph.issuer[op.stage];
-      of_stage.resize(program.total_microbatches());
-      of_stage[op.microbatch] = before;
+      of_stage.resize(program.total_microbatches() * readers);
+      of_stage[op.microbatch * readers + op.part] = before;
+    }
+  }
+}
+
+void find_recomputed(StageGraph& graph, const Program& program) {
+  graph.recomputed.resize(program.placement.stage.size());
+  for (const std::vector<Op>& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind != OpKind::recompute || op.stage >= graph.recomputed.size()) continue;
+      if (op.microbatch >= program.total_microbatches()) continue;
+      graph.recomputed[op.stage].resize(program.total_microbatches());
+      graph.recomputed[op.stage][op.microbatch] = true;
     }
   }
 }
@@ -103,6 +113,7 @@ StageGraph stage_graph(const Program& program) {
                               !program.settings.delay.empty() ||
                               !nth(graph.wires, Cargo::weights).empty();
   if (program.settings.copies == Copies::issued) find_issuers(graph, program);
+  find_recomputed(graph, program);
   return graph;
 }
 

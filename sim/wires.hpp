@@ -8,6 +8,7 @@
 
 #include "sim/op.hpp"
 #include "sim/program.hpp"
+#include "sim/stash_readers.hpp"
 
 namespace stageline {
 
@@ -35,11 +36,40 @@ struct StageGraph {
   std::array<std::vector<std::vector<int>>, cargoes> sends;     // by stage: wires that leave it
   std::array<std::vector<std::vector<int>>, cargoes> receives;  // by stage: wires that reach it
   bool updates_are_awaited = false;                             // by other ops than the next update
-  /// By stage and micro-batch, where copies are issued: the compute op before its PREFETCH in the
-  /// list, if there is one. Updates do not count. Otherwise empty.
+  /// Where copies are issued, by stage and by micro-batch and part (issuer_of); otherwise empty.
   std::vector<std::vector<std::optional<Op>>> issuer;
+  /// By stage, the micro-batches that have an R; empty of a stage that has none.
+  std::vector<std::vector<bool>> recomputed;
 };
 StageGraph stage_graph(const Program& program);
+
+/// Whether the stage has an R; where its roles are split, then all its stashes are rebuilt.
+inline bool is_recomputed(const StageGraph& graph, int stage) {
+  return !graph.recomputed[static_cast<std::size_t>(stage)].empty();
+}
+/// Whether R makes the stash of that op's micro-batch again.
+inline bool is_recomputed(const StageGraph& graph, Op op) {
+  return is_recomputed(graph, op.stage) && graph.recomputed[op.stage][op.microbatch];
+}
+
+/// The bytes of an OFFLOAD or a PREFETCH.
+inline Bytes copy_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
+                        Op copy) {
+  const StageCosts& stage = costs.stage[copy.stage];
+  const bool rebuilt = is_recomputed(graph, copy);
+  if (copy.kind == OpKind::offload) return left_by_forward(stage, rebuilt);
+  return left_for(program.placement.stage[copy.stage], stage, rebuilt,
+                  device_of(program.placement, copy));
+}
+
+/// Where copies are issued: the compute op before a PREFETCH in its list, if there is one. Updates
+/// do not count.
+inline std::optional<Op> issuer_of(const StageGraph& graph, const StagePlace& place, Op prefetch) {
+  const auto& of_stage = graph.issuer[prefetch.stage];
+  const auto readers = static_cast<std::size_t>(stash_readers(place));
+  const std::size_t at = prefetch.microbatch * readers + prefetch.part;
+  return at < of_stage.size() ? of_stage[at] : std::nullopt;
+}
 
 /// The wire a message travels on, as an index into the wires of its cargo; -1 if the stage has no
 /// wire of that number.

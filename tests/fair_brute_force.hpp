@@ -108,13 +108,16 @@ class FairBruteForce {
   };
 
   const Path& path(std::uint32_t task) const { return graph_.paths[graph_.path_of[task]]; }
-  double slowdown_of(Tier tier) const { return nth(graph_.overlap_slowdown, tier); }
+  // Of compute, by what the path's bytes are.
+  double slowdown_of(const Path& path) const {
+    return nth(path.is_message ? graph_.message_slowdown : graph_.overlap_slowdown, path.tier);
+  }
   bool meets_compute(std::uint32_t task, const std::array<double, tiers>& slowdown) const {
     return nth(slowdown, path(task).tier) > 0 && !path(task).devices.empty();
   }
   bool is_flow(std::uint32_t task) const {
-    const bool meets = meets_compute(task, graph_.overlap_slowdown) ||
-                       meets_compute(task, graph_.transfer_slowdown);
+    const bool slows = slowdown_of(path(task)) > 0 && !path(task).devices.empty();
+    const bool meets = slows || meets_compute(task, graph_.transfer_slowdown);
     return graph_.bytes[task] > Bytes{} && (!path(task).resources.empty() || meets);
   }
   // How many times as long its bytes take.
@@ -262,13 +265,14 @@ class FairBruteForce {
     double slowdown = 1;
     if (lane.kind != LaneKind::compute) return slowdown;
     for (const Tier tier : all_tiers) {
-      bool active = false;
+      double most = 0;
       for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
         if (tasks_[t].state != State::moves || path(t).tier != tier) continue;
         const std::vector<std::uint16_t>& devices = path(t).devices;
-        active = active || std::count(devices.begin(), devices.end(), lane.device) > 0;
+        if (std::count(devices.begin(), devices.end(), lane.device) == 0) continue;
+        most = std::max(most, slowdown_of(path(t)));
       }
-      if (active) slowdown += slowdown_of(tier);
+      slowdown += most;
     }
     return slowdown;
   }

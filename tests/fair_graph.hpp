@@ -64,6 +64,9 @@ class GraphWriter {
     return task(lane, of_flow.setup + transfer_time(bytes, alone), needs, path, bytes);
   }
   void slow_by(Tier tier, double slowdown) { nth(graph_.overlap_slowdown, tier) = slowdown; }
+  void slow_by_messages(Tier tier, double slowdown) {
+    nth(graph_.message_slowdown, tier) = slowdown;
+  }
   void drag_by(Tier tier, double slowdown) { nth(graph_.transfer_slowdown, tier) = slowdown; }
 
   TaskGraph graph() const {
@@ -115,6 +118,7 @@ class RandomFairGraphs {
     if (options.slowdowns) {
       for (const Tier tier : all_tiers) {
         writer.slow_by(tier, number(0, 1) * number(1, 8) / 20.0);
+        writer.slow_by_messages(tier, number(0, 1) * number(1, 8) / 20.0);
         writer.drag_by(tier, number(0, 1) * number(1, 8) / 10.0);
       }
     }
@@ -157,6 +161,7 @@ class RandomFairGraphs {
     const bool bounded = !options.binding || path.resources.empty() || number(0, 1) == 0;
     if (bounded) path.bandwidth = {number(1, 30) * byte_per_ps / 10};
     path.tier = nth(all_tiers, number(0, tiers - 1));
+    path.is_message = number(0, 1) == 0;
     for (int d = 0; d < devices; ++d) {
       if (number(0, 1) == 0) path.devices.push_back(static_cast<std::uint16_t>(d));
     }
@@ -248,6 +253,7 @@ inline Shuffled shuffled(const TaskGraph& graph, std::mt19937& random) {
     result.graph.capacity.push_back(graph.capacity[link]);
   }
   result.graph.overlap_slowdown = graph.overlap_slowdown;
+  result.graph.message_slowdown = graph.message_slowdown;
   result.graph.transfer_slowdown = graph.transfer_slowdown;
   return result;
 }

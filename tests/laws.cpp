@@ -103,6 +103,14 @@ std::string every_byte_is_freed(const ScheduleSpec&, const Ran& ran) {
       if (stash != nth(point.use, MemoryKind::stash)) return "the parts are not the stash";
     }
   }
+  for (const DeviceMemory& host : profile.host) {
+    if (total(host.at_end) != Bytes{}) return "a host keeps a stash";
+    for (const MemoryPoint& point : host.curve) {
+      for (const Bytes part : point.stash) {
+        if (part < Bytes{}) return "a host's stash falls below nothing";
+      }
+    }
+  }
   return "";
 }
 
@@ -289,6 +297,57 @@ TEST_CASE("the laws hold on stage graphs with branches and skips") {
     }
   }
   check_held(held);
+}
+
+TEST_CASE("the laws hold where stashes are rebuilt, offloaded or both, by stages at random") {
+  std::mt19937 random(104);
+  Held rebuilt;
+  Held copied;
+  for (const Scheduler* const scheduler : schedulers()) {
+    const ScheduleSpec spec{scheduler, parse_schedules(std::string(scheduler->name))[0].knobs};
+    for (int round = 0; round < 12; ++round) {
+      const int devices = 2 + round % 4;
+      Program program;
+      Costs costs;
+      try {
+        const int stages = test::stages_for(spec, devices);
+        costs = test::random_costs(random, stages, devices, round % 2 == 0);
+        program = scheduler->schedule(
+            test::problem_for(spec, devices, costs, 2 * devices + round % 3, 1 + round % 2));
+      } catch (const UsageError&) {
+        continue;
+      }
+      for (auto* const routes : {&costs.network.to_host, &costs.network.from_host}) {
+        for (Route& route : *routes) route.bandwidth = Bandwidth{1'000'000'000'000};
+      }
+      std::vector<bool> some(program.placement.stage.size());
+      const auto draw = [&] {
+        for (std::size_t s = 0; s < some.size(); ++s) some[s] = random() % 3 > 0;
+        return some;
+      };
+      program.settings.recompute = round % 3 == 0 ? RecomputeStart::late : RecomputeStart::early;
+      if (round % 4 != 1) program = add_recompute(std::move(program), draw());
+      if (round % 4 != 2) program = add_offload(std::move(program), draw(), round % 5);
+      CAPTURE(spelled(spec));
+      CAPTURE(print(program));
+      const Ran ran = test::run_program(std::move(program), costs);
+      for (const Law& law : laws) {
+        if (law.breach == the_same_again) continue;  // the schedule alone
+        const std::string breach = law.breach(spec, ran);
+        CHECK_MESSAGE(breach.empty(), law.name << ": " << breach);
+      }
+      const std::string breach = the_reference_agrees(spec, ran);
+      CHECK_MESSAGE(breach.empty(), breach);
+      for (const auto& list : ran.program.ops) {
+        for (const Op op : list) {
+          if (op.kind == OpKind::recompute) ++rebuilt[std::string(scheduler->name)];
+          if (op.kind == OpKind::offload) ++copied[std::string(scheduler->name)];
+        }
+      }
+    }
+  }
+  check_held(rebuilt);
+  check_held(copied);
 }
 
 TEST_CASE("no forward reads weights of its own future, however many stages take no time") {

@@ -65,6 +65,16 @@ inline Ran run_schedule(const std::string& text, int devices, const Costs& costs
       chosen.scheduler->schedule(problem_for(chosen, devices, costs, microbatches, steps)), costs);
 }
 
+/// With all its routes in the table, where a test may change them.
+inline Network tabulated(Network network) {
+  std::vector<Route> routes;
+  for (int from = 0; from < network.devices; ++from) {
+    for (int to = 0; to < network.devices; ++to) routes.push_back(network.between(from, to));
+  }
+  network.routes = std::move(routes);
+  return network;
+}
+
 /// Costs of unequal stages, seeded; zero now and then. With `transfer`, messages of unequal size
 /// over ports that two neighbours share. Stashes and weights of a few bytes, so that nothing
 /// cancels.
@@ -91,9 +101,9 @@ inline Costs random_costs(std::mt19937& random, int stages, int devices, bool tr
     edge.activation = Bytes{bytes(random)};
     edge.gradient = Bytes{bytes(random)};
   }
-  costs.network = network_of(uniform_cluster(
+  costs.network = tabulated(network_of(uniform_cluster(
       devices, LinkSpec{Bandwidth{1'000'000'000'000}, Time{2 * (bytes(random) / 2)}},
-      std::nullopt));
+      std::nullopt)));
   return costs;
 }
 

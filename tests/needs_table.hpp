@@ -122,9 +122,10 @@ class Table {
     const int s = one.stage;
     const std::uint32_t m = one.microbatch;
     const Roles roles(program_.placement.stage[one.stage]);
-    const int device = one.kind == OpKind::input_grad ? roles.input_grad.at(one.part)
-                       : one.kind == OpKind::forward  ? roles.forward
-                                                      : roles.weight_grad;
+    const int device = one.kind == OpKind::input_grad  ? roles.input_grad.at(one.part)
+                       : one.kind == OpKind::forward   ? roles.forward
+                       : one.kind == OpKind::recompute ? roles.readers().at(one.part)
+                                                       : roles.weight_grad;
     std::vector<Op> all;
     switch (one.kind) {
       case OpKind::forward:
@@ -163,9 +164,12 @@ class Table {
         add_cycle_before(m + 2 * (program_.stages() - 1) - s, all);
         break;
       case OpKind::recompute:
-        all.push_back(op(OpKind::forward, s, m));
+        add_left_by_forward(s, m, device, all);
         if (program_.settings.recompute == RecomputeStart::late) {
           add_output_gradient(s, m, device, all);
+        }
+        if (roles.apart && program_.settings.weights == WeightRule::stash) {
+          add_delayed_weights(s, m, device, all);
         }
         break;
       case OpKind::offload:
@@ -240,19 +244,30 @@ class Table {
   }
 
   void add_stash(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
+    add_left_by_forward(s, m, device, all);
+    const Op again = op(OpKind::recompute, s, m, reader(s, device));
+    if (has(again)) all.push_back(again);
+  }
+
+  // The part of R and PREFETCH on the device.
+  int reader(int s, int device) const {
     const Roles roles(nth(program_.placement.stage, s));
-    if (roles.apart && has(op(OpKind::prefetch, s, m))) {
-      return all.push_back(op(OpKind::prefetch, s, m));
-    }
+    const std::vector<int> readers = roles.readers();
+    const auto found = std::find(readers.begin(), readers.end(), device);
+    return roles.apart ? static_cast<int>(found - readers.begin()) : 0;
+  }
+
+  void add_left_by_forward(int s, std::uint32_t m, int device, std::vector<Op>& all) const {
+    const Roles roles(nth(program_.placement.stage, s));
+    const Op copied = op(OpKind::prefetch, s, m, reader(s, device));
+    if (roles.apart && has(copied)) return all.push_back(copied);
     const std::vector<int> ways = roles.stash_goes_to();
     for (std::size_t i = 0; roles.apart && i < ways.size(); ++i) {
       const Op sent = op(OpKind::send_stash, s, m, static_cast<int>(i));
       if (ways[i] == device && has(sent)) return all.push_back(sent);
     }
     all.push_back(op(OpKind::forward, s, m));
-    for (const OpKind kind : {OpKind::recompute, OpKind::prefetch}) {
-      if (has(op(kind, s, m))) all.push_back(op(kind, s, m));
-    }
+    if (!roles.apart && has(copied)) all.push_back(copied);
   }
 
   // The update that makes the weights which F of m reads, or its arrival on the device.

@@ -136,7 +136,7 @@ class ProgramsDrawn {
                                       [&](StageEdge edge) { return edge.to == s; });
       const int style = below(3);  // B always, I and W always, now one and now the other
       const int skips_input_grad = first ? below(3) : 0;  // never, always, now and then
-      const int spares = below(3);                        // recompute, offload, neither
+      const int spares = below(4);                        // recompute, offload, neither, both
       for (std::uint32_t m = 0; m < program.total_microbatches(); ++m) {
         add(op(OpKind::forward, s, m));
         if (style == 0 || (style == 2 && coin(2))) {
@@ -147,8 +147,8 @@ class ProgramsDrawn {
           }
           add(op(OpKind::weight_grad, s, m));
         }
-        if (spares == 0 && coin(2)) add(op(OpKind::recompute, s, m));
-        if (spares == 1 && coin(2)) {
+        if ((spares == 0 || spares == 3) && coin(2)) add(op(OpKind::recompute, s, m));
+        if ((spares == 1 || spares == 3) && coin(2)) {
           add(op(OpKind::offload, s, m));
           add(op(OpKind::prefetch, s, m));
         }

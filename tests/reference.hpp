@@ -41,9 +41,15 @@ class Prices {
       case OpKind::update:
         return {stage.update, {}};
       case OpKind::offload:
-        return over(nth(costs_.network.to_host, here), stage.stash());
-      case OpKind::prefetch:
-        return over(nth(costs_.network.from_host, there), stage.stash());
+        return over(nth(costs_.network.to_host, here),
+                    rebuilt(one) ? stage.boundary : stage.stash());
+      case OpKind::prefetch: {
+        const int reader = roles.apart ? roles.readers().at(one.part) : here;
+        return over(nth(costs_.network.from_host, reader), rebuilt(one) ? stage.boundary
+                                                           : roles.apart
+                                                               ? read_on(reader, one.stage)
+                                                               : stage.stash());
+      }
       case OpKind::send_forward:
       case OpKind::send_backward:
         return message(one);
@@ -65,12 +71,8 @@ class Prices {
                     stage.weights);
       case OpKind::send_stash: {
         const int to = roles.stash_goes_to().at(one.part);
-        Bytes bytes = to == roles.weight_grad ? stage.stash_weight_grad : Bytes{};
-        for (std::size_t part = 0; part < roles.input_grad.size(); ++part) {
-          if (roles.input_grad[part] != to) continue;
-          bytes += Bytes{share(stage.stash_input_grad.count, place, static_cast<int>(part))};
-        }
-        return over(costs_.network.between(here, to), bytes);
+        return over(costs_.network.between(here, to),
+                    rebuilt(one) ? stage.boundary : read_on(to, one.stage));
       }
     }
     return {};
@@ -82,6 +84,29 @@ class Prices {
   }
 
  private:
+  bool rebuilt(Op copy) const {
+    for (const auto& list : program_.ops) {
+      for (const Op one : list) {
+        if (one.kind != OpKind::recompute || one.stage != copy.stage) continue;
+        if (one.microbatch == copy.microbatch) return true;
+      }
+    }
+    return false;
+  }
+
+  // Of the stash of a stage with split roles, what is read on one device.
+  Bytes read_on(int device, int s) const {
+    const StageCosts& stage = nth(costs_.stage, s);
+    const StagePlace& place = nth(program_.placement.stage, s);
+    const Roles roles(place);
+    Bytes bytes = device == roles.weight_grad ? stage.stash_weight_grad : Bytes{};
+    for (std::size_t part = 0; part < roles.input_grad.size(); ++part) {
+      if (roles.input_grad[part] != device) continue;
+      bytes += Bytes{share(stage.stash_input_grad.count, place, static_cast<int>(part))};
+    }
+    return bytes;
+  }
+
   static Price over(const Route& route, Bytes bytes) {
     if (route.bandwidth.is_unlimited()) return {Time{}, route.latency};
     const long double seconds = static_cast<long double>(bytes.count) /

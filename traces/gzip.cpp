@@ -65,6 +65,10 @@ std::string gunzip(const std::string& bytes, const std::string& file, Packed hol
       refuse(fmt::format("the gzip data hold more than {} bytes; that much is not read",
                          longest_unpacked));
     }
+    if (text.size() > unpacked_freely && text.size() / most_packed > bytes.size()) {
+      refuse(fmt::format("the gzip data hold more than {} times their {} bytes; no recording does",
+                         most_packed, bytes.size()));
+    }
     if (state == Z_STREAM_END) {
       within = false;
       inflateReset(&stream);

@@ -33,9 +33,10 @@ Model uniform_model(const std::string& options);
 /// How the machines of a cluster file are used.
 struct ClusterUse {
   int times = 1;  // as many of them, joined by the file's "network"; the name then is "h100x8*4"
-  bool groups = false;  // ranks of several devices run on them: the overlap of "network" applies,
-                        // and kinds have the memory of "driver", as for several machines
-  bool driver = false;  // kinds have the memory of "driver"
+  bool groups = false;   // ranks of several devices run on them: the overlap of "network" applies,
+                         // and kinds have the memory of "driver", as for several machines
+  bool driver = false;   // kinds have the memory of "driver"
+  bool overlap = false;  // the overlap of "network" applies
 };
 
 /// A cluster file, its machines one by one. Throws TraceError with the JSON pointer.

@@ -11,11 +11,13 @@
 #include "sim/bus_bandwidth.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/names.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr std::string_view best_algorithm = "best";
 
 // "gpu0, gpu1, … of 8 ranks"
 std::string ranks_text(const Cluster& cluster, const std::vector<int>& ranks) {
@@ -53,6 +55,13 @@ Bandwidth rounded(double rate) {
   return Bandwidth{std::max<std::int64_t>(1, std::llround(rate))};
 }
 
+void check_algorithm(const std::string& algorithm) {
+  const std::vector<std::string> names = collective_algorithms();
+  if (std::find(names.begin(), names.end(), algorithm) != names.end()) return;
+  throw UsageError(fmt::format("there is no algorithm of collectives \"{}\"{}; there are {}",
+                               algorithm, did_you_mean(algorithm, names), fmt::join(names, ", ")));
+}
+
 double rate_of(const CollectivePace& pace, double links) {
   return std::min(links * pace.efficiency, pace.most);
 }
@@ -67,18 +76,45 @@ double seconds_of(const CollectivePace& pace, double links, Bytes bytes) {
 std::vector<std::string> collective_algorithms() {
   std::vector<std::string> names;
   for (const Algorithm* const one : algorithms()) names.emplace_back(one->name);
-  names.emplace_back("best");
+  names.emplace_back(best_algorithm);
   return names;
 }
 
-Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithm)
-    : cluster_(cluster), routes_(routes), algorithm_(algorithm) {
-  const std::vector<std::string> names = collective_algorithms();
-  if (std::find(names.begin(), names.end(), algorithm) == names.end()) {
-    throw UsageError(fmt::format("there is no algorithm of collectives \"{}\"{}; there are {}",
-                                 algorithm, did_you_mean(algorithm, names),
-                                 fmt::join(names, ", ")));
+AlgorithmNames parse_algorithms(const std::string& text) {
+  AlgorithmNames algorithms;
+  if (text.find('=') == std::string::npos) {
+    check_algorithm(text);
+    algorithms.fill(text);
+    return algorithms;
   }
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      throw UsageError(
+          fmt::format("--collectives {}: \"{}\" names no group; write GROUP=ALGORITHM[,…], such as "
+                      "tp=nvls,dp=ring, or one algorithm for all",
+                      text, part));
+    }
+    const Dimension dimension =
+        one_of(all_dimensions, part.substr(0, equals), "a group of --collectives");
+    std::string& named = nth(algorithms, dimension);
+    if (!named.empty()) {
+      throw UsageError(fmt::format("--collectives {} names {} twice", text, name(dimension)));
+    }
+    named = part.substr(equals + 1);
+    check_algorithm(named);
+    at = end + 1;
+  }
+  for (std::string& one : algorithms) {
+    if (one.empty()) one = best_algorithm;
+  }
+  return algorithms;
+}
+
+Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithms)
+    : cluster_(cluster), routes_(routes), algorithms_(parse_algorithms(algorithms)) {
   // Resources are numbered as Routes says: two for each link, one where it is half-duplex.
   for (const Link& link : cluster.links) {
     tier_.insert(tier_.end(), link.duplex == Duplex::half ? 1 : 2, link.tier);
@@ -88,7 +124,7 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
 CollectivePlan Collectives::plan(const Collective& collective) {
   // Those that were prepared were checked.
   if (prepared_.count(collective.groups) == 0) check_groups(cluster_, collective.groups);
-  if (collective.groups.empty() || collective.groups.front().size() == 1) return {"none", {}};
+  if (collective.groups.empty() || collective.groups.front().size() == 1) return {no_algorithm, {}};
   Prepared& found = prepared(collective.groups);
   Candidate best = chosen(collective, found);
   double rate = rate_of(best.pace, best.use->rate);
@@ -99,7 +135,7 @@ CollectivePlan Collectives::plan(const Collective& collective) {
                                          : static_cast<double>(own->bandwidth.bytes_per_second) /
                                                bus_factor(collective.kind, found.shape().ranks());
   }
-  CollectivePlan plan{std::string(best.algorithm->name), {setup, collective.bytes, {}, {}}};
+  CollectivePlan plan{best.algorithm->name, {setup, collective.bytes, {}, {}}};
   Route& route = plan.costs.route;
   route = best.use->route;
   route.bandwidth = rounded(rate);
@@ -113,17 +149,26 @@ CollectivePlan Collectives::plan(const Collective& collective) {
 Collectives::Candidate Collectives::chosen(const Collective& collective, Prepared& found) {
   std::optional<Candidate> best;
   std::optional<UsageError> refused;
+  const std::string& asked = nth(algorithms_, collective.dimension);
+  const auto handles = [&](const Algorithm& one) {
+    return std::all_of(found.shapes.begin(), found.shapes.end(), [&](const GroupShape& shape) {
+      return one.handles(collective.kind, shape);
+    });
+  };
   for (const Algorithm* const one : algorithms()) {
-    const bool named = one->name == algorithm_;
-    if (!named && algorithm_ != "best") continue;
-    const bool able =
-        std::all_of(found.shapes.begin(), found.shapes.end(),
-                    [&](const GroupShape& shape) { return one->handles(collective.kind, shape); });
-    if (!able) {
+    const bool named = one->name == asked;
+    if (!named && asked != best_algorithm) continue;
+    if (!handles(*one)) {
       if (!named) continue;
+      std::vector<std::string_view> able;
+      for (const Algorithm* const other : algorithms()) {
+        if (handles(*other)) able.push_back(other->name);
+      }
       throw UsageError(fmt::format(
-          "the algorithm {} cannot do {} among {} ({}); name another one, or best", one->name,
-          name(collective.kind), ranks_text(cluster_, found.ranks.front()), one->summary));
+          "the algorithm {} cannot do {} among {} ({}); {} can: give --collectives {}={}, or "
+          "leave it to best",
+          one->name, name(collective.kind), ranks_text(cluster_, found.ranks.front()), one->summary,
+          fmt::join(able, ", "), name(collective.dimension), able.front()));
     }
     try {
       const Candidate next = candidate(*one, collective, found);

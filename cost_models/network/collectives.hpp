@@ -1,6 +1,7 @@
 // How long a collective takes, and what it asks of each link.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,13 +24,25 @@ struct Collective {
   /// Equal groups that do the same at the same time, such as the data-parallel groups of all
   /// tensor-parallel ranks: one flow, which loads the links of all of them.
   std::vector<std::vector<int>> groups;
+  Dimension dimension = Dimension::data;  // of the groups, by which algorithms are named
 };
+
+/// The name of the algorithm for groups of one.
+inline constexpr std::string_view no_algorithm = "none";
 
 /// What one algorithm takes for a collective.
 struct CollectivePlan {
-  std::string algorithm;  // "ring"; "none" for groups of one
+  std::string_view algorithm;  // "ring"
   CollectiveCosts costs;
 };
+
+/// The algorithm of each dimension's collectives, in the order of all_dimensions: a name, or "best"
+/// for the one that takes the least time.
+using AlgorithmNames = std::array<std::string, all_dimensions.size()>;
+
+/// "ring" for all collectives, or "tp=nvls,dp=ring" for those of some groups and the best for the
+/// others. Throws UsageError where there is no such algorithm or group, or a group is named twice.
+AlgorithmNames parse_algorithms(const std::string& text);
 
 /// The collectives of one cluster. Finds routes and constants once for each kind of group.
 ///
@@ -41,10 +54,10 @@ struct CollectivePlan {
 /// itself (Cluster::collectives) goes before all of that, for groups of as many ranks and machines.
 class Collectives {
  public:
-  /// Refers to its arguments, which must outlive it. `algorithm`: a name, or "best" for the one
-  /// that takes the least time, as NCCL chooses (of algorithms with a measured table, where there
-  /// is one). Throws UsageError where there is no such name.
-  Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithm = "best");
+  /// Refers to the cluster and the routes, which must outlive it. `algorithms`: as
+  /// parse_algorithms() takes them, which also throws; the best one is that of the least time, as
+  /// NCCL chooses (of algorithms with a measured table, where there is one).
+  Collectives(const Cluster& cluster, Routes& routes, const std::string& algorithms = "best");
 
   /// A group of one takes no time. Throws UsageError where two ranks are not joined, groups are of
   /// different sizes or hold a device twice, or the named algorithm cannot do this collective.
@@ -86,12 +99,12 @@ class Collectives {
 
   const Cluster& cluster_;
   Routes& routes_;
-  std::string algorithm_;
+  AlgorithmNames algorithms_;
   std::vector<Tier> tier_;  // by resource
   std::map<std::vector<std::vector<int>>, Prepared> prepared_;
 };
 
-/// The algorithms' names and "best": what --collectives and the constructor accept.
+/// The algorithms' names and "best".
 std::vector<std::string> collective_algorithms();
 
 }  // namespace stageline

@@ -23,6 +23,10 @@ constexpr ByProtocol tree_network{5.0, 8.5, 14.0};
 constexpr double nvls_nvlink = 25;
 constexpr double nvls_network = 18;
 
+constexpr double pat_base = 8;
+constexpr double pat_network = 14;
+constexpr double pat_a_rank = 2.8;
+
 // The bus bandwidth of LL: within a node by generation, and on Intel hosts with 2 and with more.
 constexpr std::array ll_most_inside{39.0e9, 87.7e9, 141e9, 282e9};
 constexpr double ll_most_two_nodes = 39.0e9;
@@ -123,6 +127,11 @@ double nccl_hierarchical_latency(CollectiveKind kind, const NcclGroup& group, Pr
   const int across = ring_steps(kind, group.nodes);
   return nth(ring_base, protocol) + inside * ring_step(group, protocol) +
          across * ring_across(group, protocol);
+}
+
+double nccl_pat_latency(const NcclGroup& group) {
+  const double across = pat_network + 2 * group.network_latency;
+  return pat_base + log2_of(group.nodes) * across / 3.5 + group.ranks * pat_a_rank;
 }
 
 double nccl_direct_latency(const NcclGroup& group) {

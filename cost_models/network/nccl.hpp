@@ -36,6 +36,8 @@ double nccl_tree_latency(const NcclGroup& group, Protocol protocol);  // of an a
 double nccl_nvls_latency(const NcclGroup& group);
 /// Reduce-scatter within nodes, a ring between them, all-gather, by the same hardware latencies.
 double nccl_hierarchical_latency(CollectiveKind kind, const NcclGroup& group, Protocol protocol);
+/// Of a reduce-scatter or all-gather with one rank a node; by Simple, its only protocol.
+double nccl_pat_latency(const NcclGroup& group);
 /// Messages to all others, posted one after another: the ring's base and hardware latency once, and
 /// the network overhead for each message. No formula of NCCL's, which has none for all-to-all.
 double nccl_direct_latency(const NcclGroup& group);
@@ -52,6 +54,9 @@ double nccl_ring_efficiency(Protocol protocol);
 double nccl_tree_efficiency(Bytes bytes, const NcclGroup& group, Protocol protocol);
 /// Of the port's bandwidth, what in-switch reduction reaches; 0: the generation has none.
 double nccl_nvls_efficiency(Generation generation);
+
+/// Of the bus bandwidth: the share that PAT reaches.
+inline constexpr double nccl_pat_efficiency = 0.75;
 
 /// The bus bandwidth that LL does not exceed, bytes a second.
 double nccl_ll_most(const NcclGroup& group);

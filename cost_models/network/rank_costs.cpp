@@ -115,22 +115,50 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
 Time RankedCluster::blocking_time(const LayerCollective& collective, const Rank& rank) {
   const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
                               rank.pipeline, rank.data);
-  const auto known = times_.find(key);
-  if (known != times_.end()) return known->second;
-  const CollectivePlan plan =
-      collectives_.plan({collective.kind, collective.bytes,
-                         grid_.groups(collective.group, rank.pipeline, rank.data)});
-  const Time time = alone(plan.costs);
-  times_.emplace(key, time);
-  return time;
+  auto known = blocking_.find(key);
+  if (known == blocking_.end()) {
+    const CollectivePlan plan = collectives_.plan(
+        {collective.kind, collective.bytes,
+         grid_.groups(collective.group, rank.pipeline, rank.data), collective.group});
+    known = blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first;
+  }
+  use(collective.group, collective.kind, collective.bytes, known->second.algorithm);
+  return known->second.time;
+}
+
+CollectiveCosts RankedCluster::planned(const Collective& collective) {
+  CollectivePlan plan = collectives_.plan(collective);
+  use(collective.dimension, collective.kind, collective.bytes, plan.algorithm);
+  return std::move(plan.costs);
+}
+
+void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
+                        std::string_view algorithm) {
+  if (algorithm == no_algorithm || bytes == Bytes{}) return;
+  const auto key = [](const UsedAlgorithm& one) {
+    return std::tuple(one.dimension, one.kind, one.algorithm);
+  };
+  const UsedAlgorithm now{dimension, kind, algorithm, bytes, bytes};
+  const auto at = std::lower_bound(
+      used_.begin(), used_.end(), now,
+      [&](const UsedAlgorithm& a, const UsedAlgorithm& b) { return key(a) < key(b); });
+  if (at == used_.end() || key(*at) != key(now)) {
+    used_.insert(at, now);
+  } else {
+    at->least = std::min(at->least, bytes);
+    at->most = std::max(at->most, bytes);
+  }
 }
 
 void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
                                  const Placement& placement,
                                  const std::vector<StageRecomputation>& rebuilt) {
+  std::vector<int> layers(costs.stage.size());  // so far
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto s = as_size(partition.stage_of[l]);
     StageCosts& stage = costs.stage[s];
+    const int place = layers[s]++;
+    const bool again = rebuilt.empty() || repeats_forward(rebuilt[s], place);
     for (const LayerCollective& collective : model.layers[l].collectives) {
       Time time{};  // of the slowest rank that has the stage
       for (const int device : placement.stage[s].replicas) {
@@ -144,17 +172,14 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
         blocking->forward += forward;
         blocking->input_grad += input_grad;
         blocking->weight_grad += weight_grad;
+        if (again) blocking->recompute += forward;
       }
     }
   }
-  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
-    StageCosts& stage = costs.stage[s];
+  for (StageCosts& stage : costs.stage) {
     const BlockingTimes& blocking = stage.blocking;
-    // Attention's scores, which selective recomputation repeats, are computed without collectives.
-    const bool selective = !rebuilt.empty() && rebuilt[s].rebuild == Rebuild::selective;
-    const auto complete = [&](BlockingTimes& times) {
+    const auto complete = [](BlockingTimes& times) {
       times.backward = times.input_grad + times.weight_grad;
-      times.recompute = selective ? Time{} : times.forward;
     };
     complete(stage.blocking);
     for (BlockingTimes& times : stage.blocking_by) complete(times);
@@ -211,7 +236,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
                                              const StagePlace& place, WeightKind weights) {
   const Degrees& degrees = grid_.degrees();
   const bool experts = weights == WeightKind::experts;
-  Collective collective{kind, bytes, {}};
+  Collective collective{kind, bytes, {}, Dimension::data};
   for (int t = 0; t < degrees.tensor; ++t) {
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
       std::vector<int>& group = collective.groups.emplace_back();
@@ -225,7 +250,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
       std::sort(group.begin(), group.end());
     }
   }
-  return collectives_.plan(collective).costs;
+  return planned(collective);
 }
 
 // Where all tensor-parallel ranks hold the whole activation, each sends its part of it and the
@@ -248,12 +273,7 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   const std::lock_guard lock(pricing_);
   costs.network = network_;
   scatter_messages(costs.network, model);
-  costs.overlap_slowdown = cluster_.overlap_slowdown;
-  costs.transfer_slowdown = cluster_.transfer_slowdown;
-  add_blocking(costs, model, partition, placement, by_stage(recomputed, model, partition));
-  add_buffers(costs, model, partition);
-  add_exchanges(costs, model, partition, placement);
-  add_tied(costs, model, partition, placement);
+  add_collectives(costs, model, partition, placement, recomputed);
   UsedResources used(costs.network);
   for (std::vector<Route>* const routes :
        {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
@@ -266,9 +286,29 @@ Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& pa
   return costs;
 }
 
+void RankedCluster::add_collectives(Costs& costs, const Model& model, const Partition& partition,
+                                    const Placement& placement, const Recomputation& recomputed) {
+  const std::vector<StageRecomputation> rebuilt = by_stage(recomputed, model, partition);
+  add_blocking(costs, model, partition, placement, rebuilt);
+  add_buffers(costs, model, partition);
+  add_exchanges(costs, model, partition, placement, rebuilt);
+  add_tied(costs, model, partition, placement);
+}
+
+std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const Partition& partition,
+                                                     const Placement& placement) {
+  const std::lock_guard lock(pricing_);
+  used_.clear();
+  Costs costs;
+  costs.stage.resize(placement.stage.size());
+  add_collectives(costs, model, partition, placement, {});
+  return std::exchange(used_, {});
+}
+
 // The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
 void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                                  const Placement& placement) {
+                                  const Placement& placement,
+                                  const std::vector<StageRecomputation>& rebuilt) {
   const Degrees& degrees = grid_.degrees();
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
@@ -276,7 +316,8 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
     if (degrees.zero == Zero::weights) {
-      add_gathers(stage, model, partition, static_cast<int>(s), place);
+      add_gathers(stage, model, partition, static_cast<int>(s), place,
+                  rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
       if (here > 1) stage.reduction = CollectiveCosts{};  // scattered in every backward
       continue;
     }
@@ -333,7 +374,8 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
 }
 
 void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
-                                int number, const StagePlace& place) {
+                                int number, const StagePlace& place,
+                                const StageRecomputation& rebuilt) {
   const std::vector<WeightKind> kinds = kinds_in(model);
   // Layers are mostly alike.
   std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
@@ -343,8 +385,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
     return found->second;
   };
   std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != number) continue;
+    const int layer_place = next++;
     const Layer& layer = model.layers[l];
     if (layer.weights == Bytes{}) continue;
     GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
@@ -356,16 +401,19 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       unit.scatter += time_of(CollectiveKind::reduce_scatter, gradients, kind);
     }
     units.push_back(unit);
+    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
+  const Time in_recompute =
+      rebuilt.layers.empty() ? exposed.forward : exposed_gathers(again).forward;
   stage.forward += exposed.forward;
-  stage.recompute += exposed.forward;
+  stage.recompute += in_recompute;
   stage.input_grad += exposed.backward;
   stage.backward += exposed.backward;
   for (BlockingTimes* const blocking :
        {&stage.blocking, &nth(stage.blocking_by, Dimension::data)}) {
     blocking->forward += exposed.forward;
-    blocking->recompute += exposed.forward;
+    blocking->recompute += in_recompute;
     blocking->input_grad += exposed.backward;
     blocking->backward += exposed.backward;
   }
@@ -383,7 +431,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     const Rank one = rank_of(placement.stage[first].replicas.front());
     const Rank two = rank_of(placement.stage[other].replicas.front());
     if (one.pipeline == two.pipeline) continue;
-    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}};
+    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {
       const std::vector<int> here = grid_.holders(one.pipeline, t, one.data);
       const std::vector<int> there = grid_.holders(two.pipeline, t, two.data);
@@ -391,7 +439,7 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
         collective.groups.push_back({here[i], there[i]});
       }
     }
-    const Time time = alone(collectives_.plan(collective).costs);
+    const Time time = alone(planned(collective));
     for (StageCosts* const stage : {&costs.stage[first], &costs.stage[other]}) {
       stage->blocking.update += time;
       nth(stage->blocking_by, Dimension::pipeline).update += time;

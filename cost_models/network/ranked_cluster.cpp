@@ -63,17 +63,24 @@ Cluster first_of(Cluster cluster, const RankGrid& grid) {
 
 }  // namespace
 
-RankedCluster::RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithm,
+RankedCluster::RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithms,
                              const std::string& buckets, bool all)
     : cluster_(first_of(std::move(cluster), RankGrid(degrees))),
       grid_(degrees),
       routes_(cluster_),
-      collectives_(cluster_, routes_, algorithm),
-      buckets_(buckets) {
+      collectives_(cluster_, routes_, algorithms),
+      algorithms_(algorithms),
+      buckets_(buckets),
+      all_(all) {
   find_bucket_rule(buckets);
   if (all || replicas_differ()) replicas_ = degrees.data;
   make_ranks();
   make_network();
+}
+
+std::shared_ptr<RankedCluster> RankedCluster::on(Cluster cluster) const {
+  return std::make_shared<RankedCluster>(std::move(cluster), grid_.degrees(), algorithms_, buckets_,
+                                         all_);
 }
 
 RankedCluster::Rank RankedCluster::rank_of(int device) const {
@@ -87,25 +94,97 @@ int RankedCluster::device_at(int pipeline, int data) const {
 
 bool RankedCluster::replicas_differ() {
   const Degrees& degrees = grid_.degrees();
+  if (degrees.data == 1) return false;
   for (int p = 0; p < degrees.pipeline; ++p) {
     for (int c = 0; c < degrees.context; ++c) {
       for (int t = 0; t < degrees.tensor; ++t) {
-        const int first = grid_.device({t, c, 0, p});
-        const int next = p + 1 < degrees.pipeline ? grid_.device({t, c, 0, p + 1}) : first;
+        const Device& first = nth(cluster_.devices, grid_.device({t, c, 0, p}));
         for (int d = 1; d < degrees.data; ++d) {
-          const int other = grid_.device({t, c, d, p});
-          if (likeness(nth(cluster_.devices, first)) != likeness(nth(cluster_.devices, other))) {
-            return true;
-          }
-          if (next == first) continue;
-          const Route& one = routes_.between(first, next);
-          const Route& two = routes_.between(other, grid_.device({t, c, d, p + 1}));
-          if (one.bandwidth != two.bandwidth || one.latency != two.latency) return true;
+          const Device& other = nth(cluster_.devices, grid_.device({t, c, d, p}));
+          if (likeness(first) != likeness(other)) return true;
         }
       }
     }
   }
+  return !cluster_.links.empty() && routes_differ();
+}
+
+// Whether a route between neighbours of one replica is wider or shorter than that of another one:
+// of its pipeline ranks around the ring, of tensor- and context-parallel groups, or to the host.
+// Routes of ranks of several devices are those of all of them at once.
+bool RankedCluster::routes_differ() {
+  const Degrees& degrees = grid_.degrees();
+  const auto differ = [&](const auto& ways_of) {
+    const auto first = ways_of(0);
+    for (int d = 1; d < degrees.data; ++d) {
+      if (ways_of(d) != first) return true;
+    }
+    return false;
+  };
+  for (int p = 0; p < degrees.pipeline; ++p) {
+    const int next = (p + 1) % degrees.pipeline;
+    const auto there = [&](int d) { return way_on(merged(between_ranks(p, next, d))); };
+    const auto back = [&](int d) { return way_on(merged(between_ranks(next, p, d))); };
+    if (next != p && (differ(there) || differ(back))) return true;
+    if (differ([&](int d) { return ways_to_host({p, d}); })) return true;
+    for (const Dimension dimension : {Dimension::tensor, Dimension::context}) {
+      if (differ([&](int d) { return ways_in(dimension, {p, d}); })) return true;
+    }
+  }
   return false;
+}
+
+std::vector<const Route*> RankedCluster::between_ranks(int from, int to, int data) {
+  std::vector<const Route*> pairs;
+  for (int t = 0; t < grid_.degrees().tensor; ++t) {
+    const std::vector<int> senders = grid_.holders(from, t, data);
+    const std::vector<int> receivers = grid_.holders(to, t, data);
+    for (std::size_t i = 0; i < senders.size(); ++i) {
+      pairs.push_back(&routes_.between(senders[i], receivers[i]));
+    }
+  }
+  return pairs;
+}
+
+// Between neighbours of the rank's groups, both ways; where no link leads, none.
+std::vector<RankedCluster::Way> RankedCluster::ways_in(Dimension dimension, const Rank& rank) {
+  std::vector<Way> ways;
+  for (const std::vector<int>& group : grid_.groups(dimension, rank.pipeline, rank.data)) {
+    for (std::size_t i = 0; group.size() > 1 && i < group.size(); ++i) {
+      const int next = group[(i + 1) % group.size()];
+      for (const auto& [from, to] : {std::pair(group[i], next), std::pair(next, group[i])}) {
+        try {
+          ways.push_back(way_on(routes_.between(from, to)));
+        } catch (const UsageError&) {
+          ways.emplace_back();
+        }
+      }
+    }
+  }
+  return ways;
+}
+
+std::vector<RankedCluster::Way> RankedCluster::ways_to_host(const Rank& rank) {
+  std::vector<Way> ways;
+  for (const Route& route : to_host(rank)) ways.push_back(way_on(route));
+  return ways;
+}
+
+// There and back, of all devices of the rank together.
+std::array<Route, 2> RankedCluster::to_host(const Rank& rank) {
+  std::vector<Routes::ToHost> host;
+  for (int t = 0; t < grid_.degrees().tensor; ++t) {
+    for (const int device : grid_.holders(rank.pipeline, t, rank.data)) {
+      host.push_back(routes_.host_routes(device));
+    }
+  }
+  std::vector<const Route*> there;
+  std::vector<const Route*> back;
+  for (const Routes::ToHost& routes : host) {
+    there.push_back(&routes.there);
+    back.push_back(&routes.back);
+  }
+  return {merged(there), merged(back)};
 }
 
 void RankedCluster::make_ranks() {
@@ -116,6 +195,7 @@ void RankedCluster::make_ranks() {
   ranks_.pair_overlap = cluster_.pair_overlap;
   if (degrees.width() == 1) ranks_.interference = cluster_.interference;
   ranks_.overlap_slowdown = cluster_.overlap_slowdown;
+  ranks_.message_slowdown = cluster_.message_slowdown;
   ranks_.transfer_slowdown = cluster_.transfer_slowdown;
   std::vector<int> on_host(cluster_.hosts.size());  // devices of the run
   for (const Device& device : cluster_.devices) {
@@ -137,9 +217,11 @@ void RankedCluster::make_ranks() {
           rank.rate = std::min(slowest.matrix, rates.matrix);
           rank.memory_rate = std::min(slowest.memory, rates.memory);
           rank.op_overhead = std::max(rank.op_overhead, device.op_overhead);
-          rank.reserve = std::max(rank.reserve, device.reserve);
           if (!device.memory) rank.memory.reset();
-          if (rank.memory) rank.memory = std::min(*rank.memory, *device.memory);
+          if (rank.memory && *usable_memory(device) < *usable_memory(rank)) {
+            rank.memory = device.memory;
+            rank.reserve = device.reserve;
+          }
           if (device.host < 0) continue;
           hosted = true;
           const std::optional<Bytes>& memory = nth(cluster_.hosts, device.host).memory;
@@ -177,7 +259,6 @@ Route RankedCluster::merged(const std::vector<const Route*>& routes) const {
 }
 
 void RankedCluster::make_network() {
-  const Degrees& degrees = grid_.degrees();
   const auto ranks = ranks_.devices.size();
   network_.devices = static_cast<int>(ranks);
   network_.routes.resize(ranks * ranks);
@@ -191,32 +272,14 @@ void RankedCluster::make_network() {
   if (cluster_.links.empty()) return;
   for (int from = 0; from < network_.devices; ++from) {
     const Rank here = rank_of(from);
-    std::vector<Routes::ToHost> host;
-    for (int t = 0; t < degrees.tensor; ++t) {
-      for (const int device : grid_.holders(here.pipeline, t, here.data)) {
-        host.push_back(routes_.host_routes(device));
-      }
-    }
-    std::vector<const Route*> there;
-    std::vector<const Route*> back;
-    for (const Routes::ToHost& routes : host) {
-      there.push_back(&routes.there);
-      back.push_back(&routes.back);
-    }
-    nth(network_.to_host, from) = merged(there);
-    nth(network_.from_host, from) = merged(back);
+    std::array<Route, 2> host = to_host(here);
+    nth(network_.to_host, from) = std::move(host[0]);
+    nth(network_.from_host, from) = std::move(host[1]);
     for (int to = 0; to < network_.devices; ++to) {
       const Rank other = rank_of(to);
       if (to == from || other.data != here.data) continue;
-      std::vector<const Route*> pairs;
-      for (int t = 0; t < degrees.tensor; ++t) {
-        const std::vector<int> senders = grid_.holders(here.pipeline, t, here.data);
-        const std::vector<int> receivers = grid_.holders(other.pipeline, t, here.data);
-        for (std::size_t i = 0; i < senders.size(); ++i) {
-          pairs.push_back(&routes_.between(senders[i], receivers[i]));
-        }
-      }
-      network_.routes[as_size(from) * ranks + as_size(to)] = merged(pairs);
+      network_.routes[as_size(from) * ranks + as_size(to)] =
+          merged(between_ranks(here.pipeline, other.pipeline, here.data));
     }
   }
 }

@@ -1,6 +1,7 @@
 // A cluster as the pipeline ranks of a run: each rank is the devices that do its work together.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,23 +23,36 @@
 
 namespace stageline {
 
+/// How collectives among the groups of a dimension are carried out, each of so many bytes.
+struct UsedAlgorithm {
+  Dimension dimension = Dimension::data;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string_view algorithm;
+  Bytes least{};
+  Bytes most{};
+};
+
 /// Data-parallel replicas that are alike do the same at the same time. One of them is simulated
 /// then, and its messages and collectives load the links of all. Where replicas differ, in a device
-/// or in a route between two of their ranks, all are simulated, each with its own messages; rank
-/// `pipeline` of replica `data` is device data × pipelines + pipeline.
+/// or in a route between neighbours or to a host, all are simulated, each with its own messages;
+/// rank `pipeline` of replica `data` is device data × pipelines + pipeline.
 class RankedCluster {
  public:
-  /// Takes the first width × pipeline devices. `algorithm`: of collectives, or "best". `buckets`:
+  /// Takes the first width × pipeline devices. `algorithms`: of collectives, as
+  /// parse_algorithms() takes them. `buckets`:
   /// the rule by which gradients are reduced while the backward runs (cost_models/buckets.hpp).
   /// `all`: all replicas are simulated, alike or not. Throws UsageError where the cluster has fewer
   /// devices, or where two that communicate are not joined.
-  RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithm = "best",
+  RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithms = "best",
                 const std::string& buckets = "megatron", bool all = false);
   RankedCluster(const RankedCluster&) = delete;
   RankedCluster& operator=(const RankedCluster&) = delete;
 
-  /// The simulated ranks as devices: as fast as the slowest device of the rank, with the least of
-  /// their memories, and without links.
+  /// The same degrees and settings on other devices.
+  std::shared_ptr<RankedCluster> on(Cluster cluster) const;
+
+  /// The simulated ranks as devices: as fast as the slowest device of the rank, with the memory
+  /// and the reserve of the one that training can fill least of, and without links.
   const Cluster& ranks() const { return ranks_; }
   const RankGrid& grid() const { return grid_; }
   /// The pipelines that are simulated: 1, or all data-parallel replicas.
@@ -50,7 +64,7 @@ class RankedCluster {
 
   /// Adds to the costs of stages on ranks() the network between ranks, the time of blocking
   /// collectives, the reductions between data-parallel ranks and that of tied weights on two ranks,
-  /// which blocks the update. A stage that is recomputed selectively repeats no collective in R.
+  /// which blocks the update. A layer that is recomputed selectively repeats no collective in R.
   /// `model` has the layers of one rank, with all its gradients (as without ZeRO). Those of experts
   /// are exchanged among the ranks that hold the same experts, those of all other weights among all
   /// data- and context-parallel ranks, one behind the other.
@@ -64,6 +78,11 @@ class RankedCluster {
   Costs priced(Costs costs, const Model& model, const Partition& partition,
                const Placement& placement, const Recomputation& recomputed = {});
 
+  /// The algorithms of the collectives that priced() adds: one entry for each dimension, kind and
+  /// algorithm. Throws as priced().
+  std::vector<UsedAlgorithm> algorithms(const Model& model, const Partition& partition,
+                                        const Placement& placement);
+
   /// The blocking collectives of each layer on the simulated rank where they are fastest: no stage
   /// that priced() makes has less of them than its layers here. Throws as priced().
   std::vector<BlockingTimes> least_blocking(const Model& model);
@@ -75,22 +94,34 @@ class RankedCluster {
   };
   Rank rank_of(int device) const;
   int device_at(int pipeline, int data) const;
+  // What must be equal of a route of two replicas.
+  using Way = std::tuple<Bandwidth, Time, Tier>;
+  static Way way_on(const Route& route) { return {route.bandwidth, route.latency, route.tier}; }
   bool replicas_differ();
+  bool routes_differ();
+  std::vector<const Route*> between_ranks(int from, int to, int data);
+  std::vector<Way> ways_in(Dimension dimension, const Rank& rank);
+  std::vector<Way> ways_to_host(const Rank& rank);
+  std::array<Route, 2> to_host(const Rank& rank);
   void make_ranks();
   void make_network();
   void scatter_messages(Network& network, const Model& model) const;
   Route merged(const std::vector<const Route*>& routes) const;
+  CollectiveCosts planned(const Collective& collective);
   Time blocking_time(const LayerCollective& collective, const Rank& rank);
+  void use(Dimension dimension, CollectiveKind kind, Bytes bytes, std::string_view algorithm);
   void add_blocking(Costs& costs, const Model& model, const Partition& partition,
                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
+  void add_collectives(Costs& costs, const Model& model, const Partition& partition,
+                       const Placement& placement, const Recomputation& recomputed);
   void add_exchanges(Costs& costs, const Model& model, const Partition& partition,
-                     const Placement& placement);
+                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
   void add_tied(Costs& costs, const Model& model, const Partition& partition,
                 const Placement& placement);
   CollectiveCosts overlapped(const Model& model, const Partition& partition, int stage,
                              const StagePlace& place);
   void add_gathers(StageCosts& stage, const Model& model, const Partition& partition, int number,
-                   const StagePlace& place);
+                   const StagePlace& place, const StageRecomputation& rebuilt);
   std::vector<WeightKind> kinds_in(const Model& model) const;
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights);
@@ -99,12 +130,19 @@ class RankedCluster {
   RankGrid grid_;
   Routes routes_;
   Collectives collectives_;
+  std::string algorithms_;
   std::string buckets_;
+  bool all_ = false;
   int replicas_ = 1;
   Cluster ranks_;
   Network network_;  // between ranks; its resources are those of routes_
-  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Time> times_;
-  std::mutex pricing_;  // threads call priced() one at a time: it keeps what it finds
+  struct Blocking {
+    Time time{};
+    std::string_view algorithm;
+  };
+  std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Blocking> blocking_;
+  std::vector<UsedAlgorithm> used_;  // so far, sorted
+  std::mutex pricing_;               // threads call priced() one at a time: it keeps what it finds
 };
 
 }  // namespace stageline

@@ -11,13 +11,19 @@
 //
 // Two exact steps over L layers and S stages; stage s = layers [i, j) takes time(s, i, j).
 //  1. The smallest limit under which S non-empty stages cover the layers, by bisection. For one
-//     limit, the set of ends that s stages can reach grows from that of s - 1 in O(L).
+//     limit, the set of ends that s stages can reach grows from that of s - 1 in O(L). Where all
+//     stages are alike, filling each to the limit decides it in O(L) for all of them.
 //  2. Shortest path over (stage, end) within that limit. A tensor is counted once a stage that
 //     reads it and does not make it, so what stage [i, j) receives depends on i and j alone:
 //     received(i, j) = Σ output[u], u < i, u read in [i, j). The sum over stages is exact on any
-//     graph, O(S Σ window), at worst O(L² S); a window is how far one stage can reach.
+//     graph. Stage s can only begin between the first layer from which the stages s to S - 1 reach
+//     the end and the last one that the stages before it reach. The smaller the limit, the nearer
+//     are these: equal layers leave S places or fewer, so this takes O(L + S³). A layer that is
+//     longer than a stage need be leaves up to L: O(L² S), and what is too much is refused.
 // Equal bytes: the most even cut (least sum of squares of stage times, each rounded to 2^-20 of the
 // limit); equal still: the larger stages first.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,6 +31,7 @@
 
 #include "schedulers/partition/boundaries.hpp"
 #include "schedulers/partition/cuts.hpp"
+#include "sim/errors.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -90,7 +97,20 @@ std::vector<std::vector<std::size_t>> all_ends(const Chain& chain, std::int64_t 
   return ends;
 }
 
+// Filling each stage is right where all are alike: farther is better.
+bool filled(const Chain& chain, std::int64_t limit) {
+  const std::vector<std::size_t> ends = farthest_ends(chain, chain.speeds.front(), limit);
+  std::size_t at = 0;
+  for (std::size_t stage = 0; stage < chain.stages(); ++stage) {
+    const std::size_t end = std::min(ends[at], chain.layers() - (chain.stages() - stage - 1));
+    if (end == at) return false;
+    at = end;
+  }
+  return at == chain.layers();
+}
+
 bool feasible(const Chain& chain, std::int64_t limit) {
+  if (chain.speeds.size() == 1 && !chain.boundaries.weigh()) return filled(chain, limit);
   const std::size_t layers = chain.layers();
   std::vector<char> reached(layers + 1);  // ends of the stages so far
   std::vector<char> next(layers + 1);
@@ -190,50 +210,117 @@ struct Best {
   std::size_t begin = 0;  // of the stage that ends here
 };
 
+// Where each stage can begin, and the last one end: all that cuts within the limit can use.
+struct Places {
+  std::vector<std::size_t> first;  // by stage; S + 1 entries
+  std::vector<std::size_t> last;
+
+  bool have(std::size_t stage, std::size_t begin) const {
+    return first[stage] <= begin && begin <= last[stage];
+  }
+  // The ends of stage s that begins there and reaches up to `reach`.
+  std::size_t first_end(std::size_t s, std::size_t begin) const {
+    return std::max(begin + 1, first[s + 1]);
+  }
+  std::size_t last_end(std::size_t s, std::size_t reach) const {
+    return std::min(reach, last[s + 1]);
+  }
+};
+
+using Ends = std::vector<std::vector<std::size_t>>;  // all_ends()
+
+Places places_of(const Chain& chain, const Ends& ends) {
+  const std::size_t layers = chain.layers();
+  const std::size_t stages = chain.stages();
+  Places places{std::vector<std::size_t>(stages + 1), std::vector<std::size_t>(stages + 1)};
+  places.first[stages] = places.last[stages] = layers;
+  for (std::size_t s = 1; s < stages; ++s) {
+    const std::size_t reach = ends[chain.speed_of[s - 1]][places.last[s - 1]];
+    places.last[s] = std::min(reach, layers - (stages - s));
+  }
+  for (std::size_t s = stages; s-- > 1;) {
+    const std::vector<std::size_t>& reach = ends[chain.speed_of[s]];
+    const auto enough = std::lower_bound(reach.begin(), reach.end(), places.first[s + 1]);
+    places.first[s] = std::max(s, as_size(enough - reach.begin()));
+  }
+  return places;
+}
+
+// Refuses what would take too long: the steps of cheapest_cuts() are counted first.
+void check_work(const Chain& chain, const Ends& ends, const Places& places) {
+  constexpr std::size_t most = 2'000'000'000;
+  std::size_t steps = 0;
+  for (std::size_t s = 0; s < chain.stages(); ++s) {
+    const std::vector<std::size_t>& reach = ends[chain.speed_of[s]];
+    for (std::size_t i = places.first[s]; i <= places.last[s]; ++i) {
+      const std::size_t end = places.last_end(s, reach[i]);
+      steps += end - std::min(end, places.first_end(s, i)) + 1;
+    }
+    if (steps <= most) continue;
+    throw UsageError(fmt::format(
+        "partition \"balanced\": {} layers in {} stages leave more than {} equally fast stages to "
+        "choose from by their bytes; give --partition uniform, or layer ranges like 0-5,6-11,12-",
+        chain.layers(), chain.stages(), most));
+  }
+}
+
 std::vector<int> cheapest_cuts(const Chain& chain, const Model& model, std::int64_t limit) {
   const std::size_t layers = chain.layers();
   const std::size_t stages = chain.stages();
   const Reads reads = reads_of(model);
   const double scale = limit == 0 ? 0 : 1'048'576.0 / static_cast<double>(limit);
-  const std::vector<std::vector<std::size_t>> ends = all_ends(chain, limit);
-  // best[s][j]: s stages cover the layers before j. All ways to j come from smaller begins, so one
-  // pass over begins is enough, and what a stage receives is computed once a begin.
-  std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
+  const Ends ends = all_ends(chain, limit);
+  const Places places = places_of(chain, ends);
+  check_work(chain, ends, places);
+  // best[s][j - first[s]]: s stages cover the layers before j. All ways to j come from smaller
+  // begins, so one pass over begins is enough, and what a stage receives is computed once a begin.
+  std::vector<std::vector<Best>> best(stages + 1);
+  for (std::size_t s = 0; s <= stages; ++s) {
+    best[s].resize(places.last[s] - std::min(places.last[s], places.first[s]) + 1);
+  }
   best[0][0].moves = 0;
   std::vector<std::int64_t> received(layers + 1);
   std::vector<std::vector<std::int64_t>> square(ends.size(), received);  // by speed
+  std::size_t oldest = 0;  // stage that can begin here or farther on
   for (std::size_t i = 0; i < layers; ++i) {
+    while (oldest < stages && places.last[oldest] < i) ++oldest;
     std::size_t widest = i;
+    std::vector<std::size_t> from(ends.size(),
+                                  layers + 1);  // by speed, the ends that are asked for
+    std::vector<std::size_t> to(ends.size(), i);
+    for (std::size_t s = oldest; s < stages && places.have(s, i); ++s) {
+      const std::size_t rate = chain.speed_of[s];
+      from[rate] = std::min(from[rate], places.first_end(s, i));
+      to[rate] = std::max(to[rate], places.last_end(s, ends[rate][i]));
+      widest = std::max(widest, to[rate]);
+    }
     for (std::size_t rate = 0; rate < ends.size(); ++rate) {
-      widest = std::max(widest, ends[rate][i]);
-      for (std::size_t j = i + 1; j <= ends[rate][i]; ++j) {
+      for (std::size_t j = from[rate]; j <= to[rate]; ++j) {
         const auto time = static_cast<double>(chain.time(chain.speeds[rate], i, j));
         const auto part = static_cast<std::int64_t>(time * scale);
         square[rate][j] = part * part;
       }
     }
     fill_received(reads, i, widest, received);
-    for (std::size_t s = 0; s < std::min(stages, i + 1); ++s) {
+    for (std::size_t s = oldest; s < stages && places.have(s, i); ++s) {
       const std::size_t rate = chain.speed_of[s];
-      const Best& here = best[s][i];
+      const Best& here = best[s][i - places.first[s]];
       if (here.moves == std::numeric_limits<std::int64_t>::max()) continue;
       if (s > 0 && chain.boundaries.time(s, i) > limit) continue;
-      std::vector<Best>& next = best[s + 1];
-      const std::size_t last = std::min(ends[rate][i], layers - (stages - s - 1));
-      for (std::size_t j = i + 1; j <= last; ++j) {
+      const std::size_t last = places.last_end(s, ends[rate][i]);
+      for (std::size_t j = places.first_end(s, i); j <= last; ++j) {
+        Best& next = best[s + 1][j - places.first[s + 1]];
         const std::int64_t moves = here.moves + chain.boundaries.weight(s, received[j]);
-        if (moves > next[j].moves) continue;
+        if (moves > next.moves) continue;
         const std::int64_t unevenness = here.unevenness + square[rate][j];
-        if (moves < next[j].moves || unevenness <= next[j].unevenness) {
-          next[j] = {moves, unevenness, i};
-        }
+        if (moves < next.moves || unevenness <= next.unevenness) next = {moves, unevenness, i};
       }
     }
   }
   std::vector<int> last_layers;
   std::size_t end = layers;
   for (std::size_t s = stages; s > 1; --s) {
-    end = best[s][end].begin;
+    end = best[s][end - places.first[s]].begin;
     last_layers.push_back(static_cast<int>(end) - 1);
   }
   std::reverse(last_layers.begin(), last_layers.end());

@@ -30,6 +30,8 @@ class Boundaries {
   std::int64_t time(std::size_t stage, std::size_t begin) const {
     return into_.empty() ? 0 : times_[kind_of_[stage]][begin];
   }
+  /// Whether any takes time.
+  bool weigh() const { return !into_.empty(); }
   /// The longest there is.
   std::int64_t longest() const;
   /// Clears the layers at which `stage` may not begin, because its boundary takes longer.

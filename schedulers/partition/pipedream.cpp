@@ -104,8 +104,10 @@ struct PlanDevices {
 PlanDevices plan_devices_of(const PartitionRequest& request, int count, bool by_stage) {
   PlanDevices devices;
   const Network network = network_of(request.cluster);
-  for (const Route& route : network.routes) {
-    devices.narrowest = std::min(devices.narrowest, route.bandwidth);
+  for (int from = 0; from < network.devices; ++from) {
+    for (int to = 0; to < network.devices; ++to) {
+      devices.narrowest = std::min(devices.narrowest, network.between(from, to).bandwidth);
+    }
   }
   std::vector<int> own;
   for (int d = 0; d < count; ++d) {

@@ -97,7 +97,7 @@ std::vector<Bytes> crossing_bytes(const Model& model);
 /// its all-reduce and the transfers go over the narrowest routes, and devices keep their order.
 /// Throws UsageError when a straight plan or the replicas have more stages than layers, when the
 /// replicas or the rates are not those of one level's devices, and when times or table would not
-/// fit.
+/// fit, or a plan would weigh more than 2·10⁹ splits.
 PipedreamPlan pipedream_plan(const PipedreamQuestion& question);
 
 /// T as defined above, at the first level. `first`..`last` are layers.

@@ -52,6 +52,7 @@ PipedreamPlan pipedream_fixed_plan(const PipedreamQuestion& question) {
   const auto stage_time = [&](std::size_t i, std::size_t j, std::int64_t replicas) {
     return level.stage_time(level.compute[j + 1] - level.compute[i], i, j, replicas);
   };
+  PlanSteps steps(question);
   std::vector<std::vector<Entry>> best(stages, std::vector<Entry>(layers));
   for (std::size_t j = 0; j < layers; ++j) {
     best[0][j].time = stage_time(0, j, question.replicas[0]);
@@ -60,13 +61,16 @@ PipedreamPlan pipedream_fixed_plan(const PipedreamQuestion& question) {
     const std::int64_t replicas = question.replicas[s];
     for (std::size_t j = s; j < layers; ++j) {
       Entry& here = best[s][j];
+      std::size_t tried = 0;
       for (std::size_t split = j; split-- > s - 1;) {
         const std::int64_t stage = stage_time(split + 1, j, replicas);
         if (stage > here.time) break;  // and those of earlier splits take longer still
         const std::int64_t time =
             std::max({best[s - 1][split].time, level.move[split] / replicas, stage});
         if (time <= here.time) here = {time, split};
+        ++tried;
       }
+      steps.add(tried);
     }
   }
   PipedreamPlan plan;

@@ -13,6 +13,16 @@ int pipedream_devices(const PipedreamQuestion& question) {
   return static_cast<int>(devices);
 }
 
+void PlanSteps::add(std::size_t tried) {
+  constexpr std::uint64_t most = 2'000'000'000;
+  tried_ += tried;
+  if (tried_ <= most) return;
+  throw UsageError(fmt::format(
+      "pipedream: a plan of {} layers for {} devices weighs more than {} splits; merge layers, use "
+      "fewer devices or give --partition balanced",
+      question_.time.size(), pipedream_devices(question_), most));
+}
+
 LevelTimes level_times(const PipedreamQuestion& question, std::size_t number) {
   const PipedreamLevel& asked = question.levels[number];
   LevelTimes level;

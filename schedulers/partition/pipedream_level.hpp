@@ -30,6 +30,18 @@ struct LevelTimes {
   }
 };
 
+/// Counts what a dynamic program tries, which grows with the square of the layers.
+class PlanSteps {
+ public:
+  explicit PlanSteps(const PipedreamQuestion& question) : question_(question) {}
+  /// Throws UsageError once a plan would take many seconds.
+  void add(std::size_t tried);
+
+ private:
+  const PipedreamQuestion& question_;
+  std::uint64_t tried_ = 0;
+};
+
 /// Devices that all levels hold together.
 int pipedream_devices(const PipedreamQuestion& question);
 

@@ -35,7 +35,7 @@ struct Table {
 // A(i..j, k) of one level; inner(i, j) is what one machine needs for layers i..j.
 template <typename Inner>
 Entry best_end(const LevelTimes& level, const Table& table, const Inner& inner, std::size_t i,
-               std::size_t j, std::size_t k) {
+               std::size_t j, std::size_t k, std::size_t& tried) {
   Entry best;
   if (k == 1 || level.replicate) {
     best = {level.stage_time(inner(i, j), i, j, static_cast<std::int64_t>(k)), -1,
@@ -55,6 +55,7 @@ Entry best_end(const LevelTimes& level, const Table& table, const Inner& inner, 
     std::int64_t before = bound(k - last);
     for (auto s = as_size(from - sum.begin()) - 1; s < j; ++s) {
       if (sum[s + 1] - sum[i] >= before) break;
+      ++tried;
       const std::int64_t move = level.move[s] / static_cast<std::int64_t>(last);
       const std::int64_t first = table.at(i, s, k - last).time;
       if (std::max(first, move) >= best.time) continue;
@@ -84,11 +85,14 @@ Table solve(const PipedreamQuestion& question, std::size_t number, const Inner& 
         table.layers, table.machines, number + 1, pairs * table.machines, largest_table));
   }
   table.entry.resize(pairs * table.machines);
+  PlanSteps steps(question);
   for (std::size_t i = 0; i < (outermost ? 1 : table.layers); ++i) {
     for (std::size_t j = i; j < table.layers; ++j) {
+      std::size_t tried = 0;
       for (std::size_t k = 1; k <= table.machines; ++k) {
-        table.at(i, j, k) = best_end(level, table, inner, i, j, k);
+        table.at(i, j, k) = best_end(level, table, inner, i, j, k, tried);
       }
+      steps.add(tried);
     }
   }
   return table;

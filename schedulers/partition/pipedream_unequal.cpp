@@ -158,13 +158,16 @@ class UnequalPlan {
     const std::vector<UnequalEntry> before = best_before(run);
     for (std::size_t j = 1; j < layers_; ++j) {
       UnequalEntry& here = run.best[j];
+      std::size_t tried = 0;
       for (std::size_t split = j; split-- > 0;) {
         const std::int64_t stage = stage_time(run, split + 1, j);
+        ++tried;
         if (stage > here.time) break;  // and those of earlier splits take longer still
         const std::int64_t time = std::max(before[split].time, stage);
         if (time == LevelTimes::never || time > here.time) continue;
         here = {time, static_cast<int>(split), before[split].before};
       }
+      steps_.add(tried);
     }
   }
 
@@ -214,6 +217,7 @@ class UnequalPlan {
   }
 
   const PipedreamQuestion& question_;
+  PlanSteps steps_{question_};
   std::size_t layers_;
   std::size_t devices_;
   std::vector<ClassTimes> sum_;               // of layers 0..i-1

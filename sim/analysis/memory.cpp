@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "sim/analysis/memory_account.hpp"
 #include "sim/analysis/memory_changes.hpp"
@@ -248,25 +249,47 @@ void replay(const Timeline& timeline, int device, const MemoryTables& tables,
   side.report_before(never, account);
 }
 
-// Hosts hold a stash from the start of its OFFLOAD to the end of its PREFETCH.
-void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
-                MemoryProfile& profile) {
+// What the host of the forward's device holds from the start of the OFFLOAD to the end of the last
+// PREFETCH: by host, in no order.
+std::vector<std::vector<MemoryChange>> host_changes(const MemoryTables& tables, const Costs& costs,
+                                                    const Timeline& timeline) {
   const Network& network = costs.network;
+  const Placement& placement = tables.program().placement;
   std::vector<std::vector<MemoryChange>> changes(std::max<std::size_t>(network.hosts.size(), 1));
-  const auto host_of = [&](std::size_t device) {
-    return network.host.empty() ? std::size_t{0} : as_size(network.host[device]);
+  const auto change = [&](Op op, Time at, std::int64_t sign) {
+    const int device = device_of(placement, op_of(OpKind::offload, op.stage, op.microbatch));
+    const auto host = network.host.empty() ? std::size_t{0} : as_size(nth(network.host, device));
+    const StageCosts& stage = costs.stage[op.stage];
+    const bool rebuilt = tables.is_recomputed(op);
+    changes[host].push_back({at, left_by_forward(stage, rebuilt) * sign, MemoryKind::stash,
+                             rebuilt ? Bytes{} : stage.stash_input_grad * sign,
+                             rebuilt ? stage.boundary * sign : Bytes{}});
   };
+  std::map<Op, Time> back;  // of several readers, when the last one has it
   for (std::size_t device = 0; device < timeline.devices.size(); ++device) {
     for (const LaneKind kind : {LaneKind::copy_out, LaneKind::copy_in}) {
       for (const Span& span : timeline.lane(static_cast<int>(device), kind)) {
-        const bool out = span.op.kind == OpKind::offload;
-        const StageCosts& stage = costs.stage[span.op.stage];
-        const std::int64_t sign = out ? 1 : -1;
-        changes[host_of(device)].push_back({out ? span.start : span.end, stage.stash() * sign,
-                                            MemoryKind::stash, stage.stash_input_grad * sign});
+        if (span.op.kind == OpKind::offload) {
+          change(span.op, span.start, 1);
+          continue;
+        }
+        const int readers = stash_readers(placement.stage[span.op.stage]);
+        if (readers == 1) {
+          change(span.op, span.end, -1);
+          continue;
+        }
+        Time& last = back[op_of(OpKind::prefetch, span.op.stage, span.op.microbatch)];
+        last = std::max(last, span.end);
       }
     }
   }
+  for (const auto& [op, last] : back) change(op, last, -1);
+  return changes;
+}
+
+void read_hosts(const MemoryTables& tables, const Costs& costs, const Timeline& timeline,
+                Curves curves, MemoryProfile& profile) {
+  std::vector<std::vector<MemoryChange>> changes = host_changes(tables, costs, timeline);
   profile.host.resize(changes.size());
   for (std::size_t h = 0; h < changes.size(); ++h) {
     sort(changes[h]);
@@ -277,7 +300,9 @@ void read_hosts(const Costs& costs, const Timeline& timeline, Curves curves,
     for (std::size_t i = 0; i < changes[h].size(); ++i) {
       held += changes[h][i].bytes;
       nth(stash, StashPart::input_grad) += changes[h][i].for_input_grad;
-      nth(stash, StashPart::weight_grad) = held - nth(stash, StashPart::input_grad);
+      nth(stash, StashPart::boundary) += changes[h][i].boundary;
+      nth(stash, StashPart::weight_grad) =
+          held - nth(stash, StashPart::input_grad) - nth(stash, StashPart::boundary);
       const Time at = changes[h][i].at;
       if (i + 1 < changes[h].size() && changes[h][i + 1].at == at) continue;
       if (held > host.peak) {
@@ -310,7 +335,7 @@ MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeli
     DeviceMemory& memory = profile.device[d];
     if (memory.peak > Bytes{}) memory.peak_op = peak_op_of(timeline, device, memory.peak_at);
   }
-  read_hosts(costs, timeline, curves, profile);
+  read_hosts(tables, costs, timeline, curves, profile);
   return profile;
 }
 

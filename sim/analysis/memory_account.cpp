@@ -62,9 +62,9 @@ void DeviceAccount::started(Op op) {
     case OpClass::forward:
       return forward_started(op);
     case OpClass::recompute:
-      held_.drop_boundary(stage.costs->boundary);
-      held_.add_stash(stage.stash, stage.stash_input_grad);
-      return held_.hold(op.stage, +1);
+      add_stash(op);
+      if (stage.split) return split_.recompute_started(op);
+      return held_.drop_boundary(stage.costs->boundary);
     case OpClass::backward:
       if (stage.split) return split_.backward_started(op);
       if (tables_.takes_output_gradient(op)) drop_messages(op, Cargo::gradient, Side::receives);
@@ -87,6 +87,27 @@ void DeviceAccount::forward_started(Op op) {
     held_.hold(op.stage, +1);
   }
   if (stage.split) split_.forward_started(op);
+}
+
+// Where it is rebuilt, received or copied in: of a stage with split roles, what is read here.
+void DeviceAccount::add_stash(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  const StashRead read = stage.split
+                             ? stash_read_on(*stage.place, *stage.costs, device_)
+                             : StashRead{stage.stash_input_grad, stage.costs->stash_weight_grad};
+  held_.add_stash(read.both(), read.by_input_grad);
+  held_.hold(op.stage, +1);
+}
+
+// The stash, or the input from which R will make it, comes by a message or from the host.
+void DeviceAccount::add_arrived(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  if (tables_.is_recomputed(op)) {
+    held_.add_boundary(stage.costs->boundary);
+  } else {
+    add_stash(op);
+  }
+  if (stage.split) split_.received(op);
 }
 
 void DeviceAccount::ended(Op op) {
@@ -139,24 +160,14 @@ void DeviceAccount::sent(Op op) {
 
 void DeviceAccount::received(Op op) {
   if (op.kind == OpKind::receive_weights) return;  // add_split_state() has made room for them
-  if (op.kind != OpKind::receive_stash) return held_.add(MemoryKind::buffers, tables_.bytes(op));
-  const MemoryTables::Stage& stage = tables_.stage(op);
-  const StashRead read = stash_read_on(*stage.place, *stage.costs, device_);
-  held_.add_stash(read.both(), read.by_input_grad);
-  held_.hold(op.stage, +1);
-  split_.received(op);
+  if (op.kind == OpKind::receive_stash) return add_arrived(op);
+  held_.add(MemoryKind::buffers, tables_.bytes(op));
 }
 
 void DeviceAccount::copied_out(Op op) {
   if (tables_.stage(op).split) return split_.read_by_message(op);
+  if (tables_.is_recomputed(op)) return held_.drop_boundary(tables_.stage(op).costs->boundary);
   drop_stash(op);
-}
-
-void DeviceAccount::copied_in(Op op) {
-  const MemoryTables::Stage& stage = tables_.stage(op);
-  held_.add_stash(stage.stash, stage.stash_input_grad);
-  held_.hold(op.stage, +1);
-  if (stage.split) split_.copied_in(op);
 }
 
 }  // namespace stageline

@@ -20,10 +20,10 @@ class DeviceAccount {
   void hold_beyond(Bytes bytes) { held_.hold_beyond(bytes); }
   void started(Op op);  // of the compute lane
   void ended(Op op);
-  void sent(Op op);        // a SEND or a REDUCE_GRAD has ended
-  void received(Op op);    // a RECV has started
-  void copied_out(Op op);  // an OFFLOAD has ended
-  void copied_in(Op op);   // a PREFETCH has started
+  void sent(Op op);                           // a SEND or a REDUCE_GRAD has ended
+  void received(Op op);                       // a RECV has started
+  void copied_out(Op op);                     // an OFFLOAD has ended
+  void copied_in(Op op) { add_arrived(op); }  // a PREFETCH has started
   void change(MemoryKind kind, Bytes change) { held_.add(kind, change); }
   /// Ends the last moment. Returns the most stashes held at once.
   int finish() { return held_.finish(); }
@@ -32,6 +32,8 @@ class DeviceAccount {
   void add_state(const MemoryTables::Stage& stage);
   void add_split_state(const MemoryTables::Stage& stage);
   void forward_started(Op op);
+  void add_stash(Op op);
+  void add_arrived(Op op);
   void backward_ended(Op op);
   bool other_half_ended(Op op);
   void drop_stash(Op op);

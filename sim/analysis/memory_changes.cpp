@@ -18,7 +18,8 @@ void add_versions(const Program& program, const Costs& costs, const Timeline& ti
   for (std::size_t s = 0; s < versions.size(); ++s) {
     for (const VersionEvent& event : versions[s].events) {
       nth(changes, event.device)
-          .push_back({event.at, costs.stage[s].weights * event.change, MemoryKind::versions, {}});
+          .push_back(
+              {event.at, costs.stage[s].weights * event.change, MemoryKind::versions, {}, {}});
     }
   }
 }
@@ -29,7 +30,7 @@ void add_arrivals(const MemoryTables& tables, const Timeline& timeline, Changes&
   for (std::size_t d = 0; d < timeline.devices.size(); ++d) {
     for (const Span& span : timeline.lane(static_cast<int>(d), LaneKind::compute)) {
       tables.arrivals(span.op, static_cast<int>(d), [&](int to, Bytes bytes) {
-        nth(changes, to).push_back({span.end, bytes, MemoryKind::buffers, {}});
+        nth(changes, to).push_back({span.end, bytes, MemoryKind::buffers, {}, {}});
       });
     }
   }
@@ -45,8 +46,8 @@ Bytes buffer_of(const Costs& costs, Op op) {
 
 void hold(const Span& span, Bytes bytes, std::vector<MemoryChange>& changes) {
   if (bytes == Bytes{} || span.start == span.end) return;
-  changes.push_back({span.start, bytes, MemoryKind::communication, {}});
-  changes.push_back({span.end, Bytes{-bytes.count}, MemoryKind::communication, {}});
+  changes.push_back({span.start, bytes, MemoryKind::communication, {}, {}});
+  changes.push_back({span.end, Bytes{-bytes.count}, MemoryKind::communication, {}, {}});
 }
 
 void add_communication(const Costs& costs, const Timeline& timeline, Changes& changes) {

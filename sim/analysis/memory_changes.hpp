@@ -15,6 +15,7 @@ struct MemoryChange {
   Bytes bytes{};  // signed
   MemoryKind kind = MemoryKind::stash;
   Bytes for_input_grad{};  // of a stash: the part that I alone reads
+  Bytes boundary{};        // the same: the stage's input, from which R rebuilds the rest
 };
 
 /// In order of time; at one moment frees come first.

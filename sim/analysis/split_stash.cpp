@@ -18,18 +18,29 @@ int SplitStash::weight_grad_ops(Op op) const {
   return tables_.stage(op).place->device(Role::weight_grad) == device_ ? 1 : 0;
 }
 
-void SplitStash::keep(Op op, StashRead bytes, int other_readers) {
+void SplitStash::keep(Op op, StashRead bytes, int other_readers, Reads reads) {
+  const bool here_too = reads == Reads::here;
   Kept& here = kept(op);
   here.there = true;
   here.for_input_grad = bytes.by_input_grad;
   here.for_weight_grad = bytes.by_weight_grad;
-  here.input_grad_readers += input_grad_ops(op) + other_readers;
-  here.weight_grad_readers += weight_grad_ops(op) + other_readers;
+  here.input_grad_readers += (here_too ? input_grad_ops(op) : 0) + other_readers;
+  here.weight_grad_readers += (here_too ? weight_grad_ops(op) : 0) + other_readers;
+}
+
+void SplitStash::keep_input(Op op, int readers) {
+  Kept& here = kept(op);
+  here.input = tables_.stage(op).costs->boundary;
+  here.input_readers += readers;
 }
 
 void SplitStash::release(Op op) {
   const auto found = kept_.find({op.stage, op.microbatch});
   Kept& here = found->second;
+  if (here.input_readers == 0) {
+    held_.drop_boundary(here.input);
+    here.input = Bytes{};
+  }
   if (here.there && here.input_grad_readers == 0) {
     held_.drop_stash(here.for_input_grad, here.for_input_grad);
     here.for_input_grad = Bytes{};
@@ -41,13 +52,27 @@ void SplitStash::release(Op op) {
   }
   if (here.input_grad_readers != 0 || here.weight_grad_readers != 0) return;
   if (here.there) held_.hold(op.stage, -1);
-  kept_.erase(found);
+  here.there = false;
+  if (here.input_readers == 0) kept_.erase(found);
 }
 
+// What is offloaded comes back by PREFETCH for the ops here, too.
 void SplitStash::forward_started(Op op) {
   const MemoryTables::Stage& stage = tables_.stage(op);
   const int others = stage.offloaded ? 1 : tables_.stash_sends(op);
-  keep(op, {stage.costs->stash_input_grad, stage.costs->stash_weight_grad}, others);
+  if (tables_.is_recomputed(op)) {
+    keep_input(op, others + (!stage.offloaded && readers_here(op) > 0 ? 1 : 0));
+  } else {
+    keep(op, {stage.costs->stash_input_grad, stage.costs->stash_weight_grad}, others,
+         stage.offloaded ? Reads::elsewhere : Reads::here);
+  }
+  release(op);
+}
+
+void SplitStash::recompute_started(Op op) {
+  const MemoryTables::Stage& stage = tables_.stage(op);
+  --kept(op).input_readers;
+  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0, Reads::here);
   release(op);
 }
 
@@ -75,19 +100,19 @@ void SplitStash::backward_ended(Op op) {
 
 void SplitStash::read_by_message(Op op) {
   Kept& here = kept(op);
-  --here.input_grad_readers;
-  --here.weight_grad_readers;
+  if (tables_.is_recomputed(op)) {
+    --here.input_readers;
+  } else {
+    --here.input_grad_readers;
+    --here.weight_grad_readers;
+  }
   release(op);
 }
 
 void SplitStash::received(Op op) {
   const MemoryTables::Stage& stage = tables_.stage(op);
-  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0);
-}
-
-void SplitStash::copied_in(Op op) {
-  const StageCosts& costs = *tables_.stage(op).costs;
-  keep(op, {costs.stash_input_grad, costs.stash_weight_grad}, 0);
+  if (tables_.is_recomputed(op)) return keep_input(op, 1);
+  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0, Reads::here);
 }
 
 }  // namespace stageline

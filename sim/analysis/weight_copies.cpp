@@ -33,11 +33,7 @@ class Order {
     Costs costs;
     costs.stage.resize(program_.placement.stage.size());
     for (const StageEdge edge : program_.edges) costs.edges.push_back({edge, {}, {}});
-    costs.network.devices = static_cast<int>(program_.devices.size());
-    const std::size_t devices = program_.devices.size();
-    costs.network.routes.resize(devices * devices);
-    costs.network.to_host.resize(devices);
-    costs.network.from_host.resize(devices);
+    costs.network = free_network(static_cast<int>(program_.devices.size()));
     TaskGraph graph = compile(program_, costs);
     std::fill(graph.duration.begin(), graph.duration.end(), Time{1});
     const Timeline timeline = timeline_of(program_, graph, sweep(graph));

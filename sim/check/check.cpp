@@ -35,9 +35,10 @@ class Ranges {
       return "the stage has no such edge for a message";
     }
     if (device_of(graph_, program_.placement, op) < 0) return "the stage has no such part";
+    const bool by_reader = op.kind == OpKind::recompute || op.kind == OpKind::prefetch;
     const bool one_piece = op.kind == OpKind::forward || op.kind == OpKind::weight_grad ||
-                           op.kind == OpKind::backward || op.kind == OpKind::recompute ||
-                           op.kind == OpKind::offload || op.kind == OpKind::prefetch;
+                           op.kind == OpKind::backward || op.kind == OpKind::offload ||
+                           (by_reader && !program_.placement.stage[op.stage].apart());
     if (one_piece && op.part != 0) return "only I, updates and messages come in parts";
     return "";
   }
@@ -57,9 +58,12 @@ class Checker {
     made_.assign(index_->size(), 0);
     updated_.resize(program_.placement.stage.size());
     exists_input_grad_.resize(program_.placement.stage.size());
+    exists_offload_.resize(program_.placement.stage.size());
+    readers_.resize(program_.placement.stage.size());
     for (const auto& list : program_.ops) {
       for (const Op op : list) {
         if (op.kind == OpKind::input_grad) exists_input_grad_[op.stage] = true;
+        if (op.kind == OpKind::offload) exists_offload_[op.stage] = true;
       }
     }
     for (std::size_t device = 0; device < program_.ops.size(); ++device) {
@@ -118,6 +122,7 @@ class Checker {
              "only a stage with replicas reduces gradients between them");
     }
     if (stage.apart()) check_apart(place, op, stage);
+    if (class_of(op.kind) == OpClass::backward) note_reader(op, home);
     if (cargo && !check_message(place, op, *cargo)) return;
     const auto twice = [&] { report(LintRule::twice, place, "this work is done twice"); };
     if (op.kind == OpKind::update) {
@@ -149,10 +154,6 @@ class Checker {
 
   // With F, I and W on several devices, no op may need a product that cannot be transferred.
   void check_apart(Place place, Op op, const StagePlace& stage) const {
-    if (op.kind == OpKind::recompute) {
-      report(LintRule::placement, place,
-             "a stage with its backward on another device cannot be recomputed");
-    }
     const bool together = stage.input_grad.size() <= 1 &&
                           stage.device(Role::input_grad) == stage.device(Role::weight_grad);
     if (op.kind == OpKind::backward && !together) {
@@ -188,12 +189,7 @@ class Checker {
           missing(m, part == 0 ? "I" : fmt::format("I (part {}) ", part));
         }
       }
-      if (exists(Product::offloaded, s, m) && !exists(Product::prefetched, s, m)) {
-        report(LintRule::missing, {},
-               fmt::format("no device does {}PREFETCH{}; what an OFFLOAD takes away must come back",
-                           s, m),
-               s);
-      }
+      check_brought_back(s, m);
     }
     // All updates or none: the pass that adds them skips a stage that has some.
     const auto& done = nth(updated_, s);
@@ -206,6 +202,49 @@ class Checker {
       report(LintRule::missing, {},
              fmt::format("no device does {}; write all updates of a stage or none", print(absent)),
              s);
+    }
+  }
+
+  // The stash is read on that device.
+  void note_reader(Op op, int device) {
+    const StagePlace& place = program_.placement.stage[op.stage];
+    const int reader = stash_reader(place, device);
+    if (!needs_readers(op.stage) || reader < 0) return;
+    const auto readers = as_size(stash_readers(place));
+    readers_[op.stage].resize(program_.total_microbatches() * readers);
+    readers_[op.stage][op.microbatch * readers + as_size(reader)] = true;
+  }
+
+  // Whether what F leaves for the backward leaves F's device.
+  bool needs_readers(int s) const {
+    return nth(program_.placement.stage, s).apart() || nth(exists_offload_, s);
+  }
+
+  // Of a stage whose stashes leave their device: each reader has its PREFETCH, and where the roles
+  // are split all have their R, if there is any.
+  void check_brought_back(int s, std::uint32_t m) const {
+    const std::vector<bool>& reads = nth(readers_, s);
+    const auto readers = as_size(stash_readers(nth(program_.placement.stage, s)));
+    const bool offloaded = exists(Product::offloaded, s, m);
+    const bool rebuilt = nth(program_.placement.stage, s).apart() && is_recomputed(graph_, s);
+    if (reads.empty() || (!offloaded && !rebuilt)) return;
+    for (std::size_t reader = 0; reader < readers; ++reader) {
+      if (!reads[m * readers + reader]) continue;
+      const auto part = static_cast<int>(reader);
+      if (offloaded && !exists(Product::prefetched, s, m, part)) {
+        report(LintRule::missing, {},
+               fmt::format("no device does {}; what an OFFLOAD takes away must come back",
+                           print(op_of(OpKind::prefetch, s, m, part))),
+               s);
+      }
+      if (rebuilt && !exists(Product::rebuilt, s, m, part)) {
+        report(
+            LintRule::missing, {},
+            fmt::format("no device does {}; where the roles of a stage are split, each device that "
+                        "reads its stash recomputes all micro-batches or none",
+                        print(op_of(OpKind::recompute, s, m, part))),
+            s);
+      }
     }
   }
 
@@ -277,6 +316,10 @@ class Checker {
   std::vector<std::vector<bool>> updated_;  // by stage: updates × replicas, empty without any U
   std::vector<Message> messages_;
   std::vector<bool> exists_input_grad_;  // by stage
+  std::vector<bool> exists_offload_;     // by stage
+  // By stage, micro-batch and reader of the stash, whether that has an op of the backward; only
+  // where needs_readers().
+  std::vector<std::vector<bool>> readers_;
 };
 
 }  // namespace

@@ -29,8 +29,14 @@ constexpr std::uint32_t no_lane = 0xffffffff;
 struct FairPath {
   std::vector<ResourceLoad> loads;
   double bound = MaxMin::unbounded;  // bytes a picosecond
-  bool slows = false;                // compute on its devices
+  double slows = 0;                  // compute on its devices: γ of its class
   double drag = 0;                   // Path::tier's transfer_slowdown, where it has devices
+};
+
+// How many flows of a device move bytes, by tier.
+struct Moving {
+  std::array<std::uint32_t, tiers> collectives{};
+  std::array<std::uint32_t, tiers> messages{};
 };
 
 double per_picosecond(Bandwidth bandwidth) {
@@ -110,8 +116,8 @@ class FairRunner {
     RatedWork work;
   };
   struct DeviceState {
-    std::array<std::uint32_t, tiers> flows{};  // that move bytes and slow compute
-    std::uint32_t computing = 0;               // of `lanes`
+    Moving flows;                 // that slow compute
+    std::uint32_t computing = 0;  // of `lanes`
     bool unsettled = false;
     std::vector<std::uint32_t> lanes;   // of compute, if it meets flows
     std::vector<std::uint32_t> moving;  // lanes with flows that compute slows
@@ -130,7 +136,8 @@ class FairRunner {
       }
       fair.bound = per_picosecond(given.bandwidth);
       if (given.devices.empty()) continue;
-      fair.slows = nth(graph_.overlap_slowdown, given.tier) > 0;
+      fair.slows =
+          nth(given.is_message ? graph_.message_slowdown : graph_.overlap_slowdown, given.tier);
       fair.drag = nth(graph_.transfer_slowdown, given.tier);
     }
   }
@@ -138,7 +145,7 @@ class FairRunner {
   void find_compute_lanes() {
     std::vector<bool> meets(graph_.devices.size());
     for (std::size_t p = 0; p < paths_.size(); ++p) {
-      if (!paths_[p].slows && paths_[p].drag == 0) continue;
+      if (paths_[p].slows == 0 && paths_[p].drag == 0) continue;
       for (const std::uint16_t device : graph_.paths[p].devices) meets[device] = true;
     }
     meets_flows_.resize(graph_.lanes.size());
@@ -162,7 +169,7 @@ class FairRunner {
 
   bool is_flow(std::uint32_t task) const {
     const FairPath& fair = paths_[graph_.path_of[task]];
-    return graph_.bytes[task] > Bytes{} && (!fair.loads.empty() || fair.slows || fair.drag > 0);
+    return graph_.bytes[task] > Bytes{} && (!fair.loads.empty() || fair.slows > 0 || fair.drag > 0);
   }
 
   void walk_all() {
@@ -265,7 +272,7 @@ class FairRunner {
       if (state.flow >= lane_of_flow_.size()) lane_of_flow_.resize(state.flow + std::size_t{1});
       lane_of_flow_[state.flow] = lane;
     }
-    if (fair.slows) slow(task, +1);
+    if (fair.slows > 0) slow(task, +1);
     if (fair.drag == 0) return;
     for (const std::uint16_t device : path(task).devices) devices_[device].moving.push_back(lane);
     if (fair.loads.empty()) undriven_.push_back(lane);
@@ -282,7 +289,8 @@ class FairRunner {
     const Path& of_task = path(task);
     for (const std::uint16_t device : of_task.devices) {
       DeviceState& state = devices_[device];
-      std::uint32_t& flows = nth(state.flows, of_task.tier);
+      std::uint32_t& flows =
+          nth(of_task.is_message ? state.flows.messages : state.flows.collectives, of_task.tier);
       flows += static_cast<std::uint32_t>(change);
       const bool turned = flows == (change > 0 ? 1U : 0U);
       if (turned && !state.lanes.empty()) unsettle(state);
@@ -298,7 +306,7 @@ class FairRunner {
         assert(all_moved(state.work));
         solver_.remove(state.flow);
       }
-      if (fair.slows) slow(task, -1);
+      if (fair.slows > 0) slow(task, -1);
       for (std::size_t i = 0; fair.drag > 0 && i < path(task).devices.size(); ++i) {
         std::vector<std::uint32_t>& moving = devices_[path(task).devices[i]].moving;
         moving.erase(std::find(moving.begin(), moving.end(), lane));
@@ -393,8 +401,11 @@ class FairRunner {
 
   double slowdown_of(const DeviceState& device) const {
     double slowdown = 1;
-    for (std::size_t tier = 0; tier < device.flows.size(); ++tier) {
-      if (device.flows[tier] > 0) slowdown += graph_.overlap_slowdown[tier];
+    for (std::size_t tier = 0; tier < tiers; ++tier) {
+      const double collectives =
+          device.flows.collectives[tier] > 0 ? graph_.overlap_slowdown[tier] : 0;
+      const double messages = device.flows.messages[tier] > 0 ? graph_.message_slowdown[tier] : 0;
+      slowdown += std::max(collectives, messages);
     }
     return slowdown;
   }

@@ -66,6 +66,8 @@ bool Charges::same_for_all(Op op) const {
     return program_.placement.stage[static_cast<std::size_t>(stage)].replicas.size() == 1;
   };
   const std::optional<Cargo> cargo = cargo_of(op.kind);
+  // A copy of what is rebuilt has other bytes.
+  if (class_of(op.kind) == OpClass::copy && is_recomputed(stages_, op.stage)) return false;
   if (!cargo) return alone(op.stage);
   const Wire& way = wire(stages_, *cargo, wire_of(stages_, op));
   return alone(way.sender) && alone(way.receiver);
@@ -121,7 +123,7 @@ Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
       return Bytes{2 * (replicas - 1) * stage.gradients.count / replicas};
     }
     case OpClass::copy:
-      return stage.stash();
+      return copy_bytes(program_, costs_, stages_, op);
     case OpClass::forward:
     case OpClass::backward:
     case OpClass::recompute:
@@ -134,6 +136,7 @@ Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
 void Charges::give_slowdowns(TaskGraph& graph) const {
   if (costs_.sharing != Sharing::fair) return;
   graph.overlap_slowdown = costs_.overlap_slowdown;
+  graph.message_slowdown = costs_.message_slowdown;
   graph.transfer_slowdown = costs_.transfer_slowdown;
 }
 
@@ -172,7 +175,8 @@ Time Charges::on_the_wire(Op op) const {
       return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
     }
     const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
-    return transfer_time(copy ? stage.stash() : message_bytes(program_, costs_, stages_, op),
+    return transfer_time(copy ? copy_bytes(program_, costs_, stages_, op)
+                              : message_bytes(program_, costs_, stages_, op),
                          route_of(op).bandwidth);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{} of stage {}: {}", print(op), op.stage, error.what()));
@@ -228,6 +232,7 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
   const Route& route = route_of(op);
   if (route.is_free() && route.resources.empty()) return 0;
   Path path = path_on(route);
+  path.is_message = !ring;
   // Where messages block, their latency is a task of its own.
   path.lag = ring || (blocks_ && cargo_of(op.kind)) ? Time{} : route.latency;
   if (ring) {
@@ -330,7 +335,7 @@ Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph
       return Bytes{part_of(whole.count, sender, way.part)};
     }
     case Cargo::stash:
-      return stash_read_on(sender, stage, way.to).both();
+      return left_for(sender, stage, is_recomputed(graph, way.sender), way.to);
     case Cargo::weights:
       return stage.weights;
   }

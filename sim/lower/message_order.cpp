@@ -114,8 +114,8 @@ void order_all(Program& program, const Clockwork& clock) {
 }  // namespace
 
 Costs unit_costs(const Program& program) {
-  Costs costs = uniform_costs(program.stages(), static_cast<int>(program.devices.size()), Time{1},
-                              Time{1}, Time{1});
+  Costs costs = uniform_costs(program.stages(), 1, Time{1}, Time{1}, Time{1});
+  costs.network = free_network(static_cast<int>(program.devices.size()));
   costs.edges.clear();
   for (const StageEdge edge : program.edges) costs.edges.push_back({edge, Bytes{1}, Bytes{1}});
   return costs;

@@ -12,17 +12,16 @@
 namespace stageline {
 
 /// R before the op that first reads the stash of its micro-batch (before both ops of an overlapped
-/// pair), in the stages that are marked; a micro-batch that has an R keeps it. `stages`: by stage.
-/// Throws UsageError for a stage whose backward is on another device than its forward, and for one
-/// whose stash is offloaded.
+/// pair), in the stages that are marked; where several devices read it, on each of them. A
+/// micro-batch that has an R keeps it. `stages`: by stage.
 Program add_recompute(Program program, const std::vector<bool>& stages);
 
 /// OFFLOAD behind F, and PREFETCH as many compute ops as `ahead` (at least 0) before the op that
-/// first reads the stash, in the stages that are marked; an overlapped pair is one op. A stash that
-/// would be issued back before another op has run stays on the device, and a stage that has an
-/// OFFLOAD keeps its own. Copies that were free are issued from then on. `stages`: by stage. Throws
-/// UsageError for a stage whose backward is on another device than its forward, and for one that is
-/// recomputed.
+/// first reads the stash (or the R that makes it, from the stage's input), in the stages that are
+/// marked; an overlapped pair is one op. A stash that would be issued back before another op has
+/// run stays on the device. Where the roles of a stage are split, all its stashes go by way of the
+/// host, instead of by SEND_STASH, to each device that reads them. A stage that has an OFFLOAD
+/// keeps its own. Copies that were free are issued from then on. `stages`: by stage.
 Program add_offload(Program program, const std::vector<bool>& stages, int ahead);
 
 /// A U after the last gradient of every update, unless the stage has one already; under flush after

@@ -52,10 +52,9 @@ void check_replicable(const Program& program, int replicas) {
   const double forwards =
       static_cast<double>(program.total_microbatches()) * replicas * std::max(program.stages(), 1);
   if (forwards > most_forwards) {
-    throw UsageError(
-        fmt::format("{} replicas × {} micro-batches × {} stages are more forwards than the {} that "
-                    "are simulated at a time; ask for fewer micro-batches, steps or replicas",
-                    replicas, program.total_microbatches(), program.stages(), most_forwards));
+    refuse_forwards(fmt::format("{} replicas × {} micro-batches × {} stages", replicas,
+                                program.total_microbatches(), program.stages()),
+                    forwards, "micro-batches, steps or replicas");
   }
 }
 

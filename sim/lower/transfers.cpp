@@ -63,30 +63,26 @@ class UsualOrder {
       receive_updates(op.stage, op.microbatch / group, out);
     }
     if (op.kind == OpKind::forward) messages(op, Cargo::activation, false, out);
+    const bool rebuilds = op.kind == OpKind::recompute;
+    if (!rebuilds && class_of(op.kind) != OpClass::backward) return;
+    const bool apart = program_.placement.stage[op.stage].apart();
     const std::pair<int, std::uint32_t> key{op.stage, op.microbatch};
-    if (op.kind == OpKind::recompute && program_.settings.recompute == RecomputeStart::late) {
-      if (gradients_.insert(key).second) messages(op, Cargo::gradient, false, out);
-      return;
-    }
-    if (class_of(op.kind) != OpClass::backward) return;
-    if (!program_.placement.stage[op.stage].apart()) {
-      if (!input_grads_.takes_output_gradient(op)) return;
-      // A late R has received it already; one behind its backward must not receive it again.
-      if (program_.settings.recompute == RecomputeStart::late && !gradients_.insert(key).second) {
-        return;
-      }
-      messages(op, Cargo::gradient, false, out);
-      return;
-    }
-    if (!offloads_[op.stage] && stashes_.insert(key).second) {
+    if (apart && !offloads_[op.stage] && stashes_.insert(key).second) {
       messages(op, Cargo::stash, false, out);
     }
-    const bool reads_gradient =
-        input_grads_.takes_output_gradient(op) ||
-        (op.kind == OpKind::weight_grad && program_.independent_w[op.stage]);
-    if (reads_gradient && gradients_.insert(key).second) {
-      messages(op, Cargo::gradient, false, out);
-    }
+    if (!reads_output_gradient(op)) return;
+    // A late R has received it already; one behind its backward must not receive it again. Nor must
+    // the second reader on a device.
+    const bool late = program_.settings.recompute == RecomputeStart::late;
+    if ((apart || late) && !gradients_.insert(key).second) return;
+    messages(op, Cargo::gradient, false, out);
+  }
+
+  bool reads_output_gradient(Op op) const {
+    if (op.kind == OpKind::recompute) return program_.settings.recompute == RecomputeStart::late;
+    if (input_grads_.takes_output_gradient(op)) return true;
+    return op.kind == OpKind::weight_grad && program_.placement.stage[op.stage].apart() &&
+           program_.independent_w[op.stage];
   }
 
   void sends_after(Op op, std::vector<Op>& out) const {

@@ -48,6 +48,27 @@ TEST_CASE("calls in parallel look before each call, on every thread, and end whe
   }
 }
 
+TEST_CASE(
+    "a comparison that is stopped has the rows that are done, and is called off without any") {
+  SettingRequest request;
+  request.trace = "uniform8";
+  request.devices = {4};
+  const Setting setting = read_setting(request);
+  const auto schedules = parse_schedules("gpipe,1f1b,zb_h1,pipedream,chimera");
+  const std::vector<Row> all = compare(request, setting, schedules, 1);
+  std::atomic<bool> stop{false};
+  const auto after_three = [&](std::size_t done, std::size_t) { stop = done == 3; };
+  const std::vector<Row> some =
+      compare(request, setting, schedules, 1, after_three, Keep::spans, &stop);
+  REQUIRE(some.size() == 3);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    CHECK(some[i].outcome->schedule == all[i].outcome->schedule);
+    CHECK(some[i].outcome->step_time == all[i].outcome->step_time);
+  }
+  stop = true;
+  CHECK_THROWS_AS(compare(request, setting, schedules, 1, {}, Keep::spans, &stop), CalledOff);
+}
+
 TEST_CASE("a comparison is called off, and is no row that cannot run") {
   SettingRequest request;
   request.trace = "uniform8";

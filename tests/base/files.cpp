@@ -18,6 +18,7 @@
 #include "tools/inputs/inputs.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
+#include "traces/json/tree.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -92,10 +93,23 @@ TEST_CASE("a file's size is looked at before it is read, and a text ends at a ze
       ("cannot read \"" + file + "\": it has 4294967297 bytes; at most 4294967296 are read")
           .c_str(),
       UsageError);
-  fs::resize_file(file, longest_file);  // none of which is read beyond the first block
+  fs::resize_file(file, longest_file);  // of which no more than the beginning is read
+  CHECK_THROWS_WITH_AS(
+      read_text(file),
+      ("cannot read \"" + file + "\": it has 4294967296 bytes; at most 268435456 are read").c_str(),
+      UsageError);
   const std::string zero = "cannot read \"" + file + "\": byte 0 is zero, so this is no text";
-  CHECK_THROWS_WITH_AS(read_text(file), zero.c_str(), UsageError);
   CHECK_THROWS_WITH_AS(read_content(file), zero.c_str(), UsageError);
+  fs::resize_file(file, longest_text);
+  CHECK_THROWS_WITH_AS(read_text(file), zero.c_str(), UsageError);
+  {
+    std::ofstream out(file, std::ios::binary);
+    out << "{" << std::string(json_longest_text, ' ');
+  }
+  fs::resize_file(file, longest_text);
+  CHECK_THROWS_WITH_AS(read_content(file),
+                       doctest::Contains("the file has 268435456 bytes; at most 16777216 are read"),
+                       TraceError);
 }
 
 TEST_CASE("a byte order mark is no part of a text") {

@@ -148,6 +148,21 @@ TEST_CASE("one stall among the steps changes no step that is compared, and is sa
   }
 }
 
+// A damaged profile once gave a step of -1073 s.
+TEST_CASE("steps that do not follow each other are refused") {
+  Recording damaged = recording("gpipe", ms, 2, 3, "a");
+  for (auto& lane : damaged.timeline.lanes) {
+    for (Span& span : lane) {
+      if (span.op.microbatch / (span.op.kind == OpKind::update ? 1U : 2U) != 1) span.end += 50 * ms;
+    }
+  }
+  for (const std::optional<int> step : {std::optional<int>(), std::optional<int>(1)}) {
+    CHECK_THROWS_WITH_AS(overlay_of(damaged, damaged, step),
+                         doctest::Contains("a: step 1 ends at "), UsageError);
+  }
+  CHECK_THROWS_AS(steady_step(damaged), UsageError);
+}
+
 TEST_CASE("a step alone is compared with another's length, not with its pace") {
   Recording model = recording("1f1b", ms, 4, 1, "a");
   model.step_time = 13 * ms;  // among others

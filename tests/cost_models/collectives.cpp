@@ -266,7 +266,7 @@ TEST_CASE("what cannot be planned is refused with its numbers") {
   Routes routes(cluster);
   CHECK(has(refusal([&] { Collectives(cluster, routes, "rings"); }),
             "there is no algorithm of collectives \"rings\" (did you mean \"ring\"?); there are "
-            "ring, tree, hierarchical, nvls, direct, best"));
+            "ring, tree, hierarchical, nvls, pat, direct, best"));
   const auto refused = [&](const Collective& collective, const std::string& algorithm) {
     return refusal([&] { planned(cluster, collective, algorithm); });
   };
@@ -278,12 +278,35 @@ TEST_CASE("what cannot be planned is refused with its numbers") {
             "one has 2 ranks (gpu0, gpu1) and another 1 (gpu2)"));
   CHECK(has(refused({CollectiveKind::all_reduce, Bytes{1}, {{0, 1, 0}}}, "best"),
             "gpu0 is twice in one group"));
+  CHECK(has(refused({CollectiveKind::all_to_all, Bytes{1}, {{0, 1}}, Dimension::expert}, "ring"),
+            "direct can: give --collectives ep=direct, or leave it to best"));
   Cluster apart = cluster;
   std::erase_if(apart.links, [](const Link& link) { return link.tier == Tier::network; });
   CHECK(has(refusal([&] { planned(apart, of_all(apart, CollectiveKind::all_reduce, 1)); }),
             "no link leads from"));
   CHECK(planned(apart, {CollectiveKind::all_reduce, Bytes{1}, {{0, 1}, {2, 3}}}).algorithm ==
         "ring");
+}
+
+TEST_CASE("an algorithm may be named for all collectives or for those of some groups") {
+  CHECK(parse_algorithms("ring") == AlgorithmNames{"ring", "ring", "ring", "ring", "ring"});
+  CHECK(parse_algorithms("dp=ring,tp=nvls") ==
+        AlgorithmNames{"nvls", "best", "best", "ring", "best"});
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { parse_algorithms(text); });
+  };
+  CHECK(has(refused("tp=ring,dp"),
+            "--collectives tp=ring,dp: \"dp\" names no group; write GROUP=ALGORITHM[,…]"));
+  CHECK(has(refused("tq=ring"), "a group of --collectives is one of tp, cp, ep, dp, pp"));
+  CHECK(has(refused("tp=ring,tp=tree"), "--collectives tp=ring,tp=tree names tp twice"));
+  CHECK(has(refused("tp=rings"), "there is no algorithm of collectives \"rings\""));
+  CHECK(has(refused("tp="), "there is no algorithm of collectives \"\""));
+
+  const Cluster cluster = cluster_of({1, 8, "h100"});
+  Collective large = of_all(cluster, CollectiveKind::all_reduce, giga);
+  CHECK(planned(cluster, large, "tp=ring").algorithm == "nvls");
+  large.dimension = Dimension::tensor;
+  CHECK(planned(cluster, large, "tp=ring").algorithm == "ring");
 }
 
 TEST_CASE("rails without a link between them are enough for a hierarchical all-reduce") {

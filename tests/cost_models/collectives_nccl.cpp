@@ -123,7 +123,7 @@ TEST_CASE("an all-reduce of 64 MiB on eight A100 takes 0.601 ms") {
   const Cluster a100 = cluster_of({1, 8, "a100", 300 * giga});
   const auto plan = planned(a100, of_all(a100, CollectiveKind::all_reduce, 64 * mebi));
   CHECK(plan.algorithm == "ring");
-  CHECK(fmt::format("{:.3f}", milliseconds(plan)) == "0.601");
+  CHECK(fmt::format("{:.6f}", milliseconds(plan)) == "0.600639");
   CHECK(plan.costs.setup == parse_time("86us"));
   // Of the port's 300 GB/s, 228.2 are reached: so much larger is its load.
   CHECK(load_on(a100, plan.costs.route, "gpu0>nvswitch0") == doctest::Approx(1.75 * 300 / 228.2));
@@ -221,6 +221,32 @@ TEST_CASE("NVLS needs one NVLink domain and a generation that has it") {
                   UsageError);
   CHECK_THROWS_AS(bus(cluster_of({2, 8, "h100"}), CollectiveKind::all_reduce, mebi, "nvls"),
                   UsageError);
+}
+
+// 8 µs, log2 of the nodes times 14/3.5 µs, 2.8 µs a rank; the network's latency twice.
+TEST_CASE("with one rank a machine, small gathers go by aggregated trees, large ones by rings") {
+  NcclGroup group;
+  group.ranks = group.nodes = 16;
+  CHECK(nccl_pat_latency(group) == doctest::Approx(8 + 4 * 4.0 + 16 * 2.8));
+  group.network_latency = 3.5;
+  CHECK(nccl_pat_latency(group) == doctest::Approx(8 + 4 * 6.0 + 16 * 2.8));
+
+  const Cluster cluster = cluster_of({16, 1, "h100"});
+  const auto chosen = [&](CollectiveKind kind, std::int64_t bytes) {
+    return planned(cluster, of_all(cluster, kind, bytes)).algorithm;
+  };
+  CHECK(chosen(CollectiveKind::all_gather, mebi) == "pat");
+  CHECK(chosen(CollectiveKind::reduce_scatter, mebi) == "pat");
+  CHECK(chosen(CollectiveKind::all_gather, giga) == "ring");
+  CHECK(chosen(CollectiveKind::all_reduce, mebi) != "pat");
+  const auto plan = planned(cluster, of_all(cluster, CollectiveKind::all_gather, giga), "pat");
+  // 15/16 of the bytes at 0.75 of what a ring reaches of 50 GB/s.
+  CHECK(to_seconds(alone(plan.costs) - plan.costs.setup) ==
+        doctest::Approx(15.0 / 16 / 50 / 0.80 / 0.75));
+  CHECK_THROWS_AS(
+      planned(cluster_of({2, 8, "h100"}),
+              of_all(cluster_of({2, 8, "h100"}), CollectiveKind::all_gather, mebi), "pat"),
+      UsageError);
 }
 
 TEST_CASE("kinds are found by their family") {

@@ -63,8 +63,8 @@ TEST_CASE("parts are ways of recomputing, each for all stages or for some") {
 
 TEST_CASE("what is no way of recomputing is refused with the ways there are") {
   CHECK(refused("ful") ==
-        "--recompute is none, selective, full or every:N, with @STAGES or for all (not \"ful\" "
-        "(did you mean \"full\"?))");
+        "--recompute is none, selective, full or every:N, with @STAGES, @layers:LAYERS or for all "
+        "(not \"ful\" (did you mean \"full\"?))");
   CHECK(contains(refused(""), "(not \"\")"));
   CHECK(contains(refused("full,0"), "(not \"0\")"));
   CHECK(refused("every:0") ==
@@ -165,6 +165,71 @@ TEST_CASE("each stage is recomputed in its own way") {
   CHECK(costs.stage[1].recompute == Time{200});
   CHECK(costs.stage[2].boundary == Bytes{80});
   CHECK(costs.stage[2].recompute == Time{14});
+}
+
+TEST_CASE("layers of the model are named instead of stages, each a block of its own by default") {
+  const std::vector<Recomputation::Part> some{{{Rebuild::full, 1}, {}, {{3, 7}, {9, 9}}},
+                                              {{Rebuild::selective, 1}, {{0, 0}}}};
+  CHECK(asked("full@layers:3-7,9,selective@0").parts == some);
+  CHECK(print(asked("full@layers:3-7,9,selective@0")) == "full@layers:3-7,9;selective@0");
+  CHECK(asked("layers:3-").parts == asked("every:1@layers:3-").parts);
+  CHECK(parse_recomputation(print(asked("layers:3-")), "--recompute") == asked("layers:3-"));
+  CHECK(refused("full@layers:4-2") == "--recompute: the layers 4-2 run backwards; write 2-4");
+  CHECK(contains(refused("full@layers:"), "--recompute: layers are numbers from 0 and ranges"));
+  const Model model = chain(6);
+  const Partition partition{{0, 0, 0, 1, 1, 1}, 2};
+  CHECK(complaint<UsageError>([&] { by_stage(asked("layers:4-6"), model, partition); }) ==
+        "--recompute names layer 6, but there are 6 layers, 0 to 5");
+  using Layers = std::vector<LayerRecomputation>;
+  const LayerRecomputation none;
+  const LayerRecomputation begins{Rebuild::every, true};
+  const LayerRecomputation goes_on{Rebuild::every, false};
+  const std::vector<StageRecomputation> stages =
+      by_stage(asked("full@layers:1-4,none@layers:3"), model, partition);
+  CHECK(stages[0] == StageRecomputation{Rebuild::every, 1, Layers{none, begins, goes_on}});
+  CHECK(stages[1] == StageRecomputation{Rebuild::every, 1, Layers{none, begins, none}});
+  // Where all layers of a stage are named, the stage is.
+  CHECK(by_stage(asked("layers:0-2"), model, partition) ==
+        by_stage(asked("every:1@0"), model, partition));
+  CHECK(by_stage(asked("full@layers:3-"), model, partition) ==
+        by_stage(asked("full@1"), model, partition));
+}
+
+TEST_CASE("of layers that are recomputed the input is kept, of the others the stash") {
+  const Model model = chain(6);
+  // One layer by itself, its input of 10 kept; the other five keep their 44.
+  const StageCosts one = one_stage(model, "layers:2");
+  CHECK(one.recompute == Time{100});
+  CHECK(one.boundary == Bytes{5 * 44 + 10});
+  CHECK(one.stash() == Bytes{6 * 44});
+  // A block of three: all but its input is rebuilt; as blocks of one, each input is kept.
+  const StageCosts block = one_stage(model, "full@layers:1-3");
+  CHECK(block.recompute == Time{300});
+  CHECK(block.boundary == Bytes{3 * 44 + 10});
+  CHECK(block.stash() == Bytes{3 * 44 + 10 + 3 * 44 - 10});
+  const StageCosts each = one_stage(model, "layers:1-3");
+  CHECK(each.recompute == Time{300});
+  CHECK(each.boundary == Bytes{3 * 44 + 30});
+  CHECK(each.stash() == Bytes{3 * 44 + 30 + 34});
+  // Behind a separate I, W reads the same, however it was made.
+  for (const StageCosts& stage : {one, block, each}) {
+    CHECK(stage.stash_after_input_grad() == one_stage(model, "").stash_after_input_grad());
+  }
+  // The first layer's input is the stage's.
+  CHECK(one_stage(model, "layers:0").boundary == Bytes{5 * 44 + 10});
+  const StageCosts mixed = one_stage(model, "full@layers:0-1,selective@layers:4-5");
+  CHECK(mixed.recompute == Time{2 * 100 + 2 * 7});
+  CHECK(mixed.boundary == Bytes{10 + 2 * 44 + 2 * 40});
+  CHECK(mixed.stash() == Bytes{10 + 2 * 44 + 2 * 40 + 78});
+}
+
+TEST_CASE("a tensor that skips a block is kept once, by the block or by the layer that reads it") {
+  Model model = chain(4);
+  model.edges = {{0, 1}, {0, 3}, {1, 2}, {2, 3}};  // 0 feeds the last layer, too
+  // Counted in the stash of 1, which is rebuilt from it; 3 reads what is kept for 1.
+  CHECK(one_stage(model, "layers:1").boundary == Bytes{3 * 44 + 10});
+  // Rebuilt in 0's block, and read by 3 outside of it: kept, and so is 0's input and 2's.
+  CHECK(one_stage(model, "full@layers:0-1").boundary == Bytes{10 + 10 + 2 * 44});
 }
 
 TEST_CASE("offloading is of none, of all or of some stages") {

@@ -2,29 +2,43 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cost_models/network/rank_grid.hpp"
 #include "cost_models/perturbation/perturbation.hpp"
 #include "cost_models/recomputation.hpp"
 #include "cost_models/roofline.hpp"
 #include "cost_models/transformers/hugging_face.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "schedulers/aliases.hpp"
 #include "schedulers/partition/megatron.hpp"
 #include "schedulers/partition/partitioner.hpp"
 #include "sim/errors.hpp"
 #include "sim/units.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tools/answer/answer.hpp"
+#include "tools/base/provided_files.hpp"
+#include "tools/compare/comparison.hpp"
+#include "tools/compare/overlay.hpp"
+#include "tools/compare/rank_by.hpp"
+#include "tools/compare/uncertainty.hpp"
 #include "tools/evidence/evidence.hpp"
+#include "tools/evidence/kept.hpp"
 #include "tools/evidence/published/points.hpp"
 #include "tools/evidence/published/vtrain.hpp"
 #include "tools/inputs/clusters.hpp"
+#include "tools/inputs/degrees.hpp"
 #include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/perturbation_file.hpp"
+#include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/inputs/training_budget.hpp"
+#include "tools/inputs/weight_rule.hpp"
 #include "tools/papers/staleness/evidence.hpp"
+#include "tools/report/text/comparison.hpp"
+#include "tools/sweep/folder.hpp"
 #include "tools/sweep/spec.hpp"
 #include "tools/training/log.hpp"
+#include "traces/gzip.hpp"
 #include "traces/kineto/names.hpp"
 #include "traces/nccl/tests_log.hpp"
 #include "traces/programs.hpp"
@@ -142,6 +156,58 @@ void kineto(const std::string& text) {
   hold(parse_program(print(run.program)) == run.program, "another program");
 }
 
+// Words that choose: each is read as each of them.
+void choices(const std::string& text) {
+  try_it([&] { read_schedule_name(text); });
+  try_it([&] { parse_order(text); });
+  try_it([&] {
+    const Shard shard = parse_shard(text, "SHARD");
+    hold(shard.index >= 1 && shard.index <= shard.count, "a shard of none");
+  });
+  try_it([&] {
+    const double share = parse_within(text, "WITHIN");
+    hold(share >= 0 && share <= 1, "a share beyond 100 %");
+  });
+  try_it([&] { parse_rank_by(text, "BY", true); });
+  try_it([&] {
+    const std::optional<double> share = parse_quantile(text, "QUANTILE");
+    hold(!share || (*share >= 0 && *share <= 1), "a quantile beyond 1");
+  });
+  try_it([&] { parse_weight_rule(text, "WEIGHTS"); });
+  try_it([&] { parse_messages(text, "MESSAGES"); });
+  try_it([&] { parse_zero(text, "ZERO"); });
+  try_it([&] { parse_sharing(text, "SHARING"); });
+  try_it([&] { parse_recompute_start(text, "START"); });
+  try_it([&] { parse_comparison_columns(text); });
+  try_it([&] { parse_program_format(text); });
+}
+
+void gzip(const std::string& bytes) {
+  const std::string text = gunzip(bytes, file, Packed::bytes);
+  hold(gunzip(gzipped(text), file, Packed::bytes) == text, "another text");
+}
+
+// Whatever is taken for a timeline by its beginning is read as one.
+void content(const std::string& text) {
+  const ProvidedFiles provided(ProvidedFiles::Contents{{file, text}});
+  const Content one = read_content(file);
+  if (one.format == nullptr) {
+    is_program_file(file);
+    return;
+  }
+  const Recording recording = one.format->read({one});
+  check_timeline(recording.timeline);
+  const Overlay overlay = overlay_of(recording, recording);
+  hold(overlay.first.step_time >= Time{} && overlay.first.mean >= Time{}, "a step below 0");
+  for (const OpPair& pair : overlay.ops) hold(pair.difference() == Time{}, "an op unlike itself");
+}
+
+void kept(const std::string& text) {
+  for (const std::string& sentence : worse_than_kept(text, file, {})) {
+    hold(!sentence.empty(), "a regression without a sentence");
+  }
+}
+
 void range_names(const std::string& text) {
   const RangeNames names = read_range_names(text, file);
   for (const char* const name : {"forward 3 stage 1", "PP:2F0", "aaaaaaaaaaaaaaaaaaaaaaaab"}) {
@@ -219,6 +285,10 @@ constexpr Target table[] = {
        hold(!model.layers.empty(), "a model without layers");
      }},
     {"amounts", Form::text, amounts},
+    {"choices", Form::text, choices},
+    {"gzip", Form::bytes, gzip},
+    {"content", Form::json, content},
+    {"kept", Form::json, kept},
 };
 
 }  // namespace

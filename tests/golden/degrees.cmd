@@ -11,11 +11,15 @@ try program $gpt --cluster 'h100x8*4' --tp 8 --dp 2 --microbatches 2 --zero 1 --
 try simulate $gpt --cluster 'h100x8*4' --tp 3
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --dp 3 --pp 2
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --devices 24 --pp 2
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --pp 2
+try simulate $gpt --cluster 'h100x8*4' --tp 2,4
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --dp 4 --ep 3
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --order tp-dp-pp
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --zero 4
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --precision bf15
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --collectives rings
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --collectives tp=pat
+try simulate $gpt --cluster 'h100x8*4' --tp 8 --collectives tp=ring,dp
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --sharing fare
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --buckets ddq
 try simulate resnet50-h100 --cluster h100x8 --tp 2 --pp 4

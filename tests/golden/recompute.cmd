@@ -23,9 +23,14 @@ try simulate $trace --recompute full@3-1
 try simulate $trace --recompute full@all
 try simulate $trace --recompute selective
 try simulate $trace --recompute full --recompute-start soon
-try simulate $trace --recompute full --offload @1
+try simulate $trace --recompute full --offload @1 --host-link 16GB/s --quiet
+try compare $trace --schedule stale_weights,layerpipe,pipefb --devices 3 --microbatches 8 --recompute full --quiet
+try program $trace --schedule stale_weights --devices 3 --microbatches 3 --recompute full --recompute-start late
+try simulate $trace --schedule layerpipe --devices 3 --offload all --host-link 16GB/s --quiet
+try compare $trace --schedule 1f1b,zb_h1 --devices 2 --microbatches 4 --recompute layers:1-2,full@layers:5- --quiet
+try simulate $trace --schedule gpipe:recompute=except_last --offload all --host-link 16GB/s --quiet
+try simulate $trace --recompute full@layers:6-9
+try simulate $trace --recompute layers:3-1
 try simulate $trace --offload half
 try simulate $trace --offload @4
 try simulate $trace --prefetch 2
-try simulate $trace --schedule stale_weights --devices 3 --recompute full
-try simulate $trace --schedule layerpipe --devices 3 --offload all

@@ -100,6 +100,23 @@ TEST_CASE("where a trace is priced for one of a cluster's kinds, the others' rat
   CHECK(with_rates_of_kinds(mixed_kinds(), "model:gpt@old").cluster.devices[0].rate == 3);
 }
 
+TEST_CASE("a trace of another kind than all devices has a note, unless they have rates") {
+  const auto note = [](const std::string& device, Cluster cluster = mixed_kinds()) {
+    cluster.kinds[0].title = "Fast";
+    cluster.kinds[1].title = "Old";
+    return other_kind_note(cluster, device);
+  };
+  CHECK(note("NVIDIA H100 SXM5 80 GB") ==
+        "the layers' times are those of NVIDIA H100 SXM5 80 GB, and the devices are Fast, Old, "
+        "which count as equally fast: price the model for them, or give the devices a rate");
+  CHECK(note("Old").empty());
+  CHECK(note("AMD EPYC").empty());  // of no known kind
+  CHECK(note("").empty());
+  Cluster rated = mixed_kinds();
+  for (Device& device : rated.devices) device.rate = 0.5;
+  CHECK(note("NVIDIA H100 SXM5 80 GB", rated).empty());
+}
+
 TEST_CASE("rates that are given stay, and those of traces that are not priced") {
   Cluster cluster = mixed_kinds();
   cluster.devices[3].rate = 0.7;

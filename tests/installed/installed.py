@@ -4,6 +4,7 @@
 Installs the build into an empty folder, runs the installed command, reads its man page and
 completions, and compiles ranking.cpp against the installed library through pkg-config alone.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -49,6 +50,13 @@ def main(build, source, version, hardened):
              f"--version says the release and the commit (it says \"{said}\")")
         need("uniform8" in run(str(command), "list"), "the bundled traces are in the command")
 
+        bill = json.loads((prefix / "share/stageline/stageline.spdx.json").read_text(encoding="utf-8"))
+        of = {one["name"]: one for one in bill["packages"]}
+        need(bill["spdxVersion"] == "SPDX-2.3" and of["stageline"]["versionInfo"] == version,
+             "the list of dependencies is SPDX, and of this version")
+        need({"Boost", "CLI11", "Eigen", "fmt", "zlib"} <= set(of) and
+             all(re.match(r"\d+\.\d+", one["versionInfo"]) and one["licenseConcluded"] != "NOASSERTION"
+                 for one in of.values()), f"each dependency has a version and a licence ({of})")
         page = (prefix / "share/man/man1/stageline.1").read_text(encoding="utf-8")
         commands = re.findall(r"^  (\S+) {2,}\S", run(str(command), "--help").split("Subcommands:")[1],
                               re.M)

@@ -196,6 +196,27 @@ TEST_CASE("the reason names the largest stage, the mean and the bytes that move"
         "micro-batch between stages");
 }
 
+TEST_CASE("a hundred thousand layers are cut at once, or refused where too many cuts are as fast") {
+  constexpr int layers = 100'000;
+  std::mt19937 random(7);
+  Model model = random_model(random, layers, false);
+  const Cluster cluster = devices(64);
+  const Partition found = partition("balanced", {model, cluster, 64, false, ""}).partition;
+  const Quality quality = quality_of(found, model, cluster);
+  Time longest{};
+  Time all{};
+  for (const Layer& layer : model.layers) {
+    longest = std::max(longest, layer.forward + layer.backward);
+    all += layer.forward + layer.backward;
+  }
+  CHECK(quality.slowest < all.count() / 64 + longest.count());  // as first fit promises
+  model.layers[layers / 2].forward = all;
+  CHECK_THROWS_WITH_AS(partition("balanced", {model, cluster, 64, false, ""}),
+                       doctest::Contains("100000 layers in 64 stages leave more than 2000000000 "
+                                         "equally fast stages to choose from"),
+                       UsageError);
+}
+
 TEST_CASE("a thousand layers over 128 stages: one picosecond less needs another stage") {
   std::mt19937 random(5);
   const Model model = random_model(random, 1000, false);

@@ -1,5 +1,6 @@
 // Does PipeDream's dynamic program give PipeDream's numbers?
 #include "schedulers/partition/pipedream.hpp"
+#include "schedulers/partition/pipedream_level.hpp"
 #include "sim/index.hpp"
 
 #include <doctest/doctest.h>
@@ -270,6 +271,19 @@ TEST_CASE("given replicas need one level that holds them, and a layer a stage") 
   CHECK_THROWS_WITH_AS(pipedream_plan(question),
                        "pipedream: given replicas need one level that holds as many devices, at "
                        "least 1 a stage; 3-2 are 5 devices, but there is 1 level with 4",
+                       UsageError);
+}
+
+TEST_CASE("a plan that would take minutes is refused") {
+  PipedreamQuestion question;
+  question.time.assign(100'000, Time{1});
+  question.levels = {{8, Bandwidth::unlimited()}};
+  PlanSteps steps(question);
+  steps.add(2'000'000'000);
+  CHECK_THROWS_WITH_AS(steps.add(1),
+                       "pipedream: a plan of 100000 layers for 8 devices weighs more than "
+                       "2000000000 splits; merge layers, use fewer devices or give --partition "
+                       "balanced",
                        UsageError);
 }
 

@@ -62,7 +62,7 @@ std::vector<Candidate> many() {
 
   Candidate nested = on_pipeline("interleaved_1f1b:chunks=2", 2, 4);
   nested.shape.degrees.context = 2;
-  nested.shape.degrees.data = 2;
+  nested.shape.degrees.data = 4;
   nested.shape.degrees.order = {Dimension::context, Dimension::pipeline, Dimension::tensor,
                                 Dimension::expert, Dimension::data};
   nested.recomputation = parse_recomputation("selective", "");
@@ -103,8 +103,18 @@ TEST_CASE("the flags of a candidate ask for it to the letter") {
         "--schedule gpipe --devices 2 --microbatches 4 --partition 0-4,5- --offload @0 "
         "--prefetch 3");
   CHECK(flags_of(base, many().at(2)) ==
-        "--schedule interleaved_1f1b --pp 2 --cp 2 --dp 2 --order cp-pp-tp-ep-dp --microbatches 4 "
+        "--schedule interleaved_1f1b --pp 2 --cp 2 --dp 4 --order cp-pp-tp-ep-dp --microbatches 4 "
         "--partition 'Et|tt|ttt|ttL' --recompute selective");
+}
+
+TEST_CASE("a part of a named cluster is said by --devices, where the search was told of parts") {
+  SettingRequest base = language_model();
+  base.devices = {8, 16};
+  Candidate half = on_pipeline("1f1b", 4, 8);
+  half.shape.degrees.tensor = 2;
+  CHECK(flags_of(base, half) == "--schedule 1f1b --devices 8 --pp 4 --tp 2 --microbatches 8");
+  base.cluster.cluster.clear();
+  CHECK(flags_of(base, half) == "--schedule 1f1b --pp 4 --tp 2 --microbatches 8");
 }
 
 TEST_CASE("the command, asked with those flags, says what the evaluator says") {

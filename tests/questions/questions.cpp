@@ -10,6 +10,9 @@
 //     a changed order is simulated where --check finds no error in it, and refused where it does
 //     import          gives the layers that the profile gives
 //     draw --chrome   laid over itself differs in nothing
+//
+// STAGELINE_QUESTIONS says how many, STAGELINE_QUESTIONS_SEED which; tests/questions/run asks
+// millions of them.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -39,10 +42,9 @@ using test::nonsense;
 using test::Questions;
 using test::wrong_number;
 
-// STAGELINE_QUESTIONS says another number.
-int questions() {
-  if (const char* const asked = std::getenv("STAGELINE_QUESTIONS")) return std::atoi(asked);
-  return test::thorough ? 40'000 : 1'000;
+int number_of(const char* variable, int usual) {
+  const char* const said = std::getenv(variable);
+  return said != nullptr ? std::atoi(said) : usual;
 }
 
 Words with(Words words, const Words& more) {
@@ -332,9 +334,9 @@ constexpr Kind kinds[] = {{ask_simulate, 34}, {ask_compare, 14}, {ask_draw, 12},
                           {ask_costs, 2},     {ask_import, 1}};
 
 TEST_CASE("no question gets an answer that cannot be") {
-  Session session(1);
+  const int all = number_of("STAGELINE_QUESTIONS", test::thorough ? 40'000 : 1'000);
+  Session session(static_cast<unsigned>(number_of("STAGELINE_QUESTIONS_SEED", 1)));
   int asked = 0;
-  const int all = questions();
   while (asked < all) {
     const Words problem = session.draw().problem();
     int at = session.draw().number(100);
@@ -351,6 +353,7 @@ TEST_CASE("no question gets an answer that cannot be") {
   // Questions that are refused try the refusals; most must get an answer.
   for (const auto& one : session.counts()) {
     const std::pair<int, int> count = one.second;
+    fmt::print("{}: {} of {} answered\n", one.first, count.second, count.first);
     INFO(one.first << ": " << count.second << " answers to " << count.first << " questions");
     CHECK(3 * count.second > count.first);
   }

@@ -197,9 +197,11 @@ std::vector<std::string> Questions::problem(std::optional<Synchrony> only) {
   }
   if (once_in(8)) {
     add("--recompute", one_of(std::vector<std::string>{"full", "every:1", "every:2", "full@0-",
-                                                       "selective", "every:1,full@0", "none"}));
+                                                       "selective", "every:1,full@0", "layers:0-",
+                                                       "full@layers:1-,none@0", "none"}));
     if (once_in(3)) add("--recompute-start", once_in(2) ? "late" : "early");
-  } else if (once_in(8)) {
+  }
+  if (once_in(8)) {
     add("--offload", once_in(2) ? "all" : "@0");
     if (once_in(3)) add("--prefetch", fmt::format("{}", 1 + number(4)));
   }

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Does a file that cannot be written leave what was there, and nothing beside it? faults.py STAGELINE
+"""Does a file that cannot be written leave what was there, and nothing beside it?
+
+usage: faults.py STAGELINE [FAULTY_CALLS.so]
 
 Every command that writes a file: on a disk that is full at the first byte and in the middle, killed
-in the middle of a write, and into a folder that nobody may write.
+in the middle of a write, and into a folder that nobody may write. With the library of
+faulty_calls.cpp also killed, and failing, at each call that writes; and under a clock that jumps.
 """
+import errno
+import gzip
 import os
 import pathlib
 import resource
@@ -24,6 +29,7 @@ OUTPUTS = {
     "sensitivity --json": ["sensitivity", *UNIFORM, "--json", "FILE"],
 }
 KEPT = b"what was there\n"
+BESIDE = ".stageline.tmp"  # what a killed writer may leave, until the next one
 
 failed = []
 
@@ -48,8 +54,100 @@ def run(stageline, words, file, before=None):
                           preexec_fn=before, restore_signals=False)
 
 
-def main(stageline):
-    tests = 0
+def faulty(stageline, library, words, folder, **variables):
+    """A run in the folder, with `variables` of faulty_calls.cpp: kill, 28, …"""
+    environment = {**os.environ, "LD_PRELOAD": library,
+                   **{f"STAGELINE_{name.upper()}": str(value) for name, value in variables.items()}}
+    return subprocess.run([stageline, *words], cwd=folder, env=environment, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def contents(folder):
+    """All files below the folder, a packed table as its text."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            found[str(path.relative_to(folder))] = (
+                gzip.decompress(data) if path.suffix == ".gz" else data)
+    return found
+
+
+CALLS = {
+    "one file": ["simulate", *UNIFORM, "--json", "a"],
+    "two files": ["draw", *UNIFORM, "--quiet", "--svg", "a", "--chrome", "b"],
+    "a sweep": ["sweep", "uniform:layers=8", "--axis", "devices=2,4", "--threads", "1",
+                "--out", "runs", "--merge", "--quiet"],
+}
+
+
+def at_every_call(stageline, library, name, words, whole, unnamed):
+    """Killed at the n-th call that writes, for every n: then and after the next run, what is there?
+    And with the call failing instead. Returns the number of runs."""
+    runs = 0
+    system = {} if unnamed else {"no_tmpfile": 1}
+    old = {file: KEPT for file in ("a", "b") if file in whole}
+    count = 0  # of the calls, once it is known
+    for fault in ("kill", errno.ENOSPC):
+        at = 0
+        while count == 0 or at < count:
+            at += 1
+            what = f"{name}, {'unnamed' if unnamed else 'named'}, {fault} at call {at}"
+            with tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                for file, content in old.items():
+                    (folder / file).write_bytes(content)
+                done = faulty(stageline, library, words, folder, fault=fault, fault_at=at, **system)
+                runs += 1
+                there = contents(folder)
+                for file in list(there):
+                    if fault == "kill" and file.endswith(BESIDE):
+                        del there[file]
+                for file, content in there.items():
+                    check(content == whole.get(file) or content == old.get(file),
+                          f"{what}: {file} is neither what was there nor whole")
+                check(set(old) <= set(there), f"{what}: only {sorted(there)} are there")
+                if done.returncode == 0:
+                    check(there == whole, f"{what}: {sorted(there)}")
+                    if fault == "kill":  # so many calls there are not
+                        count = at - 1
+                    continue  # else a named file took the place of one without a name
+                if fault == "kill":
+                    check(done.returncode == -signal.SIGKILL, f"{what}: exit {done.returncode}")
+                else:
+                    said = done.stderr.decode()
+                    check(done.returncode == 2, f"{what}: exit {done.returncode}")
+                    check(said.startswith("stageline: ") and said.count("\n") == 1,
+                          f"{what}: says {said!r}")
+                again = faulty(stageline, library, words, folder, **system)
+                check(again.returncode == 0, f"{what}, then: {again.stderr.decode()!r}")
+                check(contents(folder) == whole, f"{what}, then: {sorted(contents(folder))}")
+    check(count > 4, f"{name}: {count} calls are too few")
+    return runs
+
+
+def calls(stageline, library):
+    runs = 0
+    for name, words in CALLS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            done = faulty(stageline, library, words, folder)
+            check(done.returncode == 0, f"{name}: {done.stderr.decode()!r}")
+            whole = contents(folder)
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            jumping = faulty(stageline, library, words, folder, clock=1)
+            runs += 1
+            check((jumping.stdout, jumping.returncode) == (done.stdout, 0) and
+                  contents(folder) == whole, f"{name}: a clock that jumps changes it")
+        for unnamed in (True, False):
+            runs += at_every_call(stageline, library, name, words, whole, unnamed)
+    return runs
+
+
+def main(stageline, library=None):
+    stageline = os.path.abspath(stageline)
+    tests = calls(stageline, os.path.abspath(library)) if library else 0
     for name, words in OUTPUTS.items():
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "a"
@@ -84,4 +182,4 @@ def main(stageline):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -1,6 +1,8 @@
 // What happens where F, I and W of a stage live on different devices, by hand.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/versions.hpp"
 #include "sim/index.hpp"
@@ -80,24 +82,106 @@ TEST_CASE("a window makes F wait for a backward") {
   CHECK(test::lanes(ran(complete(program, costs), costs)).find("0F1 9-10") != std::string::npos);
 }
 
+// The stash over time, where it changes.
+std::string stash_of(const DeviceMemory& memory) {
+  std::string text;
+  Bytes last{-1};
+  for (const MemoryPoint& point : memory.curve) {
+    const Bytes now = nth(point.use, MemoryKind::stash);
+    if (now == last) continue;
+    last = now;
+    text += (text.empty() ? "" : " ") + std::to_string(point.at.count()) + ":" +
+            std::to_string(now.count);
+  }
+  return text;
+}
+
+TEST_CASE("what is rebuilt on the backward's device travels as the stage's input") {
+  Costs costs = slow_links(1, 2);
+  costs.stage[0].boundary = Bytes{1};
+  Program program = add_recompute(parse_program(forward_and_backward), {true});
+  program = complete(program, costs);
+  REQUIRE_NOTHROW(validate(program));
+  const Timeline timeline = ran(program, costs);
+  CHECK(test::contains(test::lanes(timeline), "gpu0 send: 0SEND_STASH0 1-2, 0SEND_STASH1 2-3\n"));
+  CHECK(
+      test::contains(test::lanes(timeline),
+                     "gpu1 compute: 0R0 2-3, 0B0 3-8, 0U0 8-9, 0R1 9-10, 0B1 10-15, 0U1 15-16\n"));
+  const MemoryProfile memory = memory_of(program, costs, timeline, Curves::all);
+  CHECK(stash_of(memory.device[0]) == "0:1 1:2 2:1 3:0");
+  CHECK(stash_of(memory.device[1]) == "0:0 1:1 2:4 8:1 9:3 15:0");
+  CHECK(memory.stage[0].stash_peak == 1);
+  // Of 4 bytes at most, one is the input of the second micro-batch, which waits for its R.
+  const StashUse at_most{Bytes{2}, Bytes{1}, Bytes{0}, Bytes{1}};
+  CHECK(std::any_of(memory.device[1].curve.begin(), memory.device[1].curve.end(),
+                    [&](const MemoryPoint& point) { return point.stash == at_most; }));
+  // The weights it was made with are those of the backward's device: one update old at least.
+  for (const VersionRead& read : versions_read(program, timeline)) {
+    if (read.op.kind != OpKind::recompute) continue;
+    CHECK(read.device == 1);
+    CHECK(read.version == read.op.microbatch);
+  }
+}
+
+TEST_CASE("offloaded, a stash goes to the other device by way of the host") {
+  Costs costs = slow_links(1, 2);
+  for (auto* const routes : {&costs.network.to_host, &costs.network.from_host}) {
+    for (Route& route : *routes) route.bandwidth = Bandwidth{1'000'000'000'000};
+  }
+  const Program program =
+      complete(add_offload(parse_program(forward_and_backward), {true}, 1), costs);
+  REQUIRE_NOTHROW(validate(program));
+  CHECK_FALSE(test::contains(test::lists(program), "STASH"));
+  const Timeline timeline = ran(program, costs);
+  const std::string lanes = test::lanes(timeline);
+  CHECK(test::contains(lanes, "0OFFLOAD0 1-4, 0OFFLOAD1 4-7\n"));
+  CHECK(test::contains(lanes, "0PREFETCH0 4-7, 0PREFETCH1 7-10\n"));
+  CHECK(test::contains(lanes, "gpu1 compute: 0B0 7-12, 0U0 12-13, 0B1 13-18, 0U1 18-19\n"));
+  const MemoryProfile memory = memory_of(program, costs, timeline, Curves::all);
+  CHECK(stash_of(memory.device[0]) == "0:3 1:6 4:3 7:0");
+  CHECK(stash_of(memory.device[1]) == "0:0 4:3 7:6 12:3 18:0");
+  CHECK(stash_of(memory.host[0]) == "1:3 4:6 7:3 10:0");
+}
+
+TEST_CASE(
+    "several readers: each rebuilds its part, and the host keeps an input until the last has it") {
+  // I in two parts on gpu0 and gpu1, W on gpu2.
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 1\nweights: stash\n"
+      "stage 0: gpu0\nstage 1: F=gpu1 I=gpu0+gpu1 share=0.25+0.75 W=gpu2\nindependent_w: 1\n"
+      "gpu0: 0F0 1I0 0B0\ngpu1: 1F0 1I0.1\ngpu2: 1W0\n";
+  Costs costs = slow_links(2, 3);
+  costs.stage[1].boundary = Bytes{2};
+  costs.stage[1].stash_input_grad = Bytes{4};
+  costs.stage[1].input_grad = Time{8};
+  for (Route& route : costs.network.from_host) route.bandwidth = Bandwidth{1'000'000'000'000};
+  const Program again = add_recompute(parse_program(text), {false, true});
+  const Program sent = complete(again, costs);
+  REQUIRE_NOTHROW(validate(sent));
+  // F at 2; the input is 2 bytes to either reader, one after the other.
+  CHECK(test::contains(test::lanes(ran(sent, costs)),
+                       "gpu1 send: 1SEND_STASH0 3-5, 1SEND_STASH0.1 5-7, 1SEND_B0.1 "));
+  CHECK(test::contains(test::lanes(ran(sent, costs)), "1R0 5-6, 1I0 6-8, "));
+  CHECK(test::contains(test::lanes(ran(sent, costs)), "1R0.1 3-4, 1I0.1 4-10"));
+  CHECK(test::contains(test::lanes(ran(sent, costs)), "1R0.2 7-8, 1W0 8-11"));
+  const MemoryProfile by_message = memory_of(sent, costs, ran(sent, costs), Curves::all);
+  CHECK(stash_of(by_message.device[1]) == "0:0 2:2 3:5 7:3 10:0");  // and three quarters for 1I0.1
+  CHECK(stash_of(by_message.device[2]) == "0:0 5:2 11:0");
+  const Program copied = complete(add_offload(again, {false, true}, 1), costs);
+  REQUIRE_NOTHROW(validate(copied));
+  const MemoryProfile by_host = memory_of(copied, costs, ran(copied, costs), Curves::all);
+  CHECK(stash_of(by_host.host[0]) == "3:2 5:0");
+  for (const DeviceMemory& device : by_host.device) {
+    CHECK(nth(device.at_end, MemoryKind::stash) == Bytes{});
+  }
+}
+
 TEST_CASE("each device holds what its own ops and messages read, and its copy of the weights") {
   const Costs costs = slow_links(1, 2);
   const Program program = complete(parse_program(forward_and_backward), costs);
   const MemoryProfile memory = memory_of(program, costs, ran(program, costs), Curves::all);
-  const auto stash = [&](int device) {
-    std::string text;
-    Bytes last{-1};
-    for (const MemoryPoint& point : nth(memory.device, device).curve) {
-      const Bytes now = nth(point.use, MemoryKind::stash);
-      if (now == last) continue;
-      last = now;
-      text += (text.empty() ? "" : " ") + std::to_string(point.at.count()) + ":" +
-              std::to_string(now.count);
-    }
-    return text;
-  };
-  CHECK(stash(0) == "0:3 1:6 4:3 7:0");       // until its message has gone
-  CHECK(stash(1) == "0:0 1:3 4:6 9:3 15:0");  // from its arrival until B ends
+  CHECK(stash_of(memory.device[0]) == "0:3 1:6 4:3 7:0");       // until its message has gone
+  CHECK(stash_of(memory.device[1]) == "0:0 1:3 4:6 9:3 15:0");  // from its arrival until B ends
   for (const DeviceMemory& device : memory.device) {
     for (const MemoryPoint& point : device.curve) {
       const Bytes all = nth(point.use, MemoryKind::stash);
@@ -181,7 +265,9 @@ TEST_CASE("what cannot travel is refused") {
   CHECK(with("F=gpu0 I=gpu1 W=gpu0", "gpu0: 0F0 1F0 0B0 1B0\ngpu1:\n") ==
         "gpu0, op 3 (1B0): I and W of the stage are on different devices; write I and W");
   CHECK(with("F=gpu0 I=gpu1 W=gpu1", "gpu0: 0F0 1F0 1R0 0B0\ngpu1: 1B0\n") ==
-        "gpu0, op 2 (1R0): a stage with its backward on another device cannot be recomputed");
+        "gpu0, op 2 (1R0): the op belongs on gpu1, where its stage is placed");
+  CHECK(with("F=gpu0 I=gpu1 W=gpu1", "gpu0: 0F0 1F0 0B0\ngpu1: 1R0.1 1B0\n") ==
+        "gpu1, op 0 (1R0.1): the stage has no such part");
   CHECK(with("F=gpu0+gpu1 I=gpu1 W=gpu1", "gpu0: 0F0 1F0 0B0\ngpu1: 1B0\n") ==
         "stage 1: a stage with replicas has F, I and W of each on one device; W has one device");
   CHECK(with("F=gpu0 I=gpu0+gpu1 share=0.5+0.25 W=gpu1",

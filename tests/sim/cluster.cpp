@@ -52,7 +52,7 @@ std::string told(const Network& network, const Route& route) {
 TEST_CASE("without links every route is free") {
   const Network network = network_of(cluster({3, 1, 0}, {}));
   CHECK(network.devices == 3);
-  for (const Route& route : network.routes) CHECK(route.is_free());
+  for (int to = 0; to < 3; ++to) CHECK(network.between(1, to).is_free());
   for (const Route& route : network.to_host) CHECK(route.is_free());
   CHECK(network.resources.empty());
 }

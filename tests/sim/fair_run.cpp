@@ -159,6 +159,31 @@ TEST_CASE("flows of one tier count once, those of two tiers add up") {
   }
 }
 
+TEST_CASE(
+    "messages slow compute by a factor of their own; beside a collective the larger one holds") {
+  const auto end_beside = [](bool collective, double of_messages) {
+    GraphWriter writer(1);
+    writer.slow_by(Tier::nvlink, 0.25);
+    writer.slow_by_messages(Tier::nvlink, of_messages);
+    const std::uint32_t op = writer.task(writer.lane(0, LaneKind::compute), Time{4'000});
+    for (const bool is_message : {true, false}) {
+      if (!is_message && !collective) continue;
+      Path path;
+      path.bandwidth = {byte_per_ps};
+      path.tier = Tier::nvlink;
+      path.is_message = is_message;
+      path.devices = {0};
+      writer.flow(writer.lane(0, LaneKind::send), writer.path(path), {100'000});
+    }
+    TaskGraph graph = writer.graph();
+    return run_fair(graph).available[op];
+  };
+  CHECK(end_beside(false, 0) == Time{4'000});
+  CHECK(end_beside(false, 0.5) == Time{6'000});
+  CHECK(end_beside(true, 0) == Time{5'000});
+  CHECK(end_beside(true, 0.5) == Time{6'000});
+}
+
 TEST_CASE("communication of other devices, or of a tier without a slowdown, slows nothing") {
   Path path;
   path.bandwidth = {byte_per_ps};

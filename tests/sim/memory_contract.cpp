@@ -53,16 +53,25 @@ std::vector<Held> intervals(const test::Simulated& ran, const Costs& costs) {
       const int here = device[test::op(OpKind::forward, s, m)];
       const Time made = of(OpKind::forward, s, m).start;
       Time from = made;
-      if (has(OpKind::recompute, s, m)) {
-        from = of(OpKind::recompute, s, m).start;
-        all.push_back({here, MemoryKind::stash, stage.boundary, made, from, StashPart::boundary});
-      }
+      const bool rebuilt = has(OpKind::recompute, s, m);
+      const auto keep_boundary = [&](Time until) {
+        all.push_back({here, MemoryKind::stash, stage.boundary, from, until, StashPart::boundary});
+      };
       if (has(OpKind::offload, s, m)) {
         const Time gone = of(OpKind::offload, s, m).end;
+        if (rebuilt) {
+          keep_boundary(gone);
+        } else {
+          all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, made, gone});
+          all.push_back(
+              {here, MemoryKind::stash, stage.stash_input_grad, made, gone, StashPart::input_grad});
+        }
         from = of(OpKind::prefetch, s, m).start;
-        all.push_back({here, MemoryKind::stash, stage.stash_weight_grad, made, gone});
-        all.push_back(
-            {here, MemoryKind::stash, stage.stash_input_grad, made, gone, StashPart::input_grad});
+      }
+      if (rebuilt) {
+        const Time again = of(OpKind::recompute, s, m).start;
+        keep_boundary(again);
+        from = again;
       }
       all.push_back(
           {here, MemoryKind::stash, stage.stash_input_grad, from, i_end, StashPart::input_grad});

@@ -104,7 +104,7 @@ TEST_CASE("what a replicated stage cannot do is refused, and one replica is the 
   Program long_one = parse_program(two_stages);
   long_one.steps = 1 << 20;
   CHECK(test::contains(complaint<UsageError>([&] { replicated(long_one, 5); }),
-                       "5 replicas × 2097152 micro-batches × 2 stages are more forwards than"));
+                       "5 replicas × 2097152 micro-batches × 2 stages are more than the"));
 }
 
 TEST_CASE("any program has valid replicas that run as it does") {

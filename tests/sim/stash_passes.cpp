@@ -51,22 +51,75 @@ TEST_CASE("R comes before an overlapped pair, not between its ops") {
   validate(program);
 }
 
-TEST_CASE("what cannot be recomputed or offloaded is refused, with the stage") {
-  const std::string apart =
-      "stageline-program 1\nschedule: split\nmicrobatches: 1\nstage 0: F=a W=b\na: 0F0\nb: 0W0\n";
-  CHECK(complaint<UsageError>([&] { recomputed(apart, {true}); }) ==
-        "split: stage 0 runs its backward on another device than its forward, so it cannot be "
-        "recomputed");
-  CHECK(contains(complaint<UsageError>([&] { add_offload(parse_program(apart), {true}, 1); }),
-                 "split: stage 0 runs its backward on another device than its forward and sends "));
-  CHECK(lists(recomputed(apart, {false})) == "a: 0F0\nb: 0W0\n");
-  const std::string copied =
-      straight_text(1, 1, "gpu0: 0F0 0OFFLOAD0 0PREFETCH0 0B0\n", "schedule: mine\n");
-  CHECK(contains(complaint<UsageError>([&] { recomputed(copied, {true}); }),
-                 "mine: the stash of stage 0 is offloaded to the host"));
-  const std::string rebuilt = straight_text(1, 1, "gpu0: 0F0 0R0 0B0\n", "schedule: mine\n");
-  CHECK(contains(complaint<UsageError>([&] { add_offload(parse_program(rebuilt), {true}, 1); }),
-                 "mine: stage 0 is recomputed, and keeps no stash that could be offloaded"));
+// I of stage 1 in two parts, its W on a third device.
+const std::string three_readers =
+    "stageline-program 1\nschedule: split\nmicrobatches: 2\n"
+    "stage 0: a\nstage 1: F=b I=a+b share=0.5+0.5 W=c\nindependent_w: 1\n"
+    "a: 0F0 0F1 1I0 0B0 1I1 0B1\nb: 1F0 1I0.1 1F1 1I1.1\nc: 1W0 1W1\n";
+
+TEST_CASE("with split roles, each device that reads the stash rebuilds it, and copies it back") {
+  const Program again = recomputed(three_readers, {false, true});
+  CHECK(lists(again) ==
+        "a: 0F0 0F1 1R0 1I0 0B0 1R1 1I1 0B1\n"
+        "b: 1F0 1R0.1 1I0.1 1F1 1R1.1 1I1.1\n"
+        "c: 1R0.2 1W0 1R1.2 1W1\n");
+  validate(again);
+  CHECK(parse_program(print(again)) == again);
+  CHECK(add_recompute(again, {false, true}) == again);
+  const Program copied = add_offload(parse_program(three_readers), {false, true}, 1);
+  CHECK(lists(copied) ==
+        "a: 0F0 1PREFETCH0 0F1 1I0 1PREFETCH1 0B0 1I1 0B1\n"
+        "b: 1F0 1OFFLOAD0 1PREFETCH0.1 1I0.1 1F1 1OFFLOAD1 1PREFETCH1.1 1I1.1\n"
+        "c: 1PREFETCH0.2 1PREFETCH1.2 1W0 1W1\n");
+  validate(copied);
+  // A message for the other readers, or none where the host has it.
+  CHECK(contains(lists(add_transfers(add_updates(again))), "1F0 1SEND_STASH0 1SEND_STASH0.1 "));
+  CHECK(contains(lists(add_transfers(add_updates(again))), "c: 1RECV_STASH0.1 1R0.2 "));
+  CHECK_FALSE(contains(lists(add_transfers(add_updates(copied))), "STASH"));
+}
+
+TEST_CASE("what is rebuilt is copied out and back as the stage's input, before R") {
+  const Program both = add_offload(
+      recomputed(straight_text(1, 4, "gpu0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n"), {true}), {true},
+      1);
+  CHECK(
+      lists(both) ==
+      "gpu0: 0F0 0OFFLOAD0 0F1 0OFFLOAD1 0F2 0OFFLOAD2 0PREFETCH0 0F3 0OFFLOAD3 0R0 0PREFETCH1 0B0 "
+      "0R1 0PREFETCH2 0B1 0R2 0PREFETCH3 0B2 0R3 0B3\n");
+  validate(both);
+}
+
+TEST_CASE("split roles are rebuilt for all micro-batches, and every copy comes back") {
+  const auto refused = [](const std::string& lists) {
+    return complaint<ProgramError>([&] {
+      validate(
+          parse_program("stageline-program 1\nmicrobatches: 2\nweights: latest\n"
+                        "stage 0: F=a I=b W=b\n" +
+                        lists));
+    });
+  };
+  CHECK(refused("a: 0F0 0F1\nb: 0R0 0B0 0R1 0B1\n") == "");
+  CHECK(contains(refused("a: 0F0 0F1\nb: 0R0 0B0 0B1\n"),
+                 "no device does 0R1; where the roles of a stage are split, each device that reads "
+                 "its stash recomputes all micro-batches or none"));
+  CHECK(contains(refused("a: 0F0 0OFFLOAD0 0F1\nb: 0R0 0B0 0R1 0B1\n"),
+                 "no device does 0PREFETCH0; what an OFFLOAD takes away must come back"));
+}
+
+TEST_CASE("of micro-batches that are not rebuilt, the stash is copied") {
+  Costs costs = uniform_costs(1, 1, Time{1}, Time{1}, Time{1});
+  costs.stage[0].stash_input_grad = Bytes{3};
+  costs.stage[0].stash_weight_grad = Bytes{2};
+  costs.stage[0].boundary = Bytes{1};
+  costs.network.to_host[0].bandwidth = Bandwidth{1'000'000'000'000};
+  const test::Simulated some = test::simulated(
+      parse_program(straight_text(
+          1, 2, "gpu0: 0F0 0OFFLOAD0 0F1 0OFFLOAD1 0PREFETCH0 0R0 0B0 0PREFETCH1 0B1\n")),
+      costs);
+  CHECK(contains(lanes(some.timeline), "0OFFLOAD0 1-2, 0OFFLOAD1 2-7"));
+  const DeviceMemory host = memory_of(some.program, costs, some.timeline, Curves::all).host.at(0);
+  CHECK(host.peak == Bytes{5});  // the input is back when the stash has come
+  CHECK(host.at_end == MemoryUse{});
 }
 
 // F 1, I 1, W 1 on the second stage; R as F; gradients arrive 3 later over a link that takes so.

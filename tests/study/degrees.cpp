@@ -7,6 +7,7 @@
 
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "tests/study/uniform.hpp"
 #include "tools/study/study.hpp"
 
@@ -103,6 +104,30 @@ TEST_CASE("the reduction is a ring over the data-parallel ranks, behind the last
   CHECK(two.step_time > alone.step_time);
 }
 
+TEST_CASE("without degrees, too, fair sharing slows compute beside messages") {
+  Case asked = test::uniform_case("gpipe", 2, 2);
+  asked.model = layers();
+  asked.cluster = ports(2);
+  asked.cluster.overlap_slowdown[as_size(Tier::other)] = 0.5;
+  const auto took = [&](Sharing sharing) {
+    asked.sharing = sharing;
+    const Outcome outcome = study(asked);
+    std::vector<Time> times;  // of the first stage's forwards
+    for (std::uint32_t task = 0; task < outcome.graph.tasks(); ++task) {
+      const Op op = outcome.graph.op[task];
+      if (op.kind == OpKind::forward && op.stage == 0)
+        times.push_back(outcome.graph.duration[task]);
+    }
+    return times;
+  };
+  const Time forward = parse_time("4ms");
+  CHECK(took(Sharing::fifo) == std::vector<Time>{forward, forward});
+  // The first message takes 1 ms, in which the second forward does two thirds of one.
+  CHECK(took(Sharing::fair) == std::vector<Time>{forward, forward + Time{333'333'334}});
+  asked.cluster.message_slowdown.emplace();
+  CHECK(took(Sharing::fair) == std::vector<Time>{forward, forward});
+}
+
 TEST_CASE("one pipeline for all, and all of them, give the same step") {
   int compared = 0;
   for (const Scheduler* const scheduler : schedulers()) {
@@ -147,6 +172,31 @@ TEST_CASE("a slow device makes all replicas be simulated, and they wait for it")
   CHECK(to_seconds(study(same_cut).step_time) ==
         doctest::Approx(to_seconds(study(alone).step_time)));
   CHECK(both.devices == 8);
+}
+
+TEST_CASE("an unequal link on any route makes all replicas be simulated") {
+  const LinkSpec port{{1'000'000'000}, Time{}};
+  const Cluster alike = uniform_cluster(8, port, std::nullopt, port);
+  Cluster slow_port = alike;
+  slow_port.links[5].bandwidth = {500'000'000};
+  Cluster late_back = alike;  // what arrives at gpu5
+  late_back.links[5].latency_back = Time{1'000'000};
+  Cluster slow_host = alike;
+  slow_host.links[8 + 5].bandwidth = {500'000'000};
+  for (const Degrees& degrees : {degrees_of(1, 2, 4), degrees_of(2, 2, 2), degrees_of(4, 2, 1)}) {
+    CAPTURE(degrees.tensor);
+    CHECK(RankedCluster(alike, degrees).replicas() == 1);
+    for (const Cluster* const unlike : {&slow_port, &late_back, &slow_host}) {
+      CHECK(RankedCluster(*unlike, degrees).replicas() == 2);
+    }
+  }
+  // The two ranks of one replica share a NIC, which takes what either sends alone.
+  Cluster shared = alike;
+  const int fabric = shared.links[0].to;
+  shared.switches.emplace_back("nic");
+  for (const std::size_t d : {0U, 1U}) shared.links[d].to = fabric + 1;
+  shared.links.push_back({"nic", fabric + 1, fabric, port.bandwidth, Time{}, Duplex::full});
+  CHECK(RankedCluster(shared, degrees_of(2, 2, 2)).replicas() == 2);
 }
 
 TEST_CASE("blocking collectives are part of F and B, and attributed") {

@@ -207,19 +207,106 @@ TEST_CASE("the note on an order says what it gains") {
         "there is no other)");
 }
 
-TEST_CASE("programs and degrees say themselves which device does what") {
+TEST_CASE("a program says itself which device does what") {
   Case asked = uniform_case("1f1b", 2, 4);
   asked.program = study(asked).program;
   CHECK_THROWS_WITH_AS(with_searched_order(asked),
                        "--device-order search is for schedules: a given program says itself which "
                        "device does what",
                        UsageError);
-  asked.program.reset();
+}
+
+// Machines of two devices, each with a switch of its own, on one fabric.
+Cluster machines_of_two(const std::vector<double>& rates) {
+  Cluster cluster;
+  cluster.name = "machines";
+  const int machines = static_cast<int>(rates.size());
+  for (int m = 0; m < machines; ++m) {
+    cluster.hosts.push_back({"host" + std::to_string(m), std::nullopt, false});
+    cluster.switches.push_back("switch" + std::to_string(m));
+    for (int g = 0; g < 2; ++g) {
+      Device device;
+      device.name = "gpu" + std::to_string(2 * m + g);
+      device.rate = nth(rates, m);
+      device.host = m;
+      cluster.devices.push_back(device);
+    }
+  }
+  cluster.switches.emplace_back("fabric");
+  const Bandwidth bandwidth{10'000'000'000};
+  for (int m = 0; m < machines; ++m) {
+    const int own = 3 * machines + m;
+    for (const int device : {2 * m, 2 * m + 1}) {
+      cluster.links.push_back({"port", device, own, bandwidth, Time{}, Duplex::full});
+    }
+    cluster.links.push_back({"nic", own, 4 * machines, bandwidth, Time{}, Duplex::full});
+  }
+  return cluster;
+}
+
+Case ranked_case(const Cluster& cluster, int tensor, int data, int pipeline) {
   Degrees degrees;
-  degrees.data = 2;
-  degrees.pipeline = 1;
-  asked.ranked = std::make_shared<RankedCluster>(asked.cluster, degrees);
-  CHECK_THROWS_AS(with_searched_order(asked), UsageError);
+  degrees.tensor = tensor;
+  degrees.data = data;
+  degrees.pipeline = pipeline;
+  Case asked = uniform_case("1f1b", pipeline, 8);
+  asked.model = uniform_model("layers=6,forward=1ms,input_grad=1ms,weight_grad=1ms");
+  asked.model.layers[0].forward *= 5;
+  asked.ranked = std::make_shared<RankedCluster>(cluster, degrees);
+  asked.cluster = asked.ranked->ranks();
+  asked.sharing = Sharing::fair;
+  return asked;
+}
+
+TEST_CASE("with degrees machines are permuted, and the best of all orders is found") {
+  const std::vector<double> rates{0.5, 1, 0.5};
+  const Case asked = ranked_case(machines_of_two(rates), 2, 1, 3);
+  CHECK(unit_classes(asked.ranked->devices(), ordered_units(asked)) == std::vector<int>{0, 1, 0});
+  const DeviceOrder found = search_device_order(asked);
+  CHECK(found.machines);
+  CHECK(found.orders == 3);
+  CHECK(found.all());
+  Time best = Time::max();
+  for (const std::vector<double>& order :
+       {std::vector<double>{0.5, 1, 0.5}, {1, 0.5, 0.5}, {0.5, 0.5, 1}}) {
+    best = std::min(best, study(ranked_case(machines_of_two(order), 2, 1, 3)).step_time);
+  }
+  CHECK(found.found == best);
+  CHECK(found.names == std::vector<std::string>{"host1", "host0", "host2"});
+  const Case chosen = with_searched_order(asked);
+  CHECK(study(chosen).step_time == best);
+  CHECK(chosen.cluster.devices[0].rate == 1);
+  CHECK(stream_notes(chosen, study(chosen))
+            .front()
+            .starts_with("1f1b: machines in the order host1, host0, host2: "));
+}
+
+TEST_CASE("replicas that differ in the given order may be alike in another") {
+  // Ranks of replica d are on machines d and d + 2.
+  const Case asked = ranked_case(machines_of_two({1, 1, 0.5, 1}), 2, 2, 2);
+  CHECK(asked.pipelines() == 2);
+  const Case slow_together = ranked_case(machines_of_two({0.5, 0.5, 1, 1}), 2, 2, 2);
+  CHECK(slow_together.pipelines() == 1);
+  const Case mixed = ranked_case(machines_of_two({0.5, 1, 1, 0.5}), 2, 2, 2);
+  CHECK(mixed.pipelines() == 2);
+  const Case chosen = with_searched_order(mixed);
+  CHECK(study(chosen).step_time <= study(slow_together).step_time);
+  CHECK(chosen.device_order->orders == 6);
+}
+
+TEST_CASE("machines with other links or hosts are of classes of their own") {
+  Cluster cluster = machines_of_two({1, 1, 1});
+  const auto classes = [&](const Cluster& of) {
+    const Case asked = ranked_case(of, 2, 1, 3);
+    return unit_classes(asked.ranked->devices(), ordered_units(asked));
+  };
+  CHECK(classes(cluster) == std::vector<int>{0, 0, 0});
+  Cluster slow = cluster;
+  slow.links[2].bandwidth = {1'000'000'000};  // the first machine's NIC
+  CHECK(classes(slow) == std::vector<int>{0, 1, 1});
+  Cluster large = cluster;
+  large.hosts[1].memory = Bytes{1};
+  CHECK(classes(large) == std::vector<int>{0, 1, 0});
 }
 
 }  // namespace

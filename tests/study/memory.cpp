@@ -43,6 +43,31 @@ TEST_CASE("of a device with several stages the sentence counts stashes") {
   CHECK(contains(peak_sentence(study(uniform_case("interleaved_1f1b", 2, 4)), 0), " stashes)"));
 }
 
+TEST_CASE("near the limit a peak fits to the byte into the memory less the reserve") {
+  Case asked = uniform_case("1f1b", 4, 8);
+  const Bytes peak = study(asked).memory.device[0].peak;
+  const Bytes reserve{3'000'000};
+  for (const std::int64_t more : {-1, 0, 1}) {
+    for (Device& device : asked.cluster.devices) {
+      device.memory = peak + reserve + Bytes{more};
+      device.reserve = reserve;
+    }
+    CHECK(study(asked).fit == (more < 0 ? Fit::no : Fit::yes));
+  }
+  // A rank of several devices has what training can fill of the fullest of them.
+  Cluster cluster = uniform_cluster(8, std::nullopt, Bytes{90'000'000});
+  cluster.devices[1].reserve = Bytes{10'000'000};
+  cluster.devices[0].memory = Bytes{85'000'000};
+  cluster.devices[3].memory = Bytes{70'000'000};
+  cluster.devices[2].reserve = Bytes{1'000'000};
+  Degrees degrees;
+  degrees.tensor = 2;
+  degrees.pipeline = 4;
+  const RankedCluster ranked(cluster, degrees);
+  CHECK(usable_memory(ranked.ranks().devices[0]) == Bytes{80'000'000});
+  CHECK(usable_memory(ranked.ranks().devices[1]) == Bytes{70'000'000});
+}
+
 TEST_CASE("the reserve of a device is beside its peak, in words and in JSON") {
   Case asked = uniform_case("1f1b", 4, 8);
   const Bytes peak = study(asked).memory.device[0].peak;

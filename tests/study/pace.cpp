@@ -13,10 +13,14 @@
 #include "sim/errors.hpp"
 #include "sim/lower/passes.hpp"
 #include "tests/make.hpp"
+#include "tests/random_program.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/hybrid.hpp"
+#include "tools/study/lone_step.hpp"
+#include "tools/study/quick_pace.hpp"
+#include "tools/study/steps.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -280,6 +284,91 @@ TEST_CASE("filling and draining cost no less than nothing, and on one device not
       CHECK(found->asked.hybrid.total == found->nonpipelined * 40);
     }
   }
+}
+
+// What is equal of two paces of one run, or what differs.
+std::string difference(const Pace& one, const Pace& other) {
+  if (one.step.time != other.step.time) return "step";
+  if (one.step.settled != other.step.settled) return "settled";
+  if (one.with_free_links != other.with_free_links) return "with free links";
+  if (one.period.has_value() != other.period.has_value()) return "derived";
+  if (!one.period) return "";
+  if (one.round != other.round || one.period->rounds != other.period->rounds) return "rounds";
+  return one.period->time == other.period->time ? "" : "period";
+}
+
+TEST_CASE("a flushed pace read off one step or three is that of the event graph") {
+  std::mt19937 random(815);
+  int read = 0;
+  int derived = 0;
+  for (int devices = 1; devices <= 5; ++devices) {
+    for (const ScheduleSpec& spec : test::all_specs(devices)) {
+      if (spec.scheduler->synchrony != Synchrony::synchronous) continue;
+      for (int turn = 0; turn < 4; ++turn) {
+        if (!test::chosen(random, 12)) continue;
+        Case asked = random_case(random, spec, devices, turn % 2 == 1);
+        if (turn < 2) asked.model = uniform_model("layers=12,output=3kB,update=1us");
+        asked.messages = Messages::async;
+        CAPTURE(spelled(spec));
+        CAPTURE(devices);
+        CAPTURE(turn);
+        CAPTURE(asked.microbatches);
+        try {
+          const Layout layout = checked_layout(asked);
+          const Costs costs = costs_of(asked, layout);
+          Runs runs(asked, layout, costs, 3);
+          const Pace slow = pace_of(asked, layout, runs, true, PaceOf::cycle);
+          const Pace quick = pace_of(asked, layout, runs, true);
+          CHECK(difference(quick, slow) == "");
+          derived += slow.period ? 1 : 0;
+          read += quick.period && !quick.derived ? 1 : 0;
+        } catch (const UsageError&) {
+          continue;  // a size that this schedule does not do
+        }
+      }
+    }
+  }
+  CHECK(derived > (test::thorough ? 2000 : 150));
+  CHECK(100 * read > 90 * derived);
+}
+
+TEST_CASE("so is that of any order, on any stage graph") {
+  test::RandomPrograms programs(816);
+  int of_one = 0;
+  int of_three = 0;
+  for (int i = 0; i < (test::thorough ? 60'000 : 3000); ++i) {
+    test::RandomProgram made = programs.make(/*shared=*/i % 2 == 0);
+    made.program.settings.weights = WeightRule::flush;
+    made.program = beginning_of(made.program, 1);
+    made.program.settings.copies = Copies::free;
+    Run one;
+    Run three;
+    try {
+      one = run_of(made.program, made.costs, true);
+      three = run_of(repeated(made.program, 3), made.costs, true);
+    } catch (const ProgramError&) {
+      continue;  // replicas that do not share a step evenly
+    } catch (const Deadlock&) {
+      continue;
+    }
+    CAPTURE(i);
+    CAPTURE(print(one.program));
+    const Pace slow = pace_of(three, PaceOf::cycle);
+    const Pace quick = pace_of(three);
+    CHECK(difference(quick, slow) == "");
+    of_three += quick.period && !quick.derived ? 1 : 0;
+    if (!steps_wait_in_lanes(one.program, one.graph)) continue;
+    const std::optional<Time> lone = lone_step(one.graph, one.times);
+    const std::optional<Time> free = lone_step_with_free_links(one.graph);
+    if (!lone) continue;
+    ++of_one;
+    REQUIRE(slow.period);
+    CHECK(slow.step.time == *lone);
+    CHECK(slow.period->time == *lone * slow.period->rounds);
+    if (free) CHECK(slow.with_free_links == *free);
+  }
+  CHECK(of_one > 100);
+  CHECK(of_three > of_one);
 }
 
 }  // namespace stageline

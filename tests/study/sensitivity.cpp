@@ -70,7 +70,7 @@ std::optional<Derivable> derivable(const Case& asked) {
   const int steps = steps_of_a_pace(asked, made.layout, synchronous);
   Runs runs(asked, made.layout, made.costs, steps);
   made.run = run_of(runs.program(steps), made.costs);
-  Pace pace = pace_of(made.run);
+  Pace pace = pace_of(made.run, PaceOf::cycle);
   if (!pace.derived) return std::nullopt;
   made.derived = *std::move(pace.derived);
   made.alone = compile(made.run.program, made.costs);
@@ -91,7 +91,7 @@ Pace simulated_pace(const Derivable& made, const TaskTable& times) {
     path.head_start = times.head_start[task];
   }
   changed.times = simulate_together(changed.graph, {});
-  return pace_of(changed);
+  return pace_of(changed, PaceOf::cycle);
 }
 
 // Whether ops wait for the same ones, of the same rounds.

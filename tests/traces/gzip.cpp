@@ -54,5 +54,16 @@ TEST_CASE("packed zeros are refused as a text as soon as one is unpacked") {
   CHECK(gunzip(zeros, "f.gz", Packed::bytes).size() == 4 + (1 << 20));
 }
 
+TEST_CASE("a bomb is refused long before it is unpacked") {
+  const std::string member = stageline::gzipped(std::string(1 << 20, ' '));
+  std::string bomb;
+  while (bomb.size() < 200 * member.size()) bomb += member;
+  CHECK_THROWS_WITH_AS(gunzip(bomb, "f.gz"),
+                       doctest::Contains("the gzip data hold more than 256 times their"),
+                       TraceError);
+  bomb.resize(50 * member.size());
+  CHECK(gunzip(bomb, "f.gz").size() == 50U << 20U);
+}
+
 }  // namespace
 }  // namespace stageline

@@ -223,6 +223,7 @@ TEST_CASE("several machines, groups and a flag take the driver's memory, less it
   for (const Expected& expected :
        {Expected{one, {}, 80, 0, 0}, Expected{one, {1, false, true}, 85, 3, 0},
         Expected{one, {1, true, false}, 85, 3, 0.125},
+        Expected{one, {1, false, false, true}, 80, 0, 0.125},
         Expected{one, {2, false, false}, 85, 3, 0.125}, Expected{text, {}, 85, 3, 0.125}}) {
     const Cluster cluster = read_lab(expected.text, expected.use);
     const Device& device = cluster.devices.back();
@@ -241,6 +242,13 @@ TEST_CASE("several machines, groups and a flag take the driver's memory, less it
       replaced(one, R"("machines": 1)", R"("machines": 1, "overlap_transfers": {"nvlink": 0.5})"));
   CHECK(slowed.transfer_slowdown == std::array<double, tiers>{0, 0.5, 0, 0});
   CHECK(read_lab(write_cluster(slowed)) == slowed);
+  for (const std::string gamma : {"{}", R"({"nvlink": 0.25})"}) {
+    const Cluster copied = read_lab(
+        replaced(one, R"("machines": 1)", R"("machines": 1, "overlap_messages": )" + gamma));
+    REQUIRE(copied.message_slowdown);
+    CHECK(nth(*copied.message_slowdown, Tier::nvlink) == (gamma == "{}" ? 0 : 0.25));
+    CHECK(read_lab(write_cluster(copied)) == copied);
+  }
 }
 
 TEST_CASE("kinds of bundled clusters need no entry") {

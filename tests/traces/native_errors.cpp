@@ -205,23 +205,37 @@ TEST_CASE("an empty list of layers is refused") {
 
 TEST_CASE("what is not JSON is refused with line and column") {
   struct Case {
-    std::string text, where;
+    std::string text, where, said;
   };
-  for (const Case& c : std::vector<Case>{{"", "line 1, column 1"},
-                                         {"{\n  \"format\" 1}", "line 2, column 12"},
-                                         {"{\"a\": NaN}", "line 1, column 7"},
-                                         {"{\"a\": Infinity}", "line 1, column 7"},
-                                         {"{\"a\":\n\n 1e999}", "line 3, column 6"},
-                                         {"[1, 2,]", "line 1, column 7"},
-                                         {"{\"a\": 01}", "line 1, column 8"},
-                                         {"{} x", "line 1, column 4"},
-                                         {"// no", "line 1, column 1"},
-                                         {"{\"a\": \"\xff\"}", "line 1, column 8"},
-                                         {"{\"a\": \"", "line 1, column 8"}}) {
+  const std::string a_value = "a value must be here: an object, a list";
+  for (const Case& c : std::vector<Case>{
+           {"", "line 1, column 1", "there is nothing in it"},
+           {" \n", "line 2, column 1", "there is nothing in it"},
+           {"{\n  \"format\" 1}", "line 2, column 12", "a colon must be here"},
+           {"{\"a\": NaN}", "line 1, column 7", a_value},
+           {"{\"a\": Infinity}", "line 1, column 7", a_value},
+           {"{\"a\":\n\n 1e999}", "line 3, column 6", "a number is larger than any that is read"},
+           {"{\"a\": -}", "line 1, column 8", "a number lacks digits"},
+           {"[1, 2,]", "line 1, column 7", a_value},
+           {"[1 2]", "line 1, column 4", "a comma or ] must be here"},
+           {"{\"a\": 01}", "line 1, column 8", "a comma or } must be here"},
+           {"{a: 1}", "line 1, column 2", "a key in double quotes must be here"},
+           {"{\"a\": [1", "line 1, column 9", "it ends before its last list or object is closed"},
+           {"{} x", "line 1, column 4", "it goes on behind its value"},
+           {"{} {}", "line 1, column 4", "it goes on behind its value"},
+           {"// no", "line 1, column 1", a_value},
+           {"{\"a\": \"\xff\"}", "line 1, column 8", "a text has bytes that are not UTF-8"},
+           {"{\"a\": \"\n\"}", "line 1, column 8", "a text has a control character"},
+           {"{\"a\": \"\\x\"}", "line 1, column 9", "a backslash in a text needs one of"},
+           {"{\"a\": \"\\u12\"}", "line 1, column 12",
+            "\\u in a text needs four hexadecimal digits"},
+           {"{\"a\": \"\\ud800\"}", "line 1, column 14",
+            "\\u in a text writes half of a surrogate pair"},
+           {"{\"a\": \"surrogate", "line 1, column 17", "a text has no closing quote"}}) {
     CAPTURE(c.text);
     const TraceError error = trace_error_of([&] { read_trace(c.text, "t"); });
     CHECK(error.where == c.where);
-    CHECK(contains(error.what(), "not JSON"));
+    CHECK(contains(error.what(), "this is not JSON: " + c.said));
     CHECK(!contains(error.what(), "json.exception"));
   }
 }

@@ -1,6 +1,7 @@
 // Where long work may be called off: between simulations, and between calls in parallel.
 #pragma once
 
+#include <atomic>
 #include <functional>
 
 namespace stageline {
@@ -25,6 +26,10 @@ class LooksAt {
 
 /// What this thread looks at, for threads that help it; null: nothing.
 const CheckPoint* check_point();
+
+/// Calls `work`, which is called off once `stop` is set. Whether it came to its end. Null: it does,
+/// but for the check point that this thread looks at already.
+bool until_stopped(const std::atomic<bool>* stop, const std::function<void()>& work);
 
 /// Called between the parts of long work: a simulation, a call of in_parallel().
 void look_at_check_point();

@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -52,49 +54,100 @@ std::optional<std::string> write_in_place(const fs::path& target, const std::str
   return write_and_close(out, content);
 }
 
-// A new file in the folder: without a name where the file system can, so that nothing stays of a
-// writer that is killed.
+// Where a file is written before it takes the target's place: under the first name, unless a
+// writer that lives has it. Processes of several machines may have one number, and threads of a
+// process write, too.
+std::array<fs::path, 2> names_beside(const fs::path& target) {
+  return {
+      fs::path(target).concat(".stageline.tmp"),
+      fs::path(target).concat(fmt::format(".{}-{:08x}.tmp", ::getpid(), std::random_device{}()))};
+}
+
+bool is_named(int descriptor, const fs::path& name) {
+  struct stat file {};
+  struct stat there {};
+  return ::fstat(descriptor, &file) == 0 && ::lstat(name.c_str(), &there) == 0 &&
+         file.st_dev == there.st_dev && file.st_ino == there.st_ino;
+}
+
+// A writer's lock ends with it: what is not locked is of one that was killed, and is removed. False
+// where another is at work.
+bool freed(const fs::path& name) {
+  const int left = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (left < 0) return errno == ENOENT;
+  const bool dead = ::flock(left, LOCK_EX | LOCK_NB) == 0 && is_named(left, name);
+  if (dead) ::unlink(name.c_str());
+  ::close(left);
+  return dead;
+}
+
+// A new file in the folder of the target, locked: without a name where the file system can, so that
+// nothing stays of a writer that is killed.
 struct NewFile {
-  std::FILE* out = nullptr;
-  bool named = false;  // `beside`
+  int descriptor = -1;
+  std::optional<fs::path> name;
 };
 
-NewFile open_new(const fs::path& folder, const fs::path& beside) {
+NewFile open_new(const fs::path& target) {
   constexpr mode_t all = 0666;  // less the process's mask
-  const int unnamed = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY, all);
-  if (unnamed >= 0) return {::fdopen(unnamed, "wb"), false};
-  return {std::fopen(beside.c_str(), "wbx"), true};  // follows no link that stands there
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, all);
+  if (unnamed >= 0) {
+    ::flock(unnamed, LOCK_EX | LOCK_NB);
+    return {unnamed, {}};
+  }
+  for (const fs::path& name : names_beside(target)) {
+    if (!freed(name)) continue;
+    // Follows no link that stands there.
+    const int file = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, all);
+    if (file < 0 && errno != EEXIST) return {};
+    if (file < 0) continue;
+    ::flock(file, LOCK_EX | LOCK_NB);
+    if (is_named(file, name)) return {file, name};
+    ::close(file);  // taken for one that was left, before it was locked
+  }
+  return {};
+}
+
+// Gives a file without a name one, for as long as a rename takes.
+std::optional<fs::path> linked(int descriptor, const fs::path& target) {
+  const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
+  for (const fs::path& name : names_beside(target)) {
+    if (!freed(name)) continue;
+    if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      return name;
+    }
+    if (errno != EEXIST) break;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> replace(const fs::path& target, const std::string& content) {
   std::error_code error;
   const fs::file_status before = fs::status(target, error);
   if (fs::exists(before) && ::access(target.c_str(), W_OK) != 0) return std::strerror(errno);
-  // Processes of several machines may have one number, and threads of a process write, too.
-  const fs::path beside =
-      fs::path(target).concat(fmt::format(".{}-{:08x}.tmp", ::getpid(), std::random_device{}()));
-  const NewFile file = open_new(target.parent_path(), beside);
-  if (file.out == nullptr) return std::strerror(errno);
-  const int descriptor = fileno(file.out);
+  NewFile file = open_new(target);
+  if (file.descriptor < 0) return std::strerror(errno);
+  const int locked = ::dup(file.descriptor);  // until it has taken its place
   int reason = 0;
   const auto attempt = [&reason](bool done) {
     if (!done && reason == 0) reason = errno;
   };
-  const bool written = std::fwrite(content.data(), 1, content.size(), file.out) == content.size();
-  attempt(written && std::fflush(file.out) == 0);
+  std::FILE* const out = ::fdopen(file.descriptor, "wb");
+  const bool written = std::fwrite(content.data(), 1, content.size(), out) == content.size();
+  attempt(written && std::fflush(out) == 0);
   if (fs::exists(before)) {
-    attempt(::fchmod(descriptor, static_cast<mode_t>(before.permissions())) == 0);
+    attempt(::fchmod(file.descriptor, static_cast<mode_t>(before.permissions())) == 0);
   }
-  bool named = file.named;
-  if (reason == 0 && !named) {  // only now, for as long as a rename takes
-    const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
-    named = ::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0;
-    attempt(named);
+  if (reason == 0 && !file.name) {
+    file.name = linked(file.descriptor, target);
+    attempt(file.name.has_value());
   }
-  attempt(std::fclose(file.out) == 0);
-  if (reason == 0) attempt(std::rename(beside.c_str(), target.c_str()) == 0);
+  attempt(std::fclose(out) == 0);
+  if (reason == 0) attempt(std::rename(file.name->c_str(), target.c_str()) == 0);
   std::error_code ignored;
-  if (reason != 0 && named) fs::remove(beside, ignored);
+  if (reason != 0 && file.name) fs::remove(*file.name, ignored);
+  if (locked >= 0) ::close(locked);
   return reason == 0 ? std::nullopt : std::optional<std::string>(std::strerror(reason));
 }
 
@@ -159,7 +212,7 @@ std::string end_of_links(const std::string& from) {
 std::string read_file(const std::string& path, FileHolds holds) {
   if (const auto provided = provided_file(path)) {
     std::istringstream in(*provided);
-    return content_of(in, path, holds, longest_file);
+    return content_of(in, path, holds, holds == FileHolds::text ? longest_text : longest_file);
   }
   const bool standard = path == "-";
   std::error_code ignored;
@@ -169,9 +222,10 @@ std::string read_file(const std::string& path, FileHolds holds) {
   std::ifstream file;
   if (!standard) file.open(path, std::ios::binary);
   if (!file) throw UsageError(fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
-  std::uint64_t most = longest_pipe;
+  const bool is_text = holds == FileHolds::text;
+  std::uint64_t most = is_text ? longest_text : longest_pipe;
   if (!standard && fs::is_regular_file(path, ignored)) {
-    most = longest_file;
+    if (!is_text) most = longest_file;
     const std::uintmax_t size = fs::file_size(path, ignored);
     if (size > most && !ignored) {
       throw UsageError(fmt::format("cannot read \"{}\": it has {} bytes; at most {} are read", path,
@@ -187,6 +241,20 @@ std::string read_file(const std::string& path, FileHolds holds) {
 
 std::string read_text(const std::string& path) {
   return without_mark(read_file(path, FileHolds::text), path);
+}
+
+std::string read_beginning(const std::string& path, std::size_t most) {
+  if (!is_regular_input(path)) return "";
+  std::string text;
+  if (const auto provided = provided_file(path)) {
+    text = provided->substr(0, most);
+  } else {
+    std::ifstream in(path, std::ios::binary);
+    text.resize(most);
+    in.read(text.data(), static_cast<std::streamsize>(most));
+    text.resize(as_size(in.gcount()));
+  }
+  return without_mark(std::move(text), path);
 }
 
 std::string without_mark(std::string text, const std::string& path) {

@@ -1,6 +1,7 @@
 // Reading and writing files without surprises.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -14,19 +15,24 @@ enum class FileHolds : std::uint8_t { bytes, text, text_or_gzip };
 /// than `longest_file`, a file's size before it is read. What is provided (provided_files.hpp)
 /// stands in for a file.
 std::string read_file(const std::string& path, FileHolds holds = FileHolds::bytes);
-inline constexpr std::uint64_t longest_file = std::uint64_t{4} << 30U;  // bytes
-inline constexpr std::uint64_t longest_pipe = std::uint64_t{1} << 30U;  // of what is no file
+inline constexpr std::uint64_t longest_file = std::uint64_t{4} << 30U;    // bytes
+inline constexpr std::uint64_t longest_pipe = std::uint64_t{1} << 30U;    // of what is no file
+inline constexpr std::uint64_t longest_text = std::uint64_t{256} << 20U;  // of FileHolds::text
 
 /// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
 /// UsageError for UTF-16 or UTF-32, recognised by their marks.
 std::string read_text(const std::string& path);
+
+/// The first bytes of such a text; "" where there is no such regular file.
+std::string read_beginning(const std::string& path, std::size_t most);
 
 /// What read_text does with the content of a file.
 std::string without_mark(std::string text, const std::string& path);
 
 /// "-" writes to standard output; program_main() checks that for errors on exit. A regular file is
 /// written to a temporary file and renamed, so it is never seen half written; it keeps its
-/// permission bits, and a symbolic link to it stays one. A device or FIFO is written in place.
+/// permission bits, and a symbolic link to it stays one. What a killed writer may have left,
+/// FILE.stageline.tmp, the next one removes. A device or FIFO is written in place.
 /// Folders are not made: see make_folder(). Throws UsageError with the system's reason.
 void write_file(const std::string& path, const std::string& content);
 

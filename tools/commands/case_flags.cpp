@@ -44,6 +44,15 @@ Degrees degrees_of(const CommonFlags& flags) {
   return degrees;
 }
 
+// A list where one number is due. Empty: it is none.
+std::string degree_fault(const std::string& text) {
+  if (text.find_first_of(",|:@") == std::string::npos) return "";
+  return fmt::format(
+      "a degree is one whole number, the same for all stages (it is \"{}\"); `stageline plan TRACE "
+      "--fix 'tp=2|4'` chooses among several",
+      text);
+}
+
 // A program without a schedule name gets the name of its file.
 Program program_of_flag(const CommonFlags& flags) {
   Program program = read_program(flags.program, flags.quiet);
@@ -124,20 +133,16 @@ void add_cluster_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_degree_flags(Flags command, CommonFlags& flags) {
-  constexpr int most = 1 << 16;
-  command.option("--tp", flags.tensor, "tensor-parallel ranks that share each layer")
-      .range(1, most);
-  command.option("--cp", flags.context, "context-parallel ranks that share each sequence")
-      .range(1, most);
-  command
-      .option("--ep", flags.expert,
-              "expert-parallel ranks, among the context- and data-parallel ones")
-      .range(1, most);
-  command.option("--dp", flags.data, "data-parallel replicas of the pipeline").range(1, most);
-  command
-      .option("--pp", flags.pipeline,
-              "pipeline ranks; default: the number of devices over the other degrees")
-      .range(1, most);
+  const auto degree = [&](const std::string& name, int& value, const std::string& help) {
+    constexpr int most = 1 << 16;
+    command.option(name, value, help).check(degree_fault, "").range(1, most);
+  };
+  degree("--tp", flags.tensor, "tensor-parallel ranks that share each layer");
+  degree("--cp", flags.context, "context-parallel ranks that share each sequence");
+  degree("--ep", flags.expert, "expert-parallel ranks, among the context- and data-parallel ones");
+  degree("--dp", flags.data, "data-parallel replicas of the pipeline");
+  degree("--pp", flags.pipeline,
+         "pipeline ranks; default: the number of devices over the other degrees");
   command.option("--zero", flags.zero,
                  "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, "
                  "3 weights, too (FSDP); default: 0");
@@ -153,7 +158,8 @@ void add_layout_flags(Flags command, CommonFlags& flags) {
                  "bytes of weights, gradients and optimizer state for each parameter; default: as "
                  "the trace says");
   command.option("--collectives", flags.collectives,
-                 "algorithm of all collectives; default: best, the one with the least time");
+                 "algorithm of collectives: of all, or by group, such as tp=nvls,dp=ring; default: "
+                 "best, the one with the least time for the bytes and ranks");
   command.option("--sharing", flags.sharing,
                  "how transfers share a link: fifo, one after another, or fair, at once at max-min "
                  "fair rates; default: fair with degrees, else fifo");
@@ -176,8 +182,9 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
   command.option(
       "--recompute", flags.recompute,
       "what each backward has computed again, by any schedule: none, selective (attention's "
-      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some: "
-      "every:2@0,2-3,full@1; default: as the schedule does");
+      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some, or for "
+      "some layers of the model: every:2@0,2-3,full@1 or full@layers:3-7; layers:3-7 is "
+      "every:1@layers:3-7; default: as the schedule does");
   command.option("--recompute-start", flags.recompute_start,
                  "early: recompute while the output gradient is on its way; late: when it is there "
                  "(default: early, or as the program text says)");
@@ -200,8 +207,8 @@ void add_unequal_flags(Flags command, CommonFlags& flags) {
   command.option(
       "--device-order", flags.device_order,
       fmt::format("given: stages on the devices in the order of the cluster; search: in the order "
-                  "of unequal devices with the fastest step, by simulating up to {} orders a "
-                  "schedule; default: given",
+                  "of unequal devices (with degrees, of machines) with the fastest step, by "
+                  "simulating up to {} orders a schedule; default: given",
                   most_orders));
 }
 
@@ -270,6 +277,7 @@ SettingRequest request_of(const CommonFlags& flags) {
   request.cluster.reserve = memory_of_flag("--reserve", flags.reserve);
   request.cluster.host_memory = memory_of_flag("--host-memory", flags.host_memory);
   request.cluster.pair_overlap = flags.pair_overlap;
+  request.whole_cluster = true;
   if (!flags.devices.empty()) request.devices = parse_devices(flags.devices);
   if (!flags.weights.empty()) request.weights = parse_weight_rule(flags.weights, "--weights");
   if (!flags.messages.empty()) request.messages = parse_messages(flags.messages, "--messages");

@@ -106,17 +106,14 @@ int run_compare(const CompareFlags& flags) {
   CompareQuestion question = compare_question(flags);
   check_svg(flags, question);
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  const Compared found = compared(flags, std::move(question));
+  Compared found = compared(flags, std::move(question));
   const SettingRequest& request = found.question.request;
   const Setting& setting = found.question.setting;
   const std::vector<Row>& rows = found.rows;
+  const bool written = !common.json.empty() || !flags.html.empty();
+  const WaysToFit ways = silent && !written ? WaysToFit{} : ways_so_far(flags, found);
   const bool stopped = found.found.stopped;
   const int answer = stopped ? exit_code_after_signal() : found.fits ? 0 : 1;
-  WaysToFit ways;
-  const bool written = !common.json.empty() || !flags.html.empty();
-  if (!flags.no_changes && !stopped && (!silent || written)) {
-    ways = ways_to_fit(request, setting, rows, flags.jobs);
-  }
   if (!common.json.empty()) {
     write_file(common.json, rows_json(setting, rows, found.plain_view.budget,
                                       {found.found.uncertain, found.both, &ways}));

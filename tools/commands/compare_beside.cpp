@@ -6,18 +6,23 @@
 
 #include "sim/errors.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/compare/rank_by.hpp"
 #include "tools/report/text/uncertainty.hpp"
 #include "tools/study/energy.hpp"
 
 namespace stageline {
 
-RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest request, int jobs) {
+RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest request, int jobs,
+                             bool quiet) {
   RowScenarios found;
   if (request.perturbation.none()) return found;
   request.threads = jobs;
   request.stop = &catch_signals(Waiting::ends);
+  ProgressLine line(!quiet);
+  request.progress = shown_by(line);
   found.uncertain = uncertainty_of(rows, request);
+  line.clear();
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
     const std::vector<std::size_t> rivals = rivals_of(rows, synchrony, found.uncertain);
     set_best(rows, rivals, found.uncertain);

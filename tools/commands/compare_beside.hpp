@@ -19,9 +19,10 @@ struct RowScenarios {
   bool stopped = false;     // by a signal
   std::string interrupted;  // how far it came, where it was stopped
 };
-/// Draws them on up to `jobs` threads (0: all cores). Throws Interrupted where a signal comes
-/// before the first scenario has ended.
-RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest request, int jobs);
+/// Draws them on up to `jobs` threads (0: all cores), with its progress on standard error unless
+/// `quiet`. Throws Interrupted where a signal comes before the first scenario has ended.
+RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest request, int jobs,
+                             bool quiet);
 
 /// Throws UsageError where no row knows what `view` ranks by.
 void check_measure(const ComparisonView& view, const std::vector<Row>& rows);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "schedulers/aliases.hpp"
+#include "tools/base/check_point.hpp"
+#include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/typed.hpp"
 #include "tools/commands/why_flags.hpp"
@@ -20,6 +22,12 @@ bool any_priced(const std::vector<Row>& rows, const TrainingBudget& budget) {
   return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
     return row.outcome && training_rates(row.asked, *row.outcome, budget).dollars;
   });
+}
+
+void say_interrupted(RowScenarios& found, const std::string& sentence) {
+  found.stopped = true;
+  found.interrupted = sentence;
+  found.notes.push_back(sentence);
 }
 
 }  // namespace
@@ -46,20 +54,35 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
   view = view_of(flags, asked.setting);
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
-  {
+  std::size_t all_rows = 0;
+  try {
     ProgressLine line(!flags.common.quiet);
     result.rows = compare(
         asked.request, asked.setting, all_schedules(flags.common), flags.jobs,
         [&](std::size_t done, std::size_t all) {
+          all_rows = all;
           line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
         },
-        asked.why ? Keep::spans : Keep::facts);
+        asked.why ? Keep::spans : Keep::facts, &catch_signals(Waiting::ends));
+  } catch (const CalledOff&) {
+    throw Interrupted{"no schedule was simulated, nothing was written", false};
   }
   const std::vector<Row>& rows = result.rows;
   view.cuts = cuts_differ(rows);
   check_measure(view, rows);
-  result.found = under_scenarios(rows, scenarios, flags.jobs);
-  if (asked.why) result.both = two_waterfalls(rows, *asked.why, result.found.uncertain);
+  if (rows.size() == all_rows) {
+    result.found = under_scenarios(rows, scenarios, flags.jobs, flags.common.quiet);
+    if (asked.why) result.both = two_waterfalls(rows, *asked.why, result.found.uncertain);
+  } else if (!scenarios.perturbation.none()) {
+    throw Interrupted{"no scenario was finished, nothing was written", false};
+  } else if (asked.why) {
+    throw Interrupted{"one of the two was not simulated, nothing was written", false};
+  } else {
+    say_interrupted(result.found,
+                    fmt::format("interrupted: only {} of {} rows were simulated; the others are "
+                                "not ranked",
+                                rows.size(), all_rows));
+  }
   const std::vector<Measured> measured =
       measured_by(view.by, rows, result.found.uncertain, view.budget);
   for (const Synchrony synchrony : {Synchrony::synchronous, Synchrony::asynchronous}) {
@@ -71,6 +94,19 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
     return row.outcome && row.outcome->fit != Fit::no;
   });
   return result;
+}
+
+WaysToFit ways_so_far(const CompareFlags& flags, Compared& compared) {
+  WaysToFit ways;
+  if (flags.no_changes || compared.found.stopped) return ways;
+  const CompareQuestion& asked = compared.question;
+  const bool whole = until_stopped(&catch_signals(Waiting::ends), [&] {
+    ways = ways_to_fit(asked.request, asked.setting, compared.rows, flags.jobs);
+  });
+  if (!whole) {
+    say_interrupted(compared.found, "interrupted: changes after which it fits were not looked for");
+  }
+  return ways;
 }
 
 std::vector<Impossible> impossible_rows(const std::vector<Row>& rows) {

@@ -34,8 +34,12 @@ struct Compared {
 
   ComparisonView view() const;
 };
-/// Simulates the rows and ranks them.
+/// Simulates the rows and ranks them. After a signal those that are done; throws Interrupted where
+/// there are none.
 Compared compared(const CompareFlags& flags, CompareQuestion question);
+
+/// ways_to_fit(), unless it is not wanted or a signal has come.
+WaysToFit ways_so_far(const CompareFlags& flags, Compared& compared);
 
 /// Reasons why rows have no outcome, each once, with the rows that share it.
 struct Impossible {

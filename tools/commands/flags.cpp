@@ -23,8 +23,15 @@ constexpr const char* written_folder = "FOLDER";
 CommandPaths paths_of(const CLI::App& app) {
   CommandPaths paths;
   for (const CLI::Option* const option : app.get_options()) {
-    if (option->count() == 0 || option->get_items_expected_max() == 0) continue;
+    if (option->get_items_expected_max() == 0) continue;
     const std::string type = option->get_type_name();
+    if (option->count() == 0) {
+      const std::string usual = option->get_default_str();
+      if (usual.empty()) continue;
+      if (type == written_file) paths.files.push_back({option->get_name(), usual});
+      if (type == written_folder) paths.folders.push_back({option->get_name(), usual});
+      continue;
+    }
     std::vector<NamedPath>& into = type == written_file     ? paths.files
                                    : type == written_folder ? paths.folders
                                                             : paths.words;
@@ -172,6 +179,10 @@ void Flags::prints(const std::string& name, const std::function<std::string()>& 
   app_->add_flag_callback(name, print_and_end, help);
 }
 
+void Flags::writes_also(Flag flag, std::vector<std::string> forms) const {
+  further_->push_back({flag, std::move(forms)});
+}
+
 Flag Flags::find(const std::string& name) const { return Flag(app_->get_option(name)); }
 
 std::vector<Flag> Flags::all() const {
@@ -198,8 +209,17 @@ void Flags::require_subcommand() const { app_->require_subcommand(1); }
 bool Flags::subcommand_given() const { return !app_->get_subcommands().empty(); }
 
 void Flags::runs(std::function<int()> command) const {
-  app_->callback([command = std::move(command), code = exit_code_, app = app_] {
-    check_outputs(paths_of(*app));
+  app_->callback([command = std::move(command), code = exit_code_, app = app_, further = further_] {
+    CommandPaths paths = paths_of(*app);
+    for (const FurtherFiles& files : *further) {
+      for (const std::string& value : files.flag.values()) {
+        if (value.empty() || value == "-") continue;
+        for (const std::string& form : files.forms) {
+          paths.patterns.push_back({files.flag.name(), pattern_of(form, value)});
+        }
+      }
+    }
+    check_outputs(paths);
     *code = command();
   });
 }

@@ -40,7 +40,7 @@ class Flag {
   Flag comma_list() const;  // of a list: values may be joined by commas
   /// The value is a file, or a folder, that the command writes: looked at before it runs.
   Flag writes_file() const;
-  Flag writes_folder() const;
+  Flag writes_folder() const;  // Flags::writes_also() says which files
   Flag default_shown() const;  // --help shows the present value of the variable
   Flag default_shown(const std::string& text) const;
 
@@ -76,6 +76,10 @@ class Flags {
   void prints(const std::string& name, const std::function<std::string()>& text,
               const std::string& help) const;
 
+  /// Files that the command writes beside or below the value of the flag, by pattern_of() of
+  /// outputs.hpp: "{}/report.md", "{}/*.svg". None of them may be read, or be another's output.
+  void writes_also(Flag flag, std::vector<std::string> forms) const;
+
   Flag find(const std::string& name) const;  // which must exist
   std::vector<Flag> all() const;
 
@@ -90,8 +94,15 @@ class Flags {
   void runs(std::function<int()> command) const;
 
  private:
+  struct FurtherFiles {
+    Flag flag;
+    std::vector<std::string> forms;
+  };
+
   CLI::App* app_;
   int* exit_code_ = nullptr;
+  std::shared_ptr<std::vector<FurtherFiles>> further_ =
+      std::make_shared<std::vector<FurtherFiles>>();
 };
 
 /// An invalid command line. The sentence names the --help to read.

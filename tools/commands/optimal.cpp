@@ -85,18 +85,18 @@ int run_optimal(const OptimalFlags& flags) {
   const SettingRequest request = request_of(flags.common);
   const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("optimal takes one number of devices");
-  if (!flags.out.empty()) check_writable(flags.out);
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const std::atomic<bool>& is_interrupted = catch_signals(Waiting::goes_on);
   const auto begin = std::chrono::steady_clock::now();
   const Optimal found = optimal(
       asked, [&] { return is_interrupted || std::chrono::steady_clock::now() - begin >= most; });
+  const int answer = is_interrupted ? exit_code_after_signal() : 0;
   if (!flags.out.empty()) {
     parse_program_format("slp").write({flags.out, found.outcome.program});
-    if (flags.out == "-") return 0;
+    if (flags.out == "-") return answer;
   }
   if (!flags.common.json.empty()) write_file(flags.common.json, json_of(setting, found).text());
-  if (flags.common.json == "-") return 0;
+  if (flags.common.json == "-") return answer;
   if (!flags.common.quiet) print_wrapped(heading(setting, found.asked) + "\n");
   print_wrapped(report(found));
   if (!flags.out.empty() && !flags.common.quiet) {
@@ -106,7 +106,7 @@ int run_optimal(const OptimalFlags& flags) {
   if (!flags.common.quiet) {
     for (const std::string& note : notes(setting)) print_wrapped(fmt::format("note: {}\n", note));
   }
-  return 0;
+  return answer;
 }
 
 void add(Flags command) {

@@ -111,7 +111,8 @@ void add(Flags command) {
       .range(1, 1024);
   add_svg_flag(command, flags->svg, "write the map as an SVG file, or - for stdout");
   add_svg_style_flags(command, flags->svg);
-  command.option("--json", flags->json, "write every cell as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write every cell as JSON to a file, or - for stdout")
+      .writes_file();
   command.flag("--quiet", flags->quiet, "no title and no notes");
   command.footer(
       "Example:\n  stageline phase resnet50-cpu --devices 8 --x link=1GB/s..400GB/s --y "

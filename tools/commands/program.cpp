@@ -101,6 +101,18 @@ void convert_program(const ProgramFlags& flags) {
   say(format.write({flags.out, program}), flags.common.quiet);
 }
 
+// As a scheduler writes it. Checked as one that is simulated, up to whether it can finish.
+Program compute_of(const Case& asked) {
+  const Layout layout = checked_layout(asked);
+  const Costs costs = costs_of(asked, layout);
+  if (asked.program) validate(*asked.program);  // before any pass relies on it
+  Program program = complete(program_of(asked, layout, costs, asked.steps), costs);
+  validate(program);
+  compile(program, costs);
+  keep_compute(program);
+  return program;
+}
+
 void print_program(const ProgramFlags& flags) {
   if (flags.common.trace.empty()) {
     throw UsageError("name a TRACE to print a schedule's program, or --check FILE");
@@ -113,6 +125,10 @@ void print_program(const ProgramFlags& flags) {
       make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;
   say(read_as_notes(flags.common.schedules), flags.common.quiet);
+  if (flags.compute_only && !format.needs_trace && !format.places_messages) {
+    say(format.write({flags.out, compute_of(asked)}), flags.common.quiet);
+    return;
+  }
   const Outcome outcome = study(asked);
   Program program = outcome.program;
   if (flags.compute_only) keep_compute(program);
@@ -141,6 +157,7 @@ void add(Flags command) {
           .option("--out", flags->out,
                   "write to a file; default: stdout; for chakra, the prefix of the file names")
           .writes_file();
+  command.writes_also(out, {"{}.*.et", "{}.groups.json"});
   const Flag format =
       command.option("--format", flags->format,
                      "slp (our own text), pytorch or pytorch-comms (the schedule CSV of "

@@ -103,9 +103,10 @@ int exit_code_after_signal() {
 }
 
 const std::atomic<bool>& catch_signals(Waiting waiting) {
+  if (interrupted) return interrupted;  // the second signal is to end the process
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = waiting == Waiting::goes_on ? SA_RESTART : 0;
+  action.sa_flags = waiting == Waiting::goes_on ? SA_RESTART : static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   return interrupted;

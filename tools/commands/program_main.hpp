@@ -36,7 +36,8 @@ struct Interrupted {
 /// Whether a system call that waits continues after a signal or fails with EINTR.
 enum class Waiting : std::uint8_t { goes_on, ends };
 
-/// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process.
+/// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process. With
+/// Waiting::ends only the first time: the second ends it, wherever it is.
 const std::atomic<bool>& catch_signals(Waiting waiting);
 
 /// 128 and the first signal: of a command that a signal ended early, with part of the answer.

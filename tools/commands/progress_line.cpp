@@ -44,6 +44,10 @@ void ProgressLine::operator()(std::int64_t done, std::int64_t wanted) {
   std::fputs((progress_bar(done, wanted, seconds) + "\033[K\r").c_str(), stderr);
 }
 
+Progress shown_by(ProgressLine& line) {
+  return [&line](std::int64_t done, std::int64_t wanted) { line(done, wanted); };
+}
+
 void ProgressLine::clear() {
   if (any_) std::fputs("\033[K", stderr);
   any_ = false;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/base/progress.hpp"
+
 namespace stageline {
 
 /// A bar with the share done, the rate and the time left, rewritten several times a second, from
@@ -28,6 +30,9 @@ class ProgressLine {
   Clock::time_point begin_ = Clock::now();
   Clock::time_point shown_{};
 };
+
+/// Progress that the line shows, which must live as long.
+Progress shown_by(ProgressLine& line);
 
 /// "█████··· 62 % · 620 of 1000 · 155/s · 2 s left"; seconds: since the begin, above 0.
 std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds);

@@ -64,10 +64,12 @@ void add(Flags command) {
       .required();
   command.option("--json", flags->json, "write all figures as JSON to a file, or - for stdout")
       .writes_file();
-  command
-      .option("--report", flags->report,
-              "write report.md and its pictures to this folder (made where it is missing)")
-      .writes_folder();
+  command.writes_also(
+      command
+          .option("--report", flags->report,
+                  "write report.md and its pictures to this folder (made where it is missing)")
+          .writes_folder(),
+      {"{}/report.md", "{}/*.svg"});
   command
       .option("--summary", flags->summary,
               "write the figures that --against compares with, or - for stdout")

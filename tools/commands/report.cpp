@@ -1,5 +1,8 @@
 // stageline report: one page with everything: which schedule, why, and what the step hangs on.
+#include <fmt/core.h>
+
 #include <memory>
+#include <string>
 
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
@@ -13,15 +16,16 @@
 namespace stageline {
 namespace {
 
+std::string said_of_stop(const Compared& found) {
+  return found.found.stopped ? found.found.interrupted
+                             : "interrupted: the page says only in part what the step hangs on";
+}
+
 int run_report(const CompareFlags& flags) {
   const CommonFlags& common = flags.common;
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
-  const Compared found = compared(flags, compare_question(flags));
-  const bool stopped = found.found.stopped;
-  WaysToFit ways;
-  if (!flags.no_changes && !stopped) {
-    ways = ways_to_fit(found.question.request, found.question.setting, found.rows, flags.jobs);
-  }
+  Compared found = compared(flags, compare_question(flags));
+  const WaysToFit ways = ways_so_far(flags, found);
   if (!common.json.empty()) {
     write_file(common.json, rows_json(found.question.setting, found.rows, found.plain_view.budget,
                                       {found.found.uncertain, found.both, &ways}));
@@ -29,12 +33,15 @@ int run_report(const CompareFlags& flags) {
   const std::string alone =
       one_device_advice(found.question.request, found.question.setting, found.rows);
   write_page(flags.html, compare_page(flags, found, {alone, ways, true}));
+  // Also by a signal that came while the page was made, which then lacks sensitivities.
+  const bool stopped = found.found.stopped || catch_signals(Waiting::ends);
   const int answer = stopped ? exit_code_after_signal() : found.fits ? 0 : 1;
   if (silent) return answer;
   for (const RankedRows& order : found.orders) {
     if (!order.sentence.empty()) print_wrapped("→ " + order.sentence + "\n");
   }
   for (const std::string& sentence : ways.sentences) print_wrapped("→ " + sentence + "\n");
+  if (stopped) print_wrapped(fmt::format("note: {}\n", said_of_stop(found)));
   show("wrote {}\n", flags.html);
   return answer;
 }

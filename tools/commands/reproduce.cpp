@@ -8,6 +8,7 @@
 
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/papers/markdown.hpp"
 #include "tools/papers/sections.hpp"
@@ -21,15 +22,18 @@ struct ReproduceFlags {
 };
 
 void run_reproduce(const ReproduceFlags& flags) {
-  std::vector<Section> sections;
+  std::vector<const SectionEntry*> wanted;
+  for (const std::string& name : flags.only) wanted.push_back(&reproduction_section(name));
   if (flags.only.empty()) {
-    for (const SectionEntry& entry : reproduction_sections()) sections.push_back(section_of(entry));
-  } else {
-    for (const std::string& name : flags.only) reproduction_section(name);  // before the work
-    for (const std::string& name : flags.only) {
-      sections.push_back(section_of(reproduction_section(name)));
-    }
+    for (const SectionEntry& entry : reproduction_sections()) wanted.push_back(&entry);
   }
+  std::vector<Section> sections;
+  ProgressLine line(true);
+  for (const SectionEntry* const entry : wanted) {
+    sections.push_back(section_of(*entry));
+    line(std::ssize(sections), std::ssize(wanted));
+  }
+  line.clear();
   if (!flags.output.empty()) {
     const std::filesystem::path folder = flags.output;
     make_folder((folder / "figures").string());
@@ -45,10 +49,12 @@ void run_reproduce(const ReproduceFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<ReproduceFlags>();
-  command
-      .option("--output", flags->output,
-              "write report.md and its figures to this folder (made where it is missing)")
-      .writes_folder();
+  command.writes_also(
+      command
+          .option("--output", flags->output,
+                  "write report.md and its figures to this folder (made where it is missing)")
+          .writes_folder(),
+      {"{}/report.md", "{}/figures/*.svg"});
   std::string names;
   for (const SectionEntry& entry : reproduction_sections()) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);

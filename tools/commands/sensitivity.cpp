@@ -11,6 +11,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/report/page/study_pages.hpp"
@@ -41,8 +42,10 @@ int run_sensitivity(const SensitivityFlags& flags) {
   const Case asked =
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);
+  ProgressLine line(!common.quiet);
   const Sensitivity found =
-      sensitivity_of(asked, outcome, flags.threads, &catch_signals(Waiting::ends));
+      sensitivity_of(asked, outcome, flags.threads, &catch_signals(Waiting::ends), shown_by(line));
+  line.clear();
   if (found.effects.empty() && found.partial) {
     throw Interrupted{"no lever was looked at, nothing was written", false};
   }

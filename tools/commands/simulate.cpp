@@ -201,6 +201,8 @@ int run_simulate(const SimulateFlags& flags) {
   for (const std::string& note : price_notes(asked, budget.price_per_hour))
     print_wrapped("note: " + note + "\n");
   for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
+  if (const std::string note = algorithms_note(asked, outcome); !note.empty())
+    print_wrapped("note: " + note + "\n");
   for (const std::string& note : stream_notes(asked, outcome))
     print_wrapped("note: " + note + "\n");
   return answer;

@@ -30,11 +30,12 @@ void add(Flags command) {
       .option("EVIDENCE", flags->evidence,
               "staleness.json, as stageline-study writes it; - is standard input")
       .required();
-  command
-      .option("--report", flags->report,
-              "write staleness.md and its figures to this folder (made where it is "
-              "missing)")
-      .writes_folder();
+  command.writes_also(
+      command
+          .option("--report", flags->report,
+                  "write staleness.md and its figures to this folder (made where it is missing)")
+          .writes_folder(),
+      {"{}/staleness.md", "{}/*.svg"});
   command.footer("Example:\n  stageline staleness staleness.json --report report");
   command.runs([flags] {
     staleness(*flags);

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/json.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/outputs.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
 #include "tools/commands/sweep_flags.hpp"
@@ -18,6 +21,9 @@
 
 namespace stageline {
 namespace {
+
+const std::vector<std::string> folder_forms{// NOLINT(cert-err58-cpp)
+                                            "{}/sweep.json", "{}/chunk-*", "{}/table.csv.gz"};
 
 struct SweepFlags {
   SweepSpecFlags spec;
@@ -77,6 +83,17 @@ int show(const SweepSpec& spec, const std::string& text) {
   return 0;
 }
 
+// Those that a sweep file names stand on no command line.
+void check_named_files(const SweepFlags& flags, const SweepSpec& spec) {
+  CommandPaths paths;
+  if (!flags.json.empty()) paths.files.push_back({"--json", flags.json});
+  for (const std::string& form : folder_forms) {
+    paths.patterns.push_back({"--out", pattern_of(form, flags.out)});
+  }
+  for (const std::string& file : named_files(spec)) paths.words.push_back({"the sweep", file});
+  check_outputs(paths);
+}
+
 int run_command(const SweepFlags& flags) {
   const bool asked = spec_given(flags.spec);
   if (flags.out.empty() && flags.show.empty()) {
@@ -96,9 +113,13 @@ int run_command(const SweepFlags& flags) {
   if (!flags.show.empty()) {
     return show(asked ? spec_of(flags.spec) : SweepFolder::open(flags.out).spec(), flags.show);
   }
-  check_writable(flags.json);
+  std::optional<SweepSpec> spec;
+  if (asked) {
+    spec = spec_of(flags.spec);
+    check_named_files(flags, *spec);
+  }
   const SweepFolder folder =
-      asked ? SweepFolder(flags.out, spec_of(flags.spec)) : SweepFolder::open(flags.out);
+      spec ? SweepFolder(flags.out, std::move(*spec)) : SweepFolder::open(flags.out);
   SweepCount count;
   if (asked) {
     const std::atomic<bool>& stop = catch_signals(Waiting::ends);
@@ -141,7 +162,10 @@ int run_command(const SweepFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<SweepFlags>();
   add_sweep_spec_flags(command, flags->spec);
-  command.option("--out", flags->out, "the folder of the chunks, made where it is missing");
+  command.writes_also(
+      command.option("--out", flags->out, "the folder of the chunks, made where it is missing")
+          .writes_folder(),
+      folder_forms);
   command.option(
       "--shard", flags->shard,
       "I/N: make the I-th of N parts, on a machine that shares the folder or has its own");
@@ -151,7 +175,8 @@ void add(Flags command) {
                "join all chunks into table.csv.gz in the folder; alone, or behind the sweep");
   command.option("--show", flags->show,
                  "the settings of the scenario of this number, and the command that asks for it");
-  command.option("--json", flags->json, "write what was made as JSON to a file, or - for stdout");
+  command.option("--json", flags->json, "write what was made as JSON to a file, or - for stdout")
+      .writes_file();
   command.flag("--quiet", flags->quiet, "no summary and no progress");
   command.footer(
       "Example:\n  stageline sweep resnet50-cpu --axis schedule=1f1b,zb_h1 --axis "

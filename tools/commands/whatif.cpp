@@ -16,6 +16,7 @@
 #include "tools/commands/html_flag.hpp"
 #include "tools/commands/perturbation_flags.hpp"
 #include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/commands/typed.hpp"
@@ -131,7 +132,10 @@ int run_whatif(const WhatIfFlags& flags) {
   std::vector<ScheduleSpec> schedules = all_schedules(common);
   if (common.schedules.empty()) schedules = {one_schedule(common)};
   scenarios.stop = &catch_signals(Waiting::ends);
+  ProgressLine line(!common.quiet);
+  scenarios.progress = shown_by(line);
   const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);
+  line.clear();
   const auto partial = [&](const UncertainRow& row) {
     return row.steps ? row.steps->partial : scenarios.stop->load();
   };

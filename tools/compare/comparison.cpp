@@ -9,6 +9,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/compare/trial.hpp"
 #include "tools/study/cases_at_a_time.hpp"
@@ -67,7 +68,8 @@ std::vector<SettingRequest> by_cut(const SettingRequest& request) {
 
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers,
-                         const std::function<void(std::size_t, std::size_t)>& progress, Keep keep) {
+                         const std::function<void(std::size_t, std::size_t)>& progress, Keep keep,
+                         const std::atomic<bool>* stop) {
   const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
   std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
@@ -78,18 +80,28 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
   const int at_a_time = cases_at_a_time(largest, workers);
   std::mutex access;
   std::size_t done = 0;
-  in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
-    const int devices = setting.device_counts[i / cuts / schedules.size()];
-    const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-    rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
-    if (!progress) return;
-    const std::lock_guard<std::mutex> held(access);
-    progress(++done, rows.size());
+  std::vector<char> is_done(rows.size());
+  const bool whole = until_stopped(stop, [&] {
+    in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
+      const int devices = setting.device_counts[i / cuts / schedules.size()];
+      const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
+      rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
+      is_done[i] = 1;
+      if (!progress) return;
+      const std::lock_guard<std::mutex> held(access);
+      progress(++done, rows.size());
+    });
   });
+  std::vector<Row> kept;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (is_done[i] != 0) kept.push_back(std::move(rows[i]));
+  }
+  rows = std::move(kept);
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.outcome.has_value(); });
   const auto refused =
       std::find_if(rows.begin(), rows.end(), [](const Row& row) { return !row.why_not.empty(); });
+  if (!any && !whole) throw CalledOff();
   if (!any) throw UsageError(refused == rows.end() ? "" : refused->why_not);
   return rows;
 }

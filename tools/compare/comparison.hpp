@@ -1,6 +1,7 @@
 // Many schedules on one setting: a row for each, and the rankings.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,11 +40,12 @@ enum class Keep : std::uint8_t { spans, facts };
 /// UsageError. Outcomes are without task graphs; a sweep has many rows, and takes facts alone. Up
 /// to `workers` rows are simulated at a time (0: one a processor core), fewer where they are large;
 /// the rows are the same with any number. `progress` is called behind each row by one thread at a
-/// time, with the rows that are done and all.
+/// time, with the rows that are done and all. Once `stop` is set, only the rows that are done are
+/// returned; throws CalledOff (tools/base/check_point.hpp) where none of them has an outcome.
 std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::vector<ScheduleSpec>& schedules, int workers = 0,
                          const std::function<void(std::size_t, std::size_t)>& progress = {},
-                         Keep keep = Keep::spans);
+                         Keep keep = Keep::spans, const std::atomic<bool>* stop = nullptr);
 
 /// The rows with outcomes of one kind, ranked; all numbers are indices into the comparison.
 struct RankedRows {

@@ -244,6 +244,13 @@ StepBounds step_bounds(const Recording& recording) {
     }
   }
   if (!any) throw UsageError(fmt::format("{} has no spans", recording.name));
+  for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
+    if (bounds.ends[k] >= bounds.ends[k - 1]) continue;
+    throw UsageError(
+        fmt::format("{}: step {} ends at {} and the one before it at {}, but steps follow each "
+                    "other; times or numbers in it are damaged",
+                    recording.name, k, print(bounds.ends[k]), print(bounds.ends[k - 1])));
+  }
   return bounds;
 }
 

@@ -67,6 +67,8 @@ Overlay overlay_of(const Recording& first, const Recording& second,
                    std::optional<int> step = std::nullopt);
 
 /// Ends of the steps of a recording, each the end of its last op, and the start of the first.
+/// Ascending. Throws UsageError where a recording has no spans, where one is of no step, and where
+/// a step ends before the one before it.
 struct StepBounds {
   Time start{};
   std::vector<Time> ends;

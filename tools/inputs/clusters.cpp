@@ -64,7 +64,7 @@ void set_memory(Cluster& cluster, std::optional<Bytes> memory, std::optional<Byt
 }
 
 ClusterUse use_of(const ClusterRequest& request, int times = 1) {
-  return {times, request.groups, request.reserve.has_value()};
+  return {times, request.groups, request.reserve.has_value(), request.overlap};
 }
 
 // The bundled cluster that has such a device; empty: there is none.

@@ -21,6 +21,7 @@ struct ClusterRequest {
   std::optional<double> pair_overlap{};  // of any cluster, instead of its own
   std::optional<Bytes> reserve{};        // of the memory of each device, instead of its own
   bool groups = false;                   // ranks of several devices, see ClusterUse
+  bool overlap = false;                  // compute is slowed beside communication, too
 };
 
 /// What --devices may pick from. Without --cluster, --link and --memory: the bundled cluster of the

@@ -1,6 +1,6 @@
 #include "tools/inputs/device_rates.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
+#include "tools/inputs/clusters.hpp"
 #include "tools/inputs/traces.hpp"
 
 namespace stageline {
@@ -154,6 +155,27 @@ KindRates with_rates_of_kinds(Cluster cluster, const std::string& trace) {
         kind.name, rate, memory_rate, priced_for, dtype));
   }
   return result;
+}
+
+std::string other_kind_note(const Cluster& cluster, const std::string& device) {
+  const auto has_title = [&](const DeviceKind& kind) { return kind.title == device; };
+  std::vector<std::string> others;
+  for (const Device& one : cluster.devices) {
+    if (one.kind < 0) continue;
+    const DeviceKind& kind = nth(cluster.kinds, one.kind);
+    if (has_title(kind)) return "";
+    if (one.rate != 1 || one.memory_rate != 0) continue;
+    if (std::find(others.begin(), others.end(), kind.title) == others.end()) {
+      others.push_back(kind.title);
+    }
+  }
+  if (others.empty() || device.empty()) return "";
+  const std::vector<DeviceKind> known = known_kinds();
+  if (std::none_of(known.begin(), known.end(), has_title)) return "";
+  return fmt::format(
+      "the layers' times are those of {}, and the devices are {}, which count as equally fast: "
+      "price the model for them, or give the devices a rate",
+      device, fmt::join(others, ", "));
 }
 
 }  // namespace stageline

@@ -50,4 +50,9 @@ struct KindRates {
 };
 KindRates with_rates_of_kinds(Cluster cluster, const std::string& trace);
 
+/// Where the times of a trace are those of another known kind than all the cluster's devices:
+/// that the devices of a kind without a rate of their own count as fast as it. Else empty.
+/// `device`: as the trace's provenance names it, which is a kind's title where it is priced.
+std::string other_kind_note(const Cluster& cluster, const std::string& device);
+
 }  // namespace stageline

@@ -4,33 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "schedulers/partition/megatron.hpp"
 #include "sim/errors.hpp"
-#include "sim/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
-#include "tools/base/provided_files.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {
 namespace {
-
-// "" where there is no such regular file.
-std::string beginning_of(const std::string& path, std::size_t most) {
-  if (!is_regular_input(path)) return "";
-  std::string text;
-  if (const auto provided = provided_file(path)) {
-    text = provided->substr(0, most);
-  } else {
-    std::ifstream in(path, std::ios::binary);
-    text.resize(most);
-    in.read(text.data(), static_cast<std::streamsize>(most));
-    text.resize(as_size(in.gcount()));
-  }
-  return without_mark(std::move(text), path);
-}
 
 using Notes = std::vector<std::string>;
 
@@ -152,11 +134,11 @@ void keep_compute(Program& program) {
 }
 
 bool is_program_file(const std::string& path) {
-  return format_of(beginning_of(path, 4096)) != nullptr;
+  return format_of(read_beginning(path, 4096)) != nullptr;
 }
 
 std::string partition_text(const std::string& text) {
-  std::string layout = beginning_of(text, std::size_t{1} << 20);
+  std::string layout = read_beginning(text, std::size_t{1} << 20);
   layout.erase(layout.find_last_not_of(" \t\r\n") + 1);
   const bool one_line = layout.find('\n') == std::string::npos;
   return one_line && looks_like_megatron(layout) ? layout : text;

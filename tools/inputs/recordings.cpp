@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
+#include "tools/base/provided_files.hpp"
 #include "traces/gzip.hpp"
 #include "traces/json/timeline.hpp"
 #include "traces/json/tree.hpp"
@@ -105,11 +107,27 @@ constexpr RecordingFormat formats[] = {
     {"chrome", "a Chrome trace", false, is_chrome, of_chrome},
 };
 
+// Only timelines may be long: what is none is refused before the rest of it is read.
+void check_length(const std::string& file) {
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  if (none || size <= json_longest_text || provided_file(file)) return;
+  const std::string head = read_beginning(file, json_longest_text);
+  if (is_gzip(head) || head.find("\"traceEvents\"") != std::string::npos) return;
+  const std::size_t zero = head.find('\0');
+  if (zero != std::string::npos) return;  // read_file() says so
+  throw TraceError(file, "",
+                   fmt::format("the file has {} bytes; at most {} are read of what is no timeline, "
+                               "which has \"traceEvents\" among them",
+                               size, json_longest_text));
+}
+
 }  // namespace
 
 std::span<const RecordingFormat> recording_formats() { return formats; }
 
 Content read_content(const std::string& file) {
+  check_length(file);
   Content content{
       {file, without_mark(unpacked(read_file(file, FileHolds::text_or_gzip), file), file)},
       nullptr};

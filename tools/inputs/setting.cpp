@@ -58,6 +58,8 @@ void set_rates(const SettingRequest& request, Setting& setting) {
     KindRates rates = with_rates_of_kinds(*std::move(setting.cluster.fixed), request.trace);
     setting.cluster.fixed = std::move(rates.cluster);
     for (std::string& note : rates.notes) setting.notes.push_back(std::move(note));
+    std::string other = other_kind_note(*setting.cluster.fixed, setting.model.provenance.device);
+    if (!other.empty()) setting.notes.push_back(std::move(other));
   }
   if (request.slow.empty()) return;
   const auto most = std::max_element(setting.device_counts.begin(), setting.device_counts.end());
@@ -86,16 +88,20 @@ std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Set
                                          request.buckets, request.all_pipelines);
 }
 
+void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices) {
+  const int have = static_cast<int>(cluster.devices.size());
+  if (devices >= have) return;
+  throw UsageError(fmt::format(
+      "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, and \"{}\" has {}: {} would be left "
+      "out; change a degree, or give --devices {} for a part of the cluster",
+      degrees.tensor, degrees.context, degrees.data, degrees.pipeline, devices, cluster.name, have,
+      have - devices, devices));
+}
+
 // With degrees and no --devices, --pp says how many there are; else all devices of the cluster are
 // taken.
 void count_by_degrees(const SettingRequest& request, Setting& setting) {
   if (request.degrees.plain()) return;
-  if (request.device_order == DeviceOrdering::search) {
-    throw UsageError(
-        "--device-order search permutes the devices of a pipeline, and with --tp, --cp, --dp, "
-        "--zero or --precision a rank is several devices; give the cluster's devices in the order "
-        "you want");
-  }
   const Degrees& degrees = request.degrees;
   if (setting.program) {
     const int pipeline = static_cast<int>(setting.program->devices.size());
@@ -105,7 +111,11 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
     }
     setting.device_counts = {degrees.width() * pipeline};
   } else if (request.devices.empty() && degrees.pipeline > 0) {
-    setting.device_counts = {degrees.width() * degrees.pipeline};
+    const int devices = degrees.width() * degrees.pipeline;
+    if (request.whole_cluster && !request.cluster.cluster.empty()) {
+      check_all_used(*setting.cluster.fixed, degrees, devices);
+    }
+    setting.device_counts = {devices};
   }
 }
 
@@ -133,6 +143,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);
   cluster.groups = !request.degrees.plain();
+  cluster.overlap = request.sharing == Sharing::fair;
   setting.cluster = choose_cluster(cluster);
   TraceRequest trace;
   trace.text = request.trace;
@@ -146,6 +157,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   check_sharding(setting.model, request.degrees);
   setting.program = request.program;
+  setting.orders_searched = request.device_order == DeviceOrdering::search;
   if (request.program) {
     setting.device_counts = devices_of_program(request);
   } else if (!request.devices.empty()) {
@@ -210,6 +222,7 @@ std::vector<std::string> notes(const Setting& setting) {
   std::vector<std::string> all = setting.model.provenance.notes;
   if (!setting.cluster.note.empty()) all.push_back(setting.cluster.note);
   for (const auto& [devices, ranked] : setting.ranked) {
+    if (setting.orders_searched) break;  // replicas may be alike in one order, and not in another
     const Degrees& degrees = ranked->grid().degrees();
     if (degrees.data == 1) continue;
     all.push_back(

@@ -28,6 +28,7 @@ struct SettingRequest {
   int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
+  bool whole_cluster = false;          // refuse degrees that leave devices of a named cluster out
   std::optional<Program> program;      // runs instead of a schedule
   std::string partition = "balanced";  // as partition_text() takes it, or "simulated"
   /// Several cuts, for a comparison to show side by side; `partition` is the first of them. Empty:
@@ -41,7 +42,7 @@ struct SettingRequest {
   int steps = 0;                      // 0: one, or enough to run steadily
   Degrees degrees{};                  // beside the pipeline; none by default
   std::optional<Sharing> sharing;     // empty: fair with degrees, else fifo
-  std::string collectives = "best";   // algorithm of all collectives
+  std::string collectives = "best";   // as parse_algorithms() takes it
   std::string buckets = "megatron";   // rule by which gradients are reduced
   bool sequence_parallel = false;     // with tensor parallelism
   bool all_pipelines = false;         // simulate data-parallel replicas that are alike, too
@@ -60,6 +61,7 @@ struct Setting {
   /// With degrees, the ranks of each of the device counts.
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if
+  bool orders_searched = false;      // of the devices, by make_case()
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.

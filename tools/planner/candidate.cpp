@@ -79,10 +79,13 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   return request;
 }
 
-std::string flags_of(const SettingRequest&, const Candidate& candidate) {
+std::string flags_of(const SettingRequest& base, const Candidate& candidate) {
   const Shape& shape = candidate.shape;
   FlagText flags;
   flags.add("--schedule", spelled(candidate.spec));
+  // Of a named cluster, a part is used only where --devices says so.
+  const bool part = !base.devices.empty() && !base.cluster.cluster.empty();
+  if (part && !is_pipeline_alone(shape.degrees)) flags.add("--devices", shape.devices(), 0);
   add_degrees(shape.degrees, flags);
   if (shape.sequence_parallel) flags.add("--sequence-parallel");
   flags.add("--microbatch-size", shape.microbatch_size, 0);

@@ -111,8 +111,8 @@ class Changes {
     }
   }
 
-  static std::vector<StageRange> ranges_of(const std::vector<int>& stages) {
-    std::vector<StageRange> ranges;
+  static std::vector<NumberRange> ranges_of(const std::vector<int>& stages) {
+    std::vector<NumberRange> ranges;
     for (const int stage : stages) {
       if (!ranges.empty() && ranges.back().last == stage - 1) {
         ranges.back().last = stage;
@@ -146,7 +146,7 @@ class Changes {
     if (!limits_.hosts) return;
     for (std::size_t i = 0; i < lists.size(); ++i) {
       Candidate some = from_;
-      for (const StageRange& range : ranges_of(lists[i])) some.offloading.stages.push_back(range);
+      for (const NumberRange& range : ranges_of(lists[i])) some.offloading.stages.push_back(range);
       add(ChangeKind::offload, fmt::format("offload {}", i), std::move(some));
     }
     Candidate all = from_;

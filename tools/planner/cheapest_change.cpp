@@ -315,7 +315,7 @@ class FitSearch {
         !searches(best.candidate)) {
       for (const int stage : stages_of(best.candidate.recomputation.parts.back().stages)) {
         Candidate fewer = best.candidate;
-        std::vector<StageRange>& ranges = fewer.recomputation.parts.back().stages;
+        std::vector<NumberRange>& ranges = fewer.recomputation.parts.back().stages;
         ranges = without_stage(ranges, stage);
         if (!ranges.empty()) without(std::move(fewer));
       }
@@ -324,9 +324,9 @@ class FitSearch {
   }
 
   // The last first; none where all are meant.
-  static std::vector<int> stages_of(const std::vector<StageRange>& ranges) {
+  static std::vector<int> stages_of(const std::vector<NumberRange>& ranges) {
     std::vector<int> stages;
-    for (const StageRange& range : ranges) {
+    for (const NumberRange& range : ranges) {
       for (int stage = range.first; stage <= range.last.value_or(range.first); ++stage) {
         stages.push_back(stage);
       }
@@ -335,9 +335,9 @@ class FitSearch {
     return stages;
   }
 
-  static std::vector<StageRange> without_stage(const std::vector<StageRange>& ranges, int stage) {
-    std::vector<StageRange> left;
-    for (const StageRange& range : ranges) {
+  static std::vector<NumberRange> without_stage(const std::vector<NumberRange>& ranges, int stage) {
+    std::vector<NumberRange> left;
+    for (const NumberRange& range : ranges) {
       if (stage < range.first || (range.last && stage > *range.last)) {
         left.push_back(range);
         continue;

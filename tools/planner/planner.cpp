@@ -57,7 +57,10 @@ std::string_view name(Objective objective) {
   return "";  // unreachable; g++ wants it
 }
 
-Plan plan(const PlanRequest& request) {
+Plan plan(const PlanRequest& asked) {
+  PlanRequest request = asked;
+  // The flags of candidates then say how many devices they take.
+  if (!request.space.devices.empty()) request.setting.devices = request.space.devices;
   Search search(request);
   search.walk();
   search.refine();

@@ -117,7 +117,7 @@ struct Plan {
 /// Throws UsageError where the space is contradictory or empty (samples that no micro-batch size
 /// divides, degrees whose product is not the number of devices), and what opening the setting
 /// throws. Never worse than any row of compare() for a shape in the space, where nothing is left.
-Plan plan(const PlanRequest& request);
+Plan plan(const PlanRequest& asked);
 
 /// The micro-batch sizes and counts of a number of samples on so many replicas: all divisors that
 /// the trace can be priced for, smallest first.

@@ -29,7 +29,7 @@ Recomputation up_to(const StageRecomputation& how, int last) {
 // The last stage of "how@0-last"; empty for anything else.
 std::optional<int> last_rebuilt(const Recomputation& rebuilt) {
   if (rebuilt.parts.size() != 1 || rebuilt.parts[0].stages.size() != 1) return std::nullopt;
-  const StageRange range = rebuilt.parts[0].stages[0];
+  const NumberRange range = rebuilt.parts[0].stages[0];
   if (range.first != 0) return std::nullopt;
   return range.last;
 }
@@ -80,7 +80,7 @@ bool Search::fit_by_recomputing() {
     if (!front_.empty() && point.verdict.step >= front_.fastest().verdict.step) break;
     const int stages = stages_of(lacking.spec, lacking.shape.degrees.pipeline);
     if (stages < 2) continue;
-    for (const StageRecomputation how :
+    for (const StageRecomputation& how :
          {StageRecomputation{Rebuild::selective, 1}, StageRecomputation{Rebuild::every, 1},
           StageRecomputation{Rebuild::full, 1}}) {
       trials.push_back({lacking, how, -1, stages - 1, stages});

@@ -105,7 +105,7 @@ void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>
     load.weight_grad = time(layer.weight_grad) + blocked(blocking[l].weight_grad);
     load.backward = time(layer.backward) + blocked(blocking[l].backward);
     load.recompute_full =
-        time(rebuilding_time(layer, {Rebuild::full, 1})) + blocked(blocking[l].recompute);
+        time(rebuilding_time(layer, Rebuild::full)) + blocked(blocking[l].recompute);
     load.recompute_selective = time(layer.selective_forward);
     load.update = at(fastest, layer.update, true);
     load.state = static_cast<double>(layer.weights.count) +
@@ -127,7 +127,7 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
   Family family;
   family.traits = traits_of(scheduler);
   family.flushed = scheduler.synchrony == Synchrony::synchronous;
-  if (recomputation.parts.size() == 1 && recomputation.parts[0].stages.empty()) {
+  if (recomputation.parts.size() == 1 && recomputation.parts[0].everywhere()) {
     family.rebuild = recomputation.parts[0].how.rebuild;
   } else {
     family.partly_rebuilt = !recomputation.parts.empty();

@@ -241,7 +241,7 @@ std::optional<Bound> bound_of(const Case& asked) {
                                ? *asked.weights == WeightRule::flush
                                : asked.spec.scheduler->synchrony == Synchrony::synchronous;
   Runs runs(asked, layout, costs, steps_of_a_pace(asked, layout, synchronous));
-  Pace pace = pace_of(asked, layout, runs, synchronous);
+  Pace pace = pace_of(asked, layout, runs, synchronous, PaceOf::cycle);
   if (!pace.derived) return std::nullopt;
   Bound bound;
   for (const Device& device : asked.cluster.devices) bound.devices.push_back(device.name);

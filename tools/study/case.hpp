@@ -18,12 +18,14 @@ namespace stageline {
 
 /// What a search for the order of the devices along the pipeline has found.
 struct DeviceOrder {
-  std::vector<int> order;     // by position, the device's index in the given cluster
-  std::optional<Time> given;  // step in the given order; empty: it cannot run so
-  bool given_fits = true;     // into memory, as far as that is known
-  Time found{};               // step in this order
-  double orders = 1;          // distinct ones: those of equal devices count once
-  int simulated = 1;          // of them
+  std::vector<int> order;          // by position, the device's index in the given cluster
+  std::vector<std::string> names;  // of the devices or, with degrees, of machines, in this order
+  bool machines = false;           // it is of machines
+  std::optional<Time> given;       // step in the given order; empty: it cannot run so
+  bool given_fits = true;          // into memory, as far as that is known
+  Time found{};                    // step in this order
+  double orders = 1;               // distinct ones: those of equal devices count once
+  int simulated = 1;               // of them
 
   bool all() const { return simulated >= orders; }
 };

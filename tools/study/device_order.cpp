@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -56,11 +59,11 @@ double distinct_orders(const std::vector<int>& classes) {
   return std::min(std::round(orders), 1e300);  // more are not counted
 }
 
-// Devices by position, for the classes by position: those of a class in their given order.
+// Units by position, for the classes by position: those of a class in their given order.
 std::vector<int> order_of(const std::vector<int>& by_position, const std::vector<int>& classes) {
   std::vector<std::vector<int>> waiting(classes.size());  // by class, the last first
-  for (std::size_t d = classes.size(); d-- > 0;) {
-    nth(waiting, classes[d]).push_back(static_cast<int>(d));
+  for (std::size_t u = classes.size(); u-- > 0;) {
+    nth(waiting, classes[u]).push_back(static_cast<int>(u));
   }
   std::vector<int> order;
   for (const int one : by_position) {
@@ -80,11 +83,94 @@ struct TriedOrder {
   }
 };
 
+const Cluster& given_devices(const Case& asked) {
+  return asked.ranked ? asked.ranked->devices() : asked.cluster;
+}
+
+Case case_in_order(Case asked, const std::vector<int>& order) {
+  if (asked.ranked) {
+    asked.ranked = asked.ranked->on(in_order(asked.ranked->devices(), order));
+    asked.cluster = asked.ranked->ranks();
+  } else {
+    asked.cluster = in_order(asked.cluster, order);
+  }
+  return asked;
+}
+
+// A machine as its devices, its host and its own switches see it: numbers that do not depend on
+// which machine it is.
+struct MachineSeen {
+  std::vector<Device> devices;
+  std::optional<Bytes> host_memory;
+  bool relays = true;
+  // From, to, bandwidth, latency there and back, duplex, tier; nodes of its own below 0.
+  std::vector<std::tuple<int, int, Bandwidth, Time, Time, Duplex, Tier>> links;
+  friend bool operator==(const MachineSeen&, const MachineSeen&) = default;
+};
+
+// By switch, the machine whose devices alone have links to it; -1: several, or none.
+std::vector<int> owners_of_switches(const Cluster& cluster) {
+  constexpr int nobody = -1;
+  constexpr int several = -2;
+  const int first = static_cast<int>(cluster.devices.size() + cluster.hosts.size());
+  std::vector<int> owner(cluster.switches.size(), nobody);
+  const auto see = [&](int node, int neighbour) {
+    if (node < first || as_size(neighbour) >= cluster.devices.size()) return;
+    int& known = nth(owner, node - first);
+    const int host = nth(cluster.devices, neighbour).host;
+    known = known == nobody || known == host ? host : several;
+  };
+  for (const Link& link : cluster.links) {
+    see(link.from, link.to);
+    see(link.to, link.from);
+  }
+  for (int& one : owner) one = std::max(one, nobody);
+  return owner;
+}
+
+MachineSeen machine_seen(const Cluster& cluster, const std::vector<int>& devices,
+                         const std::vector<int>& owners) {
+  const int host = nth(cluster.devices, devices.front()).host;
+  const int hosts = static_cast<int>(cluster.devices.size());
+  const int switches = hosts + static_cast<int>(cluster.hosts.size());
+  MachineSeen seen;
+  std::map<int, int> own;  // by node, from -1 downwards
+  const auto add = [&](int node) { own.emplace(node, -1 - static_cast<int>(own.size())); };
+  for (const int device : devices) {
+    seen.devices.push_back(without_name(nth(cluster.devices, device)));
+    seen.devices.back().host = 0;
+    add(device);
+  }
+  add(hosts + host);
+  for (std::size_t s = 0; s < owners.size(); ++s) {
+    if (owners[s] == host) add(switches + static_cast<int>(s));
+  }
+  seen.host_memory = nth(cluster.hosts, host).memory;
+  seen.relays = nth(cluster.hosts, host).relays;
+  const auto number = [&](int node) {
+    const auto found = own.find(node);
+    return found == own.end() ? node : found->second;
+  };
+  for (const Link& link : cluster.links) {
+    const int from = number(link.from);
+    const int to = number(link.to);
+    if (from >= 0 && to >= 0) continue;
+    seen.links.emplace_back(from, to, link.bandwidth, link.latency, link.back(), link.duplex,
+                            link.tier);
+  }
+  std::sort(seen.links.begin(), seen.links.end());
+  return seen;
+}
+
 // Orders are lists of classes by position.
 class OrderSearch {
  public:
   OrderSearch(const Case& asked, int most)
-      : asked_(asked), classes_(device_classes(asked.cluster)), most_(most) {
+      : asked_(asked),
+        cluster_(given_devices(asked)),
+        units_(ordered_units(asked)),
+        classes_(unit_classes(cluster_, units_)),
+        most_(most) {
     best_ = classes_;
     given_ = best_tried_ = tried(classes_);
   }
@@ -102,7 +188,12 @@ class OrderSearch {
       climb();
     }
     DeviceOrder found;
-    found.order = order_of(best_, classes_);
+    found.order = devices_in(best_);
+    found.machines = units_.machines;
+    for (const int unit : order_of(best_, classes_)) {
+      const Device& device = nth(cluster_.devices, nth(units_.devices, unit).front());
+      found.names.push_back(found.machines ? nth(cluster_.hosts, device.host).name : device.name);
+    }
     if (given_.runs) found.given = given_.step;
     found.given_fits = given_.fits;
     found.found = best_tried_.step;
@@ -115,16 +206,23 @@ class OrderSearch {
   const TriedOrder& tried(const std::vector<int>& order) {
     const auto [found, is_new] = known_.emplace(order, TriedOrder{});
     if (!is_new) return found->second;
-    Case asked = asked_;
-    asked.cluster = in_order(asked_.cluster, order_of(order, classes_));
     try {
-      const Outcome outcome = study(asked);
+      const Outcome outcome = study(case_in_order(asked_, devices_in(order)));
       found->second = {true, outcome.fit != Fit::no, outcome.step_time};
     } catch (const UsageError&) {  // cannot run so, as below
     } catch (const ProgramError&) {
     } catch (const Deadlock&) {
     }
     return found->second;
+  }
+
+  std::vector<int> devices_in(const std::vector<int>& classes) const {
+    std::vector<int> devices;
+    for (const int unit : order_of(classes, classes_)) {
+      const std::vector<int>& members = nth(units_.devices, unit);
+      devices.insert(devices.end(), members.begin(), members.end());
+    }
+    return devices;
   }
 
   bool may_try(const std::vector<int>& order) const {
@@ -144,19 +242,27 @@ class OrderSearch {
   // The fastest first, the slowest first, the largest memory first: the first stages of most
   // schedules hold the most.
   void take_sorted() {
-    std::vector<int> devices(classes_.size());
-    std::iota(devices.begin(), devices.end(), 0);
-    const auto rate = [&](int device) {
-      const Rates rates = rates_of(nth(asked_.cluster.devices, device));
-      return rates.matrix + rates.memory;
+    std::vector<int> units(classes_.size());
+    std::iota(units.begin(), units.end(), 0);
+    const auto rate = [&](int unit) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const int device : nth(units_.devices, unit)) {
+        const Rates rates = rates_of(nth(cluster_.devices, device));
+        least = std::min(least, rates.matrix + rates.memory);
+      }
+      return least;
     };
-    const auto memory = [&](int device) {
-      return nth(asked_.cluster.devices, device).memory.value_or(most_bytes_held);
+    const auto memory = [&](int unit) {
+      Bytes least = most_bytes_held;
+      for (const int device : nth(units_.devices, unit)) {
+        least = std::min(least, nth(cluster_.devices, device).memory.value_or(most_bytes_held));
+      }
+      return least;
     };
     const auto take_by = [&](const auto& before) {
-      std::vector<int> sorted = devices;
+      std::vector<int> sorted = units;
       std::stable_sort(sorted.begin(), sorted.end(), before);
-      for (int& device : sorted) device = nth(classes_, device);
+      for (int& unit : sorted) unit = nth(classes_, unit);
       take(sorted);
     };
     take_by([&](int a, int b) { return rate(a) > rate(b); });
@@ -181,7 +287,9 @@ class OrderSearch {
   }
 
   const Case& asked_;
-  std::vector<int> classes_;  // by device: the given order
+  const Cluster& cluster_;  // the devices to order
+  OrderedUnits units_;
+  std::vector<int> classes_;  // by unit: the given order
   int most_;
   std::map<std::vector<int>, TriedOrder> known_;
   TriedOrder given_;
@@ -233,6 +341,40 @@ std::vector<int> device_classes(const Cluster& cluster) {
   return classes;
 }
 
+OrderedUnits ordered_units(const Case& asked) {
+  const std::vector<Device>& devices = given_devices(asked).devices;
+  OrderedUnits machines{{}, true};
+  OrderedUnits single;
+  std::set<int> hosts;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const bool next = d == 0 || devices[d].host != devices[d - 1].host;
+    if (next) machines.devices.emplace_back();
+    machines.devices.back().push_back(static_cast<int>(d));
+    single.devices.push_back({static_cast<int>(d)});
+    hosts.insert(devices[d].host);
+  }
+  const std::size_t count = machines.devices.size();
+  const bool equal = std::all_of(
+      machines.devices.begin(), machines.devices.end(),
+      [&](const std::vector<int>& one) { return one.size() * count == devices.size(); });
+  const bool ordered = hosts.size() == count && !hosts.contains(-1);
+  return asked.ranked && count > 1 && equal && ordered ? machines : single;
+}
+
+std::vector<int> unit_classes(const Cluster& cluster, const OrderedUnits& units) {
+  if (!units.machines) return device_classes(cluster);
+  const std::vector<int> owners = owners_of_switches(cluster);
+  std::vector<MachineSeen> known;
+  std::vector<int> classes;
+  for (const std::vector<int>& unit : units.devices) {
+    MachineSeen seen = machine_seen(cluster, unit, owners);
+    const auto found = std::find(known.begin(), known.end(), seen);
+    classes.push_back(static_cast<int>(found - known.begin()));
+    if (found == known.end()) known.push_back(std::move(seen));
+  }
+  return classes;
+}
+
 DeviceOrder search_device_order(const Case& asked, int most) {
   return OrderSearch(asked, most).run();
 }
@@ -243,13 +385,8 @@ Case with_searched_order(Case asked, int most) {
         "--device-order search is for schedules: a given program says itself which device does "
         "what");
   }
-  if (asked.ranked) {
-    throw UsageError(
-        "--device-order search is for a plain pipeline: with --tp, --cp, --ep, --dp or --zero "
-        "beside it, --order says which ranks are on which devices");
-  }
   DeviceOrder found = search_device_order(asked, most);
-  asked.cluster = in_order(asked.cluster, found.order);
+  asked = case_in_order(std::move(asked), found.order);
   asked.device_order = std::move(found);
   return asked;
 }

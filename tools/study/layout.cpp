@@ -104,6 +104,7 @@ Layout assigned(const Case& asked) {
 Network first_of(const Network& network, int devices) {
   Network first = network;
   first.devices = devices;
+  if (network.routes.empty()) return first;  // found by the same numbers
   first.routes.clear();
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) first.routes.push_back(network.between(from, to));
@@ -218,10 +219,10 @@ Layout lay_out_one(const Case& asked) {
   if (const auto chunks = layout.knobs.find("sequence_chunks"); chunks != layout.knobs.end()) {
     layout.sequence_chunks = std::stoi(chunks->second);
     if (std::int64_t{asked.microbatches} * layout.sequence_chunks > most_forwards) {
-      throw UsageError(fmt::format(
-          "{} micro-batches × {} sequence_chunks are more than the {} forwards that are simulated "
-          "at a time; ask for fewer",
-          asked.microbatches, layout.sequence_chunks, most_forwards));
+      refuse_forwards(fmt::format("{} micro-batches × {} sequence_chunks", asked.microbatches,
+                                  layout.sequence_chunks),
+                      static_cast<double>(asked.microbatches) * layout.sequence_chunks,
+                      "micro-batches or chunks");
     }
   }
   layout.placement = scheduler.place(devices, layout.knobs);
@@ -313,17 +314,21 @@ int microbatches_of(const Case& asked, const Layout& layout) {
   return in_one * asked.pipelines();
 }
 
+Model exchanged_model(const Case& asked) {
+  Degrees undivided = asked.ranked->grid().degrees();
+  undivided.zero = Zero::none;
+  return with_state(asked.model, undivided);
+}
+
 Costs costs_of(const Case& asked, const Layout& layout) {
   const Partition& cut = layout.plan.partition;
   Costs costs;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    Degrees undivided = degrees;
-    undivided.zero = Zero::none;
-    costs = asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut,
-                                             layout.placement, asked.cluster, asked.recomputation),
-                                 with_state(asked.model, undivided), cut, layout.placement,
-                                 asked.recomputation);
+    costs =
+        asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut, layout.placement,
+                                         asked.cluster, asked.recomputation),
+                             exchanged_model(asked), cut, layout.placement, asked.recomputation);
   } else {
     costs = stage_costs(asked.model, cut, layout.placement, asked.cluster, asked.recomputation);
   }

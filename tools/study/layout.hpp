@@ -28,6 +28,9 @@ Layout lay_out(const Case& asked);
 /// model does not allow.
 Layout checked_layout(const Case& asked);
 
+/// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO.
+Model exchanged_model(const Case& asked);
+
 /// In a step of the program: chunks, where sequences are cut, of all pipelines that are simulated.
 int microbatches_of(const Case& asked, const Layout& layout);
 

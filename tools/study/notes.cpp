@@ -35,14 +35,15 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
   if (!asked.device_order) return "";
   const DeviceOrder& found = *asked.device_order;
   const bool is_given = std::is_sorted(found.order.begin(), found.order.end());
+  const std::string units = found.machines ? "machines" : "devices";
   const std::string tried =
-      found.orders == 1 ? "the devices are alike: there is no other"
+      found.orders == 1 ? fmt::format("the {} are alike: there is no other", units)
       : found.all()
           ? fmt::format("simulated: all {:.0f} that differ", found.orders)
           : fmt::format("simulated: {} of {:.3g} that differ", found.simulated, found.orders);
   if (is_given) {
-    return fmt::format("{}: no better order of the devices than the given one was found ({})",
-                       outcome.schedule, tried);
+    return fmt::format("{}: no better order of the {} than the given one was found ({})",
+                       outcome.schedule, units, tried);
   }
   std::string gain = "the given order cannot run";
   if (found.given && !found.given_fits) {
@@ -53,10 +54,8 @@ std::string order_note(const Case& asked, const Outcome& outcome) {
     gain = fmt::format("{:.1f} % less than the {} in the given order", 100 * less,
                        print(*found.given));
   }
-  std::vector<std::string> names;
-  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
-  return fmt::format("{}: devices in the order {}: {} a step, {} ({})", outcome.schedule,
-                     fmt::join(names, ", "), print(found.found), gain, tried);
+  return fmt::format("{}: {} in the order {}: {} a step, {} ({})", outcome.schedule, units,
+                     fmt::join(found.names, ", "), print(found.found), gain, tried);
 }
 
 std::string cut_note(const Case& asked, const Outcome& outcome) {
@@ -104,6 +103,24 @@ std::string chunks_note(const ScheduleSpec& spec) {
       "{}: a chunk takes its share of a micro-batch's time; that launches stay as long, and smaller "
       "products run less efficiently, is left out",
       spec.scheduler->name);
+}
+
+std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
+  if (!asked.ranked) return {};
+  return asked.ranked->algorithms(exchanged_model(asked), outcome.plan.partition,
+                                  outcome.program.placement);
+}
+
+std::string algorithms_note(const Case& asked, const Outcome& outcome) {
+  std::string text;
+  for (const UsedAlgorithm& one : used_algorithms(asked, outcome)) {
+    const std::string bytes = one.least == one.most
+                                  ? print(one.most)
+                                  : fmt::format("{} to {}", print(one.least), print(one.most));
+    text += fmt::format("{}{} {} of {} by {}", text.empty() ? "collectives: " : ", ",
+                        name(one.dimension), name(one.kind), bytes, one.algorithm);
+  }
+  return text;
 }
 
 bool offloads_for_free(const Outcome& outcome) {

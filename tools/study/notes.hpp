@@ -14,6 +14,13 @@ namespace stageline {
 /// program was given.
 std::string rebuilt_note(const Case& asked);
 
+/// How the collectives of a case with degrees are carried out; empty for others.
+std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome);
+
+/// "collectives: tp all_reduce of 16.78 MB by nvls, dp all_gather of 1.2 MB to 3.4 MB by ring";
+/// empty where there are none.
+std::string algorithms_note(const Case& asked, const Outcome& outcome);
+
 /// Whether it offloads, and every device that does copies over no link.
 bool offloads_for_free(const Outcome& outcome);
 

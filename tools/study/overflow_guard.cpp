@@ -21,11 +21,9 @@ void check_counts(const Case& asked) {
   }
   const std::int64_t all = std::int64_t{asked.microbatches} * std::max(asked.steps, 1);
   if (all <= most_forwards) return;
-  throw UsageError(fmt::format(
-      "{} micro-batches × {} step{} are more than the {} forwards that are simulated at a time; "
-      "ask "
-      "for fewer micro-batches or steps",
-      asked.microbatches, std::max(asked.steps, 1), asked.steps > 1 ? "s" : "", most_forwards));
+  refuse_forwards(fmt::format("{} micro-batches × {} step{}", asked.microbatches,
+                              std::max(asked.steps, 1), asked.steps > 1 ? "s" : ""),
+                  static_cast<double>(all), "micro-batches or steps");
 }
 
 }  // namespace

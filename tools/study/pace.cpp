@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "sim/analysis/metrics.hpp"
+#include "tools/study/lone_step.hpp"
+#include "tools/study/quick_pace.hpp"
 
 namespace stageline {
 namespace {
@@ -123,7 +125,7 @@ Pace measured(const Run& run, const Rhythm& rhythm, int microbatches) {
   };
   const SteadyStep shown = step(run.times, true);
   const Time with_free_links = step(sweep_with_free_links(run.graph), false).time;
-  return {shown, std::min(shown.time, with_free_links), std::nullopt};
+  return {shown, std::min(shown.time, with_free_links), 1, {}, {}};
 }
 
 // Of a run of whole steps as long as it is, filling and draining included.
@@ -132,7 +134,7 @@ Pace mean_of(const Run& run) {
   const auto step = [&](const TaskTimes& times) {
     return step_of({makespan(times), 1, {}}, all, run.program.microbatches);
   };
-  return {{step(run.times), false}, step(sweep_with_free_links(run.graph)), std::nullopt};
+  return {{step(run.times), false}, step(sweep_with_free_links(run.graph)), 1, {}, {}};
 }
 
 // Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
@@ -147,7 +149,7 @@ Pace mean_after_first(const Run& run) {
   };
   const Time shown = step(run.times, true);
   const Time with_free_links = step(sweep_with_free_links(run.graph), false);
-  return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), {}};
+  return {{shown, run.program.steps < flushed_steps}, std::min(shown, with_free_links), 1, {}, {}};
 }
 
 // The last of flushed steps that last equally long, up to rounding: rates of flows are rounded to a
@@ -168,21 +170,63 @@ std::optional<Pace> repeated_pace(const Run& run) {
   const std::optional<Time> with_free_links =
       last_step(step_ends(run.program, run.graph, sweep_with_free_links(run.graph)));
   if (!shown || !with_free_links) return std::nullopt;
-  return Pace{{*shown, true}, std::min(*shown, *with_free_links), std::nullopt};
+  return Pace{{*shown, true}, std::min(*shown, *with_free_links), 1, {}, {}};
+}
+
+bool sends(const std::vector<Lane>& lanes) {
+  return std::any_of(lanes.begin(), lanes.end(),
+                     [](const Lane& lane) { return is_communication(lane.kind); });
 }
 
 Pace of_derived(Derived derived, int microbatches) {
   Pace pace;
   pace.step = {step_of(derived.period, derived.round, microbatches), true};
   pace.with_free_links = pace.step.time;
-  const std::vector<Lane>& lanes = derived.events.lane;
-  if (std::any_of(lanes.begin(), lanes.end(),
-                  [](const Lane& lane) { return is_communication(lane.kind); })) {
+  if (sends(derived.events.lane)) {
     pace.with_free_links =
         step_of(period_of(with_free_links(derived.events)), derived.round, microbatches);
   }
+  pace.round = derived.round;
+  pace.period = derived.period;
   pace.derived = std::move(derived);
   return pace;
+}
+
+// Of flushed steps that repeat this one, where it can be read off it.
+std::optional<Pace> lone_pace(const Run& run) {
+  if (!steps_wait_in_lanes(run.program, run.graph)) return std::nullopt;
+  const std::optional<Time> step = lone_step(run.graph, run.times);
+  if (!step) return std::nullopt;
+  const std::optional<Time> with_free_links =
+      sends(run.graph.lanes) ? lone_step_with_free_links(run.graph) : step;
+  if (!with_free_links) return std::nullopt;
+  return Pace{{*step, true}, *with_free_links, run.program.microbatches, Period{*step, 1, {}}, {}};
+}
+
+// Of three flushed steps, where it can be read off them.
+std::optional<Pace> quick_pace(const Run& run) {
+  const Program& program = run.program;
+  if (program.steps != flushed_steps || program.settings.messages != Messages::async) {
+    return std::nullopt;
+  }
+  const QuickPace quick(program, run.graph);
+  const std::optional<Time> step = quick.step(run.graph, run.times);
+  if (!step) return std::nullopt;
+  const std::optional<Time> with_free_links =
+      sends(run.graph.lanes) ? quick.step_with_free_links(sweep_with_free_links(run.graph)) : step;
+  if (!with_free_links) return std::nullopt;
+  return Pace{{*step, true}, *with_free_links, program.microbatches, Period{*step, 1, {}}, {}};
+}
+
+// Of flushed steps.
+std::optional<Pace> repeated_or_derived(const Run& run, PaceOf what) {
+  if (what == PaceOf::steps) {
+    if (auto quick = quick_pace(run)) return quick;
+  }
+  const int m = run.program.microbatches;
+  auto derived = derive(run, m, m);
+  if (!derived) return std::nullopt;
+  return of_derived(*std::move(derived), m);
 }
 
 Rhythm rhythm_of(const Case& asked, const Layout& layout, bool synchronous) {
@@ -216,13 +260,17 @@ std::optional<Time> repeated_step(const Program& program, const TaskGraph& graph
   return shown;
 }
 
-Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous) {
+Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous, PaceOf what) {
   const int m = microbatches_of(asked, layout);
   const Rhythm rhythm = rhythm_of(asked, layout, synchronous);
   const int steps = steps_of(rhythm, m);
   if (synchronous) {
+    // Ops of several devices that slow each other do so over the ends of steps.
+    if (what == PaceOf::steps && runs.costs().slowdown.empty() && runs.repeat_one_step()) {
+      if (auto found = lone_pace(runs.of(1))) return *std::move(found);
+    }
     const Run& run = runs.of(flushed_steps);
-    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    if (auto found = repeated_or_derived(run, what)) return *std::move(found);
     if (!run.graph.bytes.empty()) {
       if (const auto found = repeated_pace(run)) return *found;
     }
@@ -241,12 +289,12 @@ Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchrono
   return measured(run, rhythm, m);
 }
 
-Pace pace_of(const Run& run) {
+Pace pace_of(const Run& run, PaceOf what) {
   const Program& program = run.program;
   const int m = program.microbatches;
   const bool synchronous = program.settings.weights == WeightRule::flush;
   if (synchronous) {
-    if (auto found = derive(run, m, m)) return of_derived(*std::move(found), m);
+    if (auto found = repeated_or_derived(run, what)) return *std::move(found);
     return mean_after_first(run);
   }
   const Rhythm rhythm = stream_rhythm(program);

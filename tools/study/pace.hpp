@@ -1,6 +1,7 @@
 // The pace of a schedule in the steady state: derived from its event graph, or else measured.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +26,16 @@ struct Derived {
 struct Pace {
   SteadyStep step;
   Time with_free_links{};          // the step of the same order if links took no time
-  std::optional<Derived> derived;  // empty: no rounds of a long run were alike; step is measured
+  int round = 1;                   // micro-batches
+  std::optional<Period> period;    // of rounds; empty: none of a long run were alike, so step is
+                                   // measured
+  std::optional<Derived> derived;  // with a period, where its cycle is asked for
 };
+
+/// What a pace is asked for. Without its cycle, that of flushed steps is read off one of them
+/// (lone_step), or three (QuickPace), and the period names no cycle: the same time, in a small part
+/// of the work.
+enum class PaceOf : std::uint8_t { steps, cycle };
 
 /// How many steps of the case pace_of() looks at first.
 int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous);
@@ -36,14 +45,15 @@ int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous);
 /// last rounds show. Rounds are those of all replicas, or several of them (where messages queue for
 /// a link, their order may come back after more than one), or whole steps. A flushed step is its
 /// own round. `runs`: of the same case and layout.
-Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous);
+Pace pace_of(const Case& asked, const Layout& layout, Runs& runs, bool synchronous,
+             PaceOf what = PaceOf::steps);
 
 /// Of a program as long as it is. Where it holds rounds that are alike, the period of their event
 /// graph, as of the schedule that it came from. Else of a flushed one the mean of its steps but the
 /// first (of a single step its makespan), from end to end; and of a stream the mean of all, filling
 /// and draining included. Never less than its busiest lane or link does in a step. A mean of three
 /// flushed steps or more, or of a stream, is not settled.
-Pace pace_of(const Run& run);
+Pace pace_of(const Run& run, PaceOf what = PaceOf::steps);
 
 /// The step of three flushed ones whose flows share links, where the last two last equally long:
 /// then that is the step of pace_of().

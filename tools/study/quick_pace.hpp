@@ -22,8 +22,11 @@ class QuickPace {
   /// Of three flushed steps, completed and compiled, whose messages are async.
   QuickPace(const Program& program, const TaskGraph& graph);
 
-  /// pace_of().step.time of a run of that graph at any costs. Empty: that has to be asked.
+  /// The period of a run of that graph at any costs. Empty: its event graph has to be asked.
   std::optional<Time> step(const TaskGraph& graph, const TaskTimes& times) const;
+
+  /// The same if links took no time, from sweep_with_free_links(). Of a run that has a step().
+  std::optional<Time> step_with_free_links(const TaskTimes& times) const;
 
  private:
   static constexpr int steps = 3;
@@ -34,7 +37,10 @@ class QuickPace {
 
   bool number_tasks(const Program& program, const TaskGraph& graph);
   void compare_waits(const TaskGraph& graph);
-  bool turns_repeat(const TaskGraph& graph, const std::vector<Time>& start,
+  static std::vector<std::vector<std::uint32_t>> turns(const TaskGraph& graph,
+                                                       const TaskTimes& times);
+  bool goes_by_steps(const std::vector<std::uint32_t>& order, const std::vector<char>& early) const;
+  bool turns_repeat(const TaskGraph& graph, const TaskTimes& times,
                     const std::vector<char>& early) const;
 
   bool regular_ = false;  // every op is there once a step, and waits for the same in the last two

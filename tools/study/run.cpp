@@ -48,9 +48,23 @@ Program Runs::program(int steps) {
       return beginning_of(repeated(beginning_of(*scheduled_, repeated_steps), rounds), steps);
     }
   }
-  const int ahead = std::max(steps, longest_);
+  const bool flushed = scheduler.synchrony == Synchrony::synchronous;
+  const int longest = std::max(steps, longest_);
+  if (flushed && longest > repeated_steps && can_schedule(longest)) {
+    scheduled_ = program_of(asked_, layout_, costs_, repeated_steps);
+    return program(steps);
+  }
+  const int ahead = longest;
   scheduled_ = program_of(asked_, layout_, costs_, can_schedule(ahead) ? ahead : steps);
   return beginning_of(*scheduled_, steps);
+}
+
+bool Runs::repeat_one_step() {
+  if (asked_.program) return repeats(asked_);
+  const Scheduler& scheduler = *asked_.spec.scheduler;
+  if (!scheduler.begins_alike || scheduler.synchrony == Synchrony::asynchronous) return false;
+  if (!can_schedule(repeated_steps)) return false;
+  return repeated(program(1), repeated_steps) == program(repeated_steps);
 }
 
 const Run& Runs::keep(int steps, bool validated) {

@@ -37,6 +37,11 @@ class Runs {
   /// fewer steps is the beginning of one of more, or one of more repeats what is there.
   Program program(int steps);
 
+  /// Whether the program of any number of flushed steps is that of one step, repeated.
+  bool repeat_one_step();
+
+  const Costs& costs() const { return costs_; }
+
   /// The run of so many steps, made when it is first asked for; refers to it until it is taken.
   const Run& of(int steps);
   /// The same, of a program that is validated where this call makes the run.

@@ -208,11 +208,13 @@ class ScenarioRunner {
     found_.step.resize(count);
     const std::size_t chunks = (count + chunk - 1) / chunk;
     std::vector<char> done(chunks);
+    ProgressCount progress(request_.progress, request_.scenarios);
     in_parallel_with(chunks, request_.threads > 0 ? request_.threads : available_cores(), [&] {
       return [&, bench = std::make_shared<Bench>(run_.graph)](std::size_t c) {
         if (stopped()) return;
         take(c, count, *bench);
         done[c] = 1;
+        progress.add(static_cast<std::int64_t>(std::min(chunk, count - c * chunk)));
       };
     });
     const auto missing = std::find(done.begin(), done.end(), 0);

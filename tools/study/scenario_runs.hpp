@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/perturbation/perturbation.hpp"
+#include "tools/base/progress.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/outcome.hpp"
 
@@ -30,6 +31,7 @@ struct ScenarioRequest {
   int threads = 0;                          // 0: as many as the machine has; changes no result
   bool freeze = false;                      // take ScenarioEngine::frozen where links are shared
   const std::atomic<bool>* stop = nullptr;  // ends the run early when it becomes true
+  Progress progress{};                      // in scenarios, of each schedule by itself
 };
 
 /// A share of the critical path.

@@ -143,10 +143,10 @@ double gain(Time step, Time changed) {
 }
 
 Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads,
-                           const std::atomic<bool>* stop) {
+                           const std::atomic<bool>* stop, const Progress& progress) {
   const Layout layout = checked_layout(asked);
   const Run run = run_with_pace(asked, layout, nominal);
-  Pace pace = pace_of(run);
+  Pace pace = pace_of(run, PaceOf::cycle);
   Sensitivity found;
   found.step = pace.step.time;
   found.steps = run.program.steps;
@@ -177,6 +177,7 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
   found.levers = levers.all().size();
   found.effects.resize(found.levers);
   std::vector<char> done(found.levers);
+  ProgressCount count(progress, static_cast<std::int64_t>(found.levers));
   in_parallel(found.levers, threads > 0 ? threads : available_cores(), [&](std::size_t i) {
     if (stop != nullptr && stop->load()) return;
     done[i] = 1;
@@ -208,13 +209,14 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
       effect.least = 1 - a_little;
       effect.most = 1 + a_little;
     }
-    if (found.engine == SensitivityEngine::cycle) return;
+    if (found.engine == SensitivityEngine::cycle) return count.add(1);
     if (std::abs(effect.share_faster) <= least_effect) {
       effect.gains_from = first_effect(resimulated, effect.lever, found.step, down);
     }
     if (std::abs(effect.share_slower) <= least_effect) {
       effect.costs_from = first_effect(resimulated, effect.lever, found.step, up);
     }
+    count.add(1);
   });
   std::vector<LeverEffect> known;
   for (std::size_t i = 0; i < found.levers; ++i) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/progress.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/levers.hpp"
 #include "tools/study/outcome.hpp"
@@ -62,10 +63,10 @@ struct Sensitivity {
 /// not shared at fair rates and devices do not slow one another; where links are shared first come,
 /// first served, for the order in which they serve now. `threads`: of the simulated engine; 0: as
 /// many as the machine has; changes no result. `stop` ends it early when it becomes true, with
-/// the levers that were looked at by then. Throws UsageError where the program takes no time, and
-/// what simulating the case throws.
+/// the levers that were looked at by then. `progress` is in levers. Throws UsageError where the
+/// program takes no time, and what simulating the case throws.
 Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int threads = 0,
-                           const std::atomic<bool>* stop = nullptr);
+                           const std::atomic<bool>* stop = nullptr, const Progress& progress = {});
 
 /// 1 − changed / step: positive where that is faster.
 double gain(Time step, Time changed);

@@ -22,9 +22,9 @@ constexpr int buffered_steps = 3;  // until both of two buffers are in use
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.step_time = pace.step.time;
   outcome.settled = pace.step.settled;
-  if (pace.derived) {
-    outcome.period = pace.derived->period;
-    outcome.round = pace.derived->round;
+  if (pace.period) {
+    outcome.period = pace.period;
+    outcome.round = pace.round;
   }
   outcome.throughput_unit = outcome.microbatch_size == 0 ? "micro-batches/s"
                             : outcome.sample.empty()     ? "samples/s"

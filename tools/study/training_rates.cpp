@@ -41,10 +41,14 @@ std::vector<double> repeated_flops(const Case& asked, const Outcome& outcome) {
   const Partition& cut = outcome.plan.partition;
   const std::vector<StageRecomputation> rebuilt = by_stage(asked.recomputation, asked.model, cut);
   std::vector<double> flops(as_size(cut.stages));
+  std::vector<int> layers(flops.size());  // so far
   for (std::size_t l = 0; l < asked.model.layers.size(); ++l) {
     const Layer& layer = asked.model.layers[l];
     const int stage = cut.stage_of[l];
-    if (!rebuilt.empty() && nth(rebuilt, stage).rebuild == Rebuild::selective) {
+    const int place = nth(layers, stage)++;
+    const StageRecomputation how = rebuilt.empty() ? StageRecomputation{} : nth(rebuilt, stage);
+    if (!is_rebuilt(how, place)) continue;
+    if (!repeats_forward(how, place)) {
       nth(flops, stage) += static_cast<double>(layer.selective_flops);
     } else if (layer.recompute == Time{} || layer.recompute * skipped >= layer.forward) {
       nth(flops, stage) += static_cast<double>(layer.forward_flops);

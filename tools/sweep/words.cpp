@@ -128,6 +128,21 @@ void set_uncertain(const SettingWord& word, SweepQuestion& question) {
   }
 }
 
+// A row may use a part of a named cluster, which the command does only where --devices says so.
+std::string part_of_cluster(const std::vector<SettingWord>& words) {
+  const auto text_of = [&](std::string_view key) {
+    const auto found = std::find_if(words.begin(), words.end(),
+                                    [&](const SettingWord& word) { return word.key == key; });
+    return found == words.end() ? std::string() : found->text;
+  };
+  if (text_of("cluster").empty() || text_of("pp").empty() || !text_of("devices").empty()) return "";
+  int devices = 1;
+  for (const char* const key : {"tp", "cp", "dp", "pp"}) {
+    devices *= parse_number<int>(text_of(key)).value_or(1);
+  }
+  return fmt::format(" --devices {}", devices);
+}
+
 }  // namespace
 
 const std::vector<std::string>& sweep_keys() {
@@ -187,7 +202,7 @@ Perturbation perturbation_of(const SweepQuestion& question) {
 
 std::string flags_of(const std::vector<SettingWord>& words) {
   std::string trace;
-  std::string flags;
+  std::string flags = part_of_cluster(words);
   for (const SettingWord& word : words) {
     if (word.key == "trace") {
       trace = shell_word(word.text);

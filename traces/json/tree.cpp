@@ -116,26 +116,50 @@ class TreeBuilder {
   std::size_t values_ = 0;
 };
 
+// What nlohmann's parser reports, by a part of its message, and our words for it. The first that
+// fits; the last fits all.
+struct SyntaxFault {
+  std::string_view reported;
+  std::string_view said;
+};
+constexpr SyntaxFault syntax_faults[] = {
+    {"ill-formed UTF-8", "a text has bytes that are not UTF-8; save the file as UTF-8"},
+    {"missing closing quote", "a text has no closing quote"},
+    {"control character", "a text has a control character, such as a line's end, unescaped"},
+    {"4 hex digits", "\\u in a text needs four hexadecimal digits behind it"},
+    {"surrogate", "\\u in a text writes half of a surrogate pair"},
+    {"after backslash", "a backslash in a text needs one of \"\\/bfnrtu behind it"},
+    {"invalid number", "a number lacks digits"},
+    {"number overflow", "a number is larger than any that is read"},
+    {"unexpected end of input", "it ends before its last list or object is closed"},
+    {"expected end of input", "it goes on behind its value"},
+    {"parsing object key", "a key in double quotes must be here"},
+    {"parsing object separator", "a colon must be here"},
+    {"parsing object", "a comma or } must be here"},
+    {"parsing array", "a comma or ] must be here"},
+    {"",
+     "a value must be here: an object, a list, a text in double quotes, a number, true, false or "
+     "null"},
+};
+
 }  // namespace
 
 void refuse_syntax(const std::string& text, const std::string& file, std::size_t position,
                    std::string what) {
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
-  for (const std::string_view lead : {"column ", "] "}) {
-    const std::size_t found = what.find(lead);
-    if (found == std::string::npos) continue;
-    const std::size_t colon = lead == "] " ? found : what.find(": ", found);
-    if (colon != std::string::npos) what.erase(0, colon + 2);
-    break;
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while parsing
+  // value - invalid literal; last read: 'x'"
+  const std::size_t read = what.find("; last read: ");  // the file's own words
+  const std::size_t expected = what.rfind("; expected ");
+  if (read != std::string::npos) {
+    what.erase(read, expected > read ? expected - read : std::string::npos);
   }
-  if (what.find("ill-formed UTF-8") != std::string::npos) {
-    throw TraceError(
-        file, line_and_column(text, position),
-        "this is not JSON: a text has bytes that are not UTF-8; save the file as UTF-8");
-  }
-  if (what.size() > 160) what = what.substr(0, 160) + " …";
-  throw TraceError(file, line_and_column(text, position),
-                   fmt::format("this is not JSON: {}", what));
+  const auto* const fault = std::find_if(
+      std::begin(syntax_faults), std::end(syntax_faults),
+      [&](const SyntaxFault& one) { return what.find(one.reported) != std::string::npos; });
+  const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
+  throw TraceError(
+      file, line_and_column(text, position),
+      fmt::format("this is not JSON: {}", blank ? "there is nothing in it" : fault->said));
 }
 
 JsonValue parse_json(const std::string& text, const std::string& file) {

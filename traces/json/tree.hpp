@@ -31,7 +31,7 @@ inline constexpr std::size_t json_deepest = 16;  // nesting depth of lists and o
 JsonValue parse_json(const std::string& text, const std::string& file);
 
 /// Throws TraceError for text that is not JSON: line and column of `position`, which is counted
-/// from 1, and the message of nlohmann's exception.
+/// from 1, and in our words what nlohmann's exception says.
 [[noreturn]] void refuse_syntax(const std::string& text, const std::string& file,
                                 std::size_t position, std::string what);
 

@@ -220,9 +220,10 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
     root.at("format").refuse(
         fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
-  root.check_keys({"format", "name", "devices"},
-                  {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network",
-                   "overlap", "overlap_transfers", "pair_overlap", "interference", "collectives"});
+  root.check_keys(
+      {"format", "name", "devices"},
+      {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network", "overlap",
+       "overlap_messages", "overlap_transfers", "pair_overlap", "interference", "collectives"});
   Cluster cluster;
   cluster.name = root.at("name").text();
   cluster.source = root.text_or_empty("source");
@@ -257,6 +258,9 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   if (const auto found = root.find("overlap")) {
     cluster.overlap_slowdown = read_overlap(*found, "compute beside communication");
   }
+  if (const auto found = root.find("overlap_messages")) {
+    cluster.message_slowdown = read_overlap(*found, "compute beside messages");
+  }
   if (const auto found = root.find("overlap_transfers")) {
     cluster.transfer_slowdown = read_overlap(*found, "communication beside compute");
   }
@@ -266,7 +270,7 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
   }
 
   const Machines machines = read_machines(root, cluster, nodes, in_file, use.times);
-  if (several && machines.fabric && !root.find("overlap")) {
+  if ((several || use.overlap) && machines.fabric && !root.find("overlap")) {
     cluster.overlap_slowdown = machines.fabric->overlap;
   }
   if (use.times > 1) cluster.name += fmt::format("*{}", use.times);

@@ -120,9 +120,8 @@ std::string link_text(const Link& link, const Cluster& cluster) {
   return members.object();
 }
 
-// "key": γ by tier; nothing where all are 0.
+// "key": γ by tier, where it is above 0.
 std::string overlap_text(std::string_view key, const std::array<double, tiers>& slowdown) {
-  if (slowdown == std::array<double, tiers>{}) return {};
   Members overlap;
   for (const Tier tier : all_tiers) overlap.number(name(tier), slowdown[as_size(tier)], 0);
   return fmt::format(",\n  \"{}\": {}", key, overlap.object());
@@ -150,8 +149,14 @@ std::string write_cluster(const Cluster& cluster) {
   text += list_text("switches", cluster.switches, json_text);
   text +=
       list_text("links", cluster.links, [&](const Link& link) { return link_text(link, cluster); });
-  text += overlap_text("overlap", cluster.overlap_slowdown);
-  text += overlap_text("overlap_transfers", cluster.transfer_slowdown);
+  constexpr std::array<double, tiers> nothing{};
+  if (cluster.overlap_slowdown != nothing) {
+    text += overlap_text("overlap", cluster.overlap_slowdown);
+  }
+  if (cluster.message_slowdown) text += overlap_text("overlap_messages", *cluster.message_slowdown);
+  if (cluster.transfer_slowdown != nothing) {
+    text += overlap_text("overlap_transfers", cluster.transfer_slowdown);
+  }
   if (cluster.pair_overlap != 0) {
     text += fmt::format(",\n  \"pair_overlap\": {}", cluster.pair_overlap);
   }

@@ -91,8 +91,9 @@ void add_flags(Flags line, ExecFlags& flags) {
   line.flag("--shared-cores", flags.shared_cores,
             "accelerators may outnumber the cores: results are those of cores of their own, times "
             "are not");
-  line.option("--svg", flags.svg, "draw the run of median length to an SVG file");
-  line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)");
+  line.option("--svg", flags.svg, "draw the run of median length to an SVG file").writes_file();
+  line.option("--chrome", flags.chrome, "write it as a Chrome trace (opens in Perfetto)")
+      .writes_file();
   line.footer(
       "Example:\n"
       "  stageline-exec resnet20-cpu --schedule 1f1b --devices cpu:2 --microbatches 8 "

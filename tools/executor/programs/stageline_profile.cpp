@@ -81,8 +81,9 @@ void add_flags(Flags line, ProfileFlags& flags) {
               "in percent")
       .default_shown()
       .check(fault_of_percentage, "PERCENT");
-  line.option("--out", flags.out, "write the trace to this file; - is standard output");
-  line.option("--samples", flags.samples, "write all samples to this file, as CSV");
+  line.option("--out", flags.out, "write the trace to this file; - is standard output")
+      .writes_file();
+  line.option("--samples", flags.samples, "write all samples to this file, as CSV").writes_file();
   line.flag("--quiet", flags.quiet, "no progress, no table");
   line.prints(
       "--models", [] { return list_of_models(); }, "list what can be measured");
@@ -171,8 +172,6 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
   const std::set<int> sorted(flags.batches.begin(), flags.batches.end());
   std::vector<int> batches(sorted.begin(), sorted.end());
   if (batches.empty()) batches = {request.shape.usual_batch};
-  check_writable(flags.out);
-  check_writable(flags.samples);
 
   // Whoever drives an accelerator has threads of the driver's and of autograd's beside its own.
   if (!flags.cores.empty() || request.device == "cpu") pin_to_cores(cores_for(flags));

@@ -29,8 +29,11 @@ std::string help_of_only() {
 }
 
 void add_staleness(Flags command, StudyRequest& request) {
-  command.option("--out", request.out, "folder of staleness.json, staleness.md and its figures")
-      .default_shown();
+  command.writes_also(
+      command.option("--out", request.out, "folder of staleness.json, staleness.md and its figures")
+          .default_shown()
+          .writes_folder(),
+      {"{}/staleness.json", "{}/staleness.md", "{}/*.svg"});
   command.option("--jobs", request.jobs, "trainings at a time, each on a core of its own")
       .default_shown()
       .range(1, 1024);

@@ -76,8 +76,11 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.flag("--every", flags.every,
             "every schedule that two devices hold, with the knobs that change memory");
   line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
-  line.option("--out", flags.out,
-              "write the evidence to FILE.json, and its figures to FILE.summary.json beside it");
+  line.writes_also(
+      line.option("--out", flags.out,
+                  "write the evidence to FILE.json, and its figures to FILE.summary.json beside it")
+          .writes_file(),
+      {"{stem}.summary.json"});
   line.flag("--quiet", flags.quiet, "no progress");
   line.footer(
       "Example:\n  stageline-validate --model resnet20@8 --schedule gpipe --schedule 1f1b --rounds "

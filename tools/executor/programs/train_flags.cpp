@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "tools/base/files.hpp"
 #include "tools/datasets/dataset.hpp"
 
 namespace stageline::executor {
@@ -79,11 +77,12 @@ void add_flags(Flags line, TrainFlags& flags) {
   line.option("--evaluate-every", flags.evaluate_every,
               "steps between two looks at the test set; default a twentieth of all")
       .range(std::int64_t{1}, std::int64_t{1} << 40U);
-  line.option("--csv", flags.csv, "write the log as CSV, a line a step");
+  line.option("--csv", flags.csv, "write the log as CSV, a line a step").writes_file();
   line.option("--weights-out", flags.weights_out,
-              "write the final weights for PyTorch: torch.load(file)");
+              "write the final weights for PyTorch: torch.load(file)")
+      .writes_file();
   const Flag checkpoint =
-      line.option("--checkpoint", flags.checkpoint, "keep the training in this file");
+      line.option("--checkpoint", flags.checkpoint, "keep the training in this file").writes_file();
   line.option("--checkpoint-every", flags.checkpoint_every,
               "steps between two checkpoints; default as --evaluate-every")
       .range(std::int64_t{1}, std::int64_t{1} << 40U)
@@ -136,22 +135,11 @@ void check_recipe(const Recipe& recipe) {
 }
 
 void check_outputs(const TrainFlags& flags) {
-  const std::vector<std::string> paths = {flags.common.json, flags.csv, flags.weights_out,
-                                          flags.checkpoint};
   if (flags.checkpoint == "-" || flags.weights_out == "-") {
     throw UsageError("--checkpoint and --weights-out write files; - is for --json or --csv");
   }
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    check_writable(paths[i]);
-    for (std::size_t k = 0; k < i; ++k) {
-      if (paths[i].empty() || paths[k].empty()) continue;
-      const bool same = std::filesystem::weakly_canonical(std::filesystem::absolute(paths[i])) ==
-                        std::filesystem::weakly_canonical(std::filesystem::absolute(paths[k]));
-      if (same) {
-        throw UsageError(
-            fmt::format("two outputs would go to {}; give each its own file", paths[i]));
-      }
-    }
+  if (flags.common.json == "-" && flags.csv == "-") {
+    throw UsageError("only one of --json and --csv can go to standard output (-)");
   }
 }
 

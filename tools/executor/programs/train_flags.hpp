@@ -45,8 +45,7 @@ std::vector<const Correction*> corrections_of(const TrainFlags& flags, std::stri
 /// Throws UsageError for numbers that no training can have.
 void check_recipe(const Recipe& recipe);
 
-/// Throws UsageError for outputs that cannot be written, and for two with one path. Only text may
-/// go to standard output.
+/// Throws UsageError where what is no text, or two outputs, would go to standard output.
 void check_outputs(const TrainFlags& flags);
 
 }  // namespace stageline::executor

@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/errors.hpp"
+#include "sim/stash_readers.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/process.hpp"
@@ -49,6 +54,38 @@ void check_sharded(const Job& job) {
   }
 }
 
+// What F leaves for the backward goes to one device, by message or by way of the host, as a stash;
+// R runs where F does.
+void check_stashes(const Job& job) {
+  const Program& program = job.program;
+  const auto refuse = [&](Op op, std::string_view what) {
+    throw UsageError(fmt::format("{} of stage {}: {}; such a program can only be simulated",
+                                 print(op), op.stage, what));
+  };
+  std::set<std::pair<int, std::uint32_t>> offloaded;  // stage and micro-batch
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind != OpKind::offload) continue;
+      offloaded.emplace(op.stage, op.microbatch);
+      if (stash_readers(program.placement.stage[op.stage]) == 1) continue;
+      refuse(op, "copies to the host are run where one device reads them, and here several do");
+    }
+  }
+  for (const auto& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind != OpKind::recompute) continue;
+      if (program.placement.stage[op.stage].apart()) {
+        refuse(
+            op,
+            "a forward is repeated on the device of its F alone, and here F, I and W are on several");
+      }
+      if (offloaded.count({op.stage, op.microbatch}) > 0) {
+        refuse(op, "micro-batches are run either recomputed or offloaded, not both");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TaskGraph lowered(const Job& job, const Costs& costs) {
@@ -68,6 +105,7 @@ void check_runnable(const Job& job, const std::vector<Accelerator>& devices, con
         "sequence_chunks: the models that are run here do not cut sequences (attention would have "
         "to look back over chunks); such a program can only be simulated");
   }
+  check_stashes(job);
   if (job.sharded_optimizer) check_sharded(job);
   const std::size_t wanted = job.program.devices.size();
   if (peers != nullptr) {

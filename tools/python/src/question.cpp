@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -216,9 +217,11 @@ nb::list rankings_of(const Compared& self) {
 }
 
 double seconds_between(const Problem& problem, int from, int to, Bytes bytes) {
-  const auto devices = static_cast<std::size_t>(problem.costs.network.devices);
-  const Route& route = problem.costs.network.routes.at(static_cast<std::size_t>(from) * devices +
-                                                       static_cast<std::size_t>(to));
+  const Network& network = problem.costs.network;
+  if (std::max(from, to) >= network.devices || std::min(from, to) < 0) {
+    throw std::out_of_range("no such device");
+  }
+  const Route& route = network.between(from, to);
   return to_seconds(route.latency + transfer_time(bytes, route.bandwidth));
 }
 

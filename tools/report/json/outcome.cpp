@@ -11,6 +11,7 @@
 #include "tools/report/json/ways_to_fit.hpp"
 #include "tools/study/blocking.hpp"
 #include "tools/study/drop_spans.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
 #include "tools/study/staleness_facts.hpp"
 #include "tools/study/stash_gap.hpp"
@@ -209,9 +210,7 @@ Json stream_json(const Outcome& outcome) {
 
 Json order_json(const Case& asked) {
   const DeviceOrder& found = *asked.device_order;
-  Json names = Json::array();
-  for (const Device& device : asked.cluster.devices) names.push_back(device.name);
-  return {{"devices", std::move(names)},
+  return {{found.machines ? "machines" : "devices", found.names},
           {"given_step_time_ps", found.given ? Json(found.given->count()) : Json(nullptr)},
           {"given_fits", found.given_fits},
           {"orders", found.orders},
@@ -245,6 +244,18 @@ Json degrees_json(const RankedCluster& ranked) {
           {"order", print_order(degrees.order)},
           {"zero", std::string(stageline::name(degrees.zero))},
           {"pipelines_simulated", ranked.replicas()}};
+}
+
+Json algorithms_json(const std::vector<UsedAlgorithm>& algorithms) {
+  Json all = Json::array();
+  for (const UsedAlgorithm& one : algorithms) {
+    all.push_back({{"group", std::string(stageline::name(one.dimension))},
+                   {"kind", std::string(stageline::name(one.kind))},
+                   {"algorithm", std::string(one.algorithm)},
+                   {"least_bytes", one.least.count},
+                   {"most_bytes", one.most.count}});
+  }
+  return all;
 }
 
 // The keys of language models. None of a trace that counts neither tokens nor FLOPs.
@@ -284,7 +295,10 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
   if (asked.cut_asked() != "balanced") result["cut"] = asked.cut_asked();
   if (asked.found_cut) result["cut_search"] = cut_search_json(*asked.found_cut);
   result["devices"] = asked.device_count();
-  if (asked.ranked) result["degrees"] = degrees_json(*asked.ranked);
+  if (asked.ranked) {
+    result["degrees"] = degrees_json(*asked.ranked);
+    result["collectives"] = algorithms_json(used_algorithms(asked, outcome));
+  }
   if (asked.device_order) result["device_order"] = order_json(asked);
   result["microbatches"] = outcome.microbatches;
   result["microbatch_size"] =
