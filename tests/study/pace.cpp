@@ -340,7 +340,7 @@ TEST_CASE("so is that of any order, on any stage graph") {
   test::RandomPrograms programs(816);
   int of_one = 0;
   int of_three = 0;
-  for (int i = 0; i < (test::thorough ? 20'000 : 6000); ++i) {
+  for (int i = 0; i < 2000; ++i) {
     test::RandomProgram made = programs.make(/*shared=*/i % 2 == 0);
     if (made.program.settings.weights != WeightRule::flush || made.program.steps > 1) continue;
     Run one;
@@ -371,7 +371,7 @@ TEST_CASE("so is that of any order, on any stage graph") {
     CHECK(slow.period->time == *lone * slow.period->rounds);
     if (free) CHECK(slow.with_free_links == *free);
   }
-  CHECK(of_one > 20);
+  CHECK(of_one > 10);
   CHECK(of_three > of_one);
 }
 
