@@ -29,10 +29,11 @@ class Repetition {
   }
 
   // Lanes that begin at once are as long as any, so that nothing begins earlier than it repeats,
-  // and nothing of a further step comes before all of this one have begun.
+  // and nothing of a further step comes before all of this one have begun. A link is idle between
+  // two steps: of those that ask for it at one moment, their numbers decide.
   std::optional<Time> step() const {
     const bool repeats = longest_ > Time{} && least_at_once_ == longest_ &&
-                         longest_resource_ <= longest_ && last_begin_ < longest_;
+                         longest_resource_ < longest_ && last_begin_ < longest_;
     return repeats ? std::optional(longest_) : std::nullopt;
   }
 
