@@ -36,10 +36,10 @@ inline constexpr int max_stages = 65535;
 inline constexpr int max_parts = 127;
 
 /// 8 bytes. `part` is the part of a divided I, the replica of U and REDUCE_GRAD, of R and PREFETCH
-/// where roles are split the device (sim/stash_readers.hpp), and for a message the index of its wire
-/// among the stage's outgoing (SEND) or incoming (RECV) wires; usually there is one wire per stage
-/// edge (see wires_of in sim/rules.hpp). `overlapped`: this op and the next in the list are one
-/// indivisible task.
+/// where roles are split the device (sim/stash_readers.hpp), and for a message the index of its
+/// wire among the stage's outgoing (SEND) or incoming (RECV) wires; usually there is one wire per
+/// stage edge (see wires_of in sim/rules.hpp). `overlapped`: this op and the next in the list are
+/// one indivisible task.
 struct Op {
   OpKind kind = OpKind::forward;
   std::uint8_t part : 7 = 0;
