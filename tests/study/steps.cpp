@@ -211,6 +211,18 @@ Time given_step(const Case& asked, const Program& program) {
   return study(given).step_time;
 }
 
+TEST_CASE("a flushed step whose replicas have unlike shares is not repeated") {
+  Case asked = uniform_case("gpipe", 3, 1);
+  asked.cluster = uniform_cluster(3, parse_link("1GB/s,1us"), std::nullopt);
+  asked.program = parse_program(
+      "stageline-program 1\nmicrobatches: 3\nsteps: 1\nweights: flush\nstage 0: gpu0+gpu1\n"
+      "stage 1: gpu2\ngpu0: 0F0 0F2 0B0 0B2 0REDUCE_GRAD0 0U0\n"
+      "gpu1: 0F1 0B1 0REDUCE_GRAD0.1 0U0.1\ngpu2: 1F0 1F1 1F2 1B0 1B1 1B2 1U0\n");
+  const Outcome outcome = study(asked);
+  CHECK(outcome.program.steps == 1);
+  CHECK(outcome.step_time == outcome.metrics.makespan);
+}
+
 TEST_CASE("a flushed program of one step has the pace of its schedule, as text and as CSV") {
   int texts = 0;
   int tables = 0;

@@ -169,8 +169,15 @@ void check_step_sums(const Case& asked, const Layout& layout, const Costs& costs
 }  // namespace
 
 bool repeats(const Case& asked) {
-  return asked.program && asked.program->steps == 1 &&
-         asked.program->settings.weights == WeightRule::flush;
+  if (!asked.program || asked.program->steps != 1 ||
+      asked.program->settings.weights != WeightRule::flush) {
+    return false;
+  }
+  const Program& program = *asked.program;
+  const auto evenly = [&](const StagePlace& place) {
+    return as_size(program.microbatches) % place.replicas.size() == 0;
+  };
+  return std::all_of(program.placement.stage.begin(), program.placement.stage.end(), evenly);
 }
 
 namespace {

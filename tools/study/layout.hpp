@@ -40,7 +40,8 @@ Costs costs_of(const Case& asked, const Layout& layout);
 /// What the scheduler of the case is asked, of one of the pipelines that are simulated.
 Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, int steps);
 
-/// Whether the given program is one flushed step: the next can only be the same again.
+/// Whether the given program is one flushed step that can be repeated as it is: replicas take turns
+/// at micro-batches, so where these do not divide evenly the next step begins on another replica.
 bool repeats(const Case& asked);
 
 /// Throws UsageError where a schedule of so many steps has more forwards than are simulated at a
