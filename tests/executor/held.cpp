@@ -324,4 +324,28 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
                       << " in no run");
 }
 
+// Of a device whose peak is an update: a third version beside the two that are due would show.
+TEST_CASE("an update finds no version that no forward to come reads") {
+  const Subject subject{"gpt,layers=2,hidden=128,heads=2,seq=8,vocab=50", 1};
+  const Model timed = measured(subject);
+  for (const char* const schedule : {"pipedream_2bw", "pipedream:vertical_sync=yes"}) {
+    CAPTURE(schedule);
+    Case asked;
+    asked.model = priced(subject, timed);
+    asked.cluster = uniform_cluster(2, std::nullopt, std::nullopt);
+    asked.spec = parse_schedules(schedule).at(0);
+    asked.microbatches = 6;
+    asked.steps = 2;
+    const Outcome outcome = study(asked);
+    const Comparison is = compare(
+        subject, outcome,
+        stage_costs(timed, outcome.plan.partition, outcome.program.placement, asked.cluster));
+    for (std::size_t d = 0; d < 2; ++d) {
+      CAPTURE(d);
+      CHECK(static_cast<double>(is.held[d].peak) <=
+            1.03 * static_cast<double>(is.range[d].most.count));
+    }
+  }
+}
+
 }  // namespace stageline::executor

@@ -275,9 +275,9 @@ std::uint32_t StageWeights::version_for_forward(Op op) {
   } else if (job_.program.settings.weights == WeightRule::double_buffer) {
     version = std::min(latest, delayed_version(job_.program, op));
     drop_before(op.stage, version);
-    auto& to_come = forwards_[op.stage];
-    if (!to_come.empty()) to_come.pop_back();
   }
+  auto& to_come = forwards_[op.stage];
+  if (!to_come.empty()) to_come.pop_back();
   return version;
 }
 
@@ -339,13 +339,20 @@ void StageWeights::drop_before(int stage, std::uint32_t number) {
   past.erase(past.begin(), past.lower_bound(number));
 }
 
-// Double buffering: a version that no forward to come reads makes room for the next one. What is
-// in flight keeps its own.
-void StageWeights::drop_behind_buffer(int stage) {
-  if (job_.program.settings.weights != WeightRule::double_buffer || job_.plan) return;
+// Before an update, under vertical sync and double buffering: a version that no forward to come
+// reads makes room for the next one. What is in flight keeps its own.
+void StageWeights::make_room(int stage) {
+  const WeightRule rule = job_.program.settings.weights;
+  const bool buffers = rule == WeightRule::double_buffer;
+  if (!buffers && rule != WeightRule::vertical_sync) return;
+  if (job_.plan || here_.place(stage).apart()) return;
   const auto& to_come = nth(forwards_, stage);
-  if (to_come.empty()) return;
-  drop_before(stage, std::min(newest(stage), delayed_version(job_.program, to_come.back())));
+  // Behind the last forward the newest will do, for a further step reads no older one.
+  if (to_come.empty()) return drop_before(stage, newest(stage));
+  // Under vertical sync the next forward says what it reads.
+  if (buffers) {
+    drop_before(stage, std::min(newest(stage), delayed_version(job_.program, to_come.back())));
+  }
 }
 
 void StageWeights::drop_unneeded(int stage) {
@@ -392,7 +399,7 @@ std::uint32_t StageWeights::update(Op op, GradientSums& sums) {
   const auto s = as_size(op.stage);
   std::vector<Tensors> sum = sums.reduced(op);
   const std::vector<Tensors> before = here_.values_of(op.stage);
-  drop_behind_buffer(op.stage);
+  make_room(op.stage);
   if (reads_past(op.stage)) past_[s][newest_[s]] = {before, memory_[s]};
   {
     const SumsInUse in_use(here_, op.stage, sum);

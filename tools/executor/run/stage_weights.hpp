@@ -74,7 +74,7 @@ class StageWeights {
   std::vector<Tensors> remembered(int stage, const std::vector<Tensors>& before,
                                   const std::vector<Tensors>& after) const;
   void drop_before(int stage, std::uint32_t number);
-  void drop_behind_buffer(int stage);
+  void make_room(int stage);
   OptimizerStep optimizer_step(int stage) const;
   void step(Op op);
 
