@@ -312,12 +312,12 @@ TEST_CASE("the plan is the same with any number of threads, and more memory is n
 TEST_CASE("a search that leaves what is far behind finds what a thorough one finds") {
   PlanRequest request;
   request.setting.trace =
-      "uniform:layers=32,forward=1ms,input_grad=1ms,weight_grad=1ms,"
+      "uniform:layers=24,forward=1ms,input_grad=1ms,weight_grad=1ms,"
       "weights=20MB,stash=8MB,output=1MB,batch=1";
   request.setting.devices = {8};
   request.setting.cluster.memory = Bytes{700'000'000};
   request.setting.cluster.link = LinkSpec{Bandwidth{10'000'000'000}, Time{5'000'000}};
-  request.samples = 96;
+  request.samples = 48;
   request.slower_by = 0.2;
   const Plan quick = plan(request);
   request.thorough = true;
