@@ -324,7 +324,8 @@ TEST_CASE("every device holds what the simulator says: stashes to the byte, and 
                       << " in no run");
 }
 
-// Of a device whose peak is an update: a third version beside the two that are due would show.
+// Of a device whose peak is an update: a third version beside the two that are due would be a sixth
+// of it. What the optimizer's step holds of one tensor is not in the simulator.
 TEST_CASE("an update finds no version that no forward to come reads") {
   const Subject subject{"gpt,layers=2,hidden=128,heads=2,seq=8,vocab=50", 1};
   const Model timed = measured(subject);
@@ -343,7 +344,7 @@ TEST_CASE("an update finds no version that no forward to come reads") {
     for (std::size_t d = 0; d < 2; ++d) {
       CAPTURE(d);
       CHECK(static_cast<double>(is.held[d].peak) <=
-            1.03 * static_cast<double>(is.range[d].most.count));
+            1.06 * static_cast<double>(is.range[d].most.count));
     }
   }
 }
