@@ -110,7 +110,7 @@ refused 'name its --schedule' --program some.slp
 refused 'means --weights stash' --correction stash --weights latest
 refused 'needs --optimizer momentum' --correction spike_compensation --optimizer sgd
 refused 'pipedream_2bw' --correction double_buffer --schedule stale_weights
-refused 'give each its own file' --json same --csv ./same
+refused 'give each its own' --json same --csv ./same
 refused 'requires --checkpoint' --resume
 refused 'read again' --steps 500000 --json a.json
 refused 'take 20 or 22' --schedule pipedream:replicas=2-1 --devices 3 --steps 21
