@@ -11,14 +11,10 @@
 #include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 #include "tests/study/uniform.hpp"
-#include "tests/text.hpp"
 #include "tools/study/layout.hpp"
 
 namespace stageline {
 namespace {
-
-using test::complaint;
-using test::contains;
 
 // Attention's scores are the part of a layer's stash that selective recomputation rebuilds.
 Model scored_model() {

@@ -180,7 +180,7 @@ void Flags::prints(const std::string& name, const std::function<std::string()>& 
 }
 
 void Flags::writes_also(Flag flag, std::vector<std::string> forms) const {
-  further_->push_back({flag, std::move(forms)});
+  program_->further.push_back({app_, flag, std::move(forms)});
 }
 
 Flag Flags::find(const std::string& name) const { return Flag(app_->get_option(name)); }
@@ -195,13 +195,13 @@ void Flags::footer(const std::string& text) const { app_->footer(text); }
 
 Flags Flags::subcommand(const std::string& name, const std::string& about) const {
   Flags flags(*app_->add_subcommand(name, about));
-  flags.exit_code_ = exit_code_;
+  flags.program_ = program_;
   return flags;
 }
 
 Flags Flags::find_subcommand(const std::string& name) const {
   Flags flags(*app_->get_subcommand(name));
-  flags.exit_code_ = exit_code_;
+  flags.program_ = program_;
   return flags;
 }
 
@@ -209,9 +209,10 @@ void Flags::require_subcommand() const { app_->require_subcommand(1); }
 bool Flags::subcommand_given() const { return !app_->get_subcommands().empty(); }
 
 void Flags::runs(std::function<int()> command) const {
-  app_->callback([command = std::move(command), code = exit_code_, app = app_, further = further_] {
+  app_->callback([command = std::move(command), program = program_, app = app_] {
     CommandPaths paths = paths_of(*app);
-    for (const FurtherFiles& files : *further) {
+    for (const FurtherFiles& files : program->further) {
+      if (files.command != app) continue;
       for (const std::string& value : files.flag.values()) {
         if (value.empty() || value == "-") continue;
         for (const std::string& form : files.forms) {
@@ -220,7 +221,7 @@ void Flags::runs(std::function<int()> command) const {
       }
     }
     check_outputs(paths);
-    *code = command();
+    program->exit_code = command();
   });
 }
 
@@ -233,7 +234,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& about,
 
 CommandLine::~CommandLine() = default;
 
-Flags CommandLine::flags() { return {*app_, exit_code_}; }
+Flags CommandLine::flags() { return {*app_, program_}; }
 
 namespace {
 
@@ -322,7 +323,7 @@ int CommandLine::run(int argc, const char* const* argv) {
   if (argc > 1) check_subcommand(*app_, argv[1]);
   try {
     app_->parse(argc, argv);
-    return exit_code_;
+    return program_.exit_code;
   } catch (const CLI::CallForHelp&) {
     show("{}", help_text(app_->help(), text_width()));
     return 0;

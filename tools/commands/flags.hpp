@@ -59,9 +59,20 @@ class Flag {
 /// The variables must live until the command has run.
 class Flags {
  public:
-  /// For programs that hold a CLI::App of their own; these cannot call runs().
+  struct FurtherFiles {
+    const CLI::App* command;
+    Flag flag;
+    std::vector<std::string> forms;
+  };
+  /// Of all commands of a program.
+  struct Program {
+    int exit_code = 0;
+    std::vector<FurtherFiles> further;
+  };
+
+  /// For programs that hold a CLI::App of their own; these cannot call runs() or writes_also().
   Flags(CLI::App& app) : app_(&app) {}
-  Flags(CLI::App& app, int& exit_code) : app_(&app), exit_code_(&exit_code) {}
+  Flags(CLI::App& app, Program& program) : app_(&app), program_(&program) {}
 
   /// `name` is "--out,-o", or "TRACE" for a positional argument. T: std::string, int, std::int64_t,
   /// std::uint64_t, double, std::optional of double or std::int64_t, std::vector of std::string,
@@ -94,15 +105,8 @@ class Flags {
   void runs(std::function<int()> command) const;
 
  private:
-  struct FurtherFiles {
-    Flag flag;
-    std::vector<std::string> forms;
-  };
-
   CLI::App* app_;
-  int* exit_code_ = nullptr;
-  std::shared_ptr<std::vector<FurtherFiles>> further_ =
-      std::make_shared<std::vector<FurtherFiles>>();
+  Program* program_ = nullptr;
 };
 
 /// An invalid command line. The sentence names the --help to read.
@@ -130,7 +134,7 @@ class CommandLine {
  private:
   std::string name_;
   std::unique_ptr<CLI::App> app_;
-  int exit_code_ = 0;
+  Flags::Program program_;
 };
 
 }  // namespace stageline
