@@ -91,7 +91,8 @@ class Shares {
 };
 
 // Fills in the metrics of every device, and the idle intervals, those of each device after those of
-// the one before. A device without work has a single interval. Idle time without a cause has none.
+// the one before. A device without work has a single interval, if the run takes time. Idle time
+// without a cause has none.
 void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& gaps,
                 const Shares& shares, MeasuredIdle& result) {
   Metrics& out = result.metrics;
@@ -104,7 +105,7 @@ void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& 
     shares.pieces(g, [&](Time, Cause cause) { next[device + 1] += cause ? 1U : 0U; });
   }
   for (std::size_t device = 0; device < works.size(); ++device) {
-    if (!works[device]) next[device + 1] = 1;
+    if (!works[device]) next[device + 1] = out.makespan > Time{} ? 1 : 0;
     next[device + 1] += next[device];
   }
   out.idle.resize(next.back());
@@ -137,6 +138,7 @@ void read_lanes(const TaskGraph& graph, const TaskTimes& times, const LaneGaps& 
       continue;
     }
     nth(here.idle_by, IdleKind::unused) = here.idle;
+    if (here.idle == Time{}) continue;
     out.idle[next[device]] = {static_cast<int>(device), Time{}, out.makespan, IdleKind::unused,
                               Op{}};
   }

@@ -2,6 +2,7 @@
 // shortcuts, and against sweep where nothing is shared.
 #include <doctest/doctest.h>
 
+#include "sim/fair/shortest.hpp"
 #include "tests/fair_brute_force.hpp"
 #include "tests/fair_graph.hpp"
 #include "tests/thorough.hpp"
@@ -25,6 +26,7 @@ TEST_CASE("random graphs: run_fair and brute force agree to the picosecond") {
       CAPTURE(task);
       REQUIRE(times.available[task] == brute.available(task));
       REQUIRE(graph.duration[task] == brute.took(task));
+      REQUIRE(shortest(graph, task) <= alone[task]);
       const bool longer = graph.duration[task] > alone[task] + Time{1};
       (graph.bytes[task] > Bytes{} ? delayed : slowed) += longer ? 1 : 0;
     }

@@ -131,6 +131,13 @@ TEST_CASE("a device without work is unused") {
   CHECK(all.metrics.device[1].busy == Time{});
 }
 
+TEST_CASE("a run that takes no time has no idle interval, whoever has no work") {
+  const std::string text = "stageline-program 1\nmicrobatches: 1\nstage 0: a\na: 0F0 0B0\nspare:\n";
+  const Measured all = measured(text, uniform_costs(1, 2, Time{}, Time{}, Time{}));
+  CHECK(idle(all).empty());
+  CHECK(all.metrics.device[1].idle == Time{});
+}
+
 TEST_CASE("after a flush the pipeline fills again; without one it never drains") {
   const std::string lists =
       "gpu0: 0F0 0B0 0F1 0B1\n"

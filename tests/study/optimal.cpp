@@ -94,6 +94,21 @@ TEST_CASE("a stash bound is never above the span of the order that it is about")
   }
 }
 
+TEST_CASE(
+    "of an order that leaves out input gradients of the first stage no stash bound is known") {
+  Case asked = case_of("limit=p");
+  asked.cluster = uniform_cluster(1, std::nullopt, std::nullopt);
+  asked.microbatches = 2;
+  const std::string head = "stageline-program 1\nmicrobatches: 2\nstage 0: gpu0\n";
+  asked.program = parse_program(head + "gpu0: 0F0 0I0 0W0 0F1 0I1 0W1 0U0\n");
+  CHECK(stash_gap(asked, study(asked)).has_value());
+  for (const char* const list :
+       {"gpu0: 0F0 0W0 0F1 0I1 0W1 0U0\n", "gpu0: 0F0 0W0 0F1 0W1 0U0\n"}) {
+    asked.program = parse_program(head + list);
+    CHECK(!stash_gap(asked, study(asked)).has_value());
+  }
+}
+
 TEST_CASE("what changes the ops of a step is refused") {
   Case asked = case_of("limit=p");
   asked.recomputation = parse_recomputation("full", "--recompute");

@@ -185,6 +185,19 @@ TEST_CASE("messages that only the ends of a program have do not count in its ste
   }
 }
 
+TEST_CASE("what flows take from one another at the begin does not count in their steady step") {
+  // The forwards run ahead, and all their stashes share a link with the gradients.
+  Case asked;
+  asked.model = uniform_model("layers=11,weight_grad=5ps,stash=2597kB,batch=59");
+  asked.cluster = uniform_cluster(4, LinkSpec{parse_bandwidth("300MB/s"), Time{4}}, std::nullopt);
+  asked.spec = test::spec("layerpipe");
+  asked.microbatches = 1;
+  const Time in_turn = study(asked).step_time;
+  asked.sharing = Sharing::fair;
+  CHECK(study(asked).step_time >= in_turn);  // what the busiest lane sends, at full rate
+  CHECK(to_seconds(study(asked).step_time) < 1.001 * to_seconds(in_turn));
+}
+
 TEST_CASE("an order for a flush without the flush has no pace of its forwards alone") {
   // The middle of a long GPipe: F behind F, and B behind B.
   Case asked;

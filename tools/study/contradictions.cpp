@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/fair/shortest.hpp"
 #include "sim/index.hpp"
 #include "sim/rates.hpp"
 #include "tools/study/recompute.hpp"
@@ -87,7 +88,7 @@ void check_pace(const Outcome& outcome, Findings& findings) {
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     findings.require(graph.duration[task] >= Time{}, "{} takes {}", graph.op[task],
                      graph.duration[task]);
-    lane[graph.lane[task]] += graph.duration[task];
+    lane[graph.lane[task]] += shortest(graph, task);
   }
   // Without flushes, the first and the last micro-batch may have messages that those between do not
   // have: up to as many as another micro-batch's.

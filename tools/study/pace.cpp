@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/analysis/metrics.hpp"
+#include "sim/fair/shortest.hpp"
 #include "tools/study/lone_step.hpp"
 #include "tools/study/quick_pace.hpp"
 
@@ -92,7 +93,7 @@ Time least_step(const Run& run, bool links, int microbatches) {
   for (std::uint32_t t = 0; t < graph.tasks(); ++t) {
     const std::uint16_t l = graph.lane[t];
     if (!links && is_communication(graph.lanes[l].kind)) continue;
-    lane[l] += graph.duration[t];
+    lane[l] += shortest(graph, t);
     if (!links) continue;
     const std::int64_t carried =
         graph.bytes.empty() ? graph.duration[t].count() : graph.bytes[t].count;

@@ -12,12 +12,18 @@
 namespace stageline {
 
 bool is_plain(const Program& program) {
-  return std::all_of(program.ops.begin(), program.ops.end(), [](const std::vector<Op>& list) {
-    return std::all_of(list.begin(), list.end(), [](Op op) {
-      return lane_of(op.kind) != LaneKind::copy_out && lane_of(op.kind) != LaneKind::copy_in &&
-             op.kind != OpKind::recompute && op.overlapped == 0;
-    });
-  });
+  std::int64_t without_input = 0;  // W's less I's: a first stage may leave out I's
+  for (const std::vector<Op>& list : program.ops) {
+    for (const Op op : list) {
+      if (lane_of(op.kind) == LaneKind::copy_out || lane_of(op.kind) == LaneKind::copy_in ||
+          op.kind == OpKind::recompute || op.overlapped != 0) {
+        return false;
+      }
+      if (op.kind == OpKind::weight_grad) ++without_input;
+      if (op.kind == OpKind::input_grad) --without_input;
+    }
+  }
+  return without_input == 0;
 }
 
 namespace {
