@@ -195,6 +195,7 @@ class Validation {
         measured.steps = plan_.asynchronous_steps;
       }
       measured.link = variant.link;
+      measured.host_link = variant.host_link;
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
       const Outcome outcome = study(case_of(evidence_, measured));

@@ -19,12 +19,13 @@ struct ModelSizes {
   std::vector<int> batches;
 };
 
-/// Schedule and link of a case, in every model and size.
+/// Schedule and links of a case, in every model and size.
 struct Variant {
   std::string schedule;
   std::string link;  // "100MB/s,1ms", or empty
   std::string partition = "balanced";
   bool held_out = true;
+  std::string host_link = "";  // likewise
 };
 
 struct ValidationPlan {
