@@ -47,8 +47,7 @@ struct ValidationPlan {
 ValidationPlan usual_plan();
 
 /// The same models with every schedule that two devices hold and the knobs that change what they
-/// hold. Left out: seq1f1b, which the executor refuses, and layerpipe and pipefb, whose ops the
-/// executor runs at other costs than the simulator assumes (tools/executor/README.md).
+/// hold. Left out: seq1f1b, which runs imitated only.
 ValidationPlan every_plan();
 
 struct ValidationProgress {
