@@ -7,6 +7,15 @@
 #include "tools/study/stash_gap.hpp"
 
 namespace stageline {
+namespace {
+
+// Unlike `held = {}`, which leaves a vector its memory.
+template <class T>
+void free_all(T& held) {
+  held = T();
+}
+
+}  // namespace
 
 void drop_spans(Outcome& outcome) {
   if (outcome.facts) return;
@@ -23,21 +32,21 @@ void drop_spans(Outcome& outcome) {
   facts.is_plain = is_plain(outcome.program);
   facts.offloads_for_free = offloads_for_free(outcome);
   outcome.facts = std::move(facts);
-  outcome.graph = {};
-  outcome.times = {};
-  outcome.timeline = {};
-  outcome.metrics.idle = {};
-  outcome.critical_path = {};
-  for (StageVersions& stage : outcome.versions) stage.events = {};
-  outcome.program.ops = {};
+  free_all(outcome.graph);
+  free_all(outcome.times);
+  free_all(outcome.timeline);
+  free_all(outcome.metrics.idle);
+  free_all(outcome.critical_path);
+  for (StageVersions& stage : outcome.versions) free_all(stage.events);
+  free_all(outcome.program.ops);
 }
 
 std::size_t held_spans(const Outcome& outcome) {
-  std::size_t held =
-      outcome.graph.tasks() + outcome.metrics.idle.size() + outcome.critical_path.size();
+  std::size_t held = outcome.graph.op.capacity() + outcome.metrics.idle.capacity() +
+                     outcome.critical_path.capacity();
   for (const Spans& lane : outcome.timeline.lanes) held += lane.size();
-  for (const std::vector<Op>& list : outcome.program.ops) held += list.size();
-  for (const StageVersions& stage : outcome.versions) held += stage.events.size();
+  for (const std::vector<Op>& list : outcome.program.ops) held += list.capacity();
+  for (const StageVersions& stage : outcome.versions) held += stage.events.capacity();
   return held;
 }
 

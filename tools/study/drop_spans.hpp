@@ -13,7 +13,7 @@ namespace stageline {
 /// events of versions, the ops of the program. What stays grows with devices and stages alone.
 void drop_spans(Outcome& outcome);
 
-/// Spans, ops and tasks that the outcome holds; 0 behind drop_spans().
+/// Spans, ops and tasks that the outcome has memory for; 0 behind drop_spans().
 std::size_t held_spans(const Outcome& outcome);
 
 /// Time on the critical path by kind of piece.
