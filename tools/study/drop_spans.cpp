@@ -1,5 +1,7 @@
 #include "tools/study/drop_spans.hpp"
 
+#include <utility>
+
 #include "tools/study/blocking.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
@@ -24,9 +26,10 @@ void drop_spans(Outcome& outcome) {
   facts.blocking = blocking_fraction(outcome);
   facts.blocking_by_group = blocking_of_busiest(outcome);
   facts.repeats = repeats_by_stage(outcome);
-  if (outcome.synchrony == Synchrony::asynchronous) {
-    facts.live = live_microbatches(outcome.program, outcome.timeline);
+  for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
+    facts.stage.push_back(stage_figures(outcome, s));
   }
+  if (outcome.synchrony == Synchrony::asynchronous) facts.stream = stream_facts(outcome);
   facts.path = path_shares(outcome);
   facts.is_apart = is_apart(outcome);
   facts.is_plain = is_plain(outcome.program);
@@ -39,6 +42,11 @@ void drop_spans(Outcome& outcome) {
   free_all(outcome.critical_path);
   for (StageVersions& stage : outcome.versions) free_all(stage.events);
   free_all(outcome.program.ops);
+  if (outcome.period) free_all(outcome.period->cycle);
+  Costs kept;
+  kept.bytes_known = outcome.costs.bytes_known;
+  kept.network.hosts = std::move(outcome.costs.network.hosts);
+  outcome.costs = std::move(kept);
 }
 
 std::size_t held_spans(const Outcome& outcome) {
@@ -47,7 +55,20 @@ std::size_t held_spans(const Outcome& outcome) {
   for (const Spans& lane : outcome.timeline.lanes) held += lane.size();
   for (const std::vector<Op>& list : outcome.program.ops) held += list.capacity();
   for (const StageVersions& stage : outcome.versions) held += stage.events.capacity();
-  return held;
+  return held + outcome.costs.stage.capacity();
+}
+
+StageFigures stage_figures(const Outcome& outcome, std::size_t stage) {
+  if (outcome.facts) return outcome.facts->stage[stage];
+  const StageCosts& costs = outcome.costs.stage[stage];
+  StageFigures figures{costs.forward,  costs.input_grad, costs.weight_grad,
+                       costs.backward, costs.update,     costs.blocking,
+                       std::nullopt,   costs.weights,    costs.stash()};
+  if (costs.reduction) {
+    figures.reduction = {alone(*costs.reduction), costs.reduction->head_start,
+                         costs.reduction->bytes};
+  }
+  return figures;
 }
 
 std::vector<PathShare> path_shares(const Outcome& outcome) {
