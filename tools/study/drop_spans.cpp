@@ -26,6 +26,7 @@ void drop_spans(Outcome& outcome) {
   facts.blocking = blocking_fraction(outcome);
   facts.blocking_by_group = blocking_of_busiest(outcome);
   facts.repeats = repeats_by_stage(outcome);
+  facts.stage.reserve(outcome.costs.stage.size());
   for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
     facts.stage.push_back(stage_figures(outcome, s));
   }
