@@ -99,6 +99,8 @@ std::uint32_t StagePasses::compute(Op op) {
   const std::int64_t before = job_.separate ? in_flight_.stash_bytes(op) : 0;
   weights_.receive(op.stage);
   weights_.await_planned(op);
+  if (hands_over_to_host() && op.kind != OpKind::forward && in_flight_.is_prefetched(op))
+    take_back(op);
   for (const Tensor& tensor : std::exchange(in_flight_.at(op).prefetched, {})) {
     keep_until_done(tensor);
   }
@@ -126,6 +128,9 @@ std::uint32_t StagePasses::compute(Op op) {
     note_stash(op, before + messages_.stash_came());
   } else {
     in_flight_.leave(op);
+    if (hands_over_to_host() && op.kind == OpKind::forward && in_flight_.is_offloaded(op)) {
+      hand_over(op);
+    }
   }
   if (job_.plan) {
     planned_.note_pass(op.stage);
@@ -325,18 +330,29 @@ std::uint32_t StagePasses::update(Op op) {
 
 // ---- copy lanes
 
-// The host's memory is that of a CPU's lanes: what goes there is handed over, as messages are, and
-// the link's time is waited for. Where memory is counted, it leaves.
-bool StagePasses::hands_over_to_host() const { return here_.where.is_cpu() && !job_.separate; }
+// The host's memory is that of a CPU's lanes: there what goes to it is handed over, as messages
+// are. Where memory is counted, and between processes, copies are made.
+bool StagePasses::hands_over_to_host() const {
+  return here_.where.is_cpu() && !job_.separate && exchange_.in_one_process && !job_.imitated;
+}
+
+void StagePasses::hand_over(Op op) {
+  exchange_.host[op.stage][op.microbatch] =
+      pack_stash(in_flight_.at(op).tensors, here_.layers_of(op.stage), in_flight_.at(op).version);
+  drop_offloaded(op);
+}
+
+void StagePasses::take_back(Op op) {
+  Tensors& host = exchange_.host[op.stage][op.microbatch];
+  if (host.empty()) return;  // for an earlier op
+  InFlight& flight = in_flight_.at(op);
+  flight.version = unpack_stash(std::exchange(host, {}), here_.layers_of(op.stage), flight.tensors);
+}
 
 void StagePasses::offload(Op op) {
   InFlight& flight = in_flight_.at(op);
   const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
   const bool pinned = !here_.where.is_cpu();
-  if (hands_over_to_host()) {
-    exchange_.host[op.stage][op.microbatch] = pack_stash(flight.tensors, layers, flight.version);
-    return;
-  }
   {
     const auto of_host = MemoryLog::look_away();
     exchange_.host[op.stage][op.microbatch] =
@@ -361,13 +377,10 @@ void StagePasses::prefetch(Op op) {
   InFlight& flight = in_flight_.at(op);
   const bool on_cpu = here_.where.is_cpu();
   Tensors host = std::exchange(exchange_.host[op.stage][op.microbatch], {});
-  Tensors here = host;
-  if (!hands_over_to_host()) {
-    here = copied(host, [&](const Tensor& tensor) {
-      return at::empty_like(tensor, tensor.options().device(here_.where)).copy_(tensor, !on_cpu);
-    });
-    here[0] = host[0];  // the description, which the host reads
-  }
+  Tensors here = copied(host, [&](const Tensor& tensor) {
+    return at::empty_like(tensor, tensor.options().device(here_.where)).copy_(tensor, !on_cpu);
+  });
+  here[0] = host[0];  // the description, which the host reads
   flight.version = unpack_stash(here, here_.layers_of(op.stage), flight.tensors);
   if (!on_cpu) flight.prefetched = std::move(here);
 }

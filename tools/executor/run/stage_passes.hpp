@@ -73,6 +73,8 @@ class StagePasses {
   void backward(Op op);
   std::uint32_t update(Op op);
   bool hands_over_to_host() const;
+  void hand_over(Op op);
+  void take_back(Op op);
   void note_stash(Op op, std::int64_t before);
   void draw_data();
   void fill_data(Op op, InFlight& flight) const;
