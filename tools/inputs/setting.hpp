@@ -26,6 +26,7 @@ struct SettingRequest {
   std::string trace;                   // as open_trace() takes it
   int microbatch_size = 0;             // samples; 0: as in the trace
   int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
+  int most_layers = 0;                 // a larger model is opened in_groups(); 0: as it is
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
   bool whole_cluster = false;          // refuse degrees that leave devices of a named cluster out
