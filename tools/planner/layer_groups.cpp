@@ -102,13 +102,17 @@ PlanGroups groups_for(const PlanRequest& request) {
   return in;
 }
 
-Front with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups& in,
-                      PlanProgress& counts) {
+WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups& in) {
   std::vector<Candidate> members;
   const std::vector<FrontPoint>& points = search.front().points();
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (i >= most_members && i + most_members < points.size()) continue;
     members.push_back(points[i].candidate);
+  }
+  if (members.empty()) {
+    const std::vector<Candidate>& nearest = search.nearest();
+    const std::size_t some = std::min(most_members, nearest.size());
+    members.assign(nearest.end() - static_cast<std::ptrdiff_t>(some), nearest.end());
   }
   Evaluator evaluator(asked.setting);
   std::vector<std::vector<Judged>> all(members.size());
@@ -118,16 +122,22 @@ Front with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups
                 if (i > 0 && asked.stop != nullptr && asked.stop->load()) return;
                 all[i] = judged(search, evaluator, members[i], in);
               });
-  Front front(asked.slower_by);
+  WithAllLayers found{Front(asked.slower_by)};
   for (const std::vector<Judged>& each : all) {
     for (const Judged& one : each) {
       if (!one.judgement.verdict) continue;
-      ++counts.judged;
-      if (one.judgement.verdict->fit == Fit::no) continue;
-      front.insert({one.candidate, *one.judgement.verdict, flags_of(asked.setting, one.candidate)});
+      ++found.judged;
+      const Verdict& verdict = *one.judgement.verdict;
+      const std::string flags = flags_of(asked.setting, one.candidate);
+      if (verdict.fit != Fit::no) {
+        found.front.insert({one.candidate, verdict, flags});
+      } else if (verdict.need &&
+                 (!found.missing || verdict.need->missing() < found.missing->bytes)) {
+        found.missing = PlanMissing{verdict.need->missing(), verdict.need->place, flags};
+      }
     }
   }
-  return front;
+  return found;
 }
 
 }  // namespace stageline

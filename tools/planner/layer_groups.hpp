@@ -2,6 +2,8 @@
 // and what is found simulated with all of them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tools/planner/search.hpp"
@@ -20,10 +22,15 @@ struct PlanGroups {
 /// budget.
 PlanGroups groups_for(const PlanRequest& request);
 
-/// What a search in groups has found, simulated with all layers, with the cut of the groups and
-/// with what its partitioner makes of the layers. `asked`: without groups. Counts what it
-/// simulates.
-Front with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups& in,
-                      PlanProgress& counts);
+struct WithAllLayers {
+  Front front;
+  std::optional<PlanMissing> missing{};  // of what lacks least
+  std::int64_t judged = 0;
+};
+
+/// What a search in groups has found, simulated with all layers: with what its partitioner makes of
+/// them, or with the cut of the groups. Where nothing fits, what lacks least. `asked`: without
+/// groups.
+WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const PlanGroups& in);
 
 }  // namespace stageline

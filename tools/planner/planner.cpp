@@ -72,8 +72,12 @@ Plan plan(const PlanRequest& asked) {
   Plan plan;
   plan.counts = search.counts();
   Front front = search.front();
+  std::optional<PlanMissing> missing = search.missing();
   if (in.groups > 0) {
-    front = with_all_layers(search, whole, in, plan.counts);
+    WithAllLayers found = with_all_layers(search, whole, in);
+    front = std::move(found.front);
+    missing = found.missing;
+    plan.counts.judged += found.judged;
     plan.notes.push_back(in.note());
   }
   for (const FrontPoint& found : front.points()) {
@@ -90,7 +94,7 @@ Plan plan(const PlanRequest& asked) {
   plan.exhausted = !plan.partial && !plan.behind && in.groups == 0 &&
                    (search.all_cuts() || !request.space.partitions.empty());
   if (plan.front.empty()) {
-    plan.missing = search.missing();
+    plan.missing = missing;
     if (plan.missing) {
       plan.sentence = fmt::format("nothing fits: {} lacks least, {} on {}", plan.missing->flags,
                                   print(plan.missing->bytes), plan.missing->where);

@@ -25,6 +25,7 @@ constexpr std::size_t most_nearly = 16;
 /// it has to beat.
 constexpr std::int64_t least_judged = 1'000;
 constexpr std::int64_t least_judged_in_groups = 250;  // what is searched is approximate
+constexpr std::int64_t most_nearest_in_groups = 150;  // beyond: of what may lack least
 constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
 constexpr std::chrono::milliseconds between_reports{200};
@@ -287,6 +288,7 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
   if (verdict.fit == Fit::no) {
     if (verdict.need && (!missing_ || verdict.need->missing() < missing_->bytes)) {
       missing_ = PlanMissing{verdict.need->missing(), verdict.need->place, point.flags};
+      nearest_.push_back(candidate);
     }
     std::pair key(verdict.step, point.flags);
     nearly_.emplace(std::move(key), std::move(point));
@@ -460,7 +462,9 @@ void Search::find_nearest() {
            std::tie(b.memory, b.step, b.shape, b.family);
   };
   std::vector<Candidate> batch;
+  const std::int64_t before = counts_.judged;
   while (!too_large_.empty() && !ended()) {
+    if (in_groups() && counts_.judged - before >= most_nearest_in_groups) break;
     std::pop_heap(too_large_.begin(), too_large_.end(), heavier);
     const Node node = too_large_.back();
     too_large_.pop_back();

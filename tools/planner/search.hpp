@@ -34,6 +34,8 @@ class Search {
   const Front& front() const { return front_; }
   const PlanProgress& counts() const { return counts_; }
   const std::optional<PlanMissing>& missing() const { return missing_; }
+  /// What lacked least so far, one after the other: the last lacks least.
+  const std::vector<Candidate>& nearest() const { return nearest_; }
   /// No candidate is faster, simulated or not; where layers are in groups, also none that cuts
   /// within these.
   Time bound() const;
@@ -126,6 +128,7 @@ class Search {
   std::unordered_set<std::string> seen_;                       // flags of those judged
   PlanProgress counts_;
   std::optional<PlanMissing> missing_;
+  std::vector<Candidate> nearest_;
   std::optional<Time> least_bound_;     // of what was looked at and may fit
   std::optional<Time> least_work_;      // of all shapes, where layers are in groups
   std::optional<std::string> refused_;  // the first sentence
