@@ -1,7 +1,11 @@
 // Layers of a large model in groups, for a search that cannot look at every cut between them.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sim/model.hpp"
@@ -22,5 +26,21 @@ Model in_groups(Model model, int most);
 
 /// A cut behind these groups, of every stage but the last, as --partition takes it ("0-194,195-").
 std::string in_layers(const std::vector<int>& last_groups, int layers, int groups);
+
+/// Models of one trace, in groups: each is opened once, since reading so many layers takes long.
+/// Threads may call it at the same time.
+class GroupedModels {
+ public:
+  explicit GroupedModels(int most) : most_(most) {}
+
+  /// in_groups() of the model with that micro-batch and sharding, which `open` gives.
+  Model model(int batch, const Sharding& sharding, const std::function<Model()>& open);
+
+ private:
+  using Key = std::tuple<int, int, int, int, bool>;
+  int most_;
+  std::mutex access_;
+  std::map<Key, Model> known_;
+};
 
 }  // namespace stageline

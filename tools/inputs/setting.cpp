@@ -12,7 +12,6 @@
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
-#include "tools/inputs/layer_groups.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/inputs/setting_alike.hpp"
 #include "tools/inputs/traces.hpp"
@@ -132,8 +131,8 @@ void add_ranks(const SettingRequest& request, const Setting* alike, Setting& set
 
 // The trace, cut where the request has a layout.
 Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
-  Model model = open_trace(trace);
-  if (request.most_layers > 0) model = in_groups(std::move(model), request.most_layers);
+  const auto open = [&] { return open_trace(trace); };
+  Model model = request.groups ? request.groups->model(trace.batch, trace.sharding, open) : open();
   return request.partitions.empty() ? cut_by_layout(std::move(model), request.partition)
                                     : std::move(model);
 }

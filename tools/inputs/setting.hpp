@@ -16,6 +16,7 @@
 #include "sim/program.hpp"
 #include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/layer_groups.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/device_order.hpp"
 
@@ -26,7 +27,6 @@ struct SettingRequest {
   std::string trace;                   // as open_trace() takes it
   int microbatch_size = 0;             // samples; 0: as in the trace
   int profile_batch = 0;               // samples in a minibatch of a PipeDream profile
-  int most_layers = 0;                 // a larger model is opened in_groups(); 0: as it is
   ClusterRequest cluster;              // `priced_for` is ignored: the trace says it
   std::vector<int> devices;            // one count, or a sweep; empty: all of the cluster, or 4
   bool whole_cluster = false;          // refuse degrees that leave devices of a named cluster out
@@ -51,6 +51,7 @@ struct SettingRequest {
   DeviceOrdering device_order = DeviceOrdering::given;
   std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
                               // built-in ones
+  std::shared_ptr<GroupedModels> groups{};  // opens the trace in groups of layers; null: as it is
 };
 
 /// The trace, and the cluster it runs on.

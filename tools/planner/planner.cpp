@@ -64,7 +64,7 @@ Plan plan(const PlanRequest& asked) {
   if (!request.space.devices.empty()) request.setting.devices = request.space.devices;
   const PlanGroups in = groups_for(request);
   const PlanRequest whole = request;
-  request.setting.most_layers = in.groups;
+  if (in.groups > 0) request.setting.groups = std::make_shared<GroupedModels>(in.groups);
   Search search(request);
   search.walk();
   search.refine();

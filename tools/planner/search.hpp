@@ -104,7 +104,7 @@ class Search {
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);
-  bool in_groups() const { return request_.setting.most_layers > 0; }
+  bool in_groups() const { return request_.setting.groups != nullptr; }
   bool all_behind() const;
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
