@@ -136,6 +136,7 @@ TEST_CASE("up to 1024 layers are planned one by one") {
   PlanRequest request = question("uniform:layers=1024", 2, 2);
   fix(request.space, "schedule=gpipe");
   fix(request.space, "dp=1");
+  fix(request.space, "microbatch-size=1");
   CHECK(plan(request).notes.empty());
   request.setting.trace = "uniform:layers=1025";
   CHECK(plan(request).notes.size() == 1);
@@ -145,6 +146,7 @@ TEST_CASE("a hundred thousand equal layers: as fast as they can be, after few si
   PlanRequest request = question("uniform:layers=100000", 8, 16);
   fix(request.space, "schedule=1f1b,zb_v");
   fix(request.space, "dp=1");
+  fix(request.space, "microbatch-size=1");
   const Plan found = plan(request);
   REQUIRE(!found.front.empty());
   CHECK(found.front.front().verdict.step == from_seconds(0.003 * 100'000 / 8 * 16));
