@@ -51,6 +51,16 @@ Network free_network(int devices) {
   return network;
 }
 
+namespace {
+
+struct HeldRoutes {
+  explicit HeldRoutes(const Cluster& of) : cluster(of), routes(cluster) {}
+  Cluster cluster;
+  Routes routes;
+};
+
+}  // namespace
+
 Network network_of(const Cluster& cluster) {
   const int devices = static_cast<int>(cluster.devices.size());
   Network network = free_network(devices);
@@ -60,9 +70,11 @@ Network network_of(const Cluster& cluster) {
   if (!cluster.hosts.empty()) network.hosts.clear();
   for (const Host& host : cluster.hosts) network.hosts.push_back(host.name);
   if (cluster.links.empty()) return network;
-  network.found = std::make_shared<FoundRoutes>(cluster);
-  Routes& routes = network.found->routes();
+  const auto held = std::make_shared<HeldRoutes>(cluster);
+  Routes& routes = held->routes;
   routes.check_joined();
+  network.found = std::make_shared<FoundRoutes>(
+      [held](int from, int to) { return held->routes.between(from, to); });
   network.resources = routes.names();
   network.capacity = routes.capacity();
   for (int d = 0; d < devices; ++d) {

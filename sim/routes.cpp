@@ -114,6 +114,16 @@ class Routes::Search {
     return route;
   }
 
+  // Walks back to a node that has been passed. Where it reaches the node.
+  void append_resources(int source, int node, std::vector<bool>& passed,
+                        std::vector<int>& resources) {
+    passed.resize(relays_.size());
+    for (; node != source && !passed[as_size(node)]; node = last(source, node).from) {
+      passed[as_size(node)] = true;
+      resources.push_back(last(source, node).resource);
+    }
+  }
+
   // The same links, walked back to the source.
   Route route_back_from(int source, int node) {
     Route route = walked(source, node, &Wire::opposite);
@@ -273,6 +283,13 @@ const Route& Routes::between(int from, int to) {
   if (found != row.end()) return found->second;
   if (!search_->reaches(from, to)) refuse_pair(from, to);
   return row.emplace(to, search_->route_to(from, to)).first->second;
+}
+
+void Routes::append_resources(int from, int to, std::vector<bool>& passed,
+                              std::vector<int>& resources) {
+  if (from == to || !search_) return;
+  if (!search_->reaches(from, to)) refuse_pair(from, to);
+  search_->append_resources(from, to, passed, resources);
 }
 
 Routes::ToHost Routes::host_routes(int device) {

@@ -1,10 +1,13 @@
 // Routes through the links of a cluster.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/cluster.hpp"
@@ -29,6 +32,11 @@ class Routes {
 
   /// Throws what between() throws for the first pair of devices that are not joined, row by row.
   void check_joined() const;
+
+  /// Appends the resources of the route from one device to another, but for the beginning of the
+  /// route that an earlier call for the same device with the same `passed` has walked. Beside those
+  /// calls `passed` is empty at first. Throws as between().
+  void append_resources(int from, int to, std::vector<bool>& passed, std::vector<int>& resources);
 
   struct ToHost {
     Route there;  // from the device to its host
@@ -56,23 +64,26 @@ class Routes {
   std::vector<Bandwidth> capacity_;
 };
 
-/// The same with a cluster of its own, for several threads.
+/// Routes that are found when they are first asked for, for several threads.
 class FoundRoutes {
  public:
-  explicit FoundRoutes(const Cluster& cluster) : cluster_(cluster), routes_(cluster_) {}
+  using Find = std::function<Route(int from, int to)>;
 
-  /// As Routes::between().
+  /// `find` is called by one thread at a time, once for a pair.
+  explicit FoundRoutes(Find find) : find_(std::move(find)) {}
+
+  /// What `find` gives, or throws. Valid as long as this object.
   const Route& between(int from, int to) {
     const std::lock_guard<std::mutex> held(access_);
-    return routes_.between(from, to);
+    const auto known = known_.find({from, to});
+    if (known != known_.end()) return known->second;
+    return known_.emplace(std::pair(from, to), find_(from, to)).first->second;
   }
-  /// As long as one thread knows of it.
-  Routes& routes() { return routes_; }
 
  private:
-  Cluster cluster_;
+  Find find_;
   std::mutex access_;
-  Routes routes_;
+  std::map<std::pair<int, int>, Route> known_;
 };
 
 }  // namespace stageline

@@ -11,38 +11,6 @@
 namespace stageline {
 namespace {
 
-// Keeps the resources that some route uses, and renumbers them.
-class UsedResources {
- public:
-  explicit UsedResources(const Network& network) : number_(network.resources.size(), -1) {}
-
-  void renumber(Route& route) {
-    for (int& resource : route.resources) {
-      int& number = nth(number_, resource);
-      if (number < 0) {
-        number = static_cast<int>(used_.size());
-        used_.push_back(resource);
-      }
-      resource = number;
-    }
-  }
-
-  void keep_in(Network& network) const {
-    std::vector<std::string> names;
-    std::vector<Bandwidth> capacity;
-    for (const int resource : used_) {
-      names.push_back(nth(network.resources, resource));
-      capacity.push_back(nth(network.capacity, resource));
-    }
-    network.resources = std::move(names);
-    network.capacity = std::move(capacity);
-  }
-
- private:
-  std::vector<int> number_;  // by resource; -1: not used yet
-  std::vector<int> used_;
-};
-
 // Whether the model counts parameters: a layer with weights and none of its own then has another
 // layer's.
 bool counts_parameters(const Model& model) {
@@ -111,7 +79,7 @@ void add_buffers(Costs& costs, const Model& model, const Partition& partition) {
 
 }  // namespace
 
-Time RankedCluster::blocking_time(const LayerCollective& collective, const Rank& rank) {
+Time RankedCluster::blocking_time(const LayerCollective& collective, const PipelineRank& rank) {
   const auto key = std::tuple(collective.kind, collective.group, collective.bytes.count,
                               rank.pipeline, rank.data);
   auto known = blocking_.find(key);
@@ -191,7 +159,7 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
 }
 
 std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
-  const std::lock_guard lock(pricing_);
+  const std::lock_guard lock(shared_->access());
   std::map<LayerCollective, Time, bool (*)(const LayerCollective&, const LayerCollective&)> least(
       [](const LayerCollective& a, const LayerCollective& b) {
         return std::tie(a.kind, a.group, a.bytes) < std::tie(b.kind, b.group, b.bytes);
@@ -240,7 +208,7 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
     for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
       std::vector<int>& group = collective.groups.emplace_back();
       for (const int device : place.replicas) {
-        const Rank rank = rank_of(device);
+        const PipelineRank rank = rank_of(device);
         const std::vector<int> members = experts
                                              ? grid_.expert_holders(rank.pipeline, t, e, rank.data)
                                              : grid_.holders(rank.pipeline, t, rank.data);
@@ -255,33 +223,24 @@ CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
 // Where all tensor-parallel ranks hold the whole activation, each sends its part of it and the
 // receivers gather over their own links (Megatron-LM's scatter/gather optimization, Narayanan et
 // al. 2021, arXiv 2104.04473, section 4.1). With sequence parallelism it is divided already.
-void RankedCluster::scatter_messages(Network& network, const Model& model) const {
-  const int ranks = grid_.degrees().tensor;
-  if (ranks == 1 || model.sharding.sequence) return;
-  for (Route& route : network.routes) {
-    if (route.load.empty()) route.load.assign(route.resources.size(), 1.0);
-    for (double& load : route.load) load /= ranks;
-    if (!route.bandwidth.is_unlimited()) {
-      route.bandwidth = Bandwidth{route.bandwidth.bytes_per_second * ranks};
-    }
-  }
+bool RankedCluster::scatters_messages(const Model& model) const {
+  return grid_.degrees().tensor > 1 && !model.sharding.sequence;
 }
 
 Costs RankedCluster::priced(Costs costs, const Model& model, const Partition& partition,
                             const Placement& placement, const Recomputation& recomputed) {
-  const std::lock_guard lock(pricing_);
+  const std::lock_guard lock(shared_->access());
   costs.network = network_;
-  scatter_messages(costs.network, model);
+  if (scatters_messages(model)) costs.network.found = scattered_;
   add_collectives(costs, model, partition, placement, recomputed);
-  UsedResources used(costs.network);
-  for (std::vector<Route>* const routes :
-       {&costs.network.routes, &costs.network.to_host, &costs.network.from_host}) {
-    for (Route& route : *routes) used.renumber(route);
-  }
+  ResourceNumbers numbers = numbers_;
   for (StageCosts& stage : costs.stage) {
-    if (stage.reduction) used.renumber(stage.reduction->route);
+    if (stage.reduction) numbers.renumber(stage.reduction->route);
   }
-  used.keep_in(costs.network);
+  for (const int resource : numbers.used()) {
+    costs.network.resources.push_back(nth(routes_.names(), resource));
+    costs.network.capacity.push_back(nth(routes_.capacity(), resource));
+  }
   return costs;
 }
 
@@ -296,7 +255,7 @@ void RankedCluster::add_collectives(Costs& costs, const Model& model, const Part
 
 std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const Partition& partition,
                                                      const Placement& placement) {
-  const std::lock_guard lock(pricing_);
+  const std::lock_guard lock(shared_->access());
   used_.clear();
   Costs costs;
   costs.stage.resize(placement.stage.size());
@@ -427,10 +386,16 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
   for (std::size_t l = 1; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto other = as_size(partition.stage_of[l]);
+<<<<<<< HEAD
     const bool tied = layer.parameters == 0 && layer.weights != Bytes{};
     if (!tied || other == first) continue;
     const Rank one = rank_of(placement.stage[first].replicas.front());
     const Rank two = rank_of(placement.stage[other].replicas.front());
+=======
+    if (!shares_weights(model, l) || other == first) continue;
+    const PipelineRank one = rank_of(placement.stage[first].replicas.front());
+    const PipelineRank two = rank_of(placement.stage[other].replicas.front());
+>>>>>>> main
     if (one.pipeline == two.pipeline) continue;
     Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {

@@ -30,44 +30,22 @@ Likeness likeness(const Device& device) {
           device.reserve, device.op_overhead, device.kind};
 }
 
-// The bandwidth of a transfer that is alone on these resources.
-Bandwidth alone_on(const Route& route, const std::vector<Bandwidth>& capacity) {
-  double least = 0;
-  bool limited = false;
-  for (std::size_t i = 0; i < route.resources.size(); ++i) {
-    const Bandwidth limit = nth(capacity, route.resources[i]);
-    if (limit.is_unlimited()) continue;
-    const double load = route.load.empty() ? 1 : route.load[i];
-    const double share = static_cast<double>(limit.bytes_per_second) / load;
-    if (!limited || share < least) least = share;
-    limited = true;
+// Each of so many senders sends a part of the message.
+void divide(Route& route, int senders) {
+  for (double& load : route.load) load /= senders;
+  if (!route.bandwidth.is_unlimited()) {
+    route.bandwidth = Bandwidth{route.bandwidth.bytes_per_second * senders};
   }
-  if (!limited) return Bandwidth::unlimited();
-  // Rounded down: a transfer that is alone stays at its bound.
-  return {std::max<std::int64_t>(1, static_cast<std::int64_t>(least))};
-}
-
-Cluster first_of(Cluster cluster, const RankGrid& grid) {
-  const int have = static_cast<int>(cluster.devices.size());
-  const int want = grid.devices();
-  if (have < want) {
-    const Degrees& degrees = grid.degrees();
-    throw UsageError(fmt::format(
-        "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, but \"{}\" has {}; give smaller "
-        "degrees, or a cluster of {}",
-        degrees.tensor, degrees.context, degrees.data, degrees.pipeline, want, cluster.name, have,
-        want));
-  }
-  return first_devices(std::move(cluster), want);
 }
 
 }  // namespace
 
 RankedCluster::RankedCluster(Cluster cluster, const Degrees& degrees, const std::string& algorithms,
                              const std::string& buckets, bool all)
-    : cluster_(first_of(std::move(cluster), RankGrid(degrees))),
-      grid_(degrees),
-      routes_(cluster_),
+    : shared_(std::make_shared<RankRoutes>(std::move(cluster), degrees)),
+      cluster_(shared_->cluster()),
+      grid_(shared_->grid()),
+      routes_(shared_->routes()),
       collectives_(cluster_, routes_, algorithms),
       algorithms_(algorithms),
       buckets_(buckets),
@@ -83,7 +61,7 @@ std::shared_ptr<RankedCluster> RankedCluster::on(Cluster cluster) const {
                                          all_);
 }
 
-RankedCluster::Rank RankedCluster::rank_of(int device) const {
+PipelineRank RankedCluster::rank_of(int device) const {
   const int pipelines = grid_.degrees().pipeline;
   return {device % pipelines, replicas_ == 1 ? -1 : device / pipelines};
 }
@@ -123,8 +101,8 @@ bool RankedCluster::routes_differ() {
   };
   for (int p = 0; p < degrees.pipeline; ++p) {
     const int next = (p + 1) % degrees.pipeline;
-    const auto there = [&](int d) { return way_on(merged(between_ranks(p, next, d))); };
-    const auto back = [&](int d) { return way_on(merged(between_ranks(next, p, d))); };
+    const auto there = [&](int d) { return way_on(shared_->between({p, d}, {next, d})); };
+    const auto back = [&](int d) { return way_on(shared_->between({next, d}, {p, d})); };
     if (next != p && (differ(there) || differ(back))) return true;
     if (differ([&](int d) { return ways_to_host({p, d}); })) return true;
     for (const Dimension dimension : {Dimension::tensor, Dimension::context}) {
@@ -134,20 +112,9 @@ bool RankedCluster::routes_differ() {
   return false;
 }
 
-std::vector<const Route*> RankedCluster::between_ranks(int from, int to, int data) {
-  std::vector<const Route*> pairs;
-  for (int t = 0; t < grid_.degrees().tensor; ++t) {
-    const std::vector<int> senders = grid_.holders(from, t, data);
-    const std::vector<int> receivers = grid_.holders(to, t, data);
-    for (std::size_t i = 0; i < senders.size(); ++i) {
-      pairs.push_back(&routes_.between(senders[i], receivers[i]));
-    }
-  }
-  return pairs;
-}
-
 // Between neighbours of the rank's groups, both ways; where no link leads, none.
-std::vector<RankedCluster::Way> RankedCluster::ways_in(Dimension dimension, const Rank& rank) {
+std::vector<RankedCluster::Way> RankedCluster::ways_in(Dimension dimension,
+                                                       const PipelineRank& rank) {
   std::vector<Way> ways;
   for (const std::vector<int>& group : grid_.groups(dimension, rank.pipeline, rank.data)) {
     for (std::size_t i = 0; group.size() > 1 && i < group.size(); ++i) {
@@ -164,27 +131,10 @@ std::vector<RankedCluster::Way> RankedCluster::ways_in(Dimension dimension, cons
   return ways;
 }
 
-std::vector<RankedCluster::Way> RankedCluster::ways_to_host(const Rank& rank) {
+std::vector<RankedCluster::Way> RankedCluster::ways_to_host(const PipelineRank& rank) {
   std::vector<Way> ways;
-  for (const Route& route : to_host(rank)) ways.push_back(way_on(route));
+  for (const Route& route : shared_->to_host(rank)) ways.push_back(way_on(route));
   return ways;
-}
-
-// There and back, of all devices of the rank together.
-std::array<Route, 2> RankedCluster::to_host(const Rank& rank) {
-  std::vector<Routes::ToHost> host;
-  for (int t = 0; t < grid_.degrees().tensor; ++t) {
-    for (const int device : grid_.holders(rank.pipeline, t, rank.data)) {
-      host.push_back(routes_.host_routes(device));
-    }
-  }
-  std::vector<const Route*> there;
-  std::vector<const Route*> back;
-  for (const Routes::ToHost& routes : host) {
-    there.push_back(&routes.there);
-    back.push_back(&routes.back);
-  }
-  return {merged(there), merged(back)};
 }
 
 void RankedCluster::make_ranks() {
@@ -240,48 +190,44 @@ void RankedCluster::make_ranks() {
   }
 }
 
-Route RankedCluster::merged(const std::vector<const Route*>& routes) const {
-  Route all;
-  std::map<int, double> load;
-  for (const Route* const route : routes) {
-    all.latency = std::max(all.latency, route->latency);
-    all.tier = std::max(all.tier, route->tier);
-    for (std::size_t i = 0; i < route->resources.size(); ++i) {
-      load[route->resources[i]] += route->load.empty() ? 1 : route->load[i];
-    }
-  }
-  for (const auto& [resource, bytes] : load) {
-    all.resources.push_back(resource);
-    all.load.push_back(bytes);
-  }
-  all.bandwidth = alone_on(all, routes_.capacity());
-  return all;
-}
-
+// Routes between ranks are found when they are asked for: of the four million pairs of 2,048 ranks
+// a pipeline uses four thousand.
 void RankedCluster::make_network() {
-  const auto ranks = ranks_.devices.size();
-  network_.devices = static_cast<int>(ranks);
-  network_.routes.resize(ranks * ranks);
-  network_.to_host.resize(ranks);
-  network_.from_host.resize(ranks);
-  for (const Device& rank : ranks_.devices) network_.host.push_back(std::max(rank.host, 0));
+  network_ = free_network(static_cast<int>(ranks_.devices.size()));
+  if (!ranks_.hosts.empty()) network_.hosts.clear();
   for (const Host& host : ranks_.hosts) network_.hosts.push_back(host.name);
-  if (network_.hosts.empty()) network_.hosts.emplace_back("host");
-  network_.resources = routes_.names();
-  network_.capacity = routes_.capacity();
-  if (cluster_.links.empty()) return;
-  for (int from = 0; from < network_.devices; ++from) {
-    const Rank here = rank_of(from);
-    std::array<Route, 2> host = to_host(here);
-    nth(network_.to_host, from) = std::move(host[0]);
-    nth(network_.from_host, from) = std::move(host[1]);
-    for (int to = 0; to < network_.devices; ++to) {
-      const Rank other = rank_of(to);
-      if (to == from || other.data != here.data) continue;
-      network_.routes[as_size(from) * ranks + as_size(to)] =
-          merged(between_ranks(here.pipeline, other.pipeline, here.data));
-    }
+  std::vector<PipelineRank> ranks;
+  for (int device = 0; device < network_.devices; ++device) {
+    nth(network_.host, device) = std::max(nth(ranks_.devices, device).host, 0);
+    ranks.push_back(rank_of(device));
   }
+  if (cluster_.links.empty()) return;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::array<Route, 2> host = shared_->to_host(ranks[rank]);
+    network_.to_host[rank] = std::move(host[0]);
+    network_.from_host[rank] = std::move(host[1]);
+  }
+  numbers_ = ResourceNumbers(routes_.names().size());
+  for (const int resource : shared_->first_uses(ranks)) numbers_.number(resource);
+  for (std::vector<Route>* const routes : {&network_.to_host, &network_.from_host}) {
+    for (Route& route : *routes) numbers_.renumber(route);
+  }
+  // Networks may outlive this object.
+  const auto found = [&](int senders) {
+    return std::make_shared<FoundRoutes>(
+        [shared = shared_, ranks, numbers = numbers_, senders](int from, int to) mutable {
+          const PipelineRank here = nth(ranks, from);
+          const PipelineRank there = nth(ranks, to);
+          if (from == to || here.data != there.data) return Route{};
+          const std::lock_guard lock(shared->access());
+          Route route = shared->between(here, there);
+          if (senders > 1) divide(route, senders);
+          numbers.renumber(route);
+          return route;
+        });
+  };
+  network_.found = found(1);
+  scattered_ = found(grid_.degrees().tensor);
 }
 
 }  // namespace stageline

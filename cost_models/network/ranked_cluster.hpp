@@ -1,10 +1,8 @@
 // A cluster as the pipeline ranks of a run: each rank is the devices that do its work together.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "cost_models/gathers.hpp"
 #include "cost_models/network/collectives.hpp"
 #include "cost_models/network/rank_grid.hpp"
+#include "cost_models/network/rank_routes.hpp"
 #include "cost_models/recomputation.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "sim/cluster.hpp"
@@ -88,27 +87,20 @@ class RankedCluster {
   std::vector<BlockingTimes> least_blocking(const Model& model);
 
  private:
-  struct Rank {
-    int pipeline = 0;
-    int data = -1;  // -1: all replicas
-  };
-  Rank rank_of(int device) const;
+  PipelineRank rank_of(int device) const;
   int device_at(int pipeline, int data) const;
   // What must be equal of a route of two replicas.
   using Way = std::tuple<Bandwidth, Time, Tier>;
   static Way way_on(const Route& route) { return {route.bandwidth, route.latency, route.tier}; }
   bool replicas_differ();
   bool routes_differ();
-  std::vector<const Route*> between_ranks(int from, int to, int data);
-  std::vector<Way> ways_in(Dimension dimension, const Rank& rank);
-  std::vector<Way> ways_to_host(const Rank& rank);
-  std::array<Route, 2> to_host(const Rank& rank);
+  std::vector<Way> ways_in(Dimension dimension, const PipelineRank& rank);
+  std::vector<Way> ways_to_host(const PipelineRank& rank);
   void make_ranks();
   void make_network();
-  void scatter_messages(Network& network, const Model& model) const;
-  Route merged(const std::vector<const Route*>& routes) const;
+  bool scatters_messages(const Model& model) const;
   CollectiveCosts planned(const Collective& collective);
-  Time blocking_time(const LayerCollective& collective, const Rank& rank);
+  Time blocking_time(const LayerCollective& collective, const PipelineRank& rank);
   void use(Dimension dimension, CollectiveKind kind, Bytes bytes, std::string_view algorithm);
   void add_blocking(Costs& costs, const Model& model, const Partition& partition,
                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);
@@ -126,23 +118,26 @@ class RankedCluster {
   CollectiveCosts among_holders(CollectiveKind kind, Bytes bytes, const StagePlace& place,
                                 WeightKind weights);
 
-  Cluster cluster_;
-  RankGrid grid_;
-  Routes routes_;
+  std::shared_ptr<RankRoutes> shared_;  // with the networks
+  const Cluster& cluster_;
+  const RankGrid& grid_;
+  Routes& routes_;
   Collectives collectives_;
   std::string algorithms_;
   std::string buckets_;
   bool all_ = false;
   int replicas_ = 1;
   Cluster ranks_;
-  Network network_;  // between ranks; its resources are those of routes_
+  // Between ranks; its resources, of which numbers_ has the names, are those that its routes take.
+  Network network_;
+  ResourceNumbers numbers_;
+  std::shared_ptr<FoundRoutes> scattered_;  // its routes where messages are scattered
   struct Blocking {
     Time time{};
     std::string_view algorithm;
   };
   std::map<std::tuple<CollectiveKind, Dimension, std::int64_t, int, int>, Blocking> blocking_;
   std::vector<UsedAlgorithm> used_;  // so far, sorted
-  std::mutex pricing_;               // threads call priced() one at a time: it keeps what it finds
 };
 
 }  // namespace stageline

@@ -153,7 +153,9 @@ TEST_CASE("steps that do not follow each other are refused") {
   Recording damaged = recording("gpipe", ms, 2, 3, "a");
   for (auto& lane : damaged.timeline.lanes) {
     for (Span& span : lane) {
-      if (span.op.microbatch / (span.op.kind == OpKind::update ? 1U : 2U) != 1) span.end += 50 * ms;
+      if (span.op.microbatch / (span.op.kind == OpKind::update ? 1U : 2U) == 1) continue;
+      span.start += 50 * ms;
+      span.end += 50 * ms;
     }
   }
   for (const std::optional<int> step : {std::optional<int>(), std::optional<int>(1)}) {
@@ -161,6 +163,24 @@ TEST_CASE("steps that do not follow each other are refused") {
                          doctest::Contains("a: step 1 ends at "), UsageError);
   }
   CHECK_THROWS_AS(steady_step(damaged), UsageError);
+}
+
+// As PipeDream's do: two slow updates at once, and the second is done first.
+TEST_CASE("a step that ends before the one before it is done with that") {
+  Recording two = recording("gpipe", ms, 2, 3, "a");
+  Time last{};
+  for (auto& lane : two.timeline.lanes) {
+    for (Span& span : lane) {
+      last = std::max(last, span.end);
+      if (span.op.microbatch != 1 || span.op.kind != OpKind::update) continue;
+      span.end += 30 * ms;  // of step 1: later than step 2's
+    }
+  }
+  const StepBounds bounds = step_bounds(two);
+  CHECK(bounds.ends[1] > last);
+  CHECK(bounds.ends[2] == bounds.ends[1]);
+  CHECK(overlay_of(two, two, 2).first.step_time == Time{});
+  CHECK(steady_step(two) >= Time{});
 }
 
 TEST_CASE("a step alone is compared with another's length, not with its pace") {

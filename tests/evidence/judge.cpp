@@ -41,6 +41,27 @@ TEST_CASE("a case is predicted as the command would simulate it") {
   for (const PredictedDevice& device : gpipe.devices) CHECK(device.peak == Bytes{25'000'000});
 }
 
+TEST_CASE("a case's host link is that of each of its devices") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase offloaded = evidence.cases[0];
+  offloaded.schedule = "pipefb";
+  const Time free = predict(evidence, offloaded).makespan;
+  offloaded.host_link = "1GB/s";
+  const Cluster cluster = case_of(evidence, offloaded).cluster;
+  CHECK(cluster.hosts.size() == 1);
+  for (const Device& device : cluster.devices) CHECK(device.host == 0);
+  CHECK(predict(evidence, offloaded).makespan > free);
+  CHECK(name_of(offloaded).ends_with(", host link 1GB/s"));
+  // Messages are still free, and those of a case with both links are not.
+  CHECK(predict(evidence, offloaded).devices[1].transfer == Time{});
+  offloaded.link = "1GB/s";
+  CHECK(predict(evidence, offloaded).devices[1].transfer > Time{});
+  evidence.cases.push_back(offloaded);
+  CHECK(read_evidence(write_evidence(evidence), "again") == evidence);
+  evidence.cluster.hosts = {{"host", std::nullopt, false}};
+  CHECK_THROWS_WITH_AS(judge(evidence), doctest::Contains("must have no hosts"), UsageError);
+}
+
 TEST_CASE("a case is predicted by the program that ran, kept where the schedule makes another") {
   Evidence evidence = test::small_evidence();
   MeasuredCase& gpipe = evidence.cases[0];

@@ -44,7 +44,7 @@ inline Evidence small_evidence() {
   evidence.cluster.devices[0].name = "lane0";
   evidence.cluster.devices[1].name = "lane1";
 
-  const MeasuredCase usual{"four", 1, "gpipe", "balanced", 4, 1, "", true, {}, {}, {}, {}};
+  const MeasuredCase usual{"four", 1, "gpipe", "balanced", 4, 1, "", "", true, {}, {}, {}, {}};
   MeasuredCase gpipe = usual;  // (4 + 1) × 6 = 30 ms are predicted
   gpipe.makespan = milliseconds({24, 26, 25, 26, 24});
   gpipe.devices = lanes_busy(20, 23, 0, 0);

@@ -43,7 +43,7 @@ Job imitated_job(const Outcome& outcome) {
 TEST_CASE("an imitated run has the program's order, and no op is shorter than predicted") {
   for (const std::string text :
        {"1f1b", "interleaved_1f1b", "zb_h1", "chimera", "list", "pipedream",
-        "1f1b:recompute=always", "pipedream:replicas=2-1-1"}) {
+        "1f1b:recompute=always", "pipedream:replicas=2-1-1", "seq1f1b", "layerpipe", "pipefb"}) {
     for (const auto& link : {std::optional<LinkSpec>{}, std::optional(parse_link("1GB/s,200us"))}) {
       CAPTURE(text);
       CAPTURE(link.has_value());
@@ -83,7 +83,8 @@ TEST_CASE("an imitated run that is told to stop stops, and the next one is whole
 }
 
 TEST_CASE("imitated messages are as large as the simulator's") {
-  for (const std::string text : {"1f1b", "chimera", "pipedream:replicas=2-1-1", "pipefb"}) {
+  for (const std::string text :
+       {"1f1b", "chimera", "pipedream:replicas=2-1-1", "pipefb", "seq1f1b"}) {
     CAPTURE(text);
     const Outcome outcome = outcome_of(text, parse_link("1GB/s"));
     const Job job = imitated_job(outcome);

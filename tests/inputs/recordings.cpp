@@ -78,6 +78,9 @@ TEST_CASE("a Chrome trace that breaks the format is refused with its place") {
                  "\"computer\" is not a lane (did you mean \"compute\"?); the lanes are compute, "
                  "send, receive, copy-out, copy-in"));
   CHECK(contains(refused("\"ts\":0", "\"ts\":-1").what(), "this must be from 0 to"));
+  CHECK(contains(refused("\"ts\":0", "\"ts\":4611686018428").what(), "this must be from 0 to"));
+  CHECK(contains(refused("\"ts\":0,\"dur\":1000", "\"ts\":4611686018427,\"dur\":1000").what(),
+                 "a span must end by 4611686018427 µs"));
   CHECK(contains(refused("\"dur\":1000", "\"duh\":1000").what(), "a span needs \"dur\""));
   CHECK(contains(refused("\"ph\":\"X\",\"pid\":0", "\"ph\":\"X\",\"pid\":\"gpu0\"").what(),
                  "the device of a span must be a number from 0 to 65535 (it is \"gpu0\")"));

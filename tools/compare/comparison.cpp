@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -18,7 +20,7 @@
 namespace stageline {
 
 Synchrony block_of(const Row& row) {
-  return row.outcome ? row.outcome->synchrony : row.asked.spec.scheduler->synchrony;
+  return row.outcome ? row.outcome->synchrony : row.asked.spec().scheduler->synchrony;
 }
 
 std::string row_name(const Row& row, bool with_cut) {
@@ -34,10 +36,10 @@ bool cuts_differ(const std::vector<Row>& rows) {
 
 namespace {
 
-Row row_of(Case asked, const ScheduleSpec& spec, Keep keep) {
-  Row row{std::move(asked), spelled(spec), std::nullopt, ""};
+Row row_of(const Case& asked, const ScheduleSpec& spec, Keep keep) {
+  Row row{asked, spelled(spec), std::nullopt, ""};
   try {
-    row.outcome = study(row.asked);
+    row.outcome = study(asked);
     row.outcome->graph = {};
     row.outcome->times = {};
     if (keep == Keep::facts) drop_spans(*row.outcome);
@@ -72,7 +74,7 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
                          const std::atomic<bool>* stop) {
   const std::vector<SettingRequest> requests = by_cut(request);
   const std::size_t cuts = requests.size();
-  std::vector<Row> rows(setting.device_counts.size() * schedules.size() * cuts);
+  std::vector<std::optional<Row>> found(setting.device_counts.size() * schedules.size() * cuts);
   double largest = 1;
   for (const int devices : setting.device_counts) {
     largest = std::max(largest, case_size(request, setting, devices));
@@ -80,23 +82,27 @@ std::vector<Row> compare(const SettingRequest& request, const Setting& setting,
   const int at_a_time = cases_at_a_time(largest, workers);
   std::mutex access;
   std::size_t done = 0;
-  std::vector<char> is_done(rows.size());
+  std::optional<SharedCase> shared;     // with the model of all rows
+  std::map<int, SharedCase> shared_on;  // by number of devices, with their cluster
   const bool whole = until_stopped(stop, [&] {
-    in_parallel(rows.size(), at_a_time, [&](std::size_t i) {
+    in_parallel(found.size(), at_a_time, [&](std::size_t i) {
       const int devices = setting.device_counts[i / cuts / schedules.size()];
       const ScheduleSpec& spec = schedules[i / cuts % schedules.size()];
-      rows[i] = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
-      is_done[i] = 1;
-      if (!progress) return;
+      Row row = row_of(make_case(requests[i % cuts], setting, spec, devices), spec, keep);
       const std::lock_guard<std::mutex> held(access);
-      progress(++done, rows.size());
+      if (!shared) shared = row.asked;
+      row.asked.share_with(*shared);
+      const auto known = shared_on.emplace(devices, row.asked).first;
+      row.asked.share_with(known->second);
+      found[i] = std::move(row);
+      if (progress) progress(++done, found.size());
     });
   });
-  std::vector<Row> kept;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (is_done[i] != 0) kept.push_back(std::move(rows[i]));
+  std::vector<Row> rows;
+  rows.reserve(found.size());
+  for (std::optional<Row>& row : found) {
+    if (row) rows.push_back(*std::move(row));
   }
-  rows = std::move(kept);
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.outcome.has_value(); });
   const auto refused =

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/compare/shared_case.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/ranking.hpp"
 #include "tools/study/study.hpp"
@@ -17,7 +18,7 @@ namespace stageline {
 
 /// An outcome, or the reason why there is none.
 struct Row {
-  Case asked;
+  SharedCase asked;
   std::string schedule;
   std::optional<Outcome> outcome;
   std::string why_not;

@@ -42,7 +42,7 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
   }
   if (best == nullptr || !is_slower_than_one(*best)) return "";
   SettingRequest alone = request;
-  alone.microbatches = best->asked.microbatches;
+  alone.microbatches = best->asked.microbatches();
   alone.partition = "balanced";
   alone.weights = std::nullopt;
   const bool flushed = best->outcome->synchrony == Synchrony::synchronous;

@@ -226,7 +226,7 @@ void settle_step_time(StepCut& side, const Recording& recording, bool paces,
 StepBounds step_bounds(const Recording& recording) {
   const Numbering numbering = numbering_of(recording);
   StepBounds bounds;
-  bounds.start = Time::max();
+  std::vector<Time> starts;
   bool any = false;
   for (const auto& lane : recording.timeline.lanes) {
     for (const Span& span : lane) {
@@ -237,20 +237,27 @@ StepBounds step_bounds(const Recording& recording) {
             "micro-batches",
             recording.name, print(span.op), step, recording.steps, recording.microbatches));
       }
-      if (step >= bounds.ends.size()) bounds.ends.resize(step + 1);
+      if (step >= bounds.ends.size()) {
+        bounds.ends.resize(step + 1);
+        starts.resize(step + 1, Time::max());
+      }
       bounds.ends[step] = std::max(bounds.ends[step], span.end);
-      bounds.start = std::min(bounds.start, span.start);
+      starts[step] = std::min(starts[step], span.start);
       any = true;
     }
   }
   if (!any) throw UsageError(fmt::format("{} has no spans", recording.name));
   for (std::size_t k = 1; k < bounds.ends.size(); ++k) {
-    if (bounds.ends[k] >= bounds.ends[k - 1]) continue;
-    throw UsageError(
-        fmt::format("{}: step {} ends at {} and the one before it at {}, but steps follow each "
-                    "other; times or numbers in it are damaged",
-                    recording.name, k, print(bounds.ends[k]), print(bounds.ends[k - 1])));
+    const Time began = starts[k - 1] == Time::max() ? Time{} : starts[k - 1];
+    if (bounds.ends[k] < began) {
+      throw UsageError(
+          fmt::format("{}: step {} ends at {}, before the one before it begins at {}, but steps "
+                      "follow each other; times or numbers in it are damaged",
+                      recording.name, k, print(bounds.ends[k]), print(began)));
+    }
+    bounds.ends[k] = std::max(bounds.ends[k], bounds.ends[k - 1]);
   }
+  bounds.start = *std::min_element(starts.begin(), starts.end());
   return bounds;
 }
 

@@ -66,9 +66,9 @@ struct Overlay {
 Overlay overlay_of(const Recording& first, const Recording& second,
                    std::optional<int> step = std::nullopt);
 
-/// Ends of the steps of a recording, each the end of its last op, and the start of the first.
-/// Ascending. Throws UsageError where a recording has no spans, where one is of no step, and where
-/// a step ends before the one before it.
+/// When each step of a recording and all before it are done, and the start of the first. (Replicas
+/// of a stage may end their steps out of turn.) Ascending. Throws UsageError where a recording has
+/// no spans, where one is of no step, and where a step ends before the one before it begins.
 struct StepBounds {
   Time start{};
   std::vector<Time> ends;

@@ -188,10 +188,10 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
   question.workers = workers;
   for (const Row* const row : nearest) {
     question.from.push_back(
-        candidate_of(base, setting, row->asked.spec, row->asked.device_count()));
+        candidate_of(base, setting, row->asked.spec(), row->asked.device_count()));
     // Rows of one comparison may be cut in several ways.
-    if (row->asked.partition != partition_text(base.partition)) {
-      question.from.back().partition = row->asked.partition;
+    if (row->asked.partition() != partition_text(base.partition)) {
+      question.from.back().partition = row->asked.partition();
     }
   }
   const auto& fixed = setting.cluster.fixed;

@@ -34,6 +34,7 @@ struct MeasuredCase {
   int microbatches = 0;   // per step
   int steps = 1;
   std::string link;                     // "200MB/s,1ms"; empty: free
+  std::string host_link;                // of each device, likewise; empty: free
   bool held_out = true;                 // false: the calibration has seen it
   std::vector<Time> makespan;           // of the whole program, one per run; at least one
   std::vector<MeasuredDevice> devices;  // the first devices of the evidence's cluster

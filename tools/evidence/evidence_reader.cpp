@@ -71,7 +71,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
 MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
                    "held_out", "makespan_ps", "devices"},
-                  {"program", "timeline"});
+                  {"host_link", "program", "timeline"});
   MeasuredCase measured;
   measured.model = node.at("model").text();
   measured.batch = static_cast<int>(node.at("batch").whole(0, most));
@@ -80,6 +80,7 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   measured.microbatches = count_of(node.at("microbatches"));
   measured.steps = count_of(node.at("steps"));
   measured.link = node.at("link").text();
+  measured.host_link = node.text_or_empty("host_link");
   measured.held_out = node.at("held_out").boolean();
   std::vector<std::string> names;
   bool known = false;

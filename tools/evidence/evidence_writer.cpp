@@ -55,13 +55,15 @@ std::string timeline_text(const Timeline& timeline) {
 }
 
 std::string case_text(const MeasuredCase& measured) {
+  std::string link = json_text(measured.link);
+  if (!measured.host_link.empty()) link += ", \"host_link\": " + json_text(measured.host_link);
   std::string text = fmt::format(
       "{{\"model\": {}, \"batch\": {}, \"schedule\": {}, \"partition\": {},\n"
       "     \"microbatches\": {}, \"steps\": {}, \"link\": {}, \"held_out\": {},\n"
       "     \"makespan_ps\": {},\n     \"devices\": [",
       json_text(measured.model), measured.batch, json_text(measured.schedule),
-      json_text(measured.partition), measured.microbatches, measured.steps,
-      json_text(measured.link), measured.held_out, times_text(measured.makespan));
+      json_text(measured.partition), measured.microbatches, measured.steps, link, measured.held_out,
+      times_text(measured.makespan));
   const char* between = "\n      ";
   for (const MeasuredDevice& device : measured.devices) {
     text += between + device_text(device);

@@ -15,19 +15,27 @@
 namespace stageline {
 namespace {
 
-// The first devices of the evidence's cluster, with a port of `link` each.
+// The first devices of the evidence's cluster, with a port of `link` and a host link each.
 Cluster cluster_of(const Evidence& evidence, const MeasuredCase& measured) {
   const int devices = static_cast<int>(measured.devices.size());
   Cluster cluster = first_devices(evidence.cluster, devices);
-  if (measured.link.empty()) return cluster;
+  if (measured.link.empty() && measured.host_link.empty()) return cluster;
   if (!cluster.links.empty() || !cluster.switches.empty()) {
     throw UsageError("the case has a link, so the evidence's cluster must have none");
   }
-  const Cluster ports = uniform_cluster(devices, parse_link(measured.link), std::nullopt);
+  if (!cluster.hosts.empty()) {
+    throw UsageError("the case has a link, so the evidence's cluster must have no hosts");
+  }
+  const auto link_called = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(parse_link(text));
+  };
+  const Cluster ports = uniform_cluster(devices, link_called(measured.link), std::nullopt,
+                                        link_called(measured.host_link));
+  cluster.hosts = ports.hosts;
   cluster.switches = ports.switches;
-  for (Link port : ports.links) {
-    port.to += static_cast<int>(cluster.hosts.size());  // the switch follows the hosts
-    cluster.links.push_back(port);
+  cluster.links = ports.links;
+  for (std::size_t d = 0; d < ports.devices.size(); ++d) {
+    cluster.devices[d].host = ports.devices[d].host;
   }
   return cluster;
 }
@@ -191,6 +199,7 @@ std::string name_of(const MeasuredCase& measured) {
   if (measured.steps > 1) name += fmt::format(" × {} steps", measured.steps);
   if (measured.partition != "balanced") name += ", cut " + measured.partition;
   if (!measured.link.empty()) name += ", link " + measured.link;
+  if (!measured.host_link.empty()) name += ", host link " + measured.host_link;
   return name;
 }
 

@@ -70,6 +70,13 @@ std::string group_table(const Evidence& evidence, const EvidenceJudgement& judge
   return text;
 }
 
+std::string links_of(const MeasuredCase& measured) {
+  std::string text = measured.link;
+  if (!measured.host_link.empty())
+    text += (text.empty() ? "host " : "; host ") + measured.host_link;
+  return text.empty() ? "–" : markdown_line(text);
+}
+
 std::string cases_table(const Evidence& evidence, const EvidenceJudgement& judgement) {
   std::string text =
       "| | model | schedule | cut | micro-batches | link | measured | noise | predicted | error | "
@@ -90,9 +97,9 @@ std::string cases_table(const Evidence& evidence, const EvidenceJudgement& judge
         "| {}{} | {}, {} | {} | {} | {} | {} | {} | {} | {} | **{}** | {} | {} | {} | {} |\n",
         i + 1, measured.held_out ? "" : " (seen)", markdown_line(measured.model), measured.batch,
         markdown_line(measured.schedule), markdown_line(measured.partition), work,
-        measured.link.empty() ? "–" : markdown_line(measured.link), print(judged.measured),
-        judged.noise ? print(*judged.noise) : "–", print(judged.prediction.makespan),
-        signed_percent(judged.error), share(judged.idle_error, judged.idle_device),
+        links_of(measured), print(judged.measured), judged.noise ? print(*judged.noise) : "–",
+        print(judged.prediction.makespan), signed_percent(judged.error),
+        share(judged.idle_error, judged.idle_device),
         share(judged.transfer_error, judged.transfer_device),
         !judged.stash_error               ? "–"
         : *judged.stash_error == Bytes{0} ? "exact"

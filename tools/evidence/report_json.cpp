@@ -81,6 +81,7 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
             {"microbatches", measured.microbatches},
             {"steps", measured.steps},
             {"link", measured.link},
+            {"host_link", measured.host_link},
             {"held_out", measured.held_out},
             {"runs", measured.makespan.size()}};
   put_time(json, "predicted", judged.prediction.makespan);

@@ -12,7 +12,7 @@ namespace {
 // The key of cases that may be ranked against one another.
 auto same_work(const MeasuredCase& measured) {
   return std::tie(measured.model, measured.batch, measured.microbatches, measured.steps,
-                  measured.link);
+                  measured.link, measured.host_link);
 }
 
 Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& cases,

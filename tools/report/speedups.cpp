@@ -59,9 +59,9 @@ Chart with_problem(Chart chart, const Setting& setting, const std::vector<Row>& 
   // The default of 4 micro-batches per device differs from row to row.
   const auto [least, most] = std::minmax_element(
       rows.begin(), rows.end(),
-      [](const Row& a, const Row& b) { return a.asked.microbatches < b.asked.microbatches; });
-  const int low = least->asked.microbatches;
-  const int high = most->asked.microbatches;
+      [](const Row& a, const Row& b) { return a.asked.microbatches() < b.asked.microbatches(); });
+  const int low = least->asked.microbatches();
+  const int high = most->asked.microbatches();
   const Model& model = setting.model;
   const std::string count =
       low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high);

@@ -1,5 +1,7 @@
 #include "tools/study/drop_spans.hpp"
 
+#include <utility>
+
 #include "tools/study/blocking.hpp"
 #include "tools/study/notes.hpp"
 #include "tools/study/recompute.hpp"
@@ -7,6 +9,15 @@
 #include "tools/study/stash_gap.hpp"
 
 namespace stageline {
+namespace {
+
+// Unlike `held = {}`, which leaves a vector its memory.
+template <class T>
+void free_all(T& held) {
+  held = T();
+}
+
+}  // namespace
 
 void drop_spans(Outcome& outcome) {
   if (outcome.facts) return;
@@ -15,30 +26,50 @@ void drop_spans(Outcome& outcome) {
   facts.blocking = blocking_fraction(outcome);
   facts.blocking_by_group = blocking_of_busiest(outcome);
   facts.repeats = repeats_by_stage(outcome);
-  if (outcome.synchrony == Synchrony::asynchronous) {
-    facts.live = live_microbatches(outcome.program, outcome.timeline);
+  facts.stage.reserve(outcome.costs.stage.size());
+  for (std::size_t s = 0; s < outcome.costs.stage.size(); ++s) {
+    facts.stage.push_back(stage_figures(outcome, s));
   }
+  if (outcome.synchrony == Synchrony::asynchronous) facts.stream = stream_facts(outcome);
   facts.path = path_shares(outcome);
   facts.is_apart = is_apart(outcome);
   facts.is_plain = is_plain(outcome.program);
   facts.offloads_for_free = offloads_for_free(outcome);
   outcome.facts = std::move(facts);
-  outcome.graph = {};
-  outcome.times = {};
-  outcome.timeline = {};
-  outcome.metrics.idle = {};
-  outcome.critical_path = {};
-  for (StageVersions& stage : outcome.versions) stage.events = {};
-  outcome.program.ops = {};
+  free_all(outcome.graph);
+  free_all(outcome.times);
+  free_all(outcome.timeline);
+  free_all(outcome.metrics.idle);
+  free_all(outcome.critical_path);
+  for (StageVersions& stage : outcome.versions) free_all(stage.events);
+  free_all(outcome.program.ops);
+  if (outcome.period) free_all(outcome.period->cycle);
+  Costs kept;
+  kept.bytes_known = outcome.costs.bytes_known;
+  kept.network.hosts = std::move(outcome.costs.network.hosts);
+  outcome.costs = std::move(kept);
 }
 
 std::size_t held_spans(const Outcome& outcome) {
-  std::size_t held =
-      outcome.graph.tasks() + outcome.metrics.idle.size() + outcome.critical_path.size();
+  std::size_t held = outcome.graph.op.capacity() + outcome.metrics.idle.capacity() +
+                     outcome.critical_path.capacity();
   for (const Spans& lane : outcome.timeline.lanes) held += lane.size();
-  for (const std::vector<Op>& list : outcome.program.ops) held += list.size();
-  for (const StageVersions& stage : outcome.versions) held += stage.events.size();
-  return held;
+  for (const std::vector<Op>& list : outcome.program.ops) held += list.capacity();
+  for (const StageVersions& stage : outcome.versions) held += stage.events.capacity();
+  return held + outcome.costs.stage.capacity();
+}
+
+StageFigures stage_figures(const Outcome& outcome, std::size_t stage) {
+  if (outcome.facts) return outcome.facts->stage[stage];
+  const StageCosts& costs = outcome.costs.stage[stage];
+  StageFigures figures{costs.forward,  costs.input_grad, costs.weight_grad,
+                       costs.backward, costs.update,     costs.blocking,
+                       std::nullopt,   costs.weights,    costs.stash()};
+  if (costs.reduction) {
+    figures.reduction = {alone(*costs.reduction), costs.reduction->head_start,
+                         costs.reduction->bytes};
+  }
+  return figures;
 }
 
 std::vector<PathShare> path_shares(const Outcome& outcome) {

@@ -27,11 +27,39 @@ using GroupShares = std::array<double, all_dimensions.size()>;
 enum class Fit : std::uint8_t { yes, no, unknown };
 std::string_view name(Fit fit);
 
-/// What is read off spans and lists of ops, for an outcome that holds these no more.
+/// What a schedule without flush does to weights and memory; see stream_facts().
+struct StreamFacts {
+  std::vector<int> live;       // by stage, mini-batches
+  std::vector<int> degree;     // by stage, updates: the staleness of the steady state
+  double stale_share = 0;      // weights of stages with a degree above 0, of all weights
+  double memory_increase = 0;  // peaks of all devices together over one device without pipeline
+  int cycles = 0;              // of the whole program in lockstep, M + 2K; 0: another schedule
+};
+
+/// Of the costs of a stage, what is shown of it.
+struct StageFigures {
+  struct Reduction {
+    Time alone{};
+    Time head_start{};
+    Bytes bytes{};
+  };
+  Time forward{};
+  Time input_grad{};
+  Time weight_grad{};
+  Time backward{};
+  Time update{};
+  BlockingTimes blocking;
+  std::optional<Reduction> reduction;
+  Bytes weights{};
+  Bytes stash{};
+};
+
+/// What is read off spans, lists of ops and costs, for an outcome that holds these no more.
 struct SpanFacts {
   double recompute = 0;               // recompute_fraction()
   double blocking = 0;                // blocking_fraction()
-  std::vector<int> live;              // live_microbatches()
+  std::vector<StageFigures> stage;    // stage_figures()
+  std::optional<StreamFacts> stream;  // stream_facts() of an asynchronous one
   std::vector<PathShare> path;        // path_shares()
   std::vector<std::int64_t> repeats;  // by stage, its R
   GroupShares blocking_by_group{};    // blocking_of_busiest()
@@ -74,7 +102,7 @@ struct Outcome {
   double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
   double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
-  std::optional<SpanFacts> facts{};  // with them `program` is without ops; see drop_spans()
+  std::optional<SpanFacts> facts{};  // with them there are no ops and costs; see drop_spans()
 
   /// Whether the trace has sizes in bytes; if not, memory is unknown and messages take their
   /// latency alone.

@@ -179,7 +179,8 @@ class ScenarioRunner {
           "the program has one step and cannot be continued, so no step of it follows another; give "
           "one of two steps or more");
     }
-    Runs runs(asked, layout, nominal.costs, most);
+    const Costs costs = nominal.facts ? costs_of(asked, layout) : nominal.costs;
+    Runs runs(asked, layout, costs, most);
     for (int steps = std::min(least, most);; steps = std::min(2 * steps, most)) {
       const Run& run = runs.of(steps);
       std::vector<std::int64_t> available;

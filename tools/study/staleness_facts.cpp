@@ -67,9 +67,9 @@ std::vector<int> live_microbatches(const Program& program, const Timeline& timel
 }
 
 StreamFacts stream_facts(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->stream.value();
   StreamFacts facts;
-  facts.live =
-      outcome.facts ? outcome.facts->live : live_microbatches(outcome.program, outcome.timeline);
+  facts.live = live_microbatches(outcome.program, outcome.timeline);
   Bytes all{};
   Bytes stale{};
   for (std::size_t s = 0; s < outcome.versions.size(); ++s) {

@@ -16,13 +16,7 @@ namespace stageline {
 /// O(spans).
 std::vector<int> live_microbatches(const Program& program, const Timeline& timeline);
 
-struct StreamFacts {
-  std::vector<int> live;       // by stage, mini-batches
-  std::vector<int> degree;     // by stage, updates: the staleness of the steady state
-  double stale_share = 0;      // weights of stages with a degree above 0, of all weights
-  double memory_increase = 0;  // peaks of all devices together over one device without pipeline
-  int cycles = 0;              // of the whole program in lockstep, M + 2K; 0: another schedule
-};
+/// An outcome behind drop_spans() has those of asynchronous schedules alone.
 StreamFacts stream_facts(const Outcome& outcome);
 
 }  // namespace stageline

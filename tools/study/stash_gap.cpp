@@ -51,14 +51,13 @@ double StashGap::share() const {
 
 namespace {
 
-// `program`: of a plain one its ops may be left out.
-std::optional<StashGap> gap_of(const Case& asked, const Program& program, bool plain,
-                               const Costs& costs, const std::vector<int>& peaks) {
-  if (!can_be_judged(asked, program, plain)) return std::nullopt;
+// Of a program that can be judged; its ops may be left out.
+std::optional<StashGap> gap_of(const Program& program, const Costs& costs, int microbatches,
+                               const std::vector<int>& peaks) {
   Problem problem;
   problem.placement = program.placement;
   problem.costs = costs;
-  problem.microbatches = asked.microbatches;
+  problem.microbatches = microbatches;
   problem.devices = program.devices;
   problem.memory.resize(program.devices.size());
   StashGap gap;
@@ -78,13 +77,16 @@ std::optional<StashGap> gap_of(const Case& asked, const Program& program, bool p
 
 std::optional<StashGap> stash_gap(const Case& asked, const Program& program, const Costs& costs,
                                   const std::vector<int>& peaks) {
-  return gap_of(asked, program, is_plain(program), costs, peaks);
+  if (!is_plain_step(asked, program)) return std::nullopt;
+  return gap_of(program, costs, asked.microbatches, peaks);
 }
 
 std::optional<StashGap> stash_gap(const Case& asked, const Outcome& outcome) {
   const bool plain = outcome.facts ? outcome.facts->is_plain : is_plain(outcome.program);
-  std::optional<StashGap> gap =
-      gap_of(asked, outcome.program, plain, outcome.costs, outcome.memory.device_stash_peak);
+  if (!can_be_judged(asked, outcome.program, plain)) return std::nullopt;
+  std::optional<StashGap> gap = gap_of(
+      outcome.program, outcome.facts ? costs_of(asked, checked_layout(asked)) : outcome.costs,
+      asked.microbatches, outcome.memory.device_stash_peak);
   if (!gap) return gap;
   for (const DeviceMetrics& device : outcome.metrics.device) {
     gap->span = std::max(gap->span, device.busy + device.span_idle);

@@ -82,7 +82,7 @@ class ChromeReader {
                        fmt::format("a span needs \"{}\", in microseconds", key));
     }
     const std::optional<ScaledDecimal> number = scale_decimal(digits, 6);
-    constexpr std::int64_t most = most_bytes / 2;  // so that two of them can be added
+    constexpr std::int64_t most = longest_run.count();
     if (!number || number->value < 0 || number->value > most) {
       refuse(event, key,
              fmt::format("this must be from 0 to {} µs (it is {})", most / 1'000'000, digits));
@@ -99,6 +99,11 @@ class ChromeReader {
     op->overlapped = event.overlapped ? 1 : 0;
     const Time start = time(event, "ts", event.start);
     const Time duration = time(event, "dur", event.duration);
+    if (duration > longest_run - start) {
+      refuse(event, "dur",
+             fmt::format("a span must end by {} µs (this one begins at {} and takes {})",
+                         longest_run.count() / 1'000'000, event.start, event.duration));
+    }
     const std::size_t lane = device_of(event) * lane_kinds + lane_of(event);
     if (lanes_.size() <= lane) lanes_.resize(lane + 1);
     lanes_[lane].push_back({*op, start, start + duration});

@@ -31,6 +31,9 @@ struct LaneProfiles::State {
   void work(std::size_t lane) {
     pool.await_release();
     if (chosen && *chosen != lane) return;
+    // A step that is not counted, as before a counted run: what ran before may have been another
+    // model, and have left its tensors in the caches.
+    sessions[lane]->lead_in(1);
     if (chosen) return sessions[lane]->round(Company::alone);
     sessions[lane]->lead_in(ahead(lane));
     sessions[lane]->round(Company::beside_others);

@@ -40,6 +40,7 @@ struct ValidateFlags {
   std::vector<std::string> seen;
   std::string devices = "cpu:2";
   std::string link;
+  std::string host_link;
   int microbatches = 0;
   int rounds = 0;
   std::string out;
@@ -63,6 +64,8 @@ void add_flags(Flags line, ValidateFlags& flags) {
       "--schedule", flags.schedules,
       "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
   line.option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
+  line.option("--host-link", flags.host_link,
+              "with --schedule: likewise, of each device to its host");
   line.option("--microbatches", flags.microbatches, "in a step (8)");
   line.option("--rounds", flags.rounds, "runs of each program (5)");
   line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
@@ -126,16 +129,18 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
   if (!flags.schedules.empty()) {
     plan.variants.clear();
     for (const std::string& schedule : flags.schedules) {
-      plan.variants.push_back({schedule, flags.link});
+      plan.variants.push_back({schedule, flags.link, "balanced", true, flags.host_link});
     }
-  } else if (!flags.link.empty()) {
-    throw UsageError("--link goes with --schedule; the usual programs have links of their own");
+  } else if (!flags.link.empty() || !flags.host_link.empty()) {
+    throw UsageError(
+        fmt::format("{} goes with --schedule; the usual programs have links of their own",
+                    flags.link.empty() ? "--host-link" : "--link"));
   }
   if (!flags.seen.empty() && flags.schedules.empty()) {
     throw UsageError("--seen goes with --schedule; the usual programs have some of their own");
   }
   for (const std::string& schedule : flags.seen) {
-    plan.variants.push_back({schedule, flags.link, "balanced", false});
+    plan.variants.push_back({schedule, flags.link, "balanced", false, flags.host_link});
   }
   plan.calibrate = flags.calibrate;
   plan.imitate = flags.imitate;

@@ -72,6 +72,15 @@ std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
                       : accelerators_called(plan.devices);
 }
 
+// Not where I and W of a stage are on several devices: there each has the whole stash.
+bool holds_as_simulated(const Program& program) {
+  const std::vector<StagePlace>& stages = program.placement.stage;
+  return std::none_of(stages.begin(), stages.end(), [](const StagePlace& place) {
+    return place.apart() &&
+           (place.parts() > 1 || place.device(Role::input_grad) != place.device(Role::weight_grad));
+  });
+}
+
 class Validation {
  public:
   Validation(const ValidationPlan& plan, const std::function<void(const ValidationProgress&)>& tell,
@@ -195,6 +204,7 @@ class Validation {
         measured.steps = plan_.asynchronous_steps;
       }
       measured.link = variant.link;
+      measured.host_link = variant.host_link;
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
       const Outcome outcome = study(case_of(evidence_, measured));
@@ -249,7 +259,7 @@ class Validation {
     }
     for (Running& running : running_) {
       MeasuredCase& measured = evidence_.cases[running.at];
-      if (!plan_.imitate) {
+      if (!plan_.imitate && holds_as_simulated(running.job.program)) {
         count_memory(running, measured);
       }
       for (const Execution& run : running.runs) take(run, measured);
@@ -378,10 +388,19 @@ ValidationPlan every_plan() {
                                   "pipedream_2bw:recompute=always",
                                   "stale_weights:mapping=paired",
                                   "stale_weights:mapping=paired,order=backward_first",
-                                  "pipedream:transfer=full",
-                                  "zb_h2"};
+                                  "layerpipe",
+                                  "zb_h2",
+                                  "layerpipe:share=half",
+                                  "layerpipe:mode=intra"};
   for (std::size_t i = 0; i < alternating.size(); ++i) {
     plan.variants.push_back({alternating[i], i % 2 == 0 ? "" : slow});
+  }
+  const std::string host = "1GB/s,100us";
+  for (const char* free : {"pipefb", "pipefb:backward=latest", "pipedream:transfer=full"}) {
+    plan.variants.push_back({free, "", "balanced", true, host});
+  }
+  for (const char* linked : {"pipefb:transfer=half", "pipedream:transfer=half"}) {
+    plan.variants.push_back({linked, slow, "balanced", true, host});
   }
   return plan;
 }

@@ -19,12 +19,13 @@ struct ModelSizes {
   std::vector<int> batches;
 };
 
-/// Schedule and link of a case, in every model and size.
+/// Schedule and links of a case, in every model and size.
 struct Variant {
   std::string schedule;
   std::string link;  // "100MB/s,1ms", or empty
   std::string partition = "balanced";
   bool held_out = true;
+  std::string host_link = "";  // likewise
 };
 
 struct ValidationPlan {
@@ -46,8 +47,7 @@ struct ValidationPlan {
 ValidationPlan usual_plan();
 
 /// The same models with every schedule that two devices hold and the knobs that change what they
-/// hold. Left out: seq1f1b, which the executor refuses, and layerpipe and pipefb, whose ops the
-/// executor runs at other costs than the simulator assumes (tools/executor/README.md).
+/// hold. Left out: seq1f1b, which runs imitated only.
 ValidationPlan every_plan();
 
 struct ValidationProgress {

@@ -124,6 +124,14 @@ struct Executor::Run {
     return hooks;
   }
 
+  // Copies to a host whose memory is the devices' are the links', as messages are. Where memory is
+  // counted, they are made.
+  bool wires_copy() const {
+    return !counted && !imitation && !remote &&
+           std::all_of(devices.begin(), devices.end(),
+                       [](const Accelerator& one) { return one.where.is_cpu(); });
+  }
+
   // All ops of a lane, in their order.
   void walk(std::uint32_t lane) {
     const auto d = as_size(graph.lanes[lane].device);
@@ -131,6 +139,7 @@ struct Executor::Run {
     if (counted) counting = holds.listen(d);
     const c10::NoGradGuard plain;
     pool.await_release();
+    if (graph.lanes[lane].kind != LaneKind::compute && wires_copy()) return;
     for (std::uint32_t at = graph.lane_begin[lane]; at != graph.lane_begin[lane + 1]; ++at) {
       const std::uint32_t task = graph.lane_task[at];
       stop_if_asked();
@@ -267,7 +276,7 @@ struct Executor::Run {
 
   void restart() {
     record.board.clear();
-    wires.restart();
+    wires.restart(wires_copy());
     if (remote) remote->restart();
     exchange.mailbox.clear();
     std::fill(record.version.begin(), record.version.end(), 0);
@@ -318,7 +327,9 @@ Execution Executor::run(const std::atomic<bool>* stop) {
   return last_run();
 }
 
-Execution Executor::last_run() const { return run_->record.execution(run_->remote != nullptr); }
+Execution Executor::last_run() const {
+  return run_->record.execution(run_->remote != nullptr, run_->wires_copy());
+}
 
 std::vector<HeldBytes> Executor::run_counted(const std::atomic<bool>* stop) {
   run_->job.separate = !run_->imitation;

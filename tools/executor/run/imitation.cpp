@@ -95,9 +95,8 @@ void Imitation::take(std::uint32_t task) {
 void Imitation::copy(Op op) {
   Tensors& host = exchange_.host[op.stage][op.microbatch];
   if (op.kind == OpKind::offload) {
-    host = {of_size(stash_[op.stage]).clone()};
+    host = {of_size(stash_[op.stage])};
   } else {
-    const Tensors here = {of_size(stash_[op.stage]).clone()};
     host.clear();
   }
 }

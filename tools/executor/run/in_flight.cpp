@@ -31,8 +31,11 @@ InFlightTable::InFlightTable(const DeviceModel& here) : here_(here) {
   const std::size_t total = program.total_microbatches();
   ops_left_.assign(stages, std::vector<std::uint8_t>(total));
   recomputed_.assign(stages, std::vector<bool>(total));
+  copied_.assign(stages, std::vector<Copied>(total));
   for (const Op op : nth(program.ops, here.device)) {
     if (op.kind == OpKind::recompute) recomputed_[op.stage][op.microbatch] = true;
+    if (op.kind == OpKind::offload) copied_[op.stage][op.microbatch].out = true;
+    if (op.kind == OpKind::prefetch) copied_[op.stage][op.microbatch].in = true;
     if (uses_stash(op.kind)) ++ops_left_[op.stage][op.microbatch];
   }
   slots_.resize(stages);

@@ -39,6 +39,9 @@ class InFlightTable {
 
   /// Whether this device recomputes the forward of the op's micro-batch.
   bool is_recomputed(Op op) const { return recomputed_[op.stage][op.microbatch]; }
+  /// Whether this device copies the stash of the op's micro-batch to the host; back from there.
+  bool is_offloaded(Op op) const { return copied_[op.stage][op.microbatch].out; }
+  bool is_prefetched(Op op) const { return copied_[op.stage][op.microbatch].in; }
   /// Bytes of the stash of the op's micro-batch, every storage once; 0 where there is none.
   std::int64_t stash_bytes(Op op) const;
 
@@ -47,6 +50,11 @@ class InFlightTable {
   std::vector<std::vector<std::unique_ptr<InFlight>>> slots_;  // stages × micro-batches
   std::vector<std::vector<std::uint8_t>> ops_left_;            // the same: at the start
   std::vector<std::vector<bool>> recomputed_;                  // the same
+  struct Copied {
+    bool out = false;
+    bool in = false;
+  };
+  std::vector<std::vector<Copied>> copied_;  // the same
 };
 
 }  // namespace stageline::executor

@@ -65,15 +65,16 @@ void RunRecord::read(const std::string& text) {
   lines >> held[device].peak >> held[device].stash >> held[device].optimizer;
 }
 
-Execution RunRecord::execution(bool between_processes) const {
+Execution RunRecord::execution(bool between_processes, bool wires_copied) const {
   Execution result{graph, {}, version, {}};
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Time end = board.at(task);
     result.times.available.push_back(end);
     // A copy's latency is the link's: it counts as the copy's own time here. Between processes a
     // message lasts from its departure to its arrival.
-    const bool imitated = graph.lanes[graph.lane[task]].kind == LaneKind::send;
-    if (imitated && !between_processes) continue;
+    const LaneKind kind = graph.lanes[graph.lane[task]].kind;
+    if (kind == LaneKind::send && !between_processes) continue;
+    if (wires_copied && (kind == LaneKind::copy_out || kind == LaneKind::copy_in)) continue;
     result.graph.duration[task] = end - start[task];
     result.graph.path_of[task] = 0;
   }

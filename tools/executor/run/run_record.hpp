@@ -51,7 +51,8 @@ struct RunRecord {
   void read(const std::string& text);
 
   /// `between_processes`: messages took what they took, not what the graph says of their links.
-  Execution execution(bool between_processes) const;
+  /// `wires_copied`: copies took what the graph says.
+  Execution execution(bool between_processes, bool wires_copied) const;
 };
 
 }  // namespace stageline::executor

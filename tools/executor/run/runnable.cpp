@@ -100,10 +100,10 @@ TaskGraph lowered(const Job& job, const Costs& costs) {
 }
 
 void check_runnable(const Job& job, const std::vector<Accelerator>& devices, const Peers* peers) {
-  if (job.program.settings.sequence_chunks > 1) {
+  if (job.program.settings.sequence_chunks > 1 && !job.imitated) {
     throw UsageError(
         "sequence_chunks: the models that are run here do not cut sequences (attention would have "
-        "to look back over chunks); such a program can only be simulated");
+        "to look back over chunks); such a program can only be simulated, or run with --imitate");
   }
   check_stashes(job);
   if (job.sharded_optimizer) check_sharded(job);

@@ -133,28 +133,39 @@ void StageMessages::receive_stash(Op op, InFlight& flight) {
   }
 }
 
-void StageMessages::send_gradient(Op op, InFlight& flight) {
+StageMessages::Share StageMessages::share_of(Op op, std::size_t layer) const {
+  Share share{1, 0, 0};
+  for (const std::int64_t size : here_.model.shape.layers[layer].output) share.of_sample *= size;
+  const std::int64_t whole = share.of_sample * here_.job.training.batch;
+  const StagePlace& place = here_.place(op.stage);
+  for (int part = 0; part < static_cast<int>(op.part); ++part) {
+    share.begin += part_of(whole, place, part);
+  }
+  share.end = share.begin + part_of(whole, place, static_cast<int>(op.part));
+  return share;
+}
+
+void StageMessages::send_gradient(Op op, MicroBatch& made, std::int64_t first) {
   const StagePlace& place = here_.place(op.stage);
   for (const int w : nth(here_.job.graph.sends, Cargo::gradient)[op.stage]) {
     const Wire& way = wire(here_.job.graph, Cargo::gradient, w);
     if (way.part != static_cast<int>(op.part)) continue;
     Tensors& payload = exchange_.mailbox.at(Cargo::gradient, w, op.microbatch);
     for (const std::size_t layer : nth(here_.cut.crossing, way.edge)) {
-      const Tensor& gradient = flight.tensors.gradients[layer];
+      const Tensor& gradient = made.gradients[layer];
       if (place.parts() == 1) {
         payload.push_back(gradient);
         continue;
       }
-      const std::int64_t whole = gradient.numel();
-      std::int64_t from = 0;
-      for (int part = 0; part < way.part; ++part) from += part_of(whole, place, part);
-      payload.push_back(gradient.reshape({-1}).narrow(0, from, part_of(whole, place, way.part)));
+      const Share share = share_of(op, layer);
+      const std::int64_t begin = share.begin - first * share.of_sample;
+      payload.push_back(gradient.reshape({-1}).narrow(0, begin, share.end - share.begin));
     }
   }
   if (place.parts() > 1) return;  // the next part may be computed here, too
   for (const int edge : here_.job.graph.in[op.stage]) {
     for (const std::size_t layer : nth(here_.cut.crossing, edge)) {
-      flight.tensors.gradients[layer].reset();
+      made.gradients[layer].reset();
     }
   }
 }

@@ -53,8 +53,17 @@ class StageMessages {
   void receive_stash(Op op, InFlight& flight);
   /// Once a micro-batch: later calls do nothing.
   void receive_gradient(Op op, InFlight& flight);
-  /// The part of I that the op computes sends its share of the flattened gradient.
-  void send_gradient(Op op, InFlight& flight);
+  /// The part of I that the op computes sends its share of the flattened gradient. `made` has the
+  /// gradient of the samples from `first` on, up to that share's last one.
+  void send_gradient(Op op, MicroBatch& made, std::int64_t first = 0);
+  /// Elements of the gradient of one sample, from a layer that the stage's I makes it for, and
+  /// where the share of the op's part begins and ends in all of them.
+  struct Share {
+    std::int64_t of_sample = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+  Share share_of(Op op, std::size_t layer) const;
   /// `number`: of the update that made these values (by layer of the stage).
   void send_weights(int stage, std::uint32_t number, const std::vector<Tensors>& values);
 

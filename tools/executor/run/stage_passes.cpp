@@ -99,6 +99,8 @@ std::uint32_t StagePasses::compute(Op op) {
   const std::int64_t before = job_.separate ? in_flight_.stash_bytes(op) : 0;
   weights_.receive(op.stage);
   weights_.await_planned(op);
+  if (hands_over_to_host() && op.kind != OpKind::forward && in_flight_.is_prefetched(op))
+    take_back(op);
   for (const Tensor& tensor : std::exchange(in_flight_.at(op).prefetched, {})) {
     keep_until_done(tensor);
   }
@@ -126,6 +128,9 @@ std::uint32_t StagePasses::compute(Op op) {
     note_stash(op, before + messages_.stash_came());
   } else {
     in_flight_.leave(op);
+    if (hands_over_to_host() && op.kind == OpKind::forward && in_flight_.is_offloaded(op)) {
+      hand_over(op);
+    }
   }
   if (job_.plan) {
     planned_.note_pass(op.stage);
@@ -213,23 +218,64 @@ void StagePasses::recompute(Op op) {
   drop_outputs(flight.tensors);
 }
 
+namespace {
+
+// Gradients that nobody asks for.
+std::vector<Tensors> no_sums(const DeviceModel& here, int stage) {
+  std::vector<Tensors> sums;
+  for (const std::size_t layer : here.layers_of(stage)) {
+    sums.emplace_back(here.model.weights[layer].values.size());
+  }
+  return sums;
+}
+
+}  // namespace
+
+// Whether the parts of I are parts of the samples. Then none leaves W what is inside the stage. In
+// a training each part is of the whole I, whose bits `train/delayed` has.
+bool StagePasses::divides_input_grad(int stage) const {
+  const std::vector<std::size_t>& layers = here_.layers_of(stage);
+  return !job_.plan && here_.place(stage).parts() > 1 &&
+         std::all_of(layers.begin(), layers.end(),
+                     [this](std::size_t layer) { return is_by_sample(here_.model, layer); });
+}
+
+void StagePasses::input_grad_of_part(Op op, InFlight& flight) {
+  std::int64_t first = job_.training.batch;
+  std::int64_t last = 0;
+  for (const int edge : job_.graph.in[op.stage]) {
+    for (const std::size_t layer : nth(here_.cut.crossing, edge)) {
+      const StageMessages::Share share = messages_.share_of(op, layer);
+      first = std::min(first, share.begin / share.of_sample);
+      last = std::max(last, (share.end + share.of_sample - 1) / share.of_sample);
+    }
+  }
+  MicroBatch part = samples_of(flight.tensors, here_.layers_of(op.stage), job_.training.batch,
+                               std::min(first, last), std::max<std::int64_t>(last - first, 0));
+  {
+    const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
+    std::vector<Tensors> dropped = no_sums(here_, op.stage);
+    const SumsInUse sums(here_, op.stage, dropped);
+    descend(here_, op.stage, part, executor::input_grad);
+  }
+  messages_.send_gradient(op, part, first);
+}
+
 void StagePasses::input_grad(Op op) {
   InFlight& flight = in_flight_.at(op);
   messages_.receive_stash(op, flight);
   messages_.receive_gradient(op, flight);
+  if (divides_input_grad(op.stage)) return input_grad_of_part(op, flight);
   if (!std::exchange(flight.input_grad_done, true)) {
     const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
-    // Norms add to the gradients of their weights in I. Where W runs as a whole backward it adds
-    // them itself, and those of I are dropped.
+    // Norms add to the gradients of their weights in I. Where W runs by itself it adds them, and
+    // those of I are dropped.
     const bool counts = here_.has_role(op.stage, OpKind::weight_grad) && !flight.weight_grad_done;
-    std::vector<Tensors> dropped;
-    for (const std::size_t layer : here_.layers_of(op.stage)) {
-      dropped.emplace_back(here_.model.weights[layer].values.size());
-    }
+    std::vector<Tensors> dropped = no_sums(here_, op.stage);
     const SumsInUse sums(here_, op.stage, counts ? sums_.of(op) : dropped);
     descend(here_, op.stage, flight.tensors, executor::input_grad);
   }
-  messages_.send_gradient(op, flight);
+  messages_.send_gradient(op, flight.tensors);
 }
 
 void StagePasses::weight_grad(Op op) {
@@ -239,8 +285,9 @@ void StagePasses::weight_grad(Op op) {
     const SumsInUse sums(here_, op.stage, to);
     descend(here_, op.stage, flight.tensors, executor::weight_grad);
   } else {
-    // I is on another device, or still to come: the gradients inside the stage are computed here,
-    // too.
+    // I is on another device, still to come, or of parts: the gradients inside the stage are
+    // computed here, too; that at its input is not, but in a training, for the same bits as in
+    // `train/delayed`.
     messages_.receive_stash(op, flight);
     messages_.receive_gradient(op, flight);
     const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
@@ -249,7 +296,11 @@ void StagePasses::weight_grad(Op op) {
     MicroBatch once = flight.ops_left > 1
                           ? flight.tensors
                           : std::exchange(flight.tensors, empty_micro_batch(here_.model));
-    descend(here_, op.stage, once, executor::backward);
+    const std::vector<std::size_t>& layers = here_.layers_of(op.stage);
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      const bool alone = i == 0 && !job_.plan;
+      (alone ? executor::weight_grad_alone : executor::backward)(here_.model, layers[i], once);
+    }
   }
   flight.weight_grad_done = true;
   sums_.note_weight_grad(op);
@@ -264,7 +315,7 @@ void StagePasses::backward(Op op) {
     const SumsInUse sums(here_, op.stage, sums_.of(op));
     descend(here_, op.stage, flight.tensors, executor::backward);
   }
-  messages_.send_gradient(op, flight);
+  messages_.send_gradient(op, flight.tensors);
   sums_.note_weight_grad(op);
 }
 
@@ -278,6 +329,25 @@ std::uint32_t StagePasses::update(Op op) {
 }
 
 // ---- copy lanes
+
+// The host's memory is that of a CPU's lanes: there what goes to it is handed over, as messages
+// are. Where memory is counted, and between processes, copies are made.
+bool StagePasses::hands_over_to_host() const {
+  return here_.where.is_cpu() && !job_.separate && exchange_.in_one_process && !job_.imitated;
+}
+
+void StagePasses::hand_over(Op op) {
+  exchange_.host[op.stage][op.microbatch] =
+      pack_stash(in_flight_.at(op).tensors, here_.layers_of(op.stage), in_flight_.at(op).version);
+  drop_offloaded(op);
+}
+
+void StagePasses::take_back(Op op) {
+  Tensors& host = exchange_.host[op.stage][op.microbatch];
+  if (host.empty()) return;  // for an earlier op
+  InFlight& flight = in_flight_.at(op);
+  flight.version = unpack_stash(std::exchange(host, {}), here_.layers_of(op.stage), flight.tensors);
+}
 
 void StagePasses::offload(Op op) {
   InFlight& flight = in_flight_.at(op);

@@ -41,7 +41,7 @@ class StagePasses {
 
   /// Runs a compute op. Returns the version of the weights that it read; of U, that it made.
   std::uint32_t compute(Op op);
-  /// Copies the stash to the host's memory; drop_offloaded() frees it here when it has left.
+  /// Brings the stash to the host's memory; drop_offloaded() frees it here when it has left.
   void offload(Op op);
   void drop_offloaded(Op op);
   /// Brings the stash back.
@@ -67,9 +67,14 @@ class StagePasses {
   void forward(Op op);
   void recompute(Op op);
   void input_grad(Op op);
+  bool divides_input_grad(int stage) const;
+  void input_grad_of_part(Op op, InFlight& flight);
   void weight_grad(Op op);
   void backward(Op op);
   std::uint32_t update(Op op);
+  bool hands_over_to_host() const;
+  void hand_over(Op op);
+  void take_back(Op op);
   void note_stash(Op op, std::int64_t before);
   void draw_data();
   void fill_data(Op op, InFlight& flight) const;

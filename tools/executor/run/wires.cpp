@@ -1,4 +1,4 @@
-// Serves the sends of imitated links in order of time.
+// Serves the sends and copies of imitated links in order of time.
 #include "tools/executor/run/wires.hpp"
 
 #include <algorithm>
@@ -6,13 +6,16 @@
 namespace stageline::executor {
 
 Wires::Wires(const TaskGraph& graph, CompletionBoard& board) : graph_(graph), board_(board) {
-  for (std::uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
-    if (graph.lanes[lane].kind == LaneKind::send) lanes_.push_back(lane);
-  }
-  restart();
+  restart(false);
 }
 
-void Wires::restart() {
+void Wires::restart(bool with_copies) {
+  lanes_.clear();
+  for (std::uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) {
+    const LaneKind kind = graph_.lanes[lane].kind;
+    const bool copies = kind == LaneKind::copy_out || kind == LaneKind::copy_in;
+    if (kind == LaneKind::send || (copies && with_copies)) lanes_.push_back(lane);
+  }
   head_.clear();
   for (const std::uint32_t lane : lanes_) head_.push_back(graph_.lane_begin[lane]);
   lane_free_.assign(lanes_.size(), Time{});

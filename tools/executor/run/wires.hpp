@@ -1,8 +1,8 @@
-// The links of a cluster, imitated in real time: a message takes the time that the simulator gives
-// it on those links, counted from the moment at which it could really leave. As with a network
-// card, no thread waits for it and no processor works for it. The imitation is exact: requests for
-// a shared link are served in order of time, by the next thread that polls (see `run` in
-// sim/engine.hpp).
+// The links of a cluster, imitated in real time: a message, or a copy to or from a host whose
+// memory is the device's, takes the time that the simulator gives it on those links, counted from
+// the moment at which it could really leave. As with a network card, no thread waits for it and no
+// processor works for it. The imitation is exact: requests for a shared link are served in order of
+// time, by the next thread that polls (see `run` in sim/engine.hpp).
 #pragma once
 
 #include <mutex>
@@ -14,14 +14,14 @@
 
 namespace stageline::executor {
 
-/// The send lanes of a task graph.
+/// The send lanes of a task graph, and its copy lanes where nobody else walks these.
 class Wires {
  public:
   Wires(const TaskGraph& graph, CompletionBoard& board);
-  void restart();
+  void restart(bool with_copies);
   /// Serves all requests until now. Any thread may call it at any time.
   void poll(Time now);
-  /// Whether all messages have left.
+  /// Whether all that they serve has left.
   bool idle();
 
  private:

@@ -126,34 +126,49 @@ void forget_what_only_input_grad_read(OpStash& stash) {
   }
 }
 
-// Downwards through the ops from `gradient` at the layer's output; both gradients at once if
-// `fused`.
-void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, bool fused) {
+enum class Down : std::uint8_t { input, both, weights };
+
+// The first of the layer's ops that has weights; none: their number.
+std::size_t lowest_with_weights(const TensorLayer& plan) {
+  std::size_t op = 0;
+  while (op < plan.ops.size() && plan.first_weight[op] == plan.first_weight[op + 1]) ++op;
+  return op;
+}
+
+// Downwards through the ops from `gradient` at the layer's output. The gradients of the weights
+// need none below the lowest op that has some.
+void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, Down what) {
   const TensorLayer& plan = model.layers[layer];
   const bool reads_data = plan.input < 0;
+  const bool with_weights = what != Down::input;
+  const std::size_t end = what == Down::weights ? lowest_with_weights(plan) : 0;
   Tensor gradient = gradient_at_output(model, layer, batch);
   Surroundings around;
-  for (std::size_t i = plan.ops.size(); i-- > 0;) {
+  for (std::size_t i = plan.ops.size(); i-- > end;) {
     const TensorOp& op = plan.ops[i];
     OpStash& stash = batch.stash[layer][i];
     const OpWeights weights = weights_of(model, layer, i, &model.weights[layer].gradients);
-    if (reads_data && i == 0) {
-      stash.gradient = std::move(gradient);  // the data needs none
-    } else if (fused && op.passes->backward != nullptr) {
+    const bool needs_none = (reads_data && i == 0) || (what == Down::weights && i == end &&
+                                                       op.passes->weight_grad != nullptr);
+    if (needs_none) {
+      stash.gradient = std::move(gradient);
+    } else if (with_weights && op.passes->backward != nullptr) {
       gradient = op.passes->backward(op, weights, std::move(gradient), stash);
       stash = {};
       continue;
     } else {
       gradient = op.passes->input_grad(op, weights, std::move(gradient), stash, around);
     }
-    if (fused) {
+    if (with_weights) {
       if (op.passes->weight_grad != nullptr) op.passes->weight_grad(op, weights, stash);
       stash = {};
     } else {
       forget_what_only_input_grad_read(stash);
     }
   }
-  if (!reads_data) {
+  if (what == Down::weights) {
+    for (std::size_t i = 0; i < end; ++i) batch.stash[layer][i] = {};
+  } else if (!reads_data) {
     hand_down(plan, batch, std::move(gradient), std::move(around.skip_gradient));
   }
 }
@@ -239,13 +254,13 @@ void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
 
 void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   const c10::NoGradGuard plain;
-  if (model.layers[layer].input >= 0) run_down(model, layer, batch, false);
+  if (model.layers[layer].input >= 0) run_down(model, layer, batch, Down::input);
 }
 
 void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   const c10::NoGradGuard plain;
   if (model.layers[layer].input < 0) {
-    run_down(model, layer, batch, true);
+    run_down(model, layer, batch, Down::both);
   } else {
     run_weight_grads(model, layer, batch);
   }
@@ -253,7 +268,44 @@ void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
 
 void backward(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   const c10::NoGradGuard plain;
-  run_down(model, layer, batch, true);
+  run_down(model, layer, batch, Down::both);
+}
+
+void weight_grad_alone(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  run_down(model, layer, batch, Down::weights);
+}
+
+bool is_by_sample(const TensorModel& model, std::size_t layer) {
+  const std::vector<TensorOp>& ops = model.layers[layer].ops;
+  return std::none_of(ops.begin(), ops.end(), keeps_statistics);
+}
+
+MicroBatch samples_of(const MicroBatch& batch, const std::vector<std::size_t>& layers,
+                      std::int64_t all, std::int64_t first, std::int64_t count) {
+  // Of a sequence each place is a row, of an attention each head. One number is of all samples.
+  const auto part = [&](const Tensor& whole) {
+    if (!whole.defined() || whole.dim() == 0) return whole;
+    const std::int64_t rows = whole.size(0) / all;
+    return whole.narrow(0, first * rows, count * rows);
+  };
+  MicroBatch some;
+  some.outputs.resize(batch.outputs.size());
+  some.gradients.resize(batch.gradients.size());
+  some.stash.resize(batch.stash.size());
+  some.loss_weight = batch.loss_weight;
+  for (const std::size_t layer : layers) {
+    some.gradients[layer] = part(batch.gradients[layer]);
+    for (const OpStash& whole : batch.stash[layer]) {
+      OpStash& here = some.stash[layer].emplace_back();
+      for (const KeptTensor& kept : whole.kept) {
+        here.kept.push_back({part(kept.tensor), kept.for_weight_grad});
+      }
+      here.size = whole.size;
+      if (!here.size.empty()) here.size[0] = here.size[0] / all * count;
+    }
+  }
+  return some;
 }
 
 void update(TensorModel& model, std::size_t layer, const OptimizerStep& step, NewWeights put) {

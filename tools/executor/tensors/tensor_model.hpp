@@ -70,6 +70,16 @@ void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
 void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
 /// I and W at once.
 void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
+/// W where I has not run: from the gradient at the layer's output down to the lowest op that has
+/// weights. The gradient at the layer's input is not made.
+void weight_grad_alone(TensorModel& model, std::size_t layer, MicroBatch& batch);
+
+/// Whether the layer computes each sample by itself. A batch norm does not.
+bool is_by_sample(const TensorModel& model, std::size_t layer);
+/// `count` of the `all` samples, from `first` on, of what I of these layers reads: views of stashes
+/// and gradients. The layers are by sample.
+MicroBatch samples_of(const MicroBatch& batch, const std::vector<std::size_t>& layers,
+                      std::int64_t all, std::int64_t first, std::int64_t count);
 
 /// Where an update puts the new weights: into the tensors of the old ones, or into others, beside
 /// those that an op still reads.

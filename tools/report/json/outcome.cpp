@@ -153,13 +153,13 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     if (outcome.plan.partition.stage_of[layer] == static_cast<int>(s)) layers.push_back(layer);
   }
   stage["layers"] = layers;
-  put_time(stage, "forward", outcome.costs.stage[s].forward);
-  put_time(stage, "input_grad", outcome.costs.stage[s].input_grad);
-  put_time(stage, "weight_grad", outcome.costs.stage[s].weight_grad);
-  put_time(stage, "backward", outcome.costs.stage[s].backward);
-  put_time(stage, "update", outcome.costs.stage[s].update);
-  if (const BlockingTimes& blocking = outcome.costs.stage[s].blocking;
-      blocking != BlockingTimes{}) {
+  const StageFigures figures = stage_figures(outcome, s);
+  put_time(stage, "forward", figures.forward);
+  put_time(stage, "input_grad", figures.input_grad);
+  put_time(stage, "weight_grad", figures.weight_grad);
+  put_time(stage, "backward", figures.backward);
+  put_time(stage, "update", figures.update);
+  if (const BlockingTimes& blocking = figures.blocking; blocking != BlockingTimes{}) {
     Json times;
     put_time(times, "forward", blocking.forward);
     put_time(times, "input_grad", blocking.input_grad);
@@ -169,15 +169,15 @@ Json stage_json(const Outcome& outcome, std::size_t s) {
     put_time(times, "update", blocking.update);
     stage["blocking_collectives"] = times;
   }
-  if (const auto& reduction = outcome.costs.stage[s].reduction) {
+  if (const auto& reduction = figures.reduction) {
     Json collective;
-    put_time(collective, "alone", alone(*reduction));
+    put_time(collective, "alone", reduction->alone);
     put_time(collective, "head_start", reduction->head_start);
     collective["bytes"] = reduction->bytes.count;
     stage["gradient_reduction"] = collective;
   }
-  stage["weights_bytes"] = bytes_or_null(outcome.costs.stage[s].weights, outcome.bytes_known());
-  stage["stash_bytes"] = bytes_or_null(outcome.costs.stage[s].stash(), outcome.bytes_known());
+  stage["weights_bytes"] = bytes_or_null(figures.weights, outcome.bytes_known());
+  stage["stash_bytes"] = bytes_or_null(figures.stash, outcome.bytes_known());
   stage["stash_peak"] = outcome.memory.stage[s].stash_peak;
   stage["weight_versions"] = versions.held_peak;
   stage["staleness_updates"] = {{"min", versions.staleness_min},

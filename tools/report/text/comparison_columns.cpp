@@ -291,7 +291,7 @@ std::vector<ComparisonFacts> comparison_facts(const std::vector<Row>& rows,
   for (const std::size_t i : order) {
     const Row& row = rows[i];
     facts.push_back({&*row.outcome, training_rates(row.asked, *row.outcome, view.budget),
-                     row.asked.model.tokens > 0, row.asked.cut_asked(),
+                     row.asked.model().tokens > 0, row.asked.cut_asked(),
                      step_energy(row.asked, *row.outcome, view.budget.price_per_hour), view.by,
                      view.uncertain == nullptr ? nullptr : &(*view.uncertain)[i]});
   }

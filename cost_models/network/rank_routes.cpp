@@ -1,0 +1,131 @@
+// Merges the routes of the devices of a rank.
+#include "cost_models/network/rank_routes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+// The bandwidth of a transfer that is alone on these resources.
+Bandwidth alone_on(const Route& route, const std::vector<Bandwidth>& capacity) {
+  double least = 0;
+  bool limited = false;
+  for (std::size_t i = 0; i < route.resources.size(); ++i) {
+    const Bandwidth limit = nth(capacity, route.resources[i]);
+    if (limit.is_unlimited()) continue;
+    const double load = route.load.empty() ? 1 : route.load[i];
+    const double share = static_cast<double>(limit.bytes_per_second) / load;
+    if (!limited || share < least) least = share;
+    limited = true;
+  }
+  if (!limited) return Bandwidth::unlimited();
+  // Rounded down: a transfer that is alone stays at its bound.
+  return {std::max<std::int64_t>(1, static_cast<std::int64_t>(least))};
+}
+
+Cluster first_of(Cluster cluster, const RankGrid& grid) {
+  const int have = static_cast<int>(cluster.devices.size());
+  const int want = grid.devices();
+  if (have < want) {
+    const Degrees& degrees = grid.degrees();
+    throw UsageError(fmt::format(
+        "--tp {} × --cp {} × --dp {} × --pp {} are {} devices, but \"{}\" has {}; give smaller "
+        "degrees, or a cluster of {}",
+        degrees.tensor, degrees.context, degrees.data, degrees.pipeline, want, cluster.name, have,
+        want));
+  }
+  return first_devices(std::move(cluster), want);
+}
+
+}  // namespace
+
+RankRoutes::RankRoutes(Cluster cluster, const Degrees& degrees)
+    : cluster_(first_of(std::move(cluster), RankGrid(degrees))),
+      grid_(degrees),
+      routes_(cluster_) {}
+
+// Counterparts are at the same position.
+std::vector<int> RankRoutes::members(const PipelineRank& rank) const {
+  std::vector<int> all;
+  for (int t = 0; t < grid_.degrees().tensor; ++t) {
+    const std::vector<int> part = grid_.holders(rank.pipeline, t, rank.data);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+Route RankRoutes::between(const PipelineRank& from, const PipelineRank& to) {
+  const std::vector<int> senders = members(from);
+  const std::vector<int> receivers = members(to);
+  std::vector<const Route*> pairs;
+  for (std::size_t i = 0; i < senders.size(); ++i) {
+    pairs.push_back(&routes_.between(senders[i], receivers[i]));
+  }
+  return merged(pairs);
+}
+
+std::array<Route, 2> RankRoutes::to_host(const PipelineRank& rank) {
+  std::vector<Routes::ToHost> host;
+  for (const int device : members(rank)) host.push_back(routes_.host_routes(device));
+  std::vector<const Route*> there;
+  std::vector<const Route*> back;
+  for (const Routes::ToHost& routes : host) {
+    there.push_back(&routes.there);
+    back.push_back(&routes.back);
+  }
+  return {merged(there), merged(back)};
+}
+
+std::vector<int> RankRoutes::first_uses(const std::vector<PipelineRank>& ranks) {
+  std::vector<int> used;
+  std::vector<bool> is_used(routes_.names().size());
+  std::vector<std::vector<int>> members_of;
+  for (const PipelineRank& rank : ranks) members_of.push_back(members(rank));
+  std::vector<int> passed_now;
+  for (std::size_t from = 0; from < ranks.size(); ++from) {
+    const std::vector<int>& senders = members_of[from];
+    std::vector<std::vector<bool>> passed(senders.size());
+    for (std::size_t to = 0; to < ranks.size(); ++to) {
+      if (to == from || ranks[to].data != ranks[from].data) continue;
+      passed_now.clear();
+      for (std::size_t i = 0; i < senders.size(); ++i) {
+        routes_.append_resources(senders[i], members_of[to][i], passed[i], passed_now);
+      }
+      // As merged() sorts them.
+      std::sort(passed_now.begin(), passed_now.end());
+      for (const int resource : passed_now) {
+        if (is_used[as_size(resource)]) continue;
+        is_used[as_size(resource)] = true;
+        used.push_back(resource);
+      }
+    }
+  }
+  return used;
+}
+
+Route RankRoutes::merged(const std::vector<const Route*>& routes) const {
+  Route all;
+  std::map<int, double> load;
+  for (const Route* const route : routes) {
+    all.latency = std::max(all.latency, route->latency);
+    all.tier = std::max(all.tier, route->tier);
+    for (std::size_t i = 0; i < route->resources.size(); ++i) {
+      load[route->resources[i]] += route->load.empty() ? 1 : route->load[i];
+    }
+  }
+  for (const auto& [resource, bytes] : load) {
+    all.resources.push_back(resource);
+    all.load.push_back(bytes);
+  }
+  all.bandwidth = alone_on(all, routes_.capacity());
+  return all;
+}
+
+}  // namespace stageline

@@ -1,0 +1,82 @@
+// Routes between the pipeline ranks of a run: those of all devices of a rank at once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+#include "cost_models/network/rank_grid.hpp"
+#include "sim/cluster.hpp"
+#include "sim/degrees.hpp"
+#include "sim/index.hpp"
+#include "sim/routes.hpp"
+
+namespace stageline {
+
+/// A pipeline rank that is simulated.
+struct PipelineRank {
+  int pipeline = 0;
+  int data = -1;  // its replica; -1: all replicas at once
+};
+
+/// Numbers for the resources that routes take, in the order of their first use.
+class ResourceNumbers {
+ public:
+  explicit ResourceNumbers(std::size_t resources = 0) : number_(resources, -1) {}
+
+  int number(int resource) {
+    int& known = nth(number_, resource);
+    if (known < 0) {
+      known = static_cast<int>(used_.size());
+      used_.push_back(resource);
+    }
+    return known;
+  }
+  void renumber(Route& route) {
+    for (int& resource : route.resources) resource = number(resource);
+  }
+  /// By number.
+  const std::vector<int>& used() const { return used_; }
+
+ private:
+  std::vector<int> number_;  // by resource; -1: not used yet
+  std::vector<int> used_;
+};
+
+/// The devices of a run, and the routes between their ranks. The devices of a rank send together,
+/// each to its counterpart.
+class RankRoutes {
+ public:
+  /// Takes the first width × pipeline devices. Throws UsageError where the cluster has fewer.
+  RankRoutes(Cluster cluster, const Degrees& degrees);
+  RankRoutes(const RankRoutes&) = delete;
+  RankRoutes& operator=(const RankRoutes&) = delete;
+
+  const Cluster& cluster() const { return cluster_; }
+  const RankGrid& grid() const { return grid_; }
+  Routes& routes() { return routes_; }
+  /// Threads take turns at this object and its routes().
+  std::mutex& access() { return access_; }
+
+  /// Over the resources of routes(). Throws as Routes::between().
+  Route between(const PipelineRank& from, const PipelineRank& to);
+  /// There and back.
+  std::array<Route, 2> to_host(const PipelineRank& rank);
+
+  /// The resources of all routes between ranks of one replica, as between() gives them row by row,
+  /// each once and in the order of its first use. Throws as Routes::between(). O(ranks × devices)
+  /// and, of a cluster's links, O(devices × links).
+  std::vector<int> first_uses(const std::vector<PipelineRank>& ranks);
+
+ private:
+  std::vector<int> members(const PipelineRank& rank) const;
+  Route merged(const std::vector<const Route*>& routes) const;
+
+  Cluster cluster_;
+  RankGrid grid_;
+  Routes routes_;
+  std::mutex access_;
+};
+
+}  // namespace stageline

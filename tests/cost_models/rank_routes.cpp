@@ -1,0 +1,195 @@
+// Are routes between ranks, found when they are asked for, those of a table of all of them?
+#include "cost_models/network/rank_routes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "cost_models/network/ranked_cluster.hpp"
+#include "sim/errors.hpp"
+#include "sim/index.hpp"
+#include "sim/model.hpp"
+#include "tests/random_cluster.hpp"
+
+namespace stageline {
+namespace {
+
+struct Table {
+  std::vector<Route> routes;  // ranks × ranks
+  std::vector<Route> to_host;
+  std::vector<Route> from_host;
+  std::vector<std::string> resources;
+};
+
+std::vector<int> members(const RankGrid& grid, const PipelineRank& rank) {
+  std::vector<int> all;
+  for (int t = 0; t < grid.degrees().tensor; ++t) {
+    for (const int device : grid.holders(rank.pipeline, t, rank.data)) all.push_back(device);
+  }
+  return all;
+}
+
+Route together(const std::vector<Route>& routes, const std::vector<Bandwidth>& capacity,
+               int senders) {
+  Route all;
+  std::map<int, double> load;
+  for (const Route& route : routes) {
+    all.latency = std::max(all.latency, route.latency);
+    all.tier = std::max(all.tier, route.tier);
+    for (const int resource : route.resources) ++load[resource];
+  }
+  std::optional<double> least;
+  for (const auto& [resource, bytes] : load) {
+    all.resources.push_back(resource);
+    all.load.push_back(bytes / senders);
+    const double share = static_cast<double>(nth(capacity, resource).bytes_per_second) / bytes;
+    if (!least || share < *least) least = share;
+  }
+  if (least) {
+    all.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(*least)) * senders};
+  }
+  return all;
+}
+
+// All routes row by row, then those to hosts and back; resources by their first use.
+Table table_of(const Cluster& cluster, const RankGrid& grid, int replicas, int senders) {
+  Routes routes(cluster);
+  Table table;
+  std::vector<PipelineRank> ranks;
+  for (int r = 0; r < replicas; ++r) {
+    for (int p = 0; p < grid.degrees().pipeline; ++p) ranks.push_back({p, replicas == 1 ? -1 : r});
+  }
+  for (const PipelineRank& from : ranks) {
+    for (const PipelineRank& to : ranks) {
+      std::vector<Route> pairs;
+      const std::vector<int> here = members(grid, from);
+      const std::vector<int> there = members(grid, to);
+      const bool joined = from.data == to.data && from.pipeline != to.pipeline;
+      for (std::size_t i = 0; joined && i < here.size(); ++i) {
+        pairs.push_back(routes.between(here[i], there[i]));
+      }
+      table.routes.push_back(together(pairs, routes.capacity(), senders));
+    }
+    std::vector<Route> there;
+    std::vector<Route> back;
+    for (const int device : members(grid, from)) {
+      there.push_back(routes.host_routes(device).there);
+      back.push_back(routes.host_routes(device).back);
+    }
+    table.to_host.push_back(together(there, routes.capacity(), 1));
+    table.from_host.push_back(together(back, routes.capacity(), 1));
+  }
+  std::map<int, int> number;
+  for (std::vector<Route>* const all : {&table.routes, &table.to_host, &table.from_host}) {
+    for (Route& route : *all) {
+      for (int& resource : route.resources) {
+        const auto next = static_cast<int>(number.size());
+        const auto [known, is_new] = number.emplace(resource, next);
+        if (is_new) table.resources.push_back(nth(routes.names(), resource));
+        resource = known->second;
+      }
+    }
+  }
+  return table;
+}
+
+Network network_between(RankedCluster& ranked, bool divided) {
+  const Degrees& degrees = ranked.grid().degrees();
+  Model model;
+  model.layers.resize(as_size(degrees.pipeline));
+  model.sharding = {degrees.tensor, degrees.context, 1, divided};
+  Partition partition;
+  partition.stages = degrees.pipeline;
+  Placement placement;
+  placement.stage.resize(as_size(degrees.pipeline));
+  for (int p = 0; p < degrees.pipeline; ++p) {
+    partition.stage_of.push_back(p);
+    for (int r = 0; r < ranked.replicas(); ++r) {
+      nth(placement.stage, p).replicas.push_back(r * degrees.pipeline + p);
+    }
+  }
+  Costs costs;
+  costs.stage.resize(as_size(degrees.pipeline));
+  return ranked.priced(costs, model, partition, placement).network;
+}
+
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE(
+    "routes between ranks are those of a table of all pairs, down to the resources' numbers") {
+  std::mt19937 random(61);
+  const auto up_to = [&](int most) { return 1 + static_cast<int>(random() % as_size(most)); };
+  int compared = 0;
+  int refused = 0;
+  for (int round = 0; round < 600; ++round) {
+    Degrees degrees;
+    degrees.tensor = up_to(2);
+    degrees.context = up_to(2);
+    degrees.data = up_to(2);
+    degrees.pipeline = up_to(4);
+    const Cluster cluster = test::random_cluster(random, degrees.width() * degrees.pipeline);
+    if (cluster.links.empty()) continue;
+    const RankGrid grid(degrees);
+    const bool all = random() % 2 == 0;
+    std::optional<RankedCluster> ranked;
+    const std::string why = refusal([&] { ranked.emplace(cluster, degrees, "best", "none", all); });
+    const int replicas = ranked ? ranked->replicas() : all ? degrees.data : 1;
+    const std::string why_not = refusal([&] { table_of(cluster, grid, replicas, 1); });
+    if (!ranked) {
+      CHECK(!why.empty());
+      if (all) CHECK(why == why_not);
+      ++refused;
+      continue;
+    }
+    CHECK(why_not.empty());
+    for (const bool divided : {false, true}) {
+      Network network;
+      const std::string no_collective =
+          refusal([&] { network = network_between(*ranked, divided); });
+      if (!no_collective.empty()) continue;  // data-parallel ranks that no link joins
+      const Table table = table_of(cluster, grid, replicas, divided ? 1 : degrees.tensor);
+      ++compared;
+      CHECK(network.to_host == table.to_host);
+      CHECK(network.from_host == table.from_host);
+      const int ranks = replicas * degrees.pipeline;
+      for (int from = 0; from < ranks; ++from) {
+        for (int to = 0; to < ranks; ++to) {
+          CHECK(network.between(from, to) == nth(table.routes, from * ranks + to));
+        }
+      }
+      REQUIRE(network.resources.size() >= table.resources.size());
+      CHECK(std::equal(table.resources.begin(), table.resources.end(), network.resources.begin()));
+      CHECK(network.routes.empty());
+    }
+  }
+  CHECK(compared > 200);
+  CHECK(refused > 20);
+}
+
+TEST_CASE("the network of ranks outlives them, and has as many resources as its routes take") {
+  Degrees degrees;
+  degrees.data = 2;
+  degrees.pipeline = 3;
+  std::optional<RankedCluster> ranked;
+  ranked.emplace(uniform_cluster(6, LinkSpec{{10'000'000'000}, Time{5}}, std::nullopt), degrees);
+  const Network network = network_between(*ranked, false);
+  ranked.reset();
+  CHECK(network.between(0, 2).latency == Time{5});
+  CHECK(network.between(1, 1).is_free());
+  CHECK(network.resources.size() == 12);
+}
+
+}  // namespace
+}  // namespace stageline
