@@ -110,7 +110,7 @@ void search_looped(OrderSearch& search, const Problem& problem) {
 }  // namespace
 
 SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
-                           const std::function<bool()>& stop) {
+                           const BranchStop& stop) {
   const auto devices = static_cast<int>(problem.devices.size());
   OrderSearch search(problem, limit, {}, "zb_auto", problem.knobs.at("goal") == "span");
   const bool in_a_v = problem.knobs.at("placement") == "v";

@@ -1,8 +1,6 @@
 // zb_auto's search, for those who want to know how good its order is.
 #pragma once
 
-#include <functional>
-
 #include "schedulers/parts/order_search.hpp"
 
 namespace stageline {
@@ -22,6 +20,6 @@ struct SearchedOrder {
 /// until that has proved it, `stop` says so, or there is no memory for more. Throws UsageError when
 /// the limit is too small.
 SearchedOrder search_order(const Problem& problem, const StashLimit& limit,
-                           const std::function<bool()>& stop = {});
+                           const BranchStop& stop = {});
 
 }  // namespace stageline

@@ -163,13 +163,16 @@ TEST_CASE("a search that goes on proves the optimum of a V, and says no more whe
     const Problem problem = problem_of(cell, ",placement=v", 2);
     const StashLimit limit = limit_of(problem, cell("limit_chunk_stashes"));
     const Time best{std::stoi(cell("best"))};
-    const SearchedOrder found = search_order(problem, limit, [] { return false; });
+    const SearchedOrder found =
+        search_order(problem, limit, [](const BranchKnown&) { return false; });
     CHECK(found.value == best);
     CHECK(found.bound == best);
-    const SearchedOrder again = search_order(problem, limit, [] { return false; });
+    const SearchedOrder again =
+        search_order(problem, limit, [](const BranchKnown&) { return false; });
     CHECK(again.lists == found.lists);
     CHECK(again.states == found.states);
-    const SearchedOrder stopped = search_order(problem, limit, [] { return true; });
+    const SearchedOrder stopped =
+        search_order(problem, limit, [](const BranchKnown&) { return true; });
     CHECK(stopped.bound <= best);
     CHECK(stopped.value >= best);
     ++rows;

@@ -11,10 +11,9 @@
 namespace stageline {
 namespace {
 
-// Whether the layer's weights are those of another layer: it counts no parameters of its own, and
-// others do.
-bool shares_weights(const Model& model, std::size_t layer) {
-  if (model.layers[layer].parameters > 0 || model.layers[layer].weights == Bytes{}) return false;
+// Whether the model counts parameters: a layer with weights and none of its own then has another
+// layer's.
+bool counts_parameters(const Model& model) {
   return std::any_of(model.layers.begin(), model.layers.end(),
                      [](const Layer& one) { return one.parameters > 0; });
 }
@@ -382,13 +381,21 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
 // both hold a copy, and add up their gradients before the update.
 void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
                              const Placement& placement) {
+  if (!counts_parameters(model)) return;
   const auto first = as_size(partition.stage_of.front());
   for (std::size_t l = 1; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto other = as_size(partition.stage_of[l]);
+<<<<<<< HEAD
+    const bool tied = layer.parameters == 0 && layer.weights != Bytes{};
+    if (!tied || other == first) continue;
+    const Rank one = rank_of(placement.stage[first].replicas.front());
+    const Rank two = rank_of(placement.stage[other].replicas.front());
+=======
     if (!shares_weights(model, l) || other == first) continue;
     const PipelineRank one = rank_of(placement.stage[first].replicas.front());
     const PipelineRank two = rank_of(placement.stage[other].replicas.front());
+>>>>>>> main
     if (one.pipeline == two.pipeline) continue;
     Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {

@@ -67,7 +67,8 @@ class Beam {
       index_.clear();
       before_.clear();
       for (std::size_t i = 0; i < now_.size(); ++i) {
-        if (outcome.states++ % states_a_question == 0 && limits_.stop && limits_.stop()) {
+        if (outcome.states++ % states_a_question == 0 && limits_.stop &&
+            limits_.stop(outcome.states)) {
           for (const auto& one : now_.least) outcome.least = std::min(outcome.least, one.value);
           outcome.stopped = true;
           return outcome;

@@ -24,9 +24,10 @@ struct BeamOutcome {
 };
 
 struct BeamLimits {
-  Time below{};                // orders as long as this are not wanted
-  std::size_t width = 64;      // states of a level
-  std::function<bool()> stop;  // asked now and then, if given
+  Time below{};            // orders as long as this are not wanted
+  std::size_t width = 64;  // states of a level
+  /// Asked now and then, if given, with the states looked at so far.
+  std::function<bool(std::int64_t)> stop;
 };
 
 /// The same with any number of threads and on every machine, but for `stop`.

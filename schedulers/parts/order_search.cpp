@@ -221,12 +221,15 @@ void OrderSearch::vary_counts() {
   }
 }
 
-void OrderSearch::branch(const OrderStates& states, std::size_t width,
-                         const std::function<bool()>& stop) {
+void OrderSearch::branch(const OrderStates& states, std::size_t width, const BranchStop& stop) {
   BeamLimits limits;
   limits.below = found_->first;
   limits.width = width;
-  limits.stop = stop;
+  if (stop) {
+    limits.stop = [&](std::int64_t looked_at) {
+      return stop({value(), bound(), states_ + looked_at});
+    };
+  }
   const BeamOutcome outcome = beam_search(states, limits);
   states_ += outcome.states;
   if (!outcome.lists.empty()) {
@@ -253,11 +256,12 @@ void OrderSearch::branch() {
   }
 }
 
-void OrderSearch::branch_until(const std::function<bool()>& stop) {
+void OrderSearch::branch_until(const BranchStop& stop) {
   if (!found_ || is_proved() || found_->first <= bound_.first) return;
   const OrderStates states(problem_, limit_, for_span_);
   if (!states.can()) return;
-  for (std::size_t width = widest; width <= most_states && !stop(); width *= 4) {
+  for (std::size_t width = widest; width <= most_states; width *= 4) {
+    if (stop({value(), bound(), states_})) return;
     branch(states, width, stop);
     if (is_proved() || found_->first <= bound_.first) return;
   }

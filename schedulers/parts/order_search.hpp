@@ -18,6 +18,14 @@
 
 namespace stageline {
 
+/// What is known of an order while branch and bound looks for a shorter one.
+struct BranchKnown {
+  Time best{};   // of what is to be short
+  Time bound{};  // no order is shorter
+  std::int64_t states = 0;
+};
+using BranchStop = std::function<bool(const BranchKnown&)>;
+
 class OrderSearch {
  public:
   /// For the shortest device span, of these the one that ends first; or the other way round.
@@ -44,7 +52,7 @@ class OrderSearch {
   void branch();
   /// The same with ever more states, until it is proved that nothing is shorter, `stop` says so, or
   /// there would be too many for the memory.
-  void branch_until(const std::function<bool()>& stop);
+  void branch_until(const BranchStop& stop);
 
   /// The best orders op by op.
   void climb();
@@ -79,7 +87,7 @@ class OrderSearch {
     return for_span_ ? Key{span, makespan} : Key{makespan, span};
   }
   std::int64_t forwards() const;
-  void branch(const OrderStates& states, std::size_t width, const std::function<bool()>& stop);
+  void branch(const OrderStates& states, std::size_t width, const BranchStop& stop);
   void keep(const StepLists& lists, Key key);
 
   const Problem& problem_;

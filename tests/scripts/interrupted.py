@@ -33,6 +33,11 @@ QUESTIONS = {
               "link=10MB/s..400GB/s:log257", "--y", "memory=2GB..200GB:log257", "--microbatches",
               "32", "--threads", "2"],
 }
+# It would take minutes to prove, and to simulate.
+HARD = ["optimal", "uniform:layers=12", "--devices", "6", "--microbatches", "12", "--limit", "8",
+        "--placement", "v", "--time", "600s"]
+SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "evidence",
+                     "small.evidence.json")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -103,11 +108,65 @@ def ask(stageline, name, words, how):
         seconds *= 1.5
 
 
+def until_known(command, how, folder, nothing):
+    """What the command says that gets the signal when something is known. Before: `nothing`."""
+    seconds = 0.25
+    while True:
+        code, out, err = interrupted(command, seconds, how, folder)
+        if code == 128 + how and out:
+            return out
+        check(not out and not os.listdir(folder), f"{command[1]} after {seconds} s: {out[-400:]}")
+        if code != -how:  # it had not begun
+            check(code == 128 + how and nothing in err, f"{command[1]}: {code}: {err}")
+        if failed:
+            return out
+        seconds *= 1.5
+
+
+def ask_for_an_order(stageline, how):
+    """The best order known, with what no order is shorter than."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*HARD, "--json", "a.json", "--out", "a.slp"]
+        out = until_known([stageline, *words], how, folder, "interrupted; nothing")
+        check("stopped before it was proved" in out and "bound: " in out, f"optimal: {out[-400:]}")
+        with open(os.path.join(folder, "a.json"), encoding="utf-8") as file:
+            said = json.load(file)
+        check(said["stopped"] and not said["optimal"], "an order that was not proved says so")
+        check(0 < said["bound_ps"] < said["value_ps"], "an order comes with its bound")
+        again = subprocess.run([stageline, "simulate", HARD[1], "--program", "a.slp", "--json", "-"],
+                               cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+        check(json.loads(again)["step_time_ps"] == said["step_ps"], "the order is a whole program")
+
+
+def replay_of_many(stageline, how):
+    """The errors of the cases until then, and no summary of them to compare with."""
+    with open(SMALL, encoding="utf-8") as file:
+        evidence = json.load(file)
+    for case in evidence["cases"]:
+        case.pop("timeline", None)
+        case["microbatches"] = 256
+    evidence["cases"] = [case for case in evidence["cases"] * 3000 if "program" not in case]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as beside:
+        path = os.path.join(beside, "evidence.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(evidence, file, separators=(",", ":"))
+        words = ["replay", path, "--json", "a.json", "--summary", "b.json"]
+        out = until_known([stageline, *words], how, folder, "interrupted; no case")
+        check("interrupted: only" in out, f"replay: {out[-400:]}")
+        check(os.listdir(folder) == ["a.json"], f"replay: files {os.listdir(folder)}")
+        with open(os.path.join(folder, "a.json"), encoding="utf-8") as file:
+            said = json.load(file)
+        check(0 < len(said["cases"]) < len(evidence["cases"]), "some cases were simulated")
+        check(f"only {len(said['cases'])} of" in said["notes"][-1], f"notes: {said['notes']}")
+
+
 def main(stageline):
     stageline = os.path.abspath(stageline)
     for name, words in QUESTIONS.items():
         ask(stageline, name, words, signal.SIGINT)
     ask(stageline, "whatif", QUESTIONS["whatif"], signal.SIGTERM)
+    ask_for_an_order(stageline, signal.SIGINT)
+    replay_of_many(stageline, signal.SIGINT)
     for text in failed:
         print("failed:", text)
     return 1 if failed else 0

@@ -4,16 +4,20 @@
 Runs the command on pseudo-terminals of several widths.
 """
 import fcntl
+import json
 import os
 import pty
 import re
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 
 failed = []
+SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "evidence",
+                     "small.evidence.json")
 UNIFORM = ["uniform:layers=8", "--devices", "4", "--microbatches", "12"]
 
 
@@ -137,6 +141,48 @@ def main(stageline):
           f"an interrupted search ends with 130 (status {status})")
     check("best so far" in text and "stageline simulate" in text and "interrupted" in text,
           "an interrupted search shows the best so far")
+
+    # So does the search of an order, with what is proved so far and the time left, and a replay of
+    # many cases; where standard error is no terminal, neither.
+    order = [stageline, "optimal", "uniform:layers=12", "--devices", "6", "--microbatches", "12",
+             "--limit", "8", "--placement", "v"]
+    began = time.monotonic()
+    pid, terminal = start(order, 100)
+    text = b""
+    while b"left" not in text and (some := os.read(terminal, 65536)):
+        text += some
+    check(time.monotonic() - began > 1, "the first line of progress comes late")
+    check(re.search(r"best .* bound .* below .* states .* at most \d+ s left", text.decode()),
+          f"the search of an order shows its progress: {text}")
+    os.write(terminal, b"\x03")
+    text, status = end(pid, terminal)
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 130,
+          f"an interrupted search of an order ends with 130 (status {status})")
+    check("longest device span" in text and "bound: " in text and "stopped before" in text,
+          f"an interrupted search shows the best order so far: {text}")
+    quiet = subprocess.run([*order, "--time", "3s"], stdin=subprocess.DEVNULL, check=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check(quiet.stderr == "" and "stopped before" in quiet.stdout, "no progress without a terminal")
+
+    with open(SMALL, encoding="utf-8") as file:
+        evidence = json.load(file)
+    for case in evidence["cases"]:
+        case.pop("timeline", None)
+        case["microbatches"] = 256
+    evidence["cases"] = [case for case in evidence["cases"] * 3000 if "program" not in case]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
+        json.dump(evidence, file, separators=(",", ":"))
+        file.flush()
+        pid, terminal = start([stageline, "replay", file.name], 100)
+        text = b""
+        while b"left" not in text and (some := os.read(terminal, 65536)):
+            text += some
+        os.write(terminal, b"\x03")
+        rest, status = end(pid, terminal)
+    check(re.search(rf"\d+ % · \d+ of {len(evidence['cases'])} · .* left", text.decode()),
+          f"a replay shows its progress: {text}")
+    check(os.WIFEXITED(status) and os.WEXITSTATUS(status) == 130 and "interrupted: only" in rest,
+          f"an interrupted replay reports what it has simulated (status {status}): {rest}")
 
     for text in failed:
         print("failed:", text)

@@ -26,7 +26,7 @@ Case case_of(const std::string& knobs, std::optional<Bytes> memory = std::nullop
   return asked;
 }
 
-bool never() { return false; }
+bool never(const BranchKnown&) { return false; }
 
 TEST_CASE("the shortest order runs as any program does, and keeps its limit") {
   for (const char* const knobs :

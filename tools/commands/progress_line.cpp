@@ -12,13 +12,13 @@ namespace {
 constexpr std::chrono::milliseconds patience{1500};  // before the first line
 constexpr std::chrono::milliseconds pause{200};      // between two
 
+}  // namespace
+
 std::string in_short(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", seconds);
   if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
 }
-
-}  // namespace
 
 std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds) {
   constexpr int width = 24;
@@ -36,12 +36,18 @@ std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds)
 ProgressLine::ProgressLine(bool wanted) : live_(wanted && ::isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::operator()(std::int64_t done, std::int64_t wanted) {
+  show([&] {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    return progress_bar(done, wanted, seconds);
+  });
+}
+
+void ProgressLine::show(const std::function<std::string()>& words) {
   const auto now = Clock::now();
   if (!live_ || now - begin_ < patience || now - shown_ < pause) return;
   shown_ = now;
   any_ = true;
-  const double seconds = std::chrono::duration<double>(now - begin_).count();
-  std::fputs((progress_bar(done, wanted, seconds) + "\033[K\r").c_str(), stderr);
+  std::fputs((words() + "\033[K\r").c_str(), stderr);
 }
 
 Progress shown_by(ProgressLine& line) {

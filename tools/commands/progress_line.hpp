@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "tools/base/progress.hpp"
@@ -20,6 +21,8 @@ class ProgressLine {
 
   /// Called by one thread at a time.
   void operator()(std::int64_t done, std::int64_t wanted);
+  /// Other words than a bar, of work whose end is not known; asked for where they are shown.
+  void show(const std::function<std::string()>& words);
   /// Takes the line away.
   void clear();
 
@@ -33,6 +36,9 @@ class ProgressLine {
 
 /// Progress that the line shows, which must live as long.
 Progress shown_by(ProgressLine& line);
+
+/// "48 s", "3 min".
+std::string in_short(double seconds);
 
 /// "█████··· 62 % · 620 of 1000 · 155/s · 2 s left"; seconds: since the begin, above 0.
 std::string progress_bar(std::int64_t done, std::int64_t wanted, double seconds);

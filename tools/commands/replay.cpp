@@ -10,6 +10,8 @@
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/program_main.hpp"
+#include "tools/commands/progress_line.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/evidence/kept.hpp"
 #include "tools/evidence/report.hpp"
@@ -39,20 +41,39 @@ int replay(const ReplayFlags& flags) {
   if (flags.json == "-" && flags.summary == "-") {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
-  const Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
-  const EvidenceJudgement judgement = judge(evidence);
+  Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
+  const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+  ProgressLine line(true);
+  const EvidenceJudgement judgement = judge(evidence, shown_by(line), &stop);
+  line.clear();
+  const std::size_t all = evidence.cases.size();
+  const std::size_t judged = judgement.cases.size();
+  const bool partial = judged < all;
+  if (partial && judged == 0) {
+    throw Interrupted{"no case was simulated, nothing was written", false};
+  }
+  if (partial) {
+    evidence.cases.resize(judged);
+    evidence.notes.push_back(
+        fmt::format("interrupted: only {} of {} cases were simulated{}", judged, all,
+                    flags.summary.empty() && flags.against.empty()
+                        ? ""
+                        : "; what is kept is of all of them, and was not compared or written"));
+  }
   std::vector<std::string> worse;
-  if (!flags.against.empty()) {
+  if (!flags.against.empty() && !partial) {
     worse = worse_than_kept(read_text(flags.against), flags.against, judgement);
   }
   if (!flags.report.empty()) write_report(flags.report, evidence, judgement);
   if (!flags.json.empty()) write_file(flags.json, replay_json(evidence, judgement));
-  if (!flags.summary.empty()) write_file(flags.summary, kept_json(judgement));
+  if (!flags.summary.empty() && !partial) write_file(flags.summary, kept_json(judgement));
   const bool printed = flags.json != "-" && flags.summary != "-";
   if (printed) show("{}", replay_text(evidence, judgement));
+  if (printed && partial) print_wrapped(fmt::format("\nnote: {}\n", evidence.notes.back()));
   for (const std::string& sentence : worse) {
     show(printed ? stdout : stderr, "worse than kept: {}\n", sentence);
   }
+  if (partial) return exit_code_after_signal();
   return worse.empty() ? 0 : 1;
 }
 
@@ -76,7 +97,9 @@ void add(Flags command) {
       .writes_file();
   command.option("--against", flags->against,
                  "a kept summary: exit code 1 if errors have grown since");
-  command.footer("Example:\n  stageline replay evidence.json --report report");
+  command.footer(
+      "Example:\n  stageline replay evidence.json --report report\n"
+      "Exit code 130, 143: interrupted; the cases until then were reported.");
   command.runs([flags] { return replay(*flags); });
 }
 

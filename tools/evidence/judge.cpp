@@ -220,13 +220,17 @@ double beyond_noise(const CaseJudgement& judged) {
   return judged.error < 0 ? -left : left;
 }
 
-EvidenceJudgement judge(const Evidence& evidence) {
+EvidenceJudgement judge(const Evidence& evidence, const Progress& progress,
+                        const std::atomic<bool>* stop) {
   EvidenceJudgement judgement;
   std::vector<std::size_t> held_out;
   std::vector<std::size_t> calibrated;
+  ProgressCount done(progress, static_cast<std::int64_t>(evidence.cases.size()));
   for (std::size_t i = 0; i < evidence.cases.size(); ++i) {
+    if (stop != nullptr && *stop) break;
     const MeasuredCase& measured = evidence.cases[i];
     judgement.cases.push_back(judge_case(evidence, measured));
+    done.add(1);
     (measured.held_out ? held_out : calibrated).push_back(i);
   }
   judgement.held_out = summary_of(evidence, judgement.cases, std::move(held_out));

@@ -2,11 +2,13 @@
 // machine does.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/base/progress.hpp"
 #include "tools/evidence/evidence.hpp"
 #include "tools/study/study.hpp"
 
@@ -140,8 +142,10 @@ struct EvidenceJudgement {
   Summary calibrated;                // cases that the calibration has seen
 };
 
-/// Throws as predict() does, and UsageError where a device lacks the time of a run.
-EvidenceJudgement judge(const Evidence& evidence);
+/// Throws as predict() does, and UsageError where a device lacks the time of a run. `stop`, where
+/// it is not null, ends it behind the case at hand: the judgement is then of the cases before.
+EvidenceJudgement judge(const Evidence& evidence, const Progress& progress = {},
+                        const std::atomic<bool>* stop = nullptr);
 
 /// The summary of some of the cases.
 Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& cases,

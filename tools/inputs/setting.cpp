@@ -131,7 +131,8 @@ void add_ranks(const SettingRequest& request, const Setting* alike, Setting& set
 
 // The trace, cut where the request has a layout.
 Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
-  Model model = open_trace(trace);
+  const auto open = [&] { return open_trace(trace); };
+  Model model = request.groups ? request.groups->model(trace.batch, trace.sharding, open) : open();
   return request.partitions.empty() ? cut_by_layout(std::move(model), request.partition)
                                     : std::move(model);
 }

@@ -16,6 +16,7 @@
 #include "sim/program.hpp"
 #include "tools/inputs/device_rates.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/layer_groups.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/device_order.hpp"
 
@@ -50,6 +51,7 @@ struct SettingRequest {
   DeviceOrdering device_order = DeviceOrdering::given;
   std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
                               // built-in ones
+  std::shared_ptr<GroupedModels> groups{};  // opens the trace in groups of layers; null: as it is
 };
 
 /// The trace, and the cluster it runs on.

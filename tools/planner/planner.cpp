@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/planner/layer_groups.hpp"
 #include "tools/planner/search.hpp"
 #include "tools/planner/words.hpp"
 #include "tools/study/energy.hpp"
@@ -61,26 +62,39 @@ Plan plan(const PlanRequest& asked) {
   PlanRequest request = asked;
   // The flags of candidates then say how many devices they take.
   if (!request.space.devices.empty()) request.setting.devices = request.space.devices;
+  const PlanGroups in = groups_for(request);
+  const PlanRequest whole = request;
+  if (in.groups > 0) request.setting.groups = std::make_shared<GroupedModels>(in.groups);
   Search search(request);
   search.walk();
   search.refine();
   if (search.front().empty()) search.find_nearest();
   Plan plan;
-  for (const FrontPoint& found : search.front().points()) {
+  plan.counts = search.counts();
+  Front front = search.front();
+  std::optional<PlanMissing> missing = search.missing();
+  if (in.groups > 0) {
+    WithAllLayers found = with_all_layers(search, whole, in);
+    front = std::move(found.front);
+    missing = found.missing;
+    plan.counts.judged += found.judged;
+    plan.notes.push_back(in.note());
+  }
+  for (const FrontPoint& found : front.points()) {
     plan.front.push_back(point_of(found, search.evaluator(), request.training));
   }
   Recommendation recommendation = recommend(plan.front, request.objective, request.within);
   plan.recommended = recommendation.index;
   plan.sentence = std::move(recommendation.sentence);
-  plan.counts = search.counts();
   plan.bound = search.bound();
+  if (!plan.front.empty()) plan.bound = std::min(plan.bound, plan.front.front().verdict.step);
   plan.partial = search.partial();
   plan.behind = !plan.partial && search.left_behind();
   if (!plan.partial && !plan.behind) plan.counts.left = 0;  // as of the last report until then
-  plan.exhausted =
-      !plan.partial && !plan.behind && (search.all_cuts() || !request.space.partitions.empty());
+  plan.exhausted = !plan.partial && !plan.behind && in.groups == 0 &&
+                   (search.all_cuts() || !request.space.partitions.empty());
   if (plan.front.empty()) {
-    plan.missing = search.missing();
+    plan.missing = missing;
     if (plan.missing) {
       plan.sentence = fmt::format("nothing fits: {} lacks least, {} on {}", plan.missing->flags,
                                   print(plan.missing->bytes), plan.missing->where);

@@ -17,6 +17,7 @@ constexpr std::size_t members_cut = 4;
 constexpr int cut_work = 100'000;
 constexpr int fewest_cuts = 32;
 constexpr int most_cuts_of_a_member = 200;
+constexpr int most_cuts_in_groups = 8;  // there, cuts are approximate
 constexpr int most_rounds = 8;
 
 // Recomputation of all stages up to one, which hold most.
@@ -127,8 +128,9 @@ bool Search::search_cuts() {
     if (cut[i].spec.scheduler->place == nullptr) return;
     if (request_.budget && Clock::now() - began_ >= *request_.budget) return;
     try {
-      const SearchedCut searched =
-          search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), cuts_of(cut[i]));
+      const int most =
+          in_groups() ? std::min(cuts_of(cut[i]), most_cuts_in_groups) : cuts_of(cut[i]);
+      const SearchedCut searched = search_cut(evaluator_.case_of(cut[i]), evaluator_.judge(), most);
       cut[i].partition = searched.partition;
       found[i] = Judgement{searched.verdict, {}};
     } catch (const UsageError&) {

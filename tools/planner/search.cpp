@@ -24,6 +24,8 @@ constexpr std::size_t most_nearly = 16;
 /// After so many simulations, a search leaves what is estimated to be so many times as slow as what
 /// it has to beat.
 constexpr std::int64_t least_judged = 1'000;
+constexpr std::int64_t least_judged_in_groups = 250;  // what is searched is approximate
+constexpr std::int64_t most_nearest_in_groups = 150;  // beyond: of what may lack least
 constexpr double far_behind = 1.15;
 constexpr double one_later = 0.01;  // of an estimate
 constexpr std::chrono::milliseconds between_reports{200};
@@ -66,6 +68,7 @@ void Search::report(bool now) {
 Time Search::bound() const {
   if (!rated_all_) return Time{};
   std::optional<Time> least = least_bound_;
+  if (in_groups()) return least_work_.value_or(Time{});
   for (const Node& node : nodes_) {
     if (!cannot_fit(node)) least = std::min(least.value_or(Time::max()), node.step);
   }
@@ -107,6 +110,7 @@ Search::Rated Search::rated(int shape, bool families) {
     const Bytes memory = request_.space.asynchronous ? Bytes{} : all.memory;
     nth(limit_, shape) = found.limit;
     if (!families) {
+      if (in_groups()) rated.work = found.loads.least_work(!request_.space.asynchronous);
       Node& node = rated.nodes.emplace_back(Node{least, memory, shape});
       const auto order = by_estimate(shape, found);
       if (!order.empty()) {
@@ -184,6 +188,7 @@ void Search::rate_shapes() {
       }
       continue;
     }
+    if (in_groups()) least_work_ = std::min(least_work_.value_or(Time::max()), all[i].work);
     const FamilySet& set = set_of(static_cast<int>(i));
     counts_.refused += set.refused;
     if (set.families.empty()) continue;
@@ -192,7 +197,7 @@ void Search::rate_shapes() {
   std::int64_t cuts = 0;
   for (const Node& node : nodes_)
     cuts = std::min(most_cuts + 1, cuts + set_of(node.shape).all_cuts);
-  all_cuts_ = cuts <= most_cuts && request_.space.partitions.empty();
+  all_cuts_ = cuts <= most_cuts && request_.space.partitions.empty() && !in_groups();
   for (const Node& node : nodes_) left_ += candidates_in(node);
   std::make_heap(nodes_.begin(), nodes_.end(), worse<Node>);
   rated_all_ = true;
@@ -283,6 +288,7 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
   if (verdict.fit == Fit::no) {
     if (verdict.need && (!missing_ || verdict.need->missing() < missing_->bytes)) {
       missing_ = PlanMissing{verdict.need->missing(), verdict.need->place, point.flags};
+      nearest_.push_back(candidate);
     }
     std::pair key(verdict.step, point.flags);
     nearly_.emplace(std::move(key), std::move(point));
@@ -419,7 +425,8 @@ void Search::expand_all() {
 // Whether no family is estimated to come near the front.
 bool Search::all_behind() const {
   if (request_.thorough || request_.exhaustive || all_cuts_ || front_.empty()) return false;
-  if (counts_.judged < least_judged || nodes_.empty()) return false;
+  const std::int64_t least = in_groups() ? least_judged_in_groups : least_judged;
+  if (counts_.judged < least || nodes_.empty()) return false;
   return !nodes_.front().is_shape() && nodes_.front().share > far_behind;
 }
 
@@ -455,7 +462,9 @@ void Search::find_nearest() {
            std::tie(b.memory, b.step, b.shape, b.family);
   };
   std::vector<Candidate> batch;
+  const std::int64_t before = counts_.judged;
   while (!too_large_.empty() && !ended()) {
+    if (in_groups() && counts_.judged - before >= most_nearest_in_groups) break;
     std::pop_heap(too_large_.begin(), too_large_.end(), heavier);
     const Node node = too_large_.back();
     too_large_.pop_back();

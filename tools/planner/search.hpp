@@ -34,7 +34,10 @@ class Search {
   const Front& front() const { return front_; }
   const PlanProgress& counts() const { return counts_; }
   const std::optional<PlanMissing>& missing() const { return missing_; }
-  /// No candidate is faster, simulated or not.
+  /// What lacked least so far, one after the other: the last lacks least.
+  const std::vector<Candidate>& nearest() const { return nearest_; }
+  /// No candidate is faster, simulated or not; where layers are in groups, also none that cuts
+  /// within these.
   Time bound() const;
   bool partial() const { return partial_; }
   /// Whether what is left was left because of its estimates.
@@ -70,6 +73,7 @@ class Search {
   };
   struct Rated {
     std::vector<Node> nodes;
+    Time work{};          // ShapeLoads::least_work(), where layers are in groups
     std::string why_not;  // that the shape cannot be
   };
 
@@ -100,6 +104,7 @@ class Search {
   /// Keeps what was pruned, where the request wants to know.
   void drop(const Node& node, std::int64_t candidates);
   bool walk_batch(std::size_t most);
+  bool in_groups() const { return request_.setting.groups != nullptr; }
   bool all_behind() const;
   bool judge(const std::vector<Candidate>& candidates);
   bool enter(const Candidate& candidate, const Judgement& judgement);
@@ -123,7 +128,9 @@ class Search {
   std::unordered_set<std::string> seen_;                       // flags of those judged
   PlanProgress counts_;
   std::optional<PlanMissing> missing_;
+  std::vector<Candidate> nearest_;
   std::optional<Time> least_bound_;     // of what was looked at and may fit
+  std::optional<Time> least_work_;      // of all shapes, where layers are in groups
   std::optional<std::string> refused_;  // the first sentence
   std::vector<PlanDropped> dropped_;
   std::int64_t left_ = 0;  // candidates in nodes_

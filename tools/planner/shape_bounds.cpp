@@ -237,6 +237,13 @@ ShapeBound ShapeLoads::family(const ScheduleSpec& spec, const Recomputation& rec
   return bound;
 }
 
+Time ShapeLoads::least_work(bool flushed) const {
+  Family any;
+  any.apart = !flushed;
+  any.partly_rebuilt = true;
+  return whole(work(sums_of(any)) * (1 - pair_overlap_ / 2));
+}
+
 ShapeBound ShapeLoads::shape() const {
   Family any;
   any.traits.pairs = true;

@@ -73,6 +73,10 @@ class ShapeLoads {
   /// Of all flushed schedules and all cuts.
   ShapeBound shape() const;
 
+  /// The work alone, of all schedules and recomputations, and of cuts within the layers, too.
+  /// `flushed`: of schedules that flush.
+  Time least_work(bool flushed) const;
+
   /// Of one schedule on all cuts. Throws UsageError where it cannot be placed on the devices, or
   /// wants more stages than there are layers. O(stages · log(layers)) steps.
   ShapeBound family(const ScheduleSpec& spec, const Recomputation& recomputation,

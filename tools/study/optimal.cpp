@@ -61,7 +61,7 @@ double Optimal::gap() const {
   return static_cast<double>((value - bound).count()) / static_cast<double>(bound.count());
 }
 
-Optimal optimal(const Case& asked, const std::function<bool()>& stop) {
+Optimal optimal(const Case& asked, const BranchStop& stop) {
   check(asked);
   const Layout layout = checked_layout(asked);
   const Costs costs = costs_of(asked, layout);
@@ -72,8 +72,8 @@ Optimal optimal(const Case& asked, const std::function<bool()>& stop) {
   Optimal found;
   found.for_span = problem.knobs.at("goal") == "span";
   found.limit = in_words(choice);
-  const auto stops = [&] {
-    found.is_stopped = found.is_stopped || stop();
+  const auto stops = [&](const BranchKnown& known) {
+    found.is_stopped = found.is_stopped || stop(known);
     return found.is_stopped;
   };
   const Program blank = blank_program(problem, "optimal", WeightRule::flush);

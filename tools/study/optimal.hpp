@@ -1,9 +1,9 @@
 // The shortest order of a step under a limit of memory, and the proof: bound, search, gap.
 #pragma once
 
-#include <functional>
 #include <string>
 
+#include "schedulers/parts/order_search.hpp"
 #include "schedulers/scheduler.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/outcome.hpp"
@@ -33,7 +33,7 @@ struct Optimal {
 /// has proved the best one or `stop` says so. The same on every machine where it was not stopped.
 /// Throws UsageError for what changes the ops of a step (recomputation, copies to the host), and
 /// what study() throws.
-Optimal optimal(const Case& asked, const std::function<bool()>& stop);
+Optimal optimal(const Case& asked, const BranchStop& stop);
 
 /// "27.00 ms, optimal: no order under 4 stashes is shorter", or with the bound and the gap.
 std::string in_words(const Optimal& found);
