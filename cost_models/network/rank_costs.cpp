@@ -386,16 +386,10 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
   for (std::size_t l = 1; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto other = as_size(partition.stage_of[l]);
-<<<<<<< HEAD
     const bool tied = layer.parameters == 0 && layer.weights != Bytes{};
     if (!tied || other == first) continue;
-    const Rank one = rank_of(placement.stage[first].replicas.front());
-    const Rank two = rank_of(placement.stage[other].replicas.front());
-=======
-    if (!shares_weights(model, l) || other == first) continue;
     const PipelineRank one = rank_of(placement.stage[first].replicas.front());
     const PipelineRank two = rank_of(placement.stage[other].replicas.front());
->>>>>>> main
     if (one.pipeline == two.pipeline) continue;
     Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {

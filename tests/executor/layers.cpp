@@ -109,6 +109,61 @@ TEST_CASE("split and fused backward equal autograd's to the last bit in double p
   }
 }
 
+TEST_CASE("W by itself gives the same gradients, from what I leaves at the layer's output") {
+  for (const Sample& sample : samples) {
+    CAPTURE(sample.name);
+    TensorModel model = small(sample, Optimizer::sgd, at::kDouble);
+    MicroBatch batch = random_micro_batch(model, 2, 3);
+    const Gradients autograd = by_autograd(model, batch);
+    zero_gradients(model);
+    const std::size_t count = model.layers.size();
+    for (std::size_t i = 0; i < count; ++i) forward(model, i, batch);
+    for (std::size_t i = count; i-- > 0;) {
+      MicroBatch elsewhere = batch;  // where I is
+      weight_grad_alone(model, i, batch);
+      const Gradients made = taken(model);
+      for (const OpStash& left : batch.stash[i]) CHECK(left.kept.empty());
+      input_grad(model, i, elsewhere);  // norms add their weights' gradients here, a second time
+      batch = std::move(elsewhere);
+      for (std::size_t k = 0; k < made[i].size(); ++k) model.weights[i].gradients[k] = made[i][k];
+    }
+    check_equal(taken(model), autograd, model);
+  }
+}
+
+TEST_CASE("I of some samples is that of all, where no op looks at the others") {
+  for (const Sample& sample : samples) {
+    CAPTURE(sample.name);
+    TensorModel model = small(sample, Optimizer::sgd, at::kDouble);
+    constexpr std::int64_t all = 5;
+    MicroBatch batch = random_micro_batch(model, all, 3);
+    zero_gradients(model);
+    const std::size_t count = model.layers.size();
+    for (std::size_t i = 0; i < count; ++i) forward(model, i, batch);
+    int divided = 0;
+    for (std::size_t i = count; i-- > 1;) {
+      const auto below = static_cast<std::size_t>(model.layers[i].input);
+      std::vector<at::Tensor> parts;
+      if (is_by_sample(model, i) && !batch.gradients[below].defined()) {
+        for (const auto& [first, number] : {std::pair(0, 2), std::pair(2, 3)}) {
+          MicroBatch part = samples_of(batch, {i}, all, first, number);
+          input_grad(model, i, part);
+          parts.push_back(part.gradients[below]);
+        }
+      }
+      input_grad(model, i, batch);
+      if (parts.empty()) continue;
+      ++divided;
+      CAPTURE(model.shape.layers[i].name);
+      CHECK(at::allclose(at::cat(parts), batch.gradients[below], 1e-9, 1e-12));
+    }
+    CHECK(divided > 0);
+    CHECK(is_by_sample(model, count - 1));
+  }
+  TensorModel model = small(samples[1], Optimizer::sgd, at::kDouble);
+  CHECK(!is_by_sample(model, 0));
+}
+
 TEST_CASE("on an accelerator they equal autograd's within rounding") {
   try {
     device_called("cuda");
