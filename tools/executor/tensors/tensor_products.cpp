@@ -96,7 +96,8 @@ Tensor linear_input_grad(const TensorOp& op, const OpWeights& w, Tensor gradient
 }
 
 void linear_weight_grad(const TensorOp& op, const OpWeights& w, OpStash& stash) {
-  const Tensor rows = stash.gradient.reshape({-1, op.build.out});  // as I leaves them, if it has run
+  const Tensor rows =
+      stash.gradient.reshape({-1, op.build.out});  // as I leaves them, if it has run
   accumulate(gradient_of(w, 0), at::mm(rows.t(), stash.kept[0].tensor));
   if (op.build.bias) accumulate(gradient_of(w, 1), rows.sum(0));
 }
