@@ -38,6 +38,7 @@ std::string nonsense(const std::string& text, bool differences) {
 
 std::string wrong_number(const Json& value, const std::string& where) {
   static const std::vector<std::string> may_be_null{"memory_bytes",
+                                                    "share",
                                                     "microbatch_size",
                                                     "microbatch_sizes",
                                                     "microbatch_in_round",
