@@ -14,6 +14,7 @@
 #include "sim/index.hpp"
 #include "sim/model.hpp"
 #include "tests/random_cluster.hpp"
+#include "tests/text.hpp"
 
 namespace stageline {
 namespace {
@@ -117,16 +118,6 @@ Network network_between(RankedCluster& ranked, bool divided) {
   return ranked.priced(costs, model, partition, placement).network;
 }
 
-template <class Work>
-std::string refusal(const Work& work) {
-  try {
-    work();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST_CASE(
     "routes between ranks are those of a table of all pairs, down to the resources' numbers") {
   std::mt19937 random(61);
@@ -144,9 +135,11 @@ TEST_CASE(
     const RankGrid grid(degrees);
     const bool all = random() % 2 == 0;
     std::optional<RankedCluster> ranked;
-    const std::string why = refusal([&] { ranked.emplace(cluster, degrees, "best", "none", all); });
+    const std::string why =
+        test::complaint<UsageError>([&] { ranked.emplace(cluster, degrees, "best", "none", all); });
     const int replicas = ranked ? ranked->replicas() : all ? degrees.data : 1;
-    const std::string why_not = refusal([&] { table_of(cluster, grid, replicas, 1); });
+    const std::string why_not =
+        test::complaint<UsageError>([&] { table_of(cluster, grid, replicas, 1); });
     if (!ranked) {
       CHECK(!why.empty());
       if (all) CHECK(why == why_not);
@@ -157,7 +150,7 @@ TEST_CASE(
     for (const bool divided : {false, true}) {
       Network network;
       const std::string no_collective =
-          refusal([&] { network = network_between(*ranked, divided); });
+          test::complaint<UsageError>([&] { network = network_between(*ranked, divided); });
       if (!no_collective.empty()) continue;  // data-parallel ranks that no link joins
       const Table table = table_of(cluster, grid, replicas, divided ? 1 : degrees.tensor);
       ++compared;

@@ -57,6 +57,9 @@ TEST_CASE("a case's host link is that of each of its devices") {
   offloaded.link = "1GB/s";
   CHECK(predict(evidence, offloaded).devices[1].transfer > Time{});
   evidence.cases.push_back(offloaded);
+  evidence.cases.back().host_link = "fast";
+  CHECK_THROWS_WITH_AS(judge(evidence), doctest::Contains("--host-link fast: "), UsageError);
+  evidence.cases.back().host_link = "1GB/s";
   CHECK(read_evidence(write_evidence(evidence), "again") == evidence);
   evidence.cluster.hosts = {{"host", std::nullopt, false}};
   CHECK_THROWS_WITH_AS(judge(evidence), doctest::Contains("must have no hosts"), UsageError);

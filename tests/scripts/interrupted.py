@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from many_cases import many_cases
+
 failed = []
 
 SLOW = ["uniform:layers=32", "--devices", "32", "--microbatches", "256", "--link", "1GB/s,10us",
@@ -36,8 +38,6 @@ QUESTIONS = {
 # It would take minutes to prove, and to simulate.
 HARD = ["optimal", "uniform:layers=12", "--devices", "6", "--microbatches", "12", "--limit", "8",
         "--placement", "v", "--time", "600s"]
-SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "evidence",
-                     "small.evidence.json")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -140,12 +140,7 @@ def ask_for_an_order(stageline, how):
 
 def replay_of_many(stageline, how):
     """The errors of the cases until then, and no summary of them to compare with."""
-    with open(SMALL, encoding="utf-8") as file:
-        evidence = json.load(file)
-    for case in evidence["cases"]:
-        case.pop("timeline", None)
-        case["microbatches"] = 256
-    evidence["cases"] = [case for case in evidence["cases"] * 3000 if "program" not in case]
+    evidence = many_cases()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as beside:
         path = os.path.join(beside, "evidence.json")
         with open(path, "w", encoding="utf-8") as file:

@@ -15,9 +15,9 @@ import tempfile
 import termios
 import time
 
+from many_cases import many_cases
+
 failed = []
-SMALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "evidence",
-                     "small.evidence.json")
 UNIFORM = ["uniform:layers=8", "--devices", "4", "--microbatches", "12"]
 
 
@@ -164,12 +164,7 @@ def main(stageline):
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     check(quiet.stderr == "" and "stopped before" in quiet.stdout, "no progress without a terminal")
 
-    with open(SMALL, encoding="utf-8") as file:
-        evidence = json.load(file)
-    for case in evidence["cases"]:
-        case.pop("timeline", None)
-        case["microbatches"] = 256
-    evidence["cases"] = [case for case in evidence["cases"] * 3000 if "program" not in case]
+    evidence = many_cases()
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as file:
         json.dump(evidence, file, separators=(",", ":"))
         file.flush()

@@ -26,11 +26,11 @@ Cluster cluster_of(const Evidence& evidence, const MeasuredCase& measured) {
   if (!cluster.hosts.empty()) {
     throw UsageError("the case has a link, so the evidence's cluster must have no hosts");
   }
-  const auto link_called = [](const std::string& text) {
-    return text.empty() ? std::nullopt : std::optional(parse_link(text));
+  const auto link_called = [](const std::string& text, const std::string& flag) {
+    return text.empty() ? std::nullopt : std::optional(parse_link(text, flag));
   };
-  const Cluster ports = uniform_cluster(devices, link_called(measured.link), std::nullopt,
-                                        link_called(measured.host_link));
+  const Cluster ports = uniform_cluster(devices, link_called(measured.link, "--link"), std::nullopt,
+                                        link_called(measured.host_link, "--host-link"));
   cluster.hosts = ports.hosts;
   cluster.switches = ports.switches;
   cluster.links = ports.links;

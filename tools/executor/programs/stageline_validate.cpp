@@ -28,6 +28,7 @@
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/validation.hpp"
 #include "tools/executor/run/execute.hpp"
+#include "tools/inputs/inputs.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -118,6 +119,9 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
   }
   ValidationPlan plan = flags.every ? every_plan() : usual_plan();
   plan.devices = flags.devices;
+  // Before anything is profiled.
+  if (!flags.link.empty()) parse_link(flags.link);
+  if (!flags.host_link.empty()) parse_link(flags.host_link, "--host-link");
   if (flags.quick) {
     plan.models = {{plan.models[0].shape, {plan.models[0].batches[0]}}};
     plan.rounds = 3;

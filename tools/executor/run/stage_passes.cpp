@@ -250,8 +250,11 @@ void StagePasses::input_grad_of_part(Op op, InFlight& flight) {
       last = std::max(last, (share.end + share.of_sample - 1) / share.of_sample);
     }
   }
+  // One at least, also of a share below an element.
+  first = std::min<std::int64_t>(first, job_.training.batch - 1);
+  last = std::max(last, first + 1);
   MicroBatch part = samples_of(flight.tensors, here_.layers_of(op.stage), job_.training.batch,
-                               std::min(first, last), std::max<std::int64_t>(last - first, 0));
+                               first, last - first);
   {
     const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
     std::vector<Tensors> dropped = no_sums(here_, op.stage);
