@@ -91,6 +91,16 @@ std::string shown(std::string_view text, Keeps keeps) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  std::uint32_t code = 0;
+  while (!text.empty()) {
+    const std::size_t length = decode(text, code);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string visible(std::string_view text) { return shown(text, Keeps::nothing); }
 std::string visible_cell(std::string_view text) { return shown(text, Keeps::colours); }
 std::string visible_lines(std::string_view text) { return shown(text, Keeps::colours_and_lines); }

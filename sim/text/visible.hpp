@@ -6,6 +6,9 @@
 
 namespace stageline {
 
+/// Whether all its bytes are characters in UTF-8.
+bool is_utf8(std::string_view text);
+
 /// `text` as one line that cannot drive a terminal: control characters as their pictures (␛ for
 /// ESC), C1 controls, marks that turn the direction of writing and bytes that are not UTF-8 as
 /// U+FFFD.

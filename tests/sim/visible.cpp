@@ -6,6 +6,15 @@
 using namespace stageline;
 using namespace std::string_literals;
 
+TEST_CASE("bytes are UTF-8 or not") {
+  CHECK(is_utf8("plain · ü 𝄞\n"));
+  CHECK(is_utf8(""));
+  for (const char* const broken :
+       {"\x91", "a\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80"}) {
+    CHECK_FALSE(is_utf8(broken));
+  }
+}
+
 TEST_CASE("control characters are shown as their pictures, others as a replacement") {
   CHECK(visible("plain · ü 𝄞") == "plain · ü 𝄞");
   CHECK(visible("\x1b]0;title\x07") == "␛]0;title␇");

@@ -147,6 +147,7 @@ TEST_CASE("whatever breaks the grammar is refused with its line") {
            {"node4 -- Batch", "node3 -- Batch", "line 5", "\"node3\" appears twice"},
            {"node4 -- Batch", "no de -- Batch", "line 3", "one word"},
            {"ReLU(inplace) -- ", " -- ", "line 6", "must not be empty"},
+           {"ReLU(inplace)", "ReLU\x91", "line 6", "bytes that are not UTF-8"},
            {"ReLU(inplace) -- ", "", "line 6", "3 or 4 parts, not 2"},
            {"forward_compute_time=17.000, ", "", "line 2", "4 fields"},
            {"forward_compute_time=17.000", "backward_compute_time=17.000", "line 2",

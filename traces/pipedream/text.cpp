@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "sim/errors.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -67,6 +68,7 @@ Bytes parse_size(const Line& line, std::string_view key, std::string_view text) 
 }
 
 PipedreamNode parse_node(const Line& line, std::string_view text, bool& has_stage) {
+  if (!is_utf8(text)) line.refuse("a name has bytes that are not UTF-8; save the file as UTF-8");
   const std::vector<std::string_view> parts = split(text, separator);
   if (parts.size() < 3 || parts.size() > 4) {
     line.refuse(
