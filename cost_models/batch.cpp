@@ -19,11 +19,11 @@ constexpr double most_flops = most_bytes;
 
 // The quantities of a layer that depend on the batch size. The optimizer's step does not: its time
 // and spread are the means over the sizes.
-constexpr std::array<Time Layer::*, 10> times{&Layer::forward,           &Layer::input_grad,
-                                              &Layer::weight_grad,       &Layer::backward,
-                                              &Layer::recompute,         &Layer::forward_spread,
-                                              &Layer::input_grad_spread, &Layer::weight_grad_spread,
-                                              &Layer::backward_spread,   &Layer::selective_forward};
+constexpr std::array<Time Layer::*, 11> times{
+    &Layer::forward,          &Layer::input_grad,        &Layer::weight_grad,
+    &Layer::lone_weight_grad, &Layer::backward,          &Layer::recompute,
+    &Layer::forward_spread,   &Layer::input_grad_spread, &Layer::weight_grad_spread,
+    &Layer::backward_spread,  &Layer::selective_forward};
 constexpr std::array<Time Layer::*, 2> update_times{&Layer::update, &Layer::update_spread};
 constexpr std::array<Bytes Layer::*, 12> sizes{&Layer::forward_workspace,
                                                &Layer::backward_workspace,

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost_models/op_memory.hpp"
+#include "cost_models/handover.hpp"
+#include "cost_models/memory/op_memory.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/rates.hpp"
@@ -31,12 +32,19 @@ void add(Bytes& sum, Bytes part, std::size_t stage, std::string_view what) {
   add(sum.count, part.count, stage, what);
 }
 
+// What the layer at `place` of its stage adds to a W that no device runs beside the whole of I. It
+// makes the gradients inside the stage, too: above the lowest layer, I and W.
+Time weight_grad_alone(const Layer& layer, int place) {
+  return place == 0 ? layer.weight_grad_alone() : layer.backward;
+}
+
 // `place`: of the layer in its stage.
 void add_layer(StageCosts& sum, const Layer& layer, const StageRecomputation& recomputed, int place,
-               std::size_t stage) {
+               std::size_t stage, bool alone) {
   add(sum.forward, layer.forward, stage, "forward times");
   add(sum.input_grad, layer.input_grad, stage, "input gradient times");
-  add(sum.weight_grad, layer.weight_grad, stage, "weight gradient times");
+  add(sum.weight_grad, alone ? weight_grad_alone(layer, place) : layer.weight_grad, stage,
+      "weight gradient times");
   add(sum.backward, layer.backward, stage, "backward times");
   add(sum.update, layer.update, stage, "update times");
   if (is_rebuilt(recomputed, place)) {
@@ -224,9 +232,10 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto stage = as_size(partition.stage_of[l]);
     const int place = layers_of[stage]++;
-    add_layer(costs.stage[stage], model.layers[l], rebuilt[stage], place, stage);
+    const bool alone = placement.stage[stage].weight_grad_apart();
+    add_layer(costs.stage[stage], model.layers[l], rebuilt[stage], place, stage, alone);
     if (model.layers[l].memory_bound) {
-      add_layer(by_memory[stage], model.layers[l], rebuilt[stage], place, stage);
+      add_layer(by_memory[stage], model.layers[l], rebuilt[stage], place, stage, alone);
     }
     add(outputs, model.layers[l].output, stage, "outputs");
   }
@@ -275,6 +284,7 @@ Costs stage_costs(const Model& model, const Partition& partition, const Placemen
       add(*time, overhead(place.weight_grad), s, "times");
     }
   }
+  add_handover(costs, placement, cluster.handover);
   costs.network = network_of(cluster);
   costs.pair_overlap = cluster.pair_overlap;
   costs.slowdown = cluster.interference;

@@ -12,9 +12,10 @@ namespace stageline {
 /// rates of the device, those of layers bound by memory and of updates by its memory rate, the rest
 /// by its rate (each sum rounded once a stage), bytes of each stage edge, memory. A tensor that
 /// layers of several stages keep (`input_kept`, `output_kept`) is in the stash of each. Devices'
-/// `op_overhead` is part of every op. Where replicas of one stage are of different speed, the times
-/// are those of the fastest device and Costs::pace says the rest; throws UsageError where that is
-/// not one factor for both classes, and what by_stage() throws.
+/// `op_overhead` is part of every op, and what the cluster's `handover` takes of those concerned.
+/// Where replicas of one stage are of different speed, the times are those of the fastest device
+/// and Costs::pace says the rest; throws UsageError where that is not one factor for both classes,
+/// and what by_stage() throws.
 ///
 /// `recomputed` says what R costs and what F keeps for it (StageCosts::boundary); without it R
 /// costs a forward and a recomputed stage keeps its input, as with Rebuild::full. Of a stage that

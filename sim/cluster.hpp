@@ -95,6 +95,18 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+/// What a tensor takes from the ops at its ends where devices share memory and no engine copies, as
+/// between cores: the op that makes it takes bytes / `write` at least, since the reader's cache
+/// still has those lines, and the op that reads it bytes / `read` longer, since the maker's cache
+/// has them.
+struct Handover {
+  Bandwidth write = Bandwidth::unlimited();
+  Bandwidth read = Bandwidth::unlimited();
+
+  bool is_free() const { return write.is_unlimited() && read.is_unlimited(); }
+  friend bool operator==(const Handover&, const Handover&) = default;
+};
+
 struct Cluster {
   std::string name;
   std::string source;
@@ -108,6 +120,7 @@ struct Cluster {
   /// interference[k - 1]: how many times as long a compute op takes while k other devices of its
   /// host compute, at least 1; the last entry is also that of more devices. Empty: as if alone.
   std::vector<double> interference;
+  Handover handover;
   /// By tier: the compute of a device takes 1 + γ times as long while it communicates over links of
   /// that tier; 0 to 0.4 as published. Communication over several tiers at once adds up.
   std::array<double, tiers> overlap_slowdown{};

@@ -52,6 +52,8 @@ struct Layer {
   Time forward{};                 // F
   Time input_grad{};              // I: dL/d(input)
   Time weight_grad{};             // W: dL/d(weights)
+  Time lone_weight_grad{};        // W where no device runs both it and the whole of I: it makes the
+                                  // gradients inside the layer, too; 0: as weight_grad
   Time backward{};                // B: I and W in one op; a reader of both halves sets their sum
   Time update{};                  // the optimizer's step on this layer's weights
   Time recompute{};               // added to F and B where F runs again before B; 0: as long as F
@@ -86,6 +88,10 @@ struct Layer {
   std::int64_t expert_parameters = 0;  // of `parameters`: those of experts, which are divided among
                                        // the expert-parallel ranks already
 
+  /// W where no device runs both it and the whole of I.
+  Time weight_grad_alone() const {
+    return lone_weight_grad > Time{} ? lone_weight_grad : weight_grad;
+  }
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 

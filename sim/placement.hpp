@@ -30,6 +30,10 @@ struct StagePlace {
   std::vector<int> weight_grad;  // one device; it updates the weights
 
   bool apart() const { return !input_grad.empty() || !weight_grad.empty(); }
+  /// Whether no device runs both W and the whole of I.
+  bool weight_grad_apart() const {
+    return parts() > 1 || homes(Role::input_grad) != homes(Role::weight_grad);
+  }
   /// Devices of a role, by part or replica: the tables above with their defaults applied.
   const std::vector<int>& homes(Role role) const {
     switch (role) {

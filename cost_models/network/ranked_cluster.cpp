@@ -144,6 +144,7 @@ void RankedCluster::make_ranks() {
   ranks_.kinds = cluster_.kinds;
   ranks_.pair_overlap = cluster_.pair_overlap;
   if (degrees.width() == 1) ranks_.interference = cluster_.interference;
+  ranks_.handover = cluster_.handover;
   ranks_.overlap_slowdown = cluster_.overlap_slowdown;
   ranks_.message_slowdown = cluster_.message_slowdown;
   ranks_.transfer_slowdown = cluster_.transfer_slowdown;

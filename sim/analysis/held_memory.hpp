@@ -84,7 +84,13 @@ class HeldMemory {
  private:
   void settle() {
     if (sum_ > result_.peak || result_.peak == Bytes{}) note_peak();
-    if (curves_ == Curves::all) result_.curve.push_back({now_, use_, stash_use()});
+    if (curves_ == Curves::all) note_point();
+  }
+
+  void note_point() {
+    result_.curve.push_back({now_, use_, stash_use()});
+    const Bytes missing = std::max(Bytes{-beyond_.count}, Bytes{});
+    result_.stash_peak = std::max(result_.stash_peak, nth(use_, MemoryKind::stash) + missing);
   }
 
   // Not within settle(), which is in the loop over all events.

@@ -61,6 +61,8 @@ struct DeviceMemory {
   MemoryUse at_peak{};
   MemoryUse at_end{};              // when the program has ended
   std::vector<MemoryPoint> curve;  // a step function, each value from `at` on; for Curves::all
+  Bytes stash_peak{};              // for Curves::all: the most that stashes take, each of them
+                                   // whole from the start of its F on
   StashUse stash_at_peak{};        // its sum is the stash of at_peak
   int stashes_at_peak = 0;         // held, of all its stages together
   std::optional<PeakOp> peak_op;   // empty: none (see peak_op_of)
@@ -96,8 +98,9 @@ enum class Curves : std::uint8_t { none, all };
 /// is less: of its parts first what W reads, then what I reads. The ops of an overlapped pair take
 /// turns, the forward first. With split roles, each device holds what its own ops and messages have
 /// yet to read, and a copy of the weights (with room for the next one if the program transfers
-/// weights). A stage's communication buffer is held while its REDUCE_GRAD runs, and while an op
-/// runs that has blocking collectives. All sizes are those of one rank, as StageCosts says.
+/// weights); an update makes new weights beside those that a SEND still reads. A stage's
+/// communication buffer is held while its REDUCE_GRAD runs, and while an op runs that has blocking
+/// collectives. All sizes are those of one rank, as StageCosts says.
 /// O(spans). Throws UsageError if bytes or times may exceed 64 bits (sim/sums.hpp).
 MemoryProfile memory_of(const Program& program, const Costs& costs, const Timeline& timeline,
                         Curves curves = Curves::none);

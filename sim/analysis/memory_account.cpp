@@ -116,9 +116,8 @@ void DeviceAccount::ended(Op op) {
       return add_messages(op, Cargo::activation, Side::sends);
     case OpClass::backward:
       return backward_ended(op);
-    case OpClass::update:
-      return add_messages(op, Cargo::weights, Side::sends);
     case OpClass::recompute:
+    case OpClass::update:
     case OpClass::reduction:
     case OpClass::message:
     case OpClass::copy:
@@ -153,7 +152,7 @@ bool DeviceAccount::other_half_ended(Op op) {
 }
 
 void DeviceAccount::sent(Op op) {
-  if (op.kind == OpKind::reduce_grad) return;
+  if (op.kind == OpKind::reduce_grad || op.kind == OpKind::send_weights) return;
   if (op.kind == OpKind::send_stash) return split_.read_by_message(op);
   held_.drop(MemoryKind::buffers, tables_.sent_bytes(op));
 }

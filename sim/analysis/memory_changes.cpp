@@ -16,7 +16,7 @@ void add_versions(const Program& program, const Costs& costs, const Timeline& ti
                   Changes& changes) {
   const std::vector<StageVersions> versions = versions_of(program, timeline);
   for (std::size_t s = 0; s < versions.size(); ++s) {
-    for (const VersionEvent& event : versions[s].events) {
+    for (const VersionEvent& event : versions[s].copies) {
       nth(changes, event.device)
           .push_back(
               {event.at, costs.stage[s].weights * event.change, MemoryKind::versions, {}, {}});
@@ -79,8 +79,13 @@ void sort(std::vector<MemoryChange>& changes) {
 std::vector<std::vector<MemoryChange>> changes_of(const MemoryTables& tables, const Costs& costs,
                                                   const Timeline& timeline) {
   Changes changes(timeline.devices.size());
-  if (keeps_versions(tables.program().settings)) {
-    add_versions(tables.program(), costs, timeline, changes);
+  const Program& program = tables.program();
+  const bool sends_weights =
+      program.settings.weights_transfer &&
+      std::any_of(program.placement.stage.begin(), program.placement.stage.end(),
+                  [](const StagePlace& place) { return place.apart(); });
+  if (keeps_versions(program.settings) || sends_weights) {
+    add_versions(program, costs, timeline, changes);
   }
   if (!tables.has_messages()) add_arrivals(tables, timeline, changes);
   const bool communicates =

@@ -36,8 +36,8 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
   of(OpKind::backward) = backward;
   of(OpKind::input_grad) = costs.input_grad_workspace.value_or(backward);
   of(OpKind::weight_grad) = costs.weight_grad_workspace.value_or(costs.workspace);
-  if (stage.split) return;  // none of its devices has all of the stash
   nth(stage.steps, OpKind::forward) = known(costs.steps.forward);
+  if (place.weight_grad_apart()) return;  // no other device has all of the stash
   nth(stage.steps, OpKind::recompute) = known(costs.steps.forward);
   nth(stage.steps, OpKind::input_grad) = known(costs.steps.input_grad);
   nth(stage.steps, OpKind::weight_grad) = known(costs.steps.weight_grad);

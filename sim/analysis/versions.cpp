@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "sim/analysis/weight_copies.hpp"
 #include "sim/index.hpp"
@@ -43,18 +44,33 @@ class StageReader {
   void read(const WeightCopy& copy) {
     std::vector<Time> made;               // by version: when the next one begins to be made
     std::vector<Time> superseded;         // by version: when the next one exists
+    std::vector<Time> replaced;           // by version: when the next one needs its place
     std::vector<Time> last_read{Time{}};  // by version
+    std::vector<Time> known_unread;       // by version, where that is later than the last read
+    std::map<std::uint32_t, std::size_t> made_by;  // the version of each update
     const bool synced = program_.settings.weights == WeightRule::vertical_sync;
+    std::size_t taken = 0;     // how many of the versions that came have been taken over
     std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be read
     for (const Span& span : copy.spans) {
       const auto newest = static_cast<std::uint32_t>(superseded.size());
       if (span.op.kind == OpKind::update) {
-        made.push_back(comes_by_message(copy.device) ? span.end : span.start);
+        made.push_back(copy.comes_by_message ? span.end : span.start);
+        // What came waits in its room for the next op.
+        replaced.push_back(copy.comes_by_message ? Time::max() : span.start);
         superseded.push_back(span.end);
         last_read.push_back(Time{});
+        made_by[span.op.microbatch] = superseded.size();
         continue;
       }
+      for (; taken < replaced.size(); ++taken) {
+        replaced[taken] = std::min(replaced[taken], span.start);
+      }
       if (reads_ != nullptr) note_read(span.op, copy.device, newest);
+      // On another device than the forward's, what the next backward reads is not known before.
+      if (class_of(span.op.kind) == OpClass::backward) {
+        const std::uint32_t oldest = version_read(span.op, newest);
+        known_unread.resize(std::max<std::size_t>(known_unread.size(), oldest), span.start);
+      }
       if (!reads_weights(span.op.kind)) continue;
       const std::uint32_t version = version_read(span.op, newest);
       if (version >= last_read.size()) last_read.resize(version + std::size_t{1});
@@ -81,10 +97,28 @@ class StageReader {
       kept_.push_back({superseded[version], copy.device, +1});
       kept_.push_back({last_read[version], copy.device, -1});
     }
+    std::vector<Time> last_use = std::move(last_read);
+    if (!keeps_versions(program_.settings)) {
+      std::fill(last_use.begin(), last_use.end(), Time{});
+    } else if (place_.apart() && copy.device != place_.device(Role::forward)) {
+      known_unread.resize(superseded.size(), copy.spans.back().end);
+      for (std::size_t version = 0; version < known_unread.size(); ++version) {
+        last_use[version] = std::max(last_use[version], known_unread[version]);
+      }
+    }
+    for (const Span& send : copy.sends) {
+      Time& last = last_use[made_by.at(send.op.microbatch)];
+      last = std::max(last, send.end);
+    }
+    for (std::size_t version = 0; version < replaced.size(); ++version) {
+      if (last_use[version] <= replaced[version]) continue;
+      result_.copies.push_back({replaced[version], copy.device, +1});
+      result_.copies.push_back({last_use[version], copy.device, -1});
+    }
   }
 
   StageVersions finish() {
-    for (auto* const events : {&result_.events, &kept_}) {
+    for (auto* const events : {&result_.events, &result_.copies, &kept_}) {
       std::sort(events->begin(), events->end(), [](const VersionEvent& a, const VersionEvent& b) {
         return a.at != b.at           ? a.at < b.at
                : a.change != b.change ? a.change < b.change
@@ -114,11 +148,6 @@ class StageReader {
   }
 
  private:
-  // Into room that is there all the time.
-  bool comes_by_message(int device) const {
-    return place_.apart() && device != place_.device(Role::weight_grad);
-  }
-
   std::uint32_t version_read(Op op, std::uint32_t newest) {
     std::uint32_t& of_forward = forward_version_[op.microbatch];
     switch (program_.settings.weights) {

@@ -35,6 +35,11 @@ struct StageVersions {
   std::int64_t read_other = 0;  // micro-batches with another version in backward than in forward
   int read_other_by = 0;        // the most updates between the two versions
   std::vector<VersionEvent> events;  // in order of time
+  // The same of copies in memory, by any weight rule. A version that comes by a message stands in
+  // room of its own until the next op of the stage takes it over; one that a SEND reads is kept
+  // until that ends; and where backwards run on another device than the forward, an old one until a
+  // backward reads a newer one.
+  std::vector<VersionEvent> copies;
 };
 
 /// By stage, under the program's weight rule. The version that an op reads is the number of updates

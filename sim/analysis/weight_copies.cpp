@@ -68,7 +68,10 @@ class SplitCopies {
     for (const int device : place.input_grad) add(device);
     add(updates_);
     std::vector<WeightCopy> copies;
-    for (const int device : devices) copies.push_back({device, merged(device, arrivals(device))});
+    for (const int device : devices) {
+      copies.push_back({device, merged(device, arrivals(device)),
+                        program_.settings.weights_transfer && device != updates_, sends(device)});
+    }
     return copies;
   }
 
@@ -84,6 +87,14 @@ class SplitCopies {
     }
     std::sort(found.begin(), found.end(),
               [](const Span& a, const Span& b) { return a.op.microbatch < b.op.microbatch; });
+    return found;
+  }
+
+  std::vector<Span> sends(int device) const {
+    std::vector<Span> found;
+    for (const Span& span : timeline_.lane(device, LaneKind::send)) {
+      if (span.op.stage == stage_ && span.op.kind == OpKind::send_weights) found.push_back(span);
+    }
     return found;
   }
 
@@ -125,7 +136,7 @@ std::vector<std::vector<WeightCopy>> weight_copies(const Program& program,
   for (std::size_t s = 0; s < copies.size(); ++s) {
     const StagePlace& place = program.placement.stage[s];
     if (place.apart()) continue;
-    for (const int device : place.replicas) copies[s].push_back({device, {}});
+    for (const int device : place.replicas) copies[s].push_back({device, {}, false, {}});
   }
   const int devices = static_cast<int>(timeline.devices.size());
   for (int device = 0; device < devices; ++device) {

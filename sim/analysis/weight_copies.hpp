@@ -13,6 +13,8 @@ namespace stageline {
 struct WeightCopy {
   int device = 0;
   std::vector<Span> spans;
+  bool comes_by_message = false;  // into room that is there all the time
+  std::vector<Span> sends;        // SENDs that read the weights here
 };
 
 /// By stage, the copies of its weights. With split roles, the copy that F reads is the first.

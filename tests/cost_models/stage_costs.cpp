@@ -339,7 +339,41 @@ TEST_CASE("each role is timed on the device it is placed on") {
   const StageCosts stage = stage_costs(branching_model(), all, placement, cluster).stage[0];
   CHECK(stage.forward == Time{101});
   CHECK(stage.input_grad == Time{101});
-  CHECK(stage.weight_grad == Time{30});
+  CHECK(stage.weight_grad == Time{39});  // a tenth of 30 and, of b, c and d, 4 · 91
+}
+
+TEST_CASE("a W apart from I makes the gradients inside its stage, too") {
+  Model model = branching_model();
+  const auto weight_grads = [&](const Placement& placement) {
+    std::vector<std::int64_t> times;
+    const Costs costs = stage_costs(model, partition_from_cuts({0}, 4), placement, cluster_of(3));
+    for (const StageCosts& stage : costs.stage) times.push_back(stage.weight_grad.count());
+    return times;
+  };
+  using Times = std::vector<std::int64_t>;
+  Placement placement = straight_placement(2);
+  CHECK(weight_grads(placement) == Times{3 * 10, 3 * 91});
+  SUBCASE("on the I's device") {
+    placement.stage[1].input_grad = placement.stage[1].weight_grad = {2};
+    CHECK(weight_grads(placement) == Times{3 * 10, 3 * 91});
+  }
+  SUBCASE("on another: of the lowest layer its own W, of the others I and W") {
+    placement.stage[1].weight_grad = {2};
+    CHECK(weight_grads(placement) == Times{3 * 10, 3 * 20 + 4 * 71});
+    placement.stage[0].weight_grad = {2};
+    CHECK(weight_grads(placement) == Times{3 * 10, 3 * 20 + 4 * 71});
+  }
+  SUBCASE("the lowest layer's as measured") {
+    model.layers[1].lone_weight_grad = Time{77};
+    CHECK(weight_grads(placement) == Times{3 * 10, 3 * 91});
+    placement.stage[1].weight_grad = {2};
+    CHECK(weight_grads(placement) == Times{3 * 10, 77 + 4 * 71});
+  }
+  SUBCASE("beside a part of I") {
+    placement.stage[1].input_grad = {1, 2};
+    placement.stage[1].share = {0.5, 0.5};
+    CHECK(weight_grads(placement) == Times{3 * 10, 3 * 20 + 4 * 71});
+  }
 }
 
 TEST_CASE("devices of unequal speed share a stage, each at its pace") {

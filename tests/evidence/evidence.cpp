@@ -41,6 +41,7 @@ TEST_CASE("what is written is read back unchanged") {
   overlapped.lanes[0] = {{first, Time{0}, Time{5}},
                          {{OpKind::backward, 0, 0, 1, 2}, Time{0}, Time{5}}};
   evidence.cases[1].timeline = overlapped;
+  evidence.cases[2].counted = overlapped;
   evidence.cases[1].program = "a \"text\"\nof lines\n";
   const Evidence again = read_evidence(write_evidence(evidence), "again");
   CHECK(again == evidence);
@@ -92,6 +93,8 @@ TEST_CASE("broken evidence is refused with its pointer and the rule") {
             "a counted run held something"},
            {"[45000000, 55000000, 50000000]", "[]", "/cases/0/devices/0/peak_bytes",
             "one of each counted run"},
+           {"[8100000, 8000000, 8100000]", "[8100000, 8000000]", "/cases/0/devices/0/stash_bytes",
+            "one of each counted run, as the peaks have (peaks 3, stashes 2)"},
            {"[0, \"0F0\", 0, 2500000000]", "[0, \"0F0\", 0]", "/cases/4/timeline/spans/0",
             "has 3 parts"},
            {"[0, \"0F0\", 0, 2500000000]", "[10, \"0F0\", 0, 2500000000]",

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "sim/errors.hpp"
 #include "tests/evidence/small_evidence.hpp"
 #include "tests/text.hpp"
@@ -123,6 +126,61 @@ TEST_CASE("each figure of a case is predicted less measured") {
   CHECK(linked.idle_device == 1);
   CHECK(linked.transfer_error == doctest::Approx(-0.05));  // 4 ms for 6
   CHECK(linked.transfer_device == 0);
+}
+
+TEST_CASE("a stash is held against the nearest of its counted runs") {
+  Evidence evidence = test::small_evidence();
+  MeasuredDevice& device = evidence.cases[0].devices[0];  // 8 MB are predicted
+  const auto off = [&](const std::vector<std::int64_t>& runs) {
+    device.stashes.clear();
+    for (const std::int64_t run : runs) device.stashes.push_back(Bytes{run});
+    return judge(evidence).cases[0].stash_error.value().count;
+  };
+  CHECK(off({8'000'000}) == 0);
+  CHECK(off({9'000'000, 8'000'000, 7'000'000}) == 0);
+  CHECK(off({9'000'000, 7'999'999}) == 1);
+  CHECK(off({8'000'003, 7'000'000, 9'000'000}) == -3);
+}
+
+TEST_CASE("a counted run is held against its own clock") {
+  Evidence evidence = test::small_evidence();
+  MeasuredCase& measured = evidence.cases[0];  // gpipe: 4 stashes of 2 MB on each device
+  measured.devices[0].stashes = {Bytes{8'000'000}};
+  measured.devices[0].peaks = {Bytes{25'000'000}};
+  measured.devices[1].stashes = {Bytes{2'000'000}};
+  measured.devices[1].peaks = {Bytes{20'000'000}};
+  CHECK(judge(evidence).cases[0].counted_stash_error.value() == Bytes{6'000'000});
+
+  // Here each backward of lane1 ran before the next forward: one stash at a time.
+  Timeline counted = predict(evidence, measured).timeline;
+  auto& lane = counted.lanes[lane_kinds + as_size(LaneKind::compute)];
+  std::stable_sort(lane.begin(), lane.end(), [](const Span& a, const Span& b) {
+    return std::pair(a.op.kind == OpKind::update, a.op.microbatch) <
+           std::pair(b.op.kind == OpKind::update, b.op.microbatch);
+  });
+  Time at{};
+  for (Span& span : lane) {
+    const Time length = span.end - span.start;
+    span.start = at;
+    span.end = at += length;
+  }
+  measured.counted = counted;
+  const CaseJudgement judged = judge(evidence).cases[0];
+  CHECK(judged.stash_error.value() == Bytes{6'000'000});
+  CHECK(judged.counted_stash_error.value() == Bytes{});
+  CHECK(judged.counted_peak_error.value() == 0);
+  const Summary summary = judge(evidence).held_out;
+  CHECK(summary.stash_exact == 0);
+  CHECK(summary.counted_stash_exact == 1);
+  CHECK(summary.counted_peaks_within_aim == 1);
+
+  measured.devices[1].peaks = {Bytes{40'000'000}};
+  CHECK(judge(evidence).cases[0].counted_peak_error.value() == doctest::Approx(-0.5));
+  measured.counted->lanes[lane_kinds].pop_back();
+  CHECK_THROWS_WITH_AS(judge(evidence),
+                       "four batch 1, gpipe, 4 micro-batches: its counted timeline has other ops "
+                       "than its program",
+                       UsageError);
 }
 
 TEST_CASE("what the calibration has seen is summed up apart") {

@@ -219,6 +219,8 @@ TEST_CASE("the JSON has every figure, and null where there is none") {
   CHECK(json["cases"][1]["peak_error"].is_null());
   CHECK(gpipe["per_device"][0]["measured_peaks_bytes"] ==
         nlohmann::json({45'000'000, 55'000'000, 50'000'000}));
+  CHECK(gpipe["per_device"][0]["measured_stashes_bytes"] ==
+        nlohmann::json({8'100'000, 8'000'000, 8'100'000}));
   CHECK(gpipe["peak_beyond_runs"] == -0.4);
   CHECK(json["cases"][1]["per_device"][0]["measured_peaks_bytes"].empty());
 }

@@ -49,9 +49,9 @@ inline Evidence small_evidence() {
   gpipe.makespan = milliseconds({24, 26, 25, 26, 24});
   gpipe.devices = lanes_busy(20, 23, 0, 0);
   gpipe.devices[0].peaks = {Bytes{45'000'000}, Bytes{55'000'000}, Bytes{50'000'000}};
-  gpipe.devices[0].stash = Bytes{8'000'000};
+  gpipe.devices[0].stashes = {Bytes{8'100'000}, Bytes{8'000'000}, Bytes{8'100'000}};
   gpipe.devices[1].peaks = {Bytes{20'000'000}};
-  gpipe.devices[1].stash = Bytes{8'000'000};
+  gpipe.devices[1].stashes = {Bytes{8'000'000}};
 
   MeasuredCase uneven = usual;  // 1 + 4 × 9 + 2 = 39 ms: lane1 never waits
   uneven.schedule = "1f1b";

@@ -125,7 +125,8 @@ TEST_CASE("skips across stages") {
 }
 
 TEST_CASE("a run does what each list says, in its order, and nothing before what it needs") {
-  for (const std::string text : {"gpipe:recompute=always", "1f1b", "pipedream:replicas=2-1"}) {
+  for (const std::string text : {"gpipe:recompute=always", "1f1b", "pipedream:replicas=2-1",
+                                 "pipefb", "pipedream:transfer=half"}) {
     CAPTURE(text);
     const Case asked = case_of(gpt, parse_schedules(text).at(0), 3, 4, 2, quick);
     const Trial tried = trial(gpt, asked);
@@ -135,7 +136,11 @@ TEST_CASE("a run does what each list says, in its order, and nothing before what
     CHECK((graph.op == tried.outcome.graph.op));
     CHECK((graph.lane_task == tried.outcome.graph.lane_task));
     bool right = true;
+    std::uint32_t copies = 0;
     for (std::size_t lane = 0; lane < graph.lanes.size(); ++lane) {
+      const LaneKind kind = graph.lanes[lane].kind;
+      const bool copy = kind == LaneKind::copy_out || kind == LaneKind::copy_in;
+      if (copy) copies += graph.lane_begin[lane + 1] - graph.lane_begin[lane];
       Time free{};
       for (std::uint32_t i = graph.lane_begin[lane]; i != graph.lane_begin[lane + 1]; ++i) {
         const std::uint32_t task = graph.lane_task[i];
@@ -145,12 +150,15 @@ TEST_CASE("a run does what each list says, in its order, and nothing before what
         for (std::uint32_t n = graph.need_begin[task]; n != graph.need_begin[task + 1]; ++n) {
           right = right && start >= run.times.available[graph.need[n]];
         }
-        // A link that is imitated takes what the cluster says, to the picosecond.
-        const bool message = graph.lanes[lane].kind == LaneKind::send;
-        right = right && (!message || free - start == tried.outcome.graph.duration[task]);
+        // A link that is imitated takes what the cluster says, to the picosecond; also that to the
+        // host.
+        if (kind == LaneKind::compute) continue;
+        right = right && free - start == tried.outcome.graph.duration[task];
+        right = right && (!copy || run.times.available[task] - free == quick.latency);
       }
     }
     CHECK(right);
+    CHECK((copies > 0) == (text == "pipefb" || text == "pipedream:transfer=half"));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/specs.hpp"
+#include "tools/evidence/peak_range.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
@@ -57,48 +58,11 @@ Model priced(const Subject& subject, Model model) {
   return model;
 }
 
-Bytes most_stash(const DeviceMemory& device) {
-  Bytes most{};
-  for (const MemoryPoint& point : device.curve) {
-    most = std::max(most, nth(point.use, MemoryKind::stash));
-  }
-  return most;
-}
-
-// The bounds of a device's peak, however far its ops were when messages came and left. They follow
-// from the most that each op holds: at its own moment of the most there are at least the fewest
-// messages of its time, and at no moment of the run more than beside that.
-struct PeakRange {
-  Bytes least{};
-  Bytes most{};
-};
-
-// `device` with the workspaces of its ops held all their time.
-PeakRange range_of(const DeviceMemory& device, const Spans& compute) {
-  PeakRange range{{}, device.peak};
-  if (device.curve.empty()) return range;
-  auto point = device.curve.begin();
-  for (const Span& span : compute) {
-    while (point + 1 != device.curve.end() && (point + 1)->at <= span.start) ++point;
-    Bytes fewest = total(point->use);
-    for (auto next = point + 1; next != device.curve.end() && next->at < span.end; ++next) {
-      fewest = std::min(fewest, total(next->use));
-    }
-    range.least = std::max(range.least, fewest);
-  }
-  return range;
-}
-
 struct Comparison {
   std::vector<HeldBytes> held;
   MemoryProfile said;  // on the clock of the run: what a device holds of messages depends on that
   std::vector<PeakRange> range;
 };
-
-Costs without_steps(Costs costs) {
-  for (StageCosts& stage : costs.stage) stage.steps = {};
-  return costs;
-}
 
 Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& costs) {
   Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
@@ -113,12 +77,7 @@ Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& 
   const Execution run = executor.last_run();
   const Timeline timeline = timeline_of(outcome.program, run.graph, run.times);
   result.said = memory_of(outcome.program, costs, timeline, Curves::all);
-  const MemoryProfile all_their_time =
-      memory_of(outcome.program, without_steps(costs), timeline, Curves::all);
-  for (std::size_t d = 0; d < result.held.size(); ++d) {
-    result.range.push_back(
-        range_of(all_their_time.device[d], timeline.lane(static_cast<int>(d), LaneKind::compute)));
-  }
+  result.range = peak_ranges(outcome.program, costs, timeline);
   return result;
 }
 
@@ -137,22 +96,8 @@ double bound_of(const Subject& subject, const Program& program) {
   return 0.03;
 }
 
-// Where a stage's roles are on several devices, W without I computes the gradients inside the stage
-// again and reads the whole stash, and the device that updates the weights frees an old version at
-// its next backward, not when that has been read: such peaks are not compared. A device that runs
-// forwards alone holds at most what the simulator says, which leaves room for a third version of
-// the weights where new ones come while an op runs.
-bool is_split(const Program& program) {
-  const auto& stages = program.placement.stage;
-  return std::any_of(stages.begin(), stages.end(),
-                     [](const StagePlace& place) { return place.apart(); });
-}
-bool runs_forwards_alone(const Program& program, std::size_t device) {
-  const auto& ops = program.ops[device];
-  return std::all_of(ops.begin(), ops.end(), [](Op op) {
-    return lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::forward;
-  });
-}
+// Where no device runs I and W of a stage, W computes the gradients inside the stage again and
+// reads the whole stash: neither that nor peaks are compared.
 bool parts_input_and_weight_grad(const Program& program) {
   const auto& stages = program.placement.stage;
   return std::any_of(stages.begin(), stages.end(), [](const StagePlace& place) {
@@ -198,7 +143,7 @@ struct Held {
   Cluster cluster;
   Outcome outcome;
   double bound = 0;
-  bool split = false;
+  bool compared = true;
 };
 
 // How near a run is to what is said of it.
@@ -210,10 +155,9 @@ Nearness nearness_of(const Held& one, const Comparison& is) {
   CAPTURE(name);
   const char* const show = std::getenv("STAGELINE_SHOW_HELD");
   bool in_range = true;
-  const bool whole_stash = !parts_input_and_weight_grad(one.outcome.program);
   for (std::size_t d = 0; d < 2; ++d) {
     CAPTURE(d);
-    const Bytes stash = most_stash(is.said.device[d]);
+    const Bytes stash = is.said.device[d].stash_peak;
     if (show != nullptr) {
       const double off = peak_error(is, d);
       if (std::abs(off) < std::atof(show) && stash.count == is.held[d].stash) continue;
@@ -223,17 +167,14 @@ Nearness nearness_of(const Held& one, const Comparison& is) {
                  stash.count - is.held[d].stash);
       continue;
     }
-    if (whole_stash) CHECK(stash.count == is.held[d].stash);
+    if (one.compared) CHECK(stash.count == is.held[d].stash);
     const double slack = one.bound * static_cast<double>(is.held[d].peak);
     const double over = static_cast<double>(is.held[d].peak - is.range[d].most.count);
     const double under = static_cast<double>(is.range[d].least.count - is.held[d].peak);
-    if (!one.split && under > slack) in_range = false;
-    if ((!one.split || runs_forwards_alone(one.outcome.program, d)) && over > slack) {
-      in_range = false;
-    }
+    if (one.compared && std::max(over, under) > slack) in_range = false;
   }
   if (!in_range) return Nearness::beyond_range;
-  return one.split || furthest(is) <= one.bound ? Nearness::as_said : Nearness::in_range;
+  return !one.compared || furthest(is) <= one.bound ? Nearness::as_said : Nearness::in_range;
 }
 
 // Runs the program once.
@@ -274,11 +215,11 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
                                          spelled(spec), link.empty() ? "free links" : link);
     CAPTURE(name);
     try {
-      Held one{name, subject, asked.cluster, study(asked), 0, false};
+      Held one{name, subject, asked.cluster, study(asked), 0, true};
       const Program& program = one.outcome.program;
       if (!seen.insert(print(program)).second) continue;  // another knob's
       one.bound = bound_of(subject, program);
-      one.split = is_split(program);
+      one.compared = !parts_input_and_weight_grad(program);
       const Nearness nearness = run_of(one, timed);
       ++tally.tried;
       tally.names.insert(std::string(spec.scheduler->name));

@@ -77,6 +77,9 @@ TEST_CASE("groups take what their layers take, and hand on what the layers behin
     CHECK(group.name == nth(model.layers, first_of_group(23, 5, g)).name);
     CHECK(group.output == nth(model.layers, end - 1).output);
     CHECK(group.collectives.size() == 2);
+    Time alone = nth(model.layers, first_of_group(23, 5, g)).weight_grad_alone();
+    for (int l = first_of_group(23, 5, g) + 1; l < end; ++l) alone += nth(model.layers, l).backward;
+    CHECK(group.weight_grad_alone() == alone);
     for (const LayerCollective& one : group.collectives) collectives += one.forward;
   }
   CHECK(collectives == 23);

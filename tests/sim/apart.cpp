@@ -1,5 +1,6 @@
 // What happens where F, I and W of a stage live on different devices, by hand.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -197,6 +198,34 @@ TEST_CASE("each device holds what its own ops and messages read, and its copy of
   CHECK(held(1, MemoryKind::weights) == Bytes{4});
   CHECK(held(0, MemoryKind::gradients) == Bytes{0});
   CHECK(held(1, MemoryKind::optimizer) == Bytes{8});
+}
+
+TEST_CASE(
+    "an update makes new weights beside those that a message carries or a backward may read") {
+  Costs costs = slow_links(1, 2);
+  costs.stage[0].weights = Bytes{8};  // U0 at 9-10 and U1 at 15-16, SENDs at 10-18 and 18-26
+  const auto versions_held = [&](const std::string& rule, int device) {
+    Program program = parse_program(forward_and_backward);
+    program.settings.weights = rule == "latest" ? WeightRule::latest : WeightRule::stash;
+    const Program whole = complete(program, costs);
+    const MemoryProfile memory = memory_of(whole, costs, ran(whole, costs), Curves::all);
+    std::string text;
+    Bytes before{};
+    for (const MemoryPoint& point : nth(memory.device, device).curve) {
+      CHECK(nth(point.use, MemoryKind::buffers) == Bytes{});
+      const Bytes held = nth(point.use, MemoryKind::versions);
+      if (held != before) text += fmt::format("{}:{} ", point.at.count(), held.count);
+      before = held;
+    }
+    return text;
+  };
+  CHECK(versions_held("latest", 1) == "15:8 18:0 ");
+  // Both backwards read the first version, and that none to come will is not known; the second is
+  // still sent when U1 runs.
+  CHECK(versions_held("stash", 1) == "9:8 15:16 16:8 18:0 ");
+  // What arrives has room of its own, and waits there.
+  CHECK(versions_held("latest", 0).empty());
+  CHECK(versions_held("stash", 0).empty());
 }
 
 TEST_CASE("parts of I send their shares to whoever reads the gradient") {

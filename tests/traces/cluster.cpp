@@ -182,6 +182,7 @@ TEST_CASE("what the writer writes, the reader gives back") {
   slow.devices[1].op_overhead = Time{12345};
   slow.pair_overlap = 0.375;
   slow.interference = {1.0625, 1.5};
+  slow.handover = {Bandwidth{7'500'000'000}, Bandwidth::unlimited()};
   slow.collectives = {
       {CollectiveKind::all_gather, 16, 2, Time{40'000'123}, Bandwidth{45'000'000'001}, "a log"}};
   CHECK(same(slow));
@@ -219,6 +220,8 @@ TEST_CASE("a broken cluster is refused with its pointer and the rule") {
   for (const Broken& broken : std::vector<Broken>{
            {"stageline-cluster 1", "stageline-trace 1", "/format", "\"stageline-cluster 1\" here"},
            {"\"source\": \"s\"", "\"pair_overlap\": 1.5", "/pair_overlap", "at most 1 (it is 1.5)"},
+           {"\"source\": \"s\"", "\"handover\": {\"writes\": \"1GB/s\"}", "/handover/writes",
+            "writes"},
            {"\"source\": \"s\"", "\"interference\": [1.1, 0.9]", "/interference/1",
             "a slowdown is at least 1 (it is 0.9)"},
            {"\"source\": \"s\"", "\"pair_overlap\": 0", "/pair_overlap", "positive"},

@@ -102,6 +102,7 @@ std::vector<Model> random_models(std::mt19937_64& random) {
       layer.forward = time();
       layer.input_grad = time();
       layer.weight_grad = time();
+      layer.lone_weight_grad = time();
       layer.backward = below(2) == 0 ? layer.input_grad + layer.weight_grad : time();
       layer.update = time();
       layer.forward_spread = time();

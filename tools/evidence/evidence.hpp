@@ -18,9 +18,10 @@ struct MeasuredDevice {
   std::vector<Time> busy;      // compute lane
   std::vector<Time> transfer;  // send lane: sum of its messages' spans
   /// Of its tensors, one per counted run (runs of their own). Runs differ, since messages meet an
-  /// op now early and now late. Empty: neither this nor the stash was measured.
+  /// op now early and now late. Empty: neither this nor the stashes were measured.
   std::vector<Bytes> peaks;
-  Bytes stash{};  // peak of its stashes
+  /// The most that its stashes held at once, likewise; or one for all counted runs.
+  std::vector<Bytes> stashes;
   friend bool operator==(const MeasuredDevice&, const MeasuredDevice&) = default;
 };
 
@@ -41,6 +42,8 @@ struct MeasuredCase {
   std::optional<Timeline> timeline;     // of the run of median makespan; kept for few cases
   std::string program;                  // the text of what ran; empty: what the schedule makes of
                                         // the evidence's traces and cluster
+  std::optional<Timeline> counted{};    // of the first counted run; kept where its memory is not as
+                                        // predicted
   friend bool operator==(const MeasuredCase&, const MeasuredCase&) = default;
 };
 

@@ -49,10 +49,30 @@ std::vector<Bytes> read_peaks(const JsonNode& node) {
   return peaks;
 }
 
+// A number for all counted runs, or one of each; of none where the peaks were not measured.
+std::vector<Bytes> read_stashes(const JsonNode& node, std::size_t runs) {
+  if (node.kind() != JsonKind::list) {
+    const Bytes stash = node.bytes();
+    return runs == 0 ? std::vector<Bytes>{} : std::vector{stash};
+  }
+  std::vector<Bytes> stashes;
+  for (const JsonNode& item : node.items()) stashes.push_back(item.bytes());
+  if (stashes.size() != runs) {
+    node.refuse(fmt::format(
+        "a list of stashes has one of each counted run, as the peaks have (peaks {}, stashes {})",
+        runs, stashes.size()));
+  }
+  return stashes;
+}
+
 MeasuredDevice read_device(const JsonNode& node, std::size_t runs) {
   node.check_keys({"busy_ps", "transfer_ps", "peak_bytes", "stash_bytes"}, {});
-  return {read_runs(node.at("busy_ps"), runs), read_runs(node.at("transfer_ps"), runs),
-          read_peaks(node.at("peak_bytes")), node.at("stash_bytes").bytes()};
+  MeasuredDevice device{read_runs(node.at("busy_ps"), runs),
+                        read_runs(node.at("transfer_ps"), runs),
+                        read_peaks(node.at("peak_bytes")),
+                        {}};
+  device.stashes = read_stashes(node.at("stash_bytes"), device.peaks.size());
+  return device;
 }
 
 Timeline read_timeline(const JsonNode& node, std::size_t devices) {
@@ -71,7 +91,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
 MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
                    "held_out", "makespan_ps", "devices"},
-                  {"host_link", "program", "timeline"});
+                  {"host_link", "program", "timeline", "counted_timeline"});
   MeasuredCase measured;
   measured.model = node.at("model").text();
   measured.batch = static_cast<int>(node.at("batch").whole(0, most));
@@ -108,6 +128,9 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   measured.program = node.text_or_empty("program");
   if (const auto found = node.find("timeline")) {
     measured.timeline = read_timeline(*found, devices.size());
+  }
+  if (const auto found = node.find("counted_timeline")) {
+    measured.counted = read_timeline(*found, devices.size());
   }
   return measured;
 }

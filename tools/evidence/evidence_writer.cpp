@@ -28,11 +28,11 @@ std::string times_text(const std::vector<Time>& times) {
   return "[" + list + "]";
 }
 
-// A number where one run was counted.
-std::string peaks_text(const std::vector<Bytes>& peaks) {
-  if (peaks.size() < 2) return fmt::format("{}", peaks.empty() ? 0 : peaks[0].count);
+// Of the counted runs; a number where there is one.
+std::string bytes_text(const std::vector<Bytes>& runs) {
+  if (runs.size() < 2) return fmt::format("{}", runs.empty() ? 0 : runs[0].count);
   std::string list;
-  for (const Bytes peak : peaks) list += fmt::format("{}{}", list.empty() ? "" : ", ", peak.count);
+  for (const Bytes run : runs) list += fmt::format("{}{}", list.empty() ? "" : ", ", run.count);
   return "[" + list + "]";
 }
 
@@ -40,8 +40,8 @@ std::string device_text(const MeasuredDevice& device) {
   return fmt::format(
       "{{\"busy_ps\": {},\n       \"transfer_ps\": {},\n       \"peak_bytes\": {}, "
       "\"stash_bytes\": {}}}",
-      times_text(device.busy), times_text(device.transfer), peaks_text(device.peaks),
-      device.stash.count);
+      times_text(device.busy), times_text(device.transfer), bytes_text(device.peaks),
+      bytes_text(device.stashes));
 }
 
 std::string timeline_text(const Timeline& timeline) {
@@ -72,6 +72,9 @@ std::string case_text(const MeasuredCase& measured) {
   text += "]";
   if (!measured.program.empty()) text += ",\n     \"program\": " + json_text(measured.program);
   if (measured.timeline) text += ",\n     \"timeline\": " + timeline_text(*measured.timeline);
+  if (measured.counted) {
+    text += ",\n     \"counted_timeline\": " + timeline_text(*measured.counted);
+  }
   return text + "}";
 }
 

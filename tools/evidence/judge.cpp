@@ -49,10 +49,38 @@ PredictedDevice device_of(const Outcome& outcome, int device) {
     if (is_send(span.op.kind)) predicted.transfer += span.end - span.start;
   }
   predicted.peak = outcome.memory.device[d].peak;
-  for (const MemoryPoint& point : outcome.memory.device[d].curve) {
-    predicted.stash = std::max(predicted.stash, nth(point.use, MemoryKind::stash));
-  }
+  predicted.stash = outcome.memory.device[d].stash_peak;
   return predicted;
+}
+
+// Whether both have the same ops on every lane, at whatever times.
+bool same_ops(const Timeline& a, const Timeline& b) {
+  const auto ops_of = [](const Spans& spans) {
+    std::vector<Op> ops;
+    for (const Span& span : spans) ops.push_back(span.op);
+    std::sort(ops.begin(), ops.end());
+    return ops;
+  };
+  return std::equal(a.lanes.begin(), a.lanes.end(), b.lanes.begin(), b.lanes.end(),
+                    [&](const Spans& x, const Spans& y) { return ops_of(x) == ops_of(y); });
+}
+
+// On the clock of the counted run.
+void set_counted(const MeasuredCase& measured, const Outcome& outcome,
+                 std::vector<PredictedDevice>& devices) {
+  if (measured.counted && !same_ops(*measured.counted, outcome.timeline)) {
+    throw UsageError("its counted timeline has other ops than its program");
+  }
+  const Timeline& timeline = measured.counted ? *measured.counted : outcome.timeline;
+  const std::vector<PeakRange> peaks = peak_ranges(outcome.program, outcome.costs, timeline);
+  std::optional<MemoryProfile> memory;
+  if (measured.counted) {
+    memory = memory_of(outcome.program, outcome.costs, timeline, Curves::all);
+  }
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    devices[d].counted_peak = peaks[d];
+    devices[d].counted_stash = memory ? memory->device[d].stash_peak : devices[d].stash;
+  }
 }
 
 // Keeps the value that is furthest from 0, and the index of its case.
@@ -81,14 +109,28 @@ Bytes beyond(Bytes predicted, const std::vector<Bytes>& runs) {
   return *most < predicted ? predicted - *most : Bytes{};
 }
 
+// From the run that it is nearest to.
+Bytes off_nearest(Bytes predicted, const std::vector<Bytes>& runs) {
+  Bytes least = predicted - runs.front();
+  for (const Bytes run : runs) {
+    const Bytes off = predicted - run;
+    if (std::abs(off.count) < std::abs(least.count)) least = off;
+  }
+  return least;
+}
+
 void judge_memory(const MeasuredCase& measured, CaseJudgement& result) {
-  const bool memory = std::all_of(measured.devices.begin(), measured.devices.end(),
-                                  [](const MeasuredDevice& d) { return !d.peaks.empty(); });
+  const bool memory =
+      std::all_of(measured.devices.begin(), measured.devices.end(),
+                  [](const MeasuredDevice& d) { return !d.peaks.empty() && !d.stashes.empty(); });
   if (!memory || measured.devices.empty()) return;
   double peak = 0;
   double beyond_runs = 0;
   Bytes stash{};
   int furthest_beyond = 0;
+  double counted_peak = 0;
+  Bytes counted_stash{};
+  int furthest_counted = 0;
   for (std::size_t d = 0; d < measured.devices.size(); ++d) {
     const MeasuredDevice& is = measured.devices[d];
     const PredictedDevice& predicted = result.prediction.devices[d];
@@ -97,11 +139,21 @@ void judge_memory(const MeasuredCase& measured, CaseJudgement& result) {
     keep_furthest(share_of(predicted.peak - typical, typical), device, peak, result.peak_device);
     keep_furthest(share_of(beyond(predicted.peak, is.peaks), typical), device, beyond_runs,
                   furthest_beyond);
-    keep_furthest(predicted.stash - is.stash, device, stash, result.stash_device);
+    keep_furthest(off_nearest(predicted.stash, is.stashes), device, stash, result.stash_device);
+    const Bytes counted = is.peaks.front();
+    keep_furthest(
+        share_of(std::clamp(counted, predicted.counted_peak.least, predicted.counted_peak.most) -
+                     counted,
+                 counted),
+        device, counted_peak, furthest_counted);
+    keep_furthest(predicted.counted_stash - is.stashes.front(), device, counted_stash,
+                  furthest_counted);
   }
   result.peak_error = peak;
   result.peak_beyond_runs = beyond_runs;
   result.stash_error = stash;
+  result.counted_peak_error = counted_peak;
+  result.counted_stash_error = counted_stash;
 }
 
 void check_runs(const MeasuredCase& measured) {
@@ -187,6 +239,7 @@ Prediction predict(const Evidence& evidence, const MeasuredCase& measured) {
     for (int device = 0; device < outcome.devices; ++device) {
       prediction.devices.push_back(device_of(outcome, device));
     }
+    set_counted(measured, outcome, prediction.devices);
     return prediction;
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", name_of(measured), error.what()));

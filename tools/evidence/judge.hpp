@@ -10,6 +10,7 @@
 
 #include "tools/base/progress.hpp"
 #include "tools/evidence/evidence.hpp"
+#include "tools/evidence/peak_range.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -33,6 +34,10 @@ struct PredictedDevice {
   Time transfer{};  // send lane: sum of its messages' spans
   Bytes peak{};     // peak of all memory
   Bytes stash{};    // peak of the stashes
+  // The same on the clock of the first counted run: of what met there. Where the evidence does not
+  // keep that, on the predicted one.
+  PeakRange counted_peak;
+  Bytes counted_stash{};
 };
 
 struct Prediction {
@@ -43,7 +48,8 @@ struct Prediction {
 
 /// The simulator's prediction of a case: its trace, on the first devices of the evidence's cluster,
 /// with one port of the case's link each (as in uniform_cluster). Throws UsageError, with the
-/// case's name, for an impossible schedule, partition or link.
+/// case's name, for an impossible schedule, partition or link, and for a counted timeline with
+/// other ops than the program's.
 Prediction predict(const Evidence& evidence, const MeasuredCase& measured);
 
 /// "resnet50 batch 8, 1f1b, 8 micro-batches, link 200MB/s"
@@ -79,6 +85,9 @@ struct CaseJudgement {
                                            // most; 0 within these
   std::optional<Bytes> stash_error;        // in bytes
   int stash_device = 0;                    // its device
+  // Of the first counted run, on its own clock: what is left is not of the times.
+  std::optional<double> counted_peak_error;  // as a share of the measured peak; 0 in its range
+  std::optional<Bytes> counted_stash_error;  // in bytes
 };
 
 /// Two cases, the faster one first.
@@ -130,10 +139,15 @@ struct Summary {
   int peaks_within_aim = 0;            // memory cases within aim_peak_error, beyond that range
   int stash_exact = 0;      // memory cases with every device's stash predicted to the byte
   Worst worst_stash_error;  // bytes
-  int noise_cases = 0;      // cases with known noise
-  double mean_noise = 0;    // as a share of the measured makespan
-  Worst worst_noise;        // as a share of the measured makespan
-  Ranking ranking;          // of the pairs among these cases
+  // Of the counted runs, on their own clock.
+  int clocks_kept = 0;               // cases with that clock; none: the next ones say nothing
+  Worst worst_counted_peak_error;    // of a device's peak
+  int counted_peaks_within_aim = 0;  // memory cases within aim_peak_error
+  int counted_stash_exact = 0;       // memory cases with every device's stash to the byte
+  int noise_cases = 0;               // cases with known noise
+  double mean_noise = 0;             // as a share of the measured makespan
+  Worst worst_noise;                 // as a share of the measured makespan
+  Ranking ranking;                   // of the pairs among these cases
 };
 
 struct EvidenceJudgement {

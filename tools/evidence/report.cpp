@@ -31,7 +31,8 @@ constexpr const char* meanings = R"(## How it is counted
 * *stash*, *peak*: the most bytes held at once by the stashes of a device, and by all its tensors, in
   runs of their own. Where several were counted, the peak is the median of theirs: a message that comes
   in the middle of an op meets more or less beside it, so peaks have a range, and the error beyond
-  that is given too.
+  that is given too. A stash is exact if one of the counted runs had it to the byte; else the error
+  is that from the nearest of them.
 )";
 
 std::string word(const std::optional<bool>& met, const char* yes, const char* no) {

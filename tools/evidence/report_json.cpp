@@ -51,6 +51,10 @@ Json summary_object(const Summary& summary) {
           {"peaks_within_aim", summary.peaks_within_aim},
           {"stash_exact", summary.stash_exact},
           {"worst_stash_error_bytes", worst_json(summary.worst_stash_error, with_memory)},
+          {"clocks_kept", summary.clocks_kept},
+          {"counted_stash_exact", summary.counted_stash_exact},
+          {"counted_peaks_within_aim", summary.counted_peaks_within_aim},
+          {"worst_counted_peak_error", worst_json(summary.worst_counted_peak_error, with_memory)},
           {"noise_cases", summary.noise_cases},
           {"mean_noise", summary.mean_noise},
           {"worst_noise", worst_json(summary.worst_noise, with_noise)},
@@ -67,9 +71,13 @@ Json device_json(const MeasuredCase& measured, const CaseJudgement& judged, std:
   put_time(device, "measured_transfer", median(is.transfer));
   device["predicted_peak_bytes"] = predicted.peak.count;
   device["predicted_stash_bytes"] = predicted.stash.count;
+  device["counted_peak_least_bytes"] = predicted.counted_peak.least.count;
+  device["counted_peak_most_bytes"] = predicted.counted_peak.most.count;
+  device["counted_stash_bytes"] = predicted.counted_stash.count;
   device["measured_peaks_bytes"] = Json::array();
   for (const Bytes peak : is.peaks) device["measured_peaks_bytes"].push_back(peak.count);
-  device["measured_stash_bytes"] = is.peaks.empty() ? Json(nullptr) : Json(is.stash.count);
+  device["measured_stashes_bytes"] = Json::array();
+  for (const Bytes stash : is.stashes) device["measured_stashes_bytes"].push_back(stash.count);
   return device;
 }
 
@@ -101,6 +109,10 @@ Json case_json(const MeasuredCase& measured, const CaseJudgement& judged) {
   json["peak_beyond_runs"] =
       judged.peak_beyond_runs ? Json(*judged.peak_beyond_runs) : Json(nullptr);
   json["stash_error_bytes"] = judged.stash_error ? Json(judged.stash_error->count) : Json(nullptr);
+  json["counted_peak_error"] =
+      judged.counted_peak_error ? Json(*judged.counted_peak_error) : Json(nullptr);
+  json["counted_stash_error_bytes"] =
+      judged.counted_stash_error ? Json(judged.counted_stash_error->count) : Json(nullptr);
   for (std::size_t d = 0; d < measured.devices.size(); ++d) {
     json["per_device"].push_back(device_json(measured, judged, d));
   }

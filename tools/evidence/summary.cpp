@@ -123,6 +123,14 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
         return one.stash_error ? Figure(static_cast<double>(one.stash_error->count)) : Figure();
       }).worst;
   for (const std::size_t at : of) summary.stash_exact += cases[at].stash_error == Bytes{} ? 1 : 0;
+  const auto counted_peak = [](const CaseJudgement& one) { return one.counted_peak_error; };
+  summary.worst_counted_peak_error = gather(cases, of, counted_peak).worst;
+  for (const std::size_t at : of) {
+    const std::optional<double> one = cases[at].counted_peak_error;
+    summary.counted_peaks_within_aim += one && std::abs(*one) <= aim_peak_error ? 1 : 0;
+    summary.counted_stash_exact += cases[at].counted_stash_error == Bytes{} ? 1 : 0;
+    summary.clocks_kept += evidence.cases[at].counted ? 1 : 0;
+  }
   const Gathered noise = gather(cases, of, [](const CaseJudgement& one) {
     return one.noise ? Figure(fraction_of(*one.noise, one.measured)) : Figure();
   });

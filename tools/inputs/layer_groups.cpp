@@ -36,6 +36,7 @@ void append(Layer& group, const Layer& layer) {
     };
     group.recompute = again(group) + again(layer);
   }
+  group.lone_weight_grad = group.weight_grad_alone() + layer.backward;
   // It follows the rate that most of its time follows.
   if (layer.memory_bound != group.memory_bound &&
       layer.forward + layer.backward > group.forward + group.backward) {

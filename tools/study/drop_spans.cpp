@@ -41,7 +41,10 @@ void drop_spans(Outcome& outcome) {
   free_all(outcome.timeline);
   free_all(outcome.metrics.idle);
   free_all(outcome.critical_path);
-  for (StageVersions& stage : outcome.versions) free_all(stage.events);
+  for (StageVersions& stage : outcome.versions) {
+    free_all(stage.events);
+    free_all(stage.copies);
+  }
   free_all(outcome.program.ops);
   if (outcome.period) free_all(outcome.period->cycle);
   Costs kept;
@@ -55,7 +58,7 @@ std::size_t held_spans(const Outcome& outcome) {
                      outcome.critical_path.capacity();
   for (const Spans& lane : outcome.timeline.lanes) held += lane.size();
   for (const std::vector<Op>& list : outcome.program.ops) held += list.capacity();
-  for (const StageVersions& stage : outcome.versions) held += stage.events.capacity();
+  for (const StageVersions& stage : outcome.versions) held += stage.events.capacity() + stage.copies.capacity();
   return held + outcome.costs.stage.capacity();
 }
 

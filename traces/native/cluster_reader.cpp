@@ -207,6 +207,14 @@ void read_interference(const JsonNode& root, Cluster& cluster) {
   }
 }
 
+Handover read_handover(const JsonNode& node) {
+  node.check_keys({}, {"write", "read"});
+  Handover handover;
+  if (const auto found = node.find("write")) handover.write = read_bandwidth(*found);
+  if (const auto found = node.find("read")) handover.read = read_bandwidth(*found);
+  return handover;
+}
+
 }  // namespace
 
 Cluster read_cluster(const std::string& json_text, const std::string& file, const ClusterUse& use) {
@@ -220,10 +228,10 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
     root.at("format").refuse(
         fmt::format("a cluster has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
-  root.check_keys(
-      {"format", "name", "devices"},
-      {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network", "overlap",
-       "overlap_messages", "overlap_transfers", "pair_overlap", "interference", "collectives"});
+  root.check_keys({"format", "name", "devices"},
+                  {"source", "kinds", "machines", "hosts", "switches", "links", "domain", "network",
+                   "overlap", "overlap_messages", "overlap_transfers", "pair_overlap",
+                   "interference", "handover", "collectives"});
   Cluster cluster;
   cluster.name = root.at("name").text();
   cluster.source = root.text_or_empty("source");
@@ -265,6 +273,7 @@ Cluster read_cluster(const JsonNode& root, const ClusterUse& use) {
     cluster.transfer_slowdown = read_overlap(*found, "communication beside compute");
   }
   read_interference(root, cluster);
+  if (const auto found = root.find("handover")) cluster.handover = read_handover(*found);
   for (const JsonNode& node : list_or_nothing(root, "collectives")) {
     cluster.collectives.push_back(read_measured_collective(node));
   }

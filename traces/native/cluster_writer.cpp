@@ -163,6 +163,12 @@ std::string write_cluster(const Cluster& cluster) {
   if (!cluster.interference.empty()) {
     text += fmt::format(",\n  \"interference\": [{}]", fmt::join(cluster.interference, ", "));
   }
+  if (!cluster.handover.is_free()) {
+    Members handover;
+    handover.bandwidth("write", cluster.handover.write);
+    handover.bandwidth("read", cluster.handover.read);
+    text += ",\n  \"handover\": " + handover.object();
+  }
   text += list_text("collectives", cluster.collectives, measured_collective_json);
   text += "\n}\n";
   if (read_cluster(text, "the cluster as written") != cluster) {

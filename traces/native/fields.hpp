@@ -21,10 +21,11 @@ struct TimeField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<TimeField, 12> time_fields{
+inline constexpr std::array<TimeField, 13> time_fields{
     {{"forward_us", &Layer::forward, true, PerBatch::must},
      {"input_grad_us", &Layer::input_grad, true, PerBatch::must},
      {"weight_grad_us", &Layer::weight_grad, true, PerBatch::must},
+     {"lone_weight_grad_us", &Layer::lone_weight_grad, false, PerBatch::must},
      {"backward_us", &Layer::backward, false, PerBatch::must},
      {"update_us", &Layer::update, false, PerBatch::may},
      {"recompute_us", &Layer::recompute, false, PerBatch::must},

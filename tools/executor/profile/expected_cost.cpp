@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "tools/executor/devices/device.hpp"
+#include "tools/executor/profile/rounds.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -72,8 +73,10 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   ExpectedCost cost;
   Time step{};
   Time forward{};
+  Time backward{};
   for (const Layer& layer : model.layers) {
     forward += layer.forward;
+    backward += layer.backward;
     step += layer.forward + layer.backward + layer.update;
     cost.standing += layer.weights + layer.gradients + layer.optimizer_state;
     cost.stash += layer.stash_input_grad + layer.stash_weight_grad + layer.output;
@@ -81,8 +84,12 @@ ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rate
   cost.standing = cost.standing * widening;
   cost.stash = cost.stash * widening;
   cost.step_seconds = to_seconds(step) * static_cast<double>(widening);
-  // Three steps, and one whose forwards run twice.
-  cost.round_seconds = 4 * cost.step_seconds + to_seconds(forward) * static_cast<double>(widening);
+  // A step of one micro-batch, and four of all in flight: two of them plain, one whose forwards run
+  // twice, and one whose backwards nearly do.
+  const int in_flight = in_flight_on(device_called(request.device));
+  cost.in_flight = in_flight;
+  cost.round_seconds = to_seconds(step * (1 + 4 * in_flight) + (forward + backward) * in_flight) *
+                       static_cast<double>(widening);
   cost.warm_up_seconds = warm_up_rounds * cost.round_seconds;
   return cost;
 }

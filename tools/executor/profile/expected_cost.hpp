@@ -23,8 +23,9 @@ struct ExpectedCost {
   double warm_up_seconds = 0;  // of ProfileSession's constructor
   Bytes standing{};            // weights, gradients, optimizer state
   Bytes stash{};               // of one micro-batch, and its outputs
+  int in_flight = 1;           // micro-batches of a profile
 
-  Bytes session() const { return standing + stash; }  // what a ProfileSession holds
+  Bytes session() const { return standing + stash * in_flight; }  // what a ProfileSession holds
 };
 /// By the roofline of the model's shape (cost_models/roofline.hpp) on a device of these rates.
 ExpectedCost expected_cost(const ProfileRequest& request, const QuickRates& rates);

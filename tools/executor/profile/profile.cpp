@@ -45,7 +45,8 @@ const std::vector<Time>& of(const LayerSamples& samples, Timed timed) {
 Steadiness steadiness_of(const Samples& samples, const ModelShape& shape) {
   const Time step = median(samples.step);
   Steadiness result;
-  result.step = fraction_of(std::max(drift(samples.step), drift(samples.whole_step)), step);
+  result.step = std::max(fraction_of(drift(samples.step), step),
+                         fraction_of(drift(samples.whole_step), median(samples.whole_step)));
   for (std::size_t i = 0; i < samples.layers.size(); ++i) {
     const LayerSamples& layer = samples.layers[i];
     const auto typical = [&](std::initializer_list<Timed> together) {
@@ -152,6 +153,7 @@ Layer layer_of(const LayerShape& shape, const LayerWeights& weights, const Layer
   }
   if (does(shape, &Primitive::weight_grad)) {
     put(Timed::weight_grad, &Layer::weight_grad, &Layer::weight_grad_spread);
+    layer.lone_weight_grad = typical(of(samples, Timed::lone_weight_grad));
   }
   if (shape.weights > 0) put(Timed::update, &Layer::update, &Layer::update_spread);
   layer.recompute = added_by_recomputation(samples);
@@ -192,6 +194,8 @@ std::string_view name(Timed timed) {
       return "I";
     case Timed::weight_grad:
       return "W";
+    case Timed::lone_weight_grad:
+      return "W alone";
     case Timed::backward:
       return "B";
     case Timed::update:

@@ -1,15 +1,18 @@
 // Measures the costs of a built-in model's layers on a device, in the order and among the
-// neighbours that they have in a pipeline: by turns
+// neighbours that they have in a pipeline of two stages. By turns, with h and k for the layers of
+// the two halves, first to last, and h', k' for the same from last to first:
 //
-//   fused   F0 F1 … Fn  Bn … B1 B0  U0 … Un      each op timed
-//   split   F0 F1 … Fn  In Wn … I1 W1 W0  U…     each op timed
-//   whole   forward, autograd's backward, step   each of the three timed
-//   again   F0 … Fn that keep no stash, then for each half of the layers, the last first, its F
-//           again and its B                      each op timed
+//   fused   Fh Fk  Bk' Bh'  U         each op timed
+//   split   Fh Fk  Ik' Wk' Ih' Wh' U  each op timed
+//   again   Fh Fk, none keeps its stash;  Fk again, Bk', Fh again, Bh'  U    each op timed
+//   alone   Fh Fk  Wk' Wh'  U         each W as on a device that does not run I
+//   whole   forward, autograd's backward, step: each of the three timed
 //
-// so that a drift of the machine meets all four. Ops find caches and memory as they would in
-// training, which they do not when one op is repeated. An update ends with gradients of zero, so
-// they are there to be added to. The learning rate is 0, so the weights stay where they are.
+// On a core two micro-batches are in flight: each half is run for both before the other half is, so
+// that its ops find in the caches what a stage's own ops left there. All take turns, so that a
+// drift of the machine meets all of them. Ops find caches and memory as they would in training,
+// which they do not when one op is repeated. An update ends with gradients of zero, so they are
+// there to be added to. The learning rate is 0, so the weights stay where they are.
 #pragma once
 
 #include <array>
@@ -31,7 +34,7 @@ struct ProfileRequest {
   Optimizer optimizer = Optimizer::momentum;
   std::string device = "cpu";               // cuda, cuda:1
   std::string dtype = "fp32";               // or fp64; tf32 on an accelerator
-  int least_rounds = 16;                    // one round: each of the four above
+  int least_rounds = 16;                    // one round: each of these, once
   double least_seconds = 5;                 // so that transient disturbances pass
   double most_seconds = 60;                 // then it stops, steady or not
   double steady = 0.02;                     // of each large layer, as a share; see `Steadiness`
@@ -57,14 +60,15 @@ enum class Timed : std::uint8_t {
   forward,
   input_grad,
   weight_grad,
+  lone_weight_grad,  // of a device that does not run I
   backward,
   update,
   forward_without_stash,  // of a micro-batch that is recomputed
   recompute,              // its F again
   backward_of_recomputed  // its B, which finds the stash just made
 };
-inline constexpr std::size_t timed_count = 8;
-/// "F", "I", "W", "B", "U", "F without stash", "R", "B of recomputed".
+inline constexpr std::size_t timed_count = 9;
+/// "F", "I", "W", "W alone", "B", "U", "F without stash", "R", "B of recomputed".
 std::string_view name(Timed timed);
 
 /// The samples of one layer by Timed, in the order of measurement.

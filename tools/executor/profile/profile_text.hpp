@@ -27,8 +27,8 @@ std::string summary(const std::vector<Model>& models);
 /// model's by more than `bound`, a share; else empty.
 std::string why_unfit(const std::vector<Model>& models, double bound);
 
-/// "batch,layer,op,round,us": each sample in a line, op one of F I W B U; a round is one turn of
-/// fused, split and whole passes, and gives two samples of F and of U.
+/// "batch,layer,op,round,us": each sample in a line, op as name(Timed) has it; a round is one turn
+/// of all kinds of passes, and gives several samples of F and of U.
 std::string samples_csv(const std::vector<Profile>& profiles);
 
 /// The models that can be measured, one a line.

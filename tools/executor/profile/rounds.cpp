@@ -1,6 +1,9 @@
 // One round of a profile: whole training steps, timed op by op.
 #include "tools/executor/profile/rounds.hpp"
 
+#include <array>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include "sim/index.hpp"
@@ -8,38 +11,23 @@
 
 namespace stageline::executor {
 
+int in_flight_on(at::Device device) { return device.is_cpu() ? 2 : 1; }
+
 Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device,
                const std::atomic<bool>* stop)
     : model_(model),
-      batch_(std::move(batch)),
+      in_flight_(as_size(in_flight_on(device)), batch),
       watch_(device),
       stop_(stop),
-      half_(model.layers.size() / 2),
-      read_in_second_half_(model.layers.size()) {
-  for (std::size_t i = half_; i < model.layers.size(); ++i) {
-    for (const int read : {model.layers[i].input, model.layers[i].skip}) {
-      if (read >= 0 && as_size(read) < half_) read_in_second_half_[as_size(read)] = true;
-    }
-  }
+      half_(model.layers.size() / 2) {
   forget();
 }
 
 void Rounds::run(Company company) {
-  Samples& into = nth(samples_, company);
-  for (int i = 0; i < 4; ++i) {
-    switch ((i + turn_) % 4) {
-      case 0:
-        fused(into);
-        break;
-      case 1:
-        split(into);
-        break;
-      case 2:
-        whole(into);
-        break;
-      default:
-        recomputed(into);
-    }
+  constexpr std::array kinds{&Rounds::fused, &Rounds::split, &Rounds::whole, &Rounds::recomputed,
+                             &Rounds::with_lone_weight_grads};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    (this->*kinds[(i + turn_) % kinds.size()])(nth(samples_, company));
   }
   ++turn_;
 }
@@ -51,19 +39,16 @@ void Rounds::accompany(const std::function<bool()>& done) {
 }
 
 void Rounds::lead_in(double share) {
+  MicroBatch batch = in_flight_.front();
   const std::size_t layers = model_.layers.size();
   const auto ops = static_cast<std::size_t>(share * 2 * static_cast<double>(layers));
   for (std::size_t i = 0; i < ops; ++i) {
     stop_if(stop_);
     if (i < layers) {
-      forward(model_, i, batch_);
+      forward(model_, i, batch);
     } else {
-      backward(model_, 2 * layers - 1 - i, batch_);
+      backward(model_, 2 * layers - 1 - i, batch);
     }
-  }
-  for (std::vector<OpStash>& stash : batch_.stash) stash.clear();
-  for (auto* const tensors : {&batch_.outputs, &batch_.gradients}) {
-    for (at::Tensor& tensor : *tensors) tensor.reset();
   }
   if (layers < ops) zero_gradients(model_);
 }
@@ -86,15 +71,34 @@ void Rounds::time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
   laps.push_back({layer, timed});
 }
 
+void Rounds::pass_by(std::vector<Lap>& laps, const std::function<void()>& work) {
+  stop_if(stop_);
+  work();
+  watch_.mark();
+  laps.push_back({0, std::nullopt});
+}
+
 void Rounds::step(std::size_t layer) {
   update(model_, layer, {learning_rate});
   zero_gradients(model_.weights[layer]);
 }
 
+void Rounds::upwards(const HalfPasses& passes) {
+  for (MicroBatch& batch : in_flight_) passes(batch, 0, half_);
+  for (MicroBatch& batch : in_flight_) passes(batch, half_, model_.layers.size());
+}
+
+void Rounds::downwards(const HalfPasses& passes) {
+  for (MicroBatch& batch : in_flight_) passes(batch, half_, model_.layers.size());
+  for (MicroBatch& batch : in_flight_) passes(batch, 0, half_);
+}
+
 void Rounds::forwards(std::vector<Lap>& laps) {
-  for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-    time(laps, i, Timed::forward, [&] { forward(model_, i, batch_); });
-  }
+  upwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      time(laps, i, Timed::forward, [&] { forward(model_, i, batch); });
+    }
+  });
 }
 
 void Rounds::updates(std::vector<Lap>& laps) {
@@ -107,7 +111,7 @@ Time Rounds::note(const std::vector<Lap>& laps, Samples& into) {
   const std::vector<Time> times = watch_.laps();
   Time sum{};
   for (std::size_t i = 0; i < laps.size(); ++i) {
-    nth(into.layers[laps[i].layer], laps[i].timed).push_back(times[i]);
+    if (laps[i].timed) nth(into.layers[laps[i].layer], *laps[i].timed).push_back(times[i]);
     sum += times[i];
   }
   return sum;
@@ -117,9 +121,11 @@ void Rounds::fused(Samples& into) {
   std::vector<Lap> laps;
   begin();
   forwards(laps);
-  for (std::size_t i = model_.layers.size(); i-- > 0;) {
-    time(laps, i, Timed::backward, [&] { backward(model_, i, batch_); });
-  }
+  downwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
+    for (std::size_t i = end; i-- > first;) {
+      time(laps, i, Timed::backward, [&] { backward(model_, i, batch); });
+    }
+  });
   updates(laps);
   into.step.push_back(note(laps, into));
 }
@@ -128,10 +134,39 @@ void Rounds::split(Samples& into) {
   std::vector<Lap> laps;
   begin();
   forwards(laps);
-  for (std::size_t i = model_.layers.size(); i-- > 0;) {
-    time(laps, i, Timed::input_grad, [&] { input_grad(model_, i, batch_); });
-    time(laps, i, Timed::weight_grad, [&] { weight_grad(model_, i, batch_); });
-  }
+  downwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
+    for (std::size_t i = end; i-- > first;) {
+      time(laps, i, Timed::input_grad, [&] { input_grad(model_, i, batch); });
+    }
+    for (std::size_t i = end; i-- > first;) {
+      time(laps, i, Timed::weight_grad, [&] { weight_grad(model_, i, batch); });
+    }
+  });
+  updates(laps);
+  note(laps, into);
+}
+
+// Each W as where another device runs I. That comes behind it, for the gradient that the next W
+// takes.
+void Rounds::with_lone_weight_grads(Samples& into) {
+  std::vector<Lap> laps;
+  begin();
+  forwards(laps);
+  downwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
+    MicroBatch for_weight_grad;
+    const auto share = [&] { for_weight_grad = batch; };
+    pass_by(laps, share);
+    for (std::size_t i = end; i-- > first;) {
+      time(laps, i, Timed::lone_weight_grad,
+           [&] { weight_grad_alone(model_, i, for_weight_grad); });
+      pass_by(laps, [&] {
+        input_grad(model_, i, batch);
+        batch.stash[i].clear();
+        batch.gradients[i].reset();  // of a layer that reads the data, which has no I
+        share();
+      });
+    }
+  });
   updates(laps);
   note(laps, into);
 }
@@ -139,7 +174,7 @@ void Rounds::split(Samples& into) {
 void Rounds::whole(Samples& into) {
   stop_if(stop_);
   begin();
-  at::Tensor loss = whole_forward(model_, batch_);
+  at::Tensor loss = whole_forward(model_, in_flight_.front());
   stop_if(stop_);
   watch_.mark();
   whole_backward(model_, loss);
@@ -156,35 +191,34 @@ void Rounds::whole(Samples& into) {
   into.whole_step.push_back(sum);
 }
 
-// As two stages of a pipeline do it, each with half of the layers.
 void Rounds::recomputed(Samples& into) {
-  const std::size_t count = model_.layers.size();
-  std::vector<at::Tensor> read_later(count);
   std::vector<Lap> laps;
+  std::deque<std::vector<at::Tensor>> boundaries;  // what the second half reads of the first
   begin();
-  for (std::size_t i = 0; i < count; ++i) {
-    time(laps, i, Timed::forward_without_stash, [&] {
-      forward(model_, i, batch_);
-      batch_.stash[i].clear();
-      if (read_in_second_half_[i]) read_later[i] = batch_.outputs[i];
-    });
-  }
-  const auto again = [&](std::size_t first, std::size_t end) {
-    batch_.purpose = Purpose::again;
+  upwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
-      time(laps, i, Timed::recompute, [&] { forward(model_, i, batch_); });
+      time(laps, i, Timed::forward_without_stash, [&] {
+        forward(model_, i, batch);
+        batch.stash[i].clear();
+      });
     }
-    batch_.purpose = Purpose::training;
-    for (at::Tensor& output : batch_.outputs) output.reset();
+    if (first == 0) boundaries.push_back(batch.outputs);
+  });
+  downwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
+    if (first > 0) {
+      batch.outputs = std::move(boundaries.front());
+      boundaries.pop_front();
+    }
+    batch.purpose = Purpose::again;
+    for (std::size_t i = first; i < end; ++i) {
+      time(laps, i, Timed::recompute, [&] { forward(model_, i, batch); });
+    }
+    batch.purpose = Purpose::training;
+    for (at::Tensor& output : batch.outputs) output.reset();
     for (std::size_t i = end; i-- > first;) {
-      time(laps, i, Timed::backward_of_recomputed, [&] { backward(model_, i, batch_); });
+      time(laps, i, Timed::backward_of_recomputed, [&] { backward(model_, i, batch); });
     }
-  };
-  for (std::size_t i = 0; i < half_; ++i) {
-    if (read_in_second_half_[i]) batch_.outputs[i] = std::exchange(read_later[i], {});
-  }
-  again(half_, count);
-  again(0, half_);
+  });
   updates(laps);
   note(laps, into);
 }

@@ -1,5 +1,5 @@
-// The rounds of a profile: the same work fused, split, whole and recomputed, by turns, with the
-// times of each op.
+// The rounds of a profile: the same work fused, split, whole, recomputed and with lone Ws, by
+// turns, with the times of each op.
 //
 // Includes ATen: for the files of this folder only.
 #pragma once
@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sim/index.hpp"
@@ -18,6 +19,10 @@ namespace stageline::executor {
 
 /// The weights stay where they are.
 inline constexpr double learning_rate = 0;
+
+/// Micro-batches in flight: two on a core, whose caches hold what a stage's last one left; one on
+/// an accelerator, whose caches are small beside a layer's tensors.
+int in_flight_on(at::Device device);
 
 /// All samples, in the order of measurement.
 struct Samples {
@@ -33,7 +38,7 @@ class Rounds {
   /// throw Stopped before the next op.
   Rounds(TensorModel& model, MicroBatch batch, at::Device device, const std::atomic<bool>* stop);
 
-  /// The four kinds, in an order that changes from round to round.
+  /// The five kinds, in an order that changes from round to round.
   void run(Company company = Company::alone);
   /// Fused steps that nothing notes, until `done`: company for another lane that is measured.
   void accompany(const std::function<bool()>& done);
@@ -46,17 +51,25 @@ class Rounds {
   const Samples& samples(Company company = Company::alone) const { return nth(samples_, company); }
 
  private:
-  // The op of a layer that a mark ends.
+  // The op of a layer that a mark ends; nothing: what nobody asked for.
   struct Lap {
     std::size_t layer;
-    Timed timed;
+    std::optional<Timed> timed;
   };
 
   void begin();
   void time(std::vector<Lap>& laps, std::size_t layer, Timed timed,
             const std::function<void()>& op);
+  /// Work whose time is not asked for.
+  void pass_by(std::vector<Lap>& laps, const std::function<void()>& work);
   /// The optimizer's step, including the zeroing of gradients.
   void step(std::size_t layer);
+  /// Passes of a micro-batch over layers from `first` to before `end`, which are a half.
+  using HalfPasses = std::function<void(MicroBatch& batch, std::size_t first, std::size_t end)>;
+  /// Each half for all micro-batches in flight, from the first layers to the last.
+  void upwards(const HalfPasses& passes);
+  /// The other way round.
+  void downwards(const HalfPasses& passes);
   void forwards(std::vector<Lap>& laps);
   void updates(std::vector<Lap>& laps);
   /// The sum.
@@ -65,15 +78,15 @@ class Rounds {
   void split(Samples& into);
   void whole(Samples& into);
   void recomputed(Samples& into);
+  void with_lone_weight_grads(Samples& into);
 
   TensorModel& model_;
-  MicroBatch batch_;
+  std::vector<MicroBatch> in_flight_;  // of equal data
   Stopwatch watch_;
   const std::atomic<bool>* stop_;
-  std::size_t half_;                       // the first layer of the second half
-  std::vector<bool> read_in_second_half_;  // by layer of the first half: its output
-  std::array<Samples, 2> samples_;         // by Company
-  int turn_ = 0;
+  std::size_t half_;                // the first layer of the second half
+  std::array<Samples, 2> samples_;  // by Company
+  std::size_t turn_ = 0;
 };
 
 }  // namespace stageline::executor

@@ -28,14 +28,15 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
   const bool computes = !plan.imitate;
   // A profile's rounds, each on every lane alone and then on all at once.
   // What does not compute is profiled before the runs alone.
-  const auto profiled = static_cast<double>(computes ? preparing_rounds * lanes +
-                                                           variants * (plan.rounds + 1) *
-                                                               plan.profile_rounds * (lanes + 1)
-                                                     : preparing_rounds);
-  // A case runs twice a round, and twice for its memory.
-  const auto steps = static_cast<double>(variants * (2 * (plan.rounds + 1) + 2)) *
-                     plan.microbatches / static_cast<double>(lanes);
-  Bytes in_flight{};  // of the largest run
+  const auto profiled =
+      static_cast<double>(computes ? preparing_rounds * lanes +
+                                         variants * plan.rounds * plan.profile_rounds * (lanes + 1)
+                                   : preparing_rounds);
+  // A run that is counted for its memory follows one that is not.
+  const int runs = (warm_up_runs(plan) + 1) * plan.rounds + (computes ? 2 * plan.counted_runs : 0);
+  const auto steps =
+      static_cast<double>(variants * runs) * plan.microbatches / static_cast<double>(lanes);
+  Bytes run{};  // of the largest case
   for (const ModelSizes& model : plan.models) {
     for (const int batch : model.batches) {
       const ExpectedCost cost =
@@ -46,11 +47,11 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
         effort.tensors = std::max(effort.tensors, cost.session());
         continue;
       }
-      effort.tensors += cost.session() * lanes + cost.standing * variants;
-      in_flight = std::max(in_flight, cost.stash * plan.microbatches);
+      effort.tensors += cost.session() * lanes;
+      run = std::max(run, cost.standing + cost.stash * plan.microbatches);
     }
   }
-  effort.tensors += in_flight;
+  effort.tensors += run;
   return effort;
 }
 

@@ -14,6 +14,8 @@ namespace stageline::executor {
 
 /// Rounds of each lane's profile before the first run.
 inline constexpr int preparing_rounds = 5;
+/// Runs of a case before one that counts: its allocations are new, where it computes.
+inline int warm_up_runs(const ValidationPlan& plan) { return plan.imitate ? 1 : 2; }
 
 /// What is profiled of a model at one size, on a lane.
 ProfileRequest profile_request(const ValidationPlan& plan, const std::string& shape, int batch,
@@ -21,7 +23,7 @@ ProfileRequest profile_request(const ValidationPlan& plan, const std::string& sh
 
 struct Effort {
   double seconds = 0;
-  Bytes tensors{};  // of all profiles and runs
+  Bytes tensors{};  // of all profiles, and of the largest run
 };
 /// A rough estimate, in half a second of measuring. `profiled_lane`: one of the lanes that are
 /// profiled.

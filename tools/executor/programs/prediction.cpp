@@ -32,7 +32,10 @@ Prediction predict(const SettingRequest& question, const Setting& setting,
   }
   const auto case_on = [&](int count) {
     Case asked = make_case(question, setting, schedule, count);
-    if (imitated) asked.cluster.interference.clear();
+    if (imitated) {
+      asked.cluster.interference.clear();
+      asked.cluster.handover = {};
+    }
     return asked;
   };
   Prediction one{case_on(devices / replicas), {}};

@@ -44,6 +44,7 @@ struct ValidateFlags {
   std::string host_link;
   int microbatches = 0;
   int rounds = 0;
+  std::string memory_of;
   std::string out;
   bool calibrate = false;
   bool imitate = false;
@@ -61,25 +62,36 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.option("--model", flags.models,
               "a built-in model and its sizes of micro-batch: resnet20@8,16; repeat for several "
               "(three models at three sizes)");
-  line.option(
+  const Flag schedule = line.option(
       "--schedule", flags.schedules,
       "a schedule to run, NAME:knob=value; repeat for several (twelve, and two for a calibration)");
   line.option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
   line.option("--host-link", flags.host_link,
               "with --schedule: likewise, of each device to its host");
-  line.option("--microbatches", flags.microbatches, "in a step (8)");
-  line.option("--rounds", flags.rounds, "runs of each program (5)");
-  line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
-  line.flag("--calibrate", flags.calibrate,
-            "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
-            "and judge the others with it");
-  line.flag(
+  const Flag microbatches = line.option("--microbatches", flags.microbatches, "in a step (8)");
+  const Flag rounds = line.option("--rounds", flags.rounds, "runs of each program (5)");
+  const Flag seen = line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
+  const Flag calibrate =
+      line.flag("--calibrate", flags.calibrate,
+                "fit the cluster (rate, overhead of an op) to the programs that are not held out, "
+                "and judge the others with it");
+  const Flag imitate = line.flag(
       "--imitate", flags.imitate,
       "ops wait for their profiled times instead of computing, so that lanes may outnumber the "
       "cores: a test of order, messages and runtime, not of arithmetic");
-  line.flag("--every", flags.every,
-            "every schedule that two devices hold, with the knobs that change memory");
-  line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
+  const Flag every =
+      line.flag("--every", flags.every,
+                "every schedule that two devices hold, with the knobs that change memory");
+  const Flag quick =
+      line.flag("--quick", flags.quick, "one model at one size, three runs: to see that it works");
+  const Flag memory_of = line.option(
+      "--memory-of", flags.memory_of,
+      "run no program for its time, but count the memory of those in this evidence again; --model "
+      "says of which models they are, where these are not the usual ones");
+  for (const Flag other :
+       {schedule, microbatches, rounds, seen, calibrate, imitate, every, quick}) {
+    memory_of.excludes(other);
+  }
   line.writes_also(
       line.option("--out", flags.out,
                   "write the evidence to FILE.json, and its figures to FILE.summary.json beside it")
@@ -160,9 +172,59 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
   return plan;
 }
 
+// What says so on standard error.
+class Teller {
+ public:
+  Teller(const ValidateFlags& flags, int rounds)
+      : quiet_(flags.quiet), live_(!flags.quiet && ::isatty(2) != 0), rounds_(rounds) {}
+
+  void tell(const ValidationProgress& progress) {
+    if (!std::exchange(said_expected_, true) && progress.expected_seconds > 0 &&
+        (!quiet_ || progress.expected_seconds > quiet_for_seconds)) {
+      fmt::print(stderr, "the validation: {}, up to {} of tensors\n",
+                 about(progress.expected_seconds), print(progress.expected_memory));
+    }
+    if (live_) {
+      fmt::print(stderr, "round {} of {}, {:.0f} s: {}\033[K\r", progress.round, rounds_,
+                 progress.seconds, progress.doing);
+    } else if (!quiet_ && progress.round != said_) {
+      said_ = progress.round;
+      fmt::print(stderr, "round {} of {}: {} programs, {:.0f} s\n", progress.round, rounds_,
+                 progress.cases, progress.seconds);
+    }
+  }
+  void finish() const {
+    if (live_) fmt::print(stderr, "\033[K");
+  }
+
+ private:
+  bool quiet_;
+  bool live_;
+  int rounds_;
+  int said_ = -1;
+  bool said_expected_ = false;
+};
+
+std::string software_of(const ProcessReport& process, bool cores) {
+  return cores ? fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
+                             process.blas.name)
+               : fmt::format("LibTorch {}, {}", process.libtorch,
+                             libraries_of(device_called("cuda")));
+}
+
 std::string beside(const std::string& out) {
   std::filesystem::path path(out);
   return path.replace_extension(".summary.json").string();
+}
+
+int report(const ValidateFlags& flags, const Evidence& evidence) {
+  const EvidenceJudgement judgement = judge(evidence);
+  if (!flags.out.empty()) {
+    write_file(flags.out, write_evidence(evidence));
+    write_file(beside(flags.out), kept_json(judgement));
+  }
+  fmt::print("{}", replay_text(evidence, judgement));
+  return 0;
 }
 
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
@@ -190,37 +252,17 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
   for (const std::string& note : notes) fmt::print(stderr, "warning: {}\n", note);
 
-  const bool live = !flags.quiet && ::isatty(2) != 0;
-  int said = -1;
-  bool said_expected = false;
+  Teller teller(flags, plan.rounds);
   Evidence evidence = run_validation(
-      plan,
-      [&](const ValidationProgress& progress) {
-        if (!std::exchange(said_expected, true) &&
-            (!flags.quiet || progress.expected_seconds > quiet_for_seconds)) {
-          fmt::print(stderr, "the validation: {}, up to {} of tensors\n",
-                     about(progress.expected_seconds), print(progress.expected_memory));
-        }
-        if (live) {
-          fmt::print(stderr, "round {} of {}, {:.0f} s: {}\033[K\r", progress.round, plan.rounds,
-                     progress.seconds, progress.doing);
-        } else if (!flags.quiet && progress.round != said) {
-          said = progress.round;
-          fmt::print(stderr, "round {} of {}: {} programs, {:.0f} s\n", progress.round, plan.rounds,
-                     progress.cases, progress.seconds);
-        }
-      },
-      &interrupted, peers.get());
+      plan, [&](const ValidationProgress& progress) { teller.tell(progress); }, &interrupted,
+      peers.get());
   const Uninterrupted writing;
-  if (live) fmt::print(stderr, "\033[K");
+  teller.finish();
   evidence.date = today();
   const bool cores = evidence.device.empty();
   const std::string device = cores ? process.cpu.model : evidence.device;
   evidence.device = fmt::format("{}, {}", device, plan.devices);
-  evidence.software =
-      cores ? fmt::format("LibTorch {}, oneDNN {}, {}", process.libtorch, process.onednn,
-                          process.blas.name)
-            : fmt::format("LibTorch {}, {}", process.libtorch, libraries_of(device_called("cuda")));
+  evidence.software = software_of(process, cores);
   evidence.settings = fmt::format("{}, {} rounds, {} micro-batches{}", plan.dtype, plan.rounds,
                                   plan.microbatches, plan.imitate ? ", compute imitated" : "");
   evidence.command = command;
@@ -248,13 +290,28 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
       fmt::print(stderr, "{}\n", evidence.notes[i]);
     }
   }
-  const EvidenceJudgement judgement = judge(evidence);
-  if (!flags.out.empty()) {
-    write_file(flags.out, write_evidence(evidence));
-    write_file(beside(flags.out), kept_json(judgement));
+  return report(flags, evidence);
+}
+
+int count_again(const ValidateFlags& flags) {
+  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
+  const ValidationPlan plan = plan_of(flags);
+  Evidence evidence = read_evidence(read_text(flags.memory_of), flags.memory_of);
+  if (evidence.imitated) {
+    throw UsageError(fmt::format("{}: imitated ops hold no memory", flags.memory_of));
   }
-  fmt::print("{}", replay_text(evidence, judgement));
-  return 0;
+  set_threads(1);
+  const ProcessReport process = inspect_process();
+  Teller teller(flags, plan.rounds);
+  evidence = count_memory_again(
+      plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.tell(progress); },
+      &interrupted);
+  const Uninterrupted writing;
+  teller.finish();
+  evidence.notes.push_back(fmt::format("memory counted again on {}: {}", today(),
+                                       software_of(process, plan.devices.rfind("cpu:", 0) == 0)));
+  return report(flags, evidence);
 }
 
 }  // namespace
@@ -273,6 +330,7 @@ int main(int argc, char** argv) {
     add_flags(line, flags);
     line.runs([&] {
       try {
+        if (!flags.memory_of.empty()) return count_again(flags);
         return validate_all(flags, warned, command_of("stageline-validate", argc, argv, {"--out"}),
                             argv);
       } catch (const Stopped&) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -17,9 +16,11 @@
 #include "tools/evidence/judge.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/shared_text.hpp"
+#include "tools/executor/profile/handover_profile.hpp"
 #include "tools/executor/profile/lane_profiles.hpp"
 #include "tools/executor/programs/expected_effort.hpp"
 #include "tools/executor/run/execute.hpp"
+#include "tools/executor/run/runnable.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/study/study.hpp"
 
@@ -63,7 +64,7 @@ struct Running {
   std::size_t at = 0;  // of the case in the evidence
   Job job;
   Costs costs;
-  std::unique_ptr<Executor> executor;  // of an imitated case, only while it runs
+  std::unique_ptr<Executor> executor;  // only while it runs
   std::vector<Execution> runs;
 };
 
@@ -117,7 +118,7 @@ class Validation {
     for (int i = 0; i < plan_.timelines && of_one > 0; ++i) {
       keeps_timeline_.insert(as_size(i) * of_one / as_size(plan_.timelines));
     }
-    for (int round = 0; round <= plan_.rounds; ++round) {
+    for (int round = 1; round <= plan_.rounds; ++round) {
       progress_.round = round;
       for (Running& running : running_) {
         say(name_of(evidence_.cases[running.at]));
@@ -130,11 +131,12 @@ class Validation {
         for (int i = 0; i < plan_.profile_rounds && !plan_.imitate; ++i) {
           subject.profiles->round_together();
         }
+        profile_handover();
         start(running);
-        // A training loop finds the caches as its last step left them, not as another program did.
-        running.executor->run(stop_);
-        if (round > 0) running.runs.push_back(running.executor->run(stop_));
-        if (plan_.imitate) end(running);
+        // A training loop finds its memory and the caches as its last step left them.
+        for (int i = 0; i < warm_up_runs(plan_); ++i) running.executor->run(stop_);
+        running.runs.push_back(running.executor->run(stop_));
+        end(running);
       }
     }
     if (!plan_.imitate) describe_lanes();
@@ -142,16 +144,47 @@ class Validation {
     return std::move(evidence_);
   }
 
+  Evidence count_again(Evidence evidence) {
+    evidence_ = std::move(evidence);
+    for (const ModelSizes& model : plan_.models) {
+      for (const int batch : model.batches) name_subject(model.shape, batch);
+    }
+    for (std::size_t at = 0; at < evidence_.cases.size(); ++at) {
+      MeasuredCase& measured = evidence_.cases[at];
+      Running running = ready(subject_of(measured), at, study(case_of(evidence_, measured)));
+      if (!holds_as_simulated(running.job.program)) continue;
+      for (MeasuredDevice& device : measured.devices) device.peaks = device.stashes = {};
+      measured.counted.reset();
+      running_.push_back(std::move(running));
+    }
+    for (Running& running : running_) count_memory(running, evidence_.cases[running.at]);
+    return std::move(evidence_);
+  }
+
  private:
+  Subject& subject_of(const MeasuredCase& measured) {
+    for (Subject& subject : subjects_) {
+      if (subject.shape.name == measured.model && subject.batch == measured.batch) return subject;
+    }
+    throw UsageError(fmt::format("{}: no --model is that one at that size", name_of(measured)));
+  }
+
+  // The processes of an imitated validation compute nothing.
+  void profile_handover() {
+    if (plan_.imitate) return;
+    if (!handover_) handover_ = std::make_unique<HandoverProfile>(accelerators_);
+    handover_->round();
+  }
+
   bool leads() const { return peers_ == nullptr || peers_->rank() == 0; }
 
   void start(Running& running) {
-    if (running.executor) return;
     running.executor =
         std::make_unique<Executor>(running.job, running.costs, accelerators_, peers_);
   }
 
-  // The processes have one connection for the messages of all cases.
+  // One case at a time has threads and tensors, however many there are; and the processes have one
+  // connection for the messages of all.
   void end(Running& running) {
     if (peers_ != nullptr) peers_->barrier();
     running.executor.reset();
@@ -176,13 +209,19 @@ class Validation {
     tell_(progress_);
   }
 
-  void prepare(const std::string& shape, int batch) {
+  ProfileRequest name_subject(const std::string& shape, int batch) {
     Subject& subject = subjects_.emplace_back();
     ProfileRequest request = profile_request(plan_, shape, batch, profiled_.back());
-    request.stop = stop_;
     subject.shape = request.shape;
     subject.batch = batch;
     subject.optimizer = request.optimizer;
+    return request;
+  }
+
+  void prepare(const std::string& shape, int batch) {
+    ProfileRequest request = name_subject(shape, batch);
+    request.stop = stop_;
+    Subject& subject = subjects_.back();
     if (!leads()) return;
     say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
     subject.profiles = std::make_unique<LaneProfiles>(request, profiled_);
@@ -211,16 +250,21 @@ class Validation {
       // From here on the same cut and order, whatever the whole profile says in the end.
       measured.partition = ranges(outcome.plan.partition);
       measured.program = print(outcome.program);
-      Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
-      job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
-      job.training.recipe.rate = 0;
-      job.training.distinct = 4;
-      job.imitated = plan_.imitate;
-      say(name_of(measured) + ": its tensors");
-      running_.push_back({&subject, evidence_.cases.size(), std::move(job), outcome.costs, {}, {}});
-      if (!plan_.imitate) start(running_.back());
+      running_.push_back(ready(subject, evidence_.cases.size(), outcome));
       evidence_.cases.push_back(std::move(measured));
     }
+  }
+
+  // What cannot run is refused before anything does.
+  Running ready(Subject& subject, std::size_t at, const Outcome& outcome) const {
+    Job job{outcome.program, stage_graph(outcome.program), outcome.plan.partition, {}, false};
+    job.training = {subject.shape, subject.batch, subject.optimizer, scalar_called(plan_.dtype)};
+    job.training.recipe.rate = 0;
+    job.training.distinct = 4;
+    job.imitated = plan_.imitate;
+    check_runnable(job, accelerators_, peers_);
+    lowered(job, outcome.costs);
+    return {&subject, at, std::move(job), outcome.costs, {}, {}};
   }
 
   // What the lanes are to each other, as profiled: the mean over the subjects.
@@ -242,6 +286,7 @@ class Validation {
     for (std::size_t d = 0; d < rates.size(); ++d) {
       evidence_.cluster.devices[d].rate = to_four_digits(rates[d]);
     }
+    if (handover_) evidence_.cluster.handover = handover_->result();
     // Measured with one lane and with all of them at work; between these in proportion.
     const std::size_t others = accelerators_.size() - 1;
     for (std::size_t k = 1; k <= others; ++k) {
@@ -267,18 +312,35 @@ class Validation {
     }
   }
 
-  // How messages meet ops differs from run to run, and with it the peak. What the stashes hold does
-  // not, where links take time.
+  // How messages and copies meet ops differs from run to run, and with it what is held.
   void count_memory(Running& running, MeasuredCase& measured) {
+    start(running);
     for (int i = 0; i < plan_.counted_runs; ++i) {
       say(name_of(measured) + ": its memory");
       const std::vector<HeldBytes> held = running.executor->run_counted(stop_);
       for (std::size_t d = 0; d < measured.devices.size(); ++d) {
         MeasuredDevice& device = measured.devices[d];
         device.peaks.push_back(Bytes{held[d].peak});
-        device.stash = std::max(device.stash, Bytes{held[d].stash});
+        device.stashes.push_back(Bytes{held[d].stash});
+      }
+      if (i == 0 && !is_held_as_predicted(measured)) {
+        const Execution run = running.executor->last_run();
+        measured.counted = timeline_of(running.job.program, run.graph, run.times);
       }
     }
+    end(running);
+  }
+
+  // Of its one counted run.
+  bool is_held_as_predicted(const MeasuredCase& measured) const {
+    const Prediction said = predict(evidence_, measured);
+    for (std::size_t d = 0; d < measured.devices.size(); ++d) {
+      const auto peak = static_cast<double>(measured.devices[d].peaks.front().count);
+      const double off = static_cast<double>(said.devices[d].peak.count) - peak;
+      if (std::abs(off) > aim_peak_error * peak) return false;
+      if (said.devices[d].stash != measured.devices[d].stashes.front()) return false;
+    }
+    return true;
   }
 
   void take(const Execution& run, MeasuredCase& measured) {
@@ -319,96 +381,23 @@ class Validation {
   ValidationProgress progress_;
   Evidence evidence_;
   std::vector<Subject> subjects_;
+  std::unique_ptr<HandoverProfile> handover_;
   std::vector<Running> running_;
   std::set<std::size_t> keeps_timeline_;
 };
 
 }  // namespace
 
-ValidationPlan usual_plan() {
-  ValidationPlan plan;
-  plan.models = {{"resnet20", {4, 8, 16}},
-                 {"gpt,layers=4,hidden=256,heads=4,seq=32,vocab=1000", {2, 4, 8}},
-                 {"lenet5", {64, 128, 256}}};
-  const std::string slow = "200MB/s,500us";
-  plan.variants = {{"naive", slow},
-                   {"gpipe", ""},
-                   {"gpipe:reverse=yes", slow},
-                   {"gpipe:recompute=always", slow},
-                   {"gpipe:recompute=except_last", ""},
-                   {"1f1b", ""},
-                   {"1f1b", slow},
-                   {"1f1b:recompute=always", slow},
-                   {"pipedream", slow},
-                   {"pipedream:vertical_sync=yes", ""},
-                   {"stale_weights:mapping=paired", slow},
-                   {"stale_weights:mapping=paired,order=backward_first", ""},
-                   // For a calibration to see.
-                   {"gpipe", slow, "balanced", false},
-                   {"stale_weights:mapping=paired", "", "balanced", false}};
-  return plan;
-}
-
-ValidationPlan every_plan() {
-  ValidationPlan plan = usual_plan();
-  const std::string slow = "200MB/s,500us";
-  plan.variants.clear();
-  for (const char* both : {"gpipe", "1f1b", "interleaved_1f1b", "zb_h1", "zb_v", "pipedream"}) {
-    plan.variants.push_back({both, ""});
-    plan.variants.push_back({both, slow});
-  }
-  // In turns over free links and over slow ones.
-  const std::array alternating = {"gpipe:reverse=yes",
-                                  "naive",
-                                  "gpipe:recompute=except_last",
-                                  "gpipe:recompute=always",
-                                  "1f1b:recompute=always",
-                                  "eager_1f1b",
-                                  "dapple",
-                                  "dapple:policy=B",
-                                  "interleaved_1f1b:chunks=3",
-                                  "looped_bfs",
-                                  "zb_auto",
-                                  "zb_auto:limit=2p",
-                                  "v_half",
-                                  "v_min",
-                                  "chimera",
-                                  "chimera:concat=doubling",
-                                  "gems",
-                                  "hanayo",
-                                  "dualpipe",
-                                  "dualpipe_v",
-                                  "list",
-                                  "list:placement=v",
-                                  "list:limit=p",
-                                  "list:split=no",
-                                  "pipedream:vertical_sync=yes",
-                                  "pipedream:replicas=2",
-                                  "pipedream_2bw",
-                                  "pipedream_2bw:recompute=always",
-                                  "stale_weights:mapping=paired",
-                                  "stale_weights:mapping=paired,order=backward_first",
-                                  "layerpipe",
-                                  "zb_h2",
-                                  "layerpipe:share=half",
-                                  "layerpipe:mode=intra"};
-  for (std::size_t i = 0; i < alternating.size(); ++i) {
-    plan.variants.push_back({alternating[i], i % 2 == 0 ? "" : slow});
-  }
-  const std::string host = "1GB/s,100us";
-  for (const char* free : {"pipefb", "pipefb:backward=latest", "pipedream:transfer=full"}) {
-    plan.variants.push_back({free, "", "balanced", true, host});
-  }
-  for (const char* linked : {"pipefb:transfer=half", "pipedream:transfer=half"}) {
-    plan.variants.push_back({linked, slow, "balanced", true, host});
-  }
-  return plan;
-}
-
 Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
                         const std::atomic<bool>* stop, Peers* peers) {
   return Validation(plan, tell, stop, peers).run();
+}
+
+Evidence count_memory_again(const ValidationPlan& plan, Evidence evidence,
+                            const std::function<void(const ValidationProgress&)>& tell,
+                            const std::atomic<bool>* stop) {
+  return Validation(plan, tell, stop, nullptr).count_again(std::move(evidence));
 }
 
 }  // namespace stageline::executor

@@ -55,7 +55,7 @@ struct ValidationProgress {
   int cases = 0;
   double seconds = 0;
   double expected_seconds = 0;  // of the whole validation, estimated before it began
-  Bytes expected_memory{};      // the same: of all profiles and runs
+  Bytes expected_memory{};      // the same: of all profiles, and of the largest run
   std::string doing;
 };
 
@@ -66,5 +66,11 @@ struct ValidationProgress {
 Evidence run_validation(const ValidationPlan& plan,
                         const std::function<void(const ValidationProgress&)>& tell,
                         const std::atomic<bool>* stop, Peers* peers = nullptr);
+
+/// The same evidence with its memory counted again, here. The plan has its models, and devices for
+/// its lanes. Throws as run_validation() does, and UsageError for a case whose model the plan lacks.
+Evidence count_memory_again(const ValidationPlan& plan, Evidence evidence,
+                            const std::function<void(const ValidationProgress&)>& tell,
+                            const std::atomic<bool>* stop);
 
 }  // namespace stageline::executor

@@ -262,6 +262,9 @@ struct Executor::Run {
     while (!remote && !wires.idle()) wires.poll(now());
     while (remote && !remote->idle()) remote->poll(now());
     for (std::size_t d = 0; counted && d < passes.size(); ++d) {
+      if (passes[d]) passes[d]->leave_rest();
+    }
+    for (std::size_t d = 0; counted && d < passes.size(); ++d) {
       if (!passes[d]) continue;
       passes[d]->drop_returned(true);  // messages taken after the device's last op
       record.held[d] = holds.held(d);

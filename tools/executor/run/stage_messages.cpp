@@ -61,6 +61,15 @@ void StageMessages::take_weights(int wire_number, std::uint32_t number,
     for (const Tensor& tensor : taken) here.push_back(for_use_here(tensor));
     read(here);
   }
+  give_back_weights(std::move(taken), wire_number, number);
+}
+
+void StageMessages::leave_weights(int wire_number, std::uint32_t number) {
+  Tensors taken = std::exchange(exchange_.mailbox.at(Cargo::weights, wire_number, number), {});
+  give_back_weights(std::move(taken), wire_number, number);
+}
+
+void StageMessages::give_back_weights(Tensors taken, int wire_number, std::uint32_t number) {
   const MessageHooks::Moment left = hooks_.passage(Cargo::weights, wire_number, number).left;
   const Wire& way = wire(here_.job.graph, Cargo::weights, wire_number);
   give_back(std::move(taken), ends_of(here_.job.program.placement, way, number).from, left);

@@ -76,6 +76,8 @@ class StageMessages {
   /// With Job::separate they are the sender's, and `read` copies them.
   void take_weights(int wire, std::uint32_t number,
                     const std::function<void(const Tensors& flat)>& read);
+  /// With Job::separate: gives weights back that have arrived and that no op here takes any more.
+  void leave_weights(int wire, std::uint32_t number);
   bool weights_arrived(int wire, std::uint32_t number) const {
     return hooks_.arrived(wire, number);
   }
@@ -90,6 +92,7 @@ class StageMessages {
 
  private:
   void give_back(Tensors taken, int sender, MessageHooks::Moment left);
+  void give_back_weights(Tensors taken, int wire, std::uint32_t number);
 
   const DeviceModel& here_;
   Exchange& exchange_;

@@ -60,6 +60,8 @@ class StagePasses {
   std::int64_t optimizer_bytes() const;
   /// At the end of a run: all replicas of a stage with a sharded optimizer have all its weights.
   void gather_shards() { weights_.gather_all(); }
+  /// See StageWeights.
+  void leave_rest() { weights_.leave_rest(); }
   /// See StageMessages.
   void drop_returned(bool counted) { messages_.drop_returned(counted); }
 

@@ -201,6 +201,21 @@ void StageWeights::receive_messages(int stage) {
   }
 }
 
+void StageWeights::leave_rest() {
+  for (std::size_t s = 0; s < newest_.size(); ++s) {
+    const auto stage = static_cast<int>(s);
+    if (!here_.holds[s] || !has_room_for_next(stage)) continue;
+    const std::uint32_t first = planned_.at_start(s);
+    const auto sent = static_cast<std::uint32_t>(updates(job_.program, stage));
+    for (const int w : nth(job_.graph.receives, Cargo::weights)[s]) {
+      if (wire(job_.graph, Cargo::weights, w).to != here_.device) continue;
+      for (std::uint32_t number = newest_[s] - first; number < sent; ++number) {
+        messages_.leave_weights(w, number);
+      }
+    }
+  }
+}
+
 void StageWeights::take_in(int stage, StageVersion version, std::uint32_t number) {
   const auto s = as_size(stage);
   if (reads_past(stage)) past_[s][newest_[s]] = newest_version(stage);

@@ -33,6 +33,9 @@ class StageWeights {
 
   /// Takes in the versions that have come from the device that updates the stage.
   void receive(int stage);
+  /// At the end of a run with Job::separate: versions that have come since the last op of their
+  /// stage are the sender's no more. They stay in their room here, which is there all the time.
+  void leave_rest();
   /// Waits until the version that the plan names for the op has come.
   void await_planned(Op op);
 

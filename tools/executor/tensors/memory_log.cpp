@@ -2,6 +2,7 @@
 #include "tools/executor/tensors/memory_log.hpp"
 
 #include <c10/core/Allocator.h>
+#include <c10/util/Logging.h>
 
 #include <algorithm>
 #include <mutex>
@@ -33,7 +34,12 @@ struct MemoryLog::Listener : c10::MemoryReportingInfoBase {
   std::vector<Change> changes;
 };
 
-MemoryLog::MemoryLog(at::Device device) : listener_(std::make_shared<Listener>(device)) {}
+MemoryLog::MemoryLog(at::Device device) : listener_(std::make_shared<Listener>(device)) {
+  // LibTorch warns of each thousand blocks that are freed here and were made before anyone
+  // listened.
+  constexpr int errors_alone = 2;
+  FLAGS_caffe2_log_level = std::max<int>(FLAGS_caffe2_log_level, errors_alone);
+}
 
 std::unique_ptr<c10::DebugInfoGuard> MemoryLog::listen() const {
   return std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, listener_);

@@ -1,75 +1,35 @@
 // Adds up what a stage holds before and after each of its layers, in each kind of op.
-#include "cost_models/op_memory.hpp"
+#include "cost_models/memory/stage_ops.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <optional>
+#include <utility>
 
+#include "cost_models/memory/moments.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
 namespace {
 
-__extension__ using Wide = __int128;  // no sum of a model's bytes leaves it
-
-// The output of a layer as one stage sees it that makes or reads it. Places count the stage's
-// layers from 0; those of another stage are at -1 (before) and at the stage's size (behind).
-struct StageTensor {
-  int maker = -1;
-  int last_reader = -1;          // in this stage; -1: none
-  bool leaves = false;           // made here and read by a later stage
-  bool is_result = false;        // read by no layer
-  bool by_maker = false;         // the maker's backward reads it
-  bool for_weight_grad = false;  // some W of this stage reads it
-  Wide bytes = 0;
-  // The layer whose share of the stash counts it; empty: no backward of this stage reads it.
-  std::optional<int> counted;
-  Wide share = 0;  // of that layer's share
-  // The readers in this stage, where its layers are recomputed in different ways.
-  std::vector<int> readers{};
-};
-
-// A value for each moment between two layers of a stage: [0] before the first, [n] behind the last.
-class Moments {
- public:
-  explicit Moments(std::size_t layers) : change_(layers + 2) {}
-  // From `first` to `last`, both included; nothing where they are in the wrong order.
-  void add(int first, int last, Wide bytes) {
-    if (first > last) return;
-    nth(change_, first) += bytes;
-    nth(change_, last + 1) -= bytes;
-  }
-  std::vector<Wide> values() const {
-    std::vector<Wide> sums;
-    Wide sum = 0;
-    for (std::size_t i = 0; i + 1 < change_.size(); ++i) sums.push_back(sum += change_[i]);
-    return sums;
-  }
-
- private:
-  std::vector<Wide> change_;
-};
-
 class StageOps {
  public:
   StageOps(StageCosts& stage, std::size_t number, const Model& model,
            const std::vector<std::size_t>& layers, const std::vector<bool>& reads_data,
-           const LayerStash& stash, const StageRecomputation& recomputed)
+           const LayerStash& stash, const StageRecomputation& recomputed,
+           const std::vector<StageTensor>& tensors)
       : stage_(stage),
         number_(number),
         model_(model),
         layers_(layers),
         reads_data_(reads_data),
         stash_(stash),
-        recomputed_(recomputed) {}
+        recomputed_(recomputed),
+        tensors_(tensors) {}
 
-  void add(const StageTensor& tensor) { tensors_.push_back(tensor); }
-
-  void finish() {
+  void set() {
     divide();
     recomputed_.by_blocks() ? rebuild() : forward();
     lone_forward();
@@ -220,7 +180,7 @@ class StageOps {
     for (int place = 0; place < layers(); ++place) held.add(0, place, data(place));
     Steps steps(*this, held.values(), stage_.stash().count);
     for (int place = 0; place < layers(); ++place) {
-      steps.add(place, layer(place).forward, layer(place).forward_workspace);
+      steps.add(place, layer(place).forward, layer(place).forward_workspace, {});
     }
     stage_.steps.forward = steps.finish(stage_.workspace);
   }
@@ -246,7 +206,7 @@ class StageOps {
       for (int place = begin; place < end; ++place) {
         if (!in_block(place) && nth(rebuilt_, place) == 0) continue;
         steps.add(place, rebuilding_time(layer(place), recomputed_.of_layer(place)),
-                  layer(place).forward_workspace);
+                  layer(place).forward_workspace, {});
       }
       end = begin;
     }
@@ -277,7 +237,7 @@ class StageOps {
     Steps steps(*this, held.values(), static_cast<std::int64_t>(stage_.boundary.count - inputs_));
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace,
-                std::max<Wide>(nth(inside, place), 0));
+                {std::max<Wide>(nth(inside, place), 0), 0});
     }
     Bytes most{};
     stage_.steps.lone_forward = steps.finish(most);
@@ -300,13 +260,28 @@ class StageOps {
     }
   }
 
+  // By layer, of its share what it frees here while in the whole model its maker keeps it, for W or
+  // for I. It is there as long as the layer's op runs, and a workspace is what the op holds beyond
+  // what there is behind it in the whole model.
+  std::vector<Wide> freed_here(bool for_weight_grad) const {
+    std::vector<Wide> freed(layers_.size());
+    for (const StageTensor& tensor : tensors_) {
+      if (!tensor.counted || !tensor.by_other_maker) continue;
+      if (tensor.for_weight_grad == for_weight_grad) nth(freed, *tensor.counted) += tensor.share;
+    }
+    return freed;
+  }
+
   void backward() {
     Moments held(layers_.size());
     add_made(held);
     add_backward(held, false);
     Steps steps(*this, held.values(), stage_.stash().count);
+    const std::vector<Wide> by_input_grad = freed_here(false);
+    const std::vector<Wide> by_weight_grad = freed_here(true);
     for (int place = layers(); place-- > 0;) {
-      steps.add(place, layer(place).backward, layer(place).backward_workspace);
+      steps.add(place, layer(place).backward, layer(place).backward_workspace,
+                {0, nth(by_input_grad, place) + nth(by_weight_grad, place)});
     }
     Bytes most{};
     stage_.steps.backward = steps.finish(most);
@@ -320,10 +295,11 @@ class StageOps {
     add_backward(held, true);
     for (int place = 0; place < layers(); ++place) held.add(0, place, left(place));
     Steps steps(*this, held.values(), stage_.stash().count);
+    const std::vector<Wide> freed = freed_here(false);
     for (int place = layers(); place-- > 0;) {
       const bool none = reads_data(place);  // its gradient only waits for W
       steps.add(place, none ? Time{} : layer(place).input_grad,
-                none ? Bytes{} : layer(place).input_grad_workspace);
+                none ? Bytes{} : layer(place).input_grad_workspace, {0, nth(freed, place)});
     }
     Bytes most{};
     stage_.steps.input_grad = steps.finish(most);
@@ -334,8 +310,10 @@ class StageOps {
     Moments held(layers_.size());
     for (int place = 0; place < layers(); ++place) held.add(place + 1, layers(), left(place));
     Steps steps(*this, held.values(), stage_.stash_after_input_grad().count);
+    const std::vector<Wide> freed = freed_here(true);
     for (int place = layers(); place-- > 0;) {
-      steps.add(place, layer(place).weight_grad, layer(place).weight_grad_workspace);
+      steps.add(place, layer(place).weight_grad, layer(place).weight_grad_workspace,
+                {0, nth(freed, place)});
     }
     Bytes most{};
     stage_.steps.weight_grad = steps.finish(most);
@@ -348,10 +326,16 @@ class StageOps {
     Steps(const StageOps& of, std::vector<Wide> held, std::int64_t counted)
         : of_(of), held_(std::move(held)), counted_(counted) {}
 
+    // Beside what there is at the moment above a layer, and at that below it.
+    struct Beside {
+      Wide above = 0;
+      Wide below = 0;
+    };
     // The layer holds the more of what there is before and behind it, and its workspace.
-    void add(int place, Time time, Bytes workspace, Wide inside = 0) {
-      const Wide most =
-          std::max(nth(held_, place), nth(held_, place + 1) + inside) + workspace.count - counted_;
+    void add(int place, Time time, Bytes workspace, Beside beside) {
+      const Wide below = nth(held_, place) + beside.below;
+      const Wide above = nth(held_, place + 1) + beside.above;
+      const Wide most = std::max(below, above) + workspace.count - counted_;
       time_.push_back(static_cast<double>(time.count()));
       beyond_.push_back(of_.fitting(most));
     }
@@ -400,151 +384,21 @@ class StageOps {
   const std::vector<std::size_t>& layers_;
   const std::vector<bool>& reads_data_;
   const LayerStash& stash_;
-  StageRecomputation recomputed_;
-  std::vector<StageTensor> tensors_;
+  const StageRecomputation& recomputed_;
+  const std::vector<StageTensor>& tensors_;
   std::vector<Wide> rebuilt_;   // by layer: the part of its share that R makes again, by blocks
   std::vector<int> block_end_;  // by layer: the place behind its block
   Wide inputs_ = 0;             // of the stage, for R
   Wide beside_ = 0;             // kept for R, and in no layer's share
 };
 
-// Who makes, reads and keeps each tensor.
-class Tensors {
- public:
-  Tensors(const Model& model, const Partition& partition)
-      : model_(model),
-        partition_(partition),
-        readers_(model.layers.size()),
-        input_(model.layers.size()),
-        place_(model.layers.size()),
-        stage_layers_(as_size(partition.stages)),
-        reads_data_(model.layers.size(), true) {
-    for (std::size_t l = 0; l < place_.size(); ++l) {
-      std::vector<std::size_t>& of_stage = stage_layers_[stage_of(l)];
-      place_[l] = static_cast<int>(of_stage.size());
-      of_stage.push_back(l);
-    }
-    for (const LayerEdge& edge : edges_of(model)) {  // ascending
-      nth(readers_, edge.from).push_back(as_size(edge.to));
-      nth(reads_data_, edge.to) = false;
-      std::size_t& last = nth(input_, edge.to);
-      last = std::max(last, as_size(edge.from));
-    }
-    for (std::vector<std::size_t>& readers : readers_) std::sort(readers.begin(), readers.end());
-    says_ = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-      return layer.input_kept > Bytes{} || layer.output_kept > Bytes{};
-    });
-  }
-
-  std::size_t stage_of(std::size_t layer) const { return as_size(partition_.stage_of[layer]); }
-  const std::vector<std::size_t>& readers(std::size_t maker) const { return readers_[maker]; }
-  const std::vector<std::size_t>& layers(std::size_t stage) const { return stage_layers_[stage]; }
-  const std::vector<bool>& reads_data() const { return reads_data_; }
-  bool says() const { return says_; }
-
-  // The output of a layer that no other reads.
-  StageTensor result(std::size_t maker) const {
-    StageTensor tensor;
-    tensor.maker = place_[maker];
-    tensor.bytes = model_.layers[maker].output.count;
-    tensor.is_result = true;
-    return tensor;
-  }
-
-  // The output of `maker` in a stage that makes or reads it; with its readers there, if asked.
-  StageTensor in(std::size_t stage, std::size_t maker, const LayerStash& stash,
-                 bool with_readers) const {
-    StageTensor tensor;
-    tensor.bytes = model_.layers[maker].output.count;
-    const bool made_here = stage_of(maker) == stage;
-    if (made_here) tensor.maker = place_[maker];
-    tensor.by_maker = made_here && model_.layers[maker].output_kept > Bytes{};
-    bool by_reader = false;
-    std::optional<std::size_t> keeper;  // the first reader here that keeps it
-    for (const std::size_t reader : readers_[maker]) {
-      if (stage_of(reader) != stage) {
-        tensor.leaves = tensor.leaves || made_here;
-        continue;
-      }
-      tensor.last_reader = place_[reader];
-      if (with_readers) tensor.readers.push_back(place_[reader]);
-      if (!keeps(reader, maker)) continue;
-      if (!keeper) keeper = reader;
-      by_reader = true;
-      if (model_.layers[reader].weight_grad > Time{}) tensor.for_weight_grad = true;
-    }
-    const std::size_t first = readers_[maker].front();
-    Bytes share = std::max(model_.layers[maker].output_kept,
-                           keeper ? model_.layers[*keeper].input_kept : Bytes{});
-    if (stage_of(first) == stage) {
-      if (!says_) share = model_.layers[maker].output;
-      const bool may_be = !says_ && stash.made[first] >= share;
-      if (may_be || by_reader || tensor.by_maker) tensor.counted = place_[first];
-    } else if (tensor.by_maker) {
-      tensor.counted = place_[maker];
-    } else if (keeper) {
-      tensor.counted = place_[*keeper];
-    }
-    if (tensor.counted) tensor.share = share.count;
-    return tensor;
-  }
-
- private:
-  bool keeps(std::size_t reader, std::size_t maker) const {
-    return input_[reader] == maker && model_.layers[reader].input_kept > Bytes{};
-  }
-
-  const Model& model_;
-  const Partition& partition_;
-  std::vector<std::vector<std::size_t>> readers_;  // of each layer's output, ascending
-  std::vector<std::size_t> input_;                 // the last of those that each layer reads
-  std::vector<int> place_;                         // in its stage
-  std::vector<std::vector<std::size_t>> stage_layers_;
-  std::vector<bool> reads_data_;
-  bool says_ = false;  // whether the model tells which tensors are kept
-};
-
 }  // namespace
 
-void add_op_memory(std::vector<StageCosts>& stages, std::vector<EdgeCosts>& edges,
-                   const Model& model, const Partition& partition, const LayerStash& stash,
-                   const std::vector<StageRecomputation>& recomputed) {
-  const Tensors tensors(model, partition);
-  std::vector<StageOps> ops;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    ops.emplace_back(stages[s], s, model, tensors.layers(s), tensors.reads_data(), stash,
-                     recomputed[s]);
-  }
-  const auto kept_of = [&](StageEdge edge) -> Bytes* {
-    const auto found = std::find_if(edges.begin(), edges.end(),
-                                    [&](const EdgeCosts& one) { return one.edge == edge; });
-    return found == edges.end() ? nullptr : &found->activation_kept;
-  };
-  for (std::size_t maker = 0; maker < model.layers.size(); ++maker) {
-    if (tensors.readers(maker).empty()) {
-      // The result. A model that says what is kept has it in its last layer's stash.
-      if (!tensors.says()) ops[tensors.stage_of(maker)].add(tensors.result(maker));
-      continue;
-    }
-    std::vector<std::size_t> of{tensors.stage_of(maker)};
-    for (const std::size_t reader : tensors.readers(maker)) of.push_back(tensors.stage_of(reader));
-    std::sort(of.begin(), of.end());
-    of.erase(std::unique(of.begin(), of.end()), of.end());
-    for (const std::size_t stage : of) {
-      ops[stage].add(tensors.in(stage, maker, stash, !recomputed[stage].layers.empty()));
-    }
-    const std::size_t home = tensors.stage_of(maker);
-    const StageTensor sent = tensors.in(home, maker, stash, false);
-    if (!tensors.says() || !sent.counted) continue;
-    for (const std::size_t stage : of) {
-      if (stage == home) continue;
-      Bytes* const kept =
-          kept_of({static_cast<std::uint16_t>(home), static_cast<std::uint16_t>(stage)});
-      const Wide both = std::min(sent.share, sent.bytes);
-      if (kept != nullptr) *kept += Bytes{static_cast<std::int64_t>(both)};
-    }
-  }
-  for (StageOps& one : ops) one.finish();
+void set_stage_ops(StageCosts& stage, std::size_t number, const Model& model,
+                   const std::vector<std::size_t>& layers, const std::vector<bool>& reads_data,
+                   const LayerStash& stash, const StageRecomputation& recomputed,
+                   const std::vector<StageTensor>& tensors) {
+  StageOps(stage, number, model, layers, reads_data, stash, recomputed, tensors).set();
 }
 
 }  // namespace stageline
