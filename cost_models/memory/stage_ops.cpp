@@ -1,14 +1,11 @@
 // Adds up what a stage holds before and after each of its layers, in each kind of op.
 #include "cost_models/memory/stage_ops.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "cost_models/memory/layer_steps.hpp"
 #include "cost_models/memory/moments.hpp"
-#include "sim/errors.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -145,9 +142,9 @@ class StageOps {
     }
     beside_ = std::max<Wide>(for_blocks - kept_by_blocks, 0);
     const Wide boundary = all_kept + beside_;
-    const Bytes stash = fitting(boundary + largest);
+    const Bytes stash = fitting(boundary + largest, number_);
     const Bytes behind_input_grad = stage_.stash_after_input_grad();
-    stage_.boundary = fitting(boundary);
+    stage_.boundary = fitting(boundary, number_);
     stage_.stash_weight_grad = std::min({stage_.stash_weight_grad, behind_input_grad, stash});
     stage_.stash_input_grad = stash - stage_.stash_weight_grad;
     stage_.stash_gradient = behind_input_grad - stage_.stash_weight_grad;
@@ -178,7 +175,7 @@ class StageOps {
       held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
     }
     for (int place = 0; place < layers(); ++place) held.add(0, place, data(place));
-    Steps steps(*this, held.values(), stage_.stash().count);
+    LayerSteps steps = steps_of(held, stage_.stash().count);
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace, {});
     }
@@ -198,7 +195,7 @@ class StageOps {
       const int last = std::min(last_held(tensor), nth(block_end_, tensor.maker));
       held.add(tensor.maker + 1, std::min(last, tensor.counted.value_or(last)), tensor.bytes);
     }
-    Steps steps(*this, held.values(), stage_.stash().count);
+    LayerSteps steps = steps_of(held, stage_.stash().count);
     int end = layers();
     while (end > 0) {
       int begin = end - 1;
@@ -234,7 +231,7 @@ class StageOps {
       if (tensor.maker < 0 && stays(tensor)) continue;  // part of inputs_
       held.add(tensor.maker + 1, stays(tensor) ? layers() : last, tensor.bytes);
     }
-    Steps steps(*this, held.values(), static_cast<std::int64_t>(stage_.boundary.count - inputs_));
+    LayerSteps steps = steps_of(held, static_cast<std::int64_t>(stage_.boundary.count - inputs_));
     for (int place = 0; place < layers(); ++place) {
       steps.add(place, layer(place).forward, layer(place).forward_workspace,
                 {std::max<Wide>(nth(inside, place), 0), 0});
@@ -276,7 +273,7 @@ class StageOps {
     Moments held(layers_.size());
     add_made(held);
     add_backward(held, false);
-    Steps steps(*this, held.values(), stage_.stash().count);
+    LayerSteps steps = steps_of(held, stage_.stash().count);
     const std::vector<Wide> by_input_grad = freed_here(false);
     const std::vector<Wide> by_weight_grad = freed_here(true);
     for (int place = layers(); place-- > 0;) {
@@ -294,7 +291,7 @@ class StageOps {
     add_made(held);
     add_backward(held, true);
     for (int place = 0; place < layers(); ++place) held.add(0, place, left(place));
-    Steps steps(*this, held.values(), stage_.stash().count);
+    LayerSteps steps = steps_of(held, stage_.stash().count);
     const std::vector<Wide> freed = freed_here(false);
     for (int place = layers(); place-- > 0;) {
       const bool none = reads_data(place);  // its gradient only waits for W
@@ -309,7 +306,7 @@ class StageOps {
   void weight_grad() {
     Moments held(layers_.size());
     for (int place = 0; place < layers(); ++place) held.add(place + 1, layers(), left(place));
-    Steps steps(*this, held.values(), stage_.stash_after_input_grad().count);
+    LayerSteps steps = steps_of(held, stage_.stash_after_input_grad().count);
     const std::vector<Wide> freed = freed_here(true);
     for (int place = layers(); place-- > 0;) {
       steps.add(place, layer(place).weight_grad, layer(place).weight_grad_workspace,
@@ -320,62 +317,8 @@ class StageOps {
     stage_.weight_grad_workspace = most;
   }
 
-  // The steps of one op, a layer each.
-  class Steps {
-   public:
-    Steps(const StageOps& of, std::vector<Wide> held, std::int64_t counted)
-        : of_(of), held_(std::move(held)), counted_(counted) {}
-
-    // Beside what there is at the moment above a layer, and at that below it.
-    struct Beside {
-      Wide above = 0;
-      Wide below = 0;
-    };
-    // The layer holds the more of what there is before and behind it, and its workspace.
-    void add(int place, Time time, Bytes workspace, Beside beside) {
-      const Wide below = nth(held_, place) + beside.below;
-      const Wide above = nth(held_, place + 1) + beside.above;
-      const Wide most = std::max(below, above) + workspace.count - counted_;
-      time_.push_back(static_cast<double>(time.count()));
-      beyond_.push_back(of_.fitting(most));
-    }
-
-    // `most`: of all steps; at least 0.
-    HeldSteps finish(Bytes& most) const {
-      double sum = 0;
-      for (const double time : time_) sum += time;
-      HeldSteps steps;
-      double until = 0;
-      most = Bytes{};
-      for (std::size_t i = 0; i < beyond_.size(); ++i) {
-        most = std::max(most, beyond_[i]);
-        until += sum > 0 ? time_[i] / sum : 1.0 / static_cast<double>(beyond_.size());
-        if (!steps.empty() && steps.back().beyond == beyond_[i]) {
-          steps.back().until = until;
-        } else {
-          steps.push_back({until, beyond_[i]});
-        }
-      }
-      if (!steps.empty()) steps.back().until = 1;
-      return steps;
-    }
-
-   private:
-    const StageOps& of_;
-    std::vector<Wide> held_;
-    std::int64_t counted_;
-    std::vector<double> time_;
-    std::vector<Bytes> beyond_;
-  };
-
-  Bytes fitting(Wide bytes) const {
-    constexpr Wide most = std::numeric_limits<std::int64_t>::max();
-    if (bytes > most || bytes < -most) {
-      throw UsageError(fmt::format(
-          "stage {}: the sum of its layers' stash, workspace and outputs does not fit in 64 bits",
-          number_));
-    }
-    return Bytes{static_cast<std::int64_t>(bytes)};
+  LayerSteps steps_of(const Moments& held, std::int64_t counted) const {
+    return LayerSteps(held.values(), counted, number_);
   }
 
   StageCosts& stage_;

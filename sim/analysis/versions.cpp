@@ -42,79 +42,19 @@ class StageReader {
         moved_on_(program.total_microbatches()) {}
 
   void read(const WeightCopy& copy) {
-    std::vector<Time> made;               // by version: when the next one begins to be made
-    std::vector<Time> superseded;         // by version: when the next one exists
-    std::vector<Time> replaced;           // by version: when the next one needs its place
-    std::vector<Time> last_read{Time{}};  // by version
-    std::vector<Time> known_unread;       // by version, where that is later than the last read
-    std::map<std::uint32_t, std::size_t> made_by;  // the version of each update
-    const bool synced = program_.settings.weights == WeightRule::vertical_sync;
-    std::size_t taken = 0;     // how many of the versions that came have been taken over
-    std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be read
+    CopyTimes times;
     for (const Span& span : copy.spans) {
-      const auto newest = static_cast<std::uint32_t>(superseded.size());
       if (span.op.kind == OpKind::update) {
-        made.push_back(copy.comes_by_message ? span.end : span.start);
-        // What came waits in its room for the next op.
-        replaced.push_back(copy.comes_by_message ? Time::max() : span.start);
-        superseded.push_back(span.end);
-        last_read.push_back(Time{});
-        made_by[span.op.microbatch] = superseded.size();
-        continue;
-      }
-      for (; taken < replaced.size(); ++taken) {
-        replaced[taken] = std::min(replaced[taken], span.start);
-      }
-      if (reads_ != nullptr) note_read(span.op, copy.device, newest);
-      // On another device than the forward's, what the next backward reads is not known before.
-      if (class_of(span.op.kind) == OpClass::backward) {
-        const std::uint32_t oldest = version_read(span.op, newest);
-        known_unread.resize(std::max<std::size_t>(known_unread.size(), oldest), span.start);
-      }
-      if (!reads_weights(span.op.kind)) continue;
-      const std::uint32_t version = version_read(span.op, newest);
-      if (version >= last_read.size()) last_read.resize(version + std::size_t{1});
-      last_read[version] = std::max(last_read[version], span.end);
-      if (span.op.kind == OpKind::forward) {
-        note_staleness(span.op.microbatch / group_, version);
-        // The version that the next forward reads is not known before it starts; it is not older
-        // than this one.
-        for (; synced && in_reach < version; ++in_reach) {
-          last_read[in_reach] = std::max(last_read[in_reach], span.start);
-        }
-      } else if (version != forward_version_[span.op.microbatch]) {
-        note_other_version(span.op.microbatch, version);
+        replace(copy, span, times);
+      } else {
+        use(copy, span, times);
       }
     }
-    for (; synced && in_reach < superseded.size(); ++in_reach) {
-      last_read[in_reach] = std::max(last_read[in_reach], copy.spans.back().end);
+    for (; synced() && times.in_reach < times.superseded.size(); ++times.in_reach) {
+      last_at_least(times, times.in_reach, copy.spans.back().end);
     }
-    for (std::size_t version = 0; version < superseded.size(); ++version) {
-      if (last_read[version] <= superseded[version]) continue;
-      // Not in the place of the old one, which is read later.
-      result_.events.push_back({made[version], copy.device, +1});
-      result_.events.push_back({last_read[version], copy.device, -1});
-      kept_.push_back({superseded[version], copy.device, +1});
-      kept_.push_back({last_read[version], copy.device, -1});
-    }
-    std::vector<Time> last_use = std::move(last_read);
-    if (!keeps_versions(program_.settings)) {
-      std::fill(last_use.begin(), last_use.end(), Time{});
-    } else if (place_.apart() && copy.device != place_.device(Role::forward)) {
-      known_unread.resize(superseded.size(), copy.spans.back().end);
-      for (std::size_t version = 0; version < known_unread.size(); ++version) {
-        last_use[version] = std::max(last_use[version], known_unread[version]);
-      }
-    }
-    for (const Span& send : copy.sends) {
-      Time& last = last_use[made_by.at(send.op.microbatch)];
-      last = std::max(last, send.end);
-    }
-    for (std::size_t version = 0; version < replaced.size(); ++version) {
-      if (last_use[version] <= replaced[version]) continue;
-      result_.copies.push_back({replaced[version], copy.device, +1});
-      result_.copies.push_back({last_use[version], copy.device, -1});
-    }
+    add_versions(copy, times);
+    add_copies(copy, times);
   }
 
   StageVersions finish() {
@@ -148,6 +88,96 @@ class StageReader {
   }
 
  private:
+  // When the versions of one copy come and go, by version.
+  struct CopyTimes {
+    std::vector<Time> made;                        // when the next one begins to be made
+    std::vector<Time> superseded;                  // when the next one exists
+    std::vector<Time> replaced;                    // when the next one needs its place
+    std::vector<Time> last_read{Time{}};           // one more: of the newest, too
+    std::vector<Time> known_unread;                // where that is later than the last read
+    std::map<std::uint32_t, std::size_t> made_by;  // the version of each update
+    std::size_t taken = 0;     // how many of the versions that came have been taken over
+    std::size_t in_reach = 0;  // with vertical sync: the oldest version that may still be read
+  };
+
+  bool synced() const { return program_.settings.weights == WeightRule::vertical_sync; }
+
+  static void last_at_least(CopyTimes& times, std::size_t version, Time at) {
+    if (version >= times.last_read.size()) times.last_read.resize(version + 1);
+    times.last_read[version] = std::max(times.last_read[version], at);
+  }
+
+  static void replace(const WeightCopy& copy, const Span& update, CopyTimes& times) {
+    times.made.push_back(copy.comes_by_message ? update.end : update.start);
+    // What came waits in its room for the next op.
+    times.replaced.push_back(copy.comes_by_message ? Time::max() : update.start);
+    times.superseded.push_back(update.end);
+    times.last_read.push_back(Time{});
+    times.made_by[update.op.microbatch] = times.superseded.size();
+  }
+
+  void use(const WeightCopy& copy, const Span& span, CopyTimes& times) {
+    const auto newest = static_cast<std::uint32_t>(times.superseded.size());
+    for (; times.taken < times.replaced.size(); ++times.taken) {
+      Time& replaced = times.replaced[times.taken];
+      replaced = std::min(replaced, span.start);
+    }
+    if (reads_ != nullptr) note_read(span.op, copy.device, newest);
+    // On another device than the forward's, what the next backward reads is not known before.
+    if (class_of(span.op.kind) == OpClass::backward) {
+      const std::size_t oldest = version_read(span.op, newest);
+      times.known_unread.resize(std::max(times.known_unread.size(), oldest), span.start);
+    }
+    if (!reads_weights(span.op.kind)) return;
+    const std::uint32_t version = version_read(span.op, newest);
+    last_at_least(times, version, span.end);
+    if (span.op.kind == OpKind::forward) {
+      note_staleness(span.op.microbatch / group_, version);
+      // The version that the next forward reads is not known before it starts; it is not older
+      // than this one.
+      for (; synced() && times.in_reach < version; ++times.in_reach) {
+        last_at_least(times, times.in_reach, span.start);
+      }
+    } else if (version != forward_version_[span.op.microbatch]) {
+      note_other_version(span.op.microbatch, version);
+    }
+  }
+
+  void add_versions(const WeightCopy& copy, const CopyTimes& times) {
+    for (std::size_t version = 0; version < times.superseded.size(); ++version) {
+      const Time last = times.last_read[version];
+      if (last <= times.superseded[version]) continue;
+      // Not in the place of the old one, which is read later.
+      result_.events.push_back({times.made[version], copy.device, +1});
+      result_.events.push_back({last, copy.device, -1});
+      kept_.push_back({times.superseded[version], copy.device, +1});
+      kept_.push_back({last, copy.device, -1});
+    }
+  }
+
+  void add_copies(const WeightCopy& copy, const CopyTimes& times) {
+    std::vector<Time> last_use(times.last_read.size());
+    if (keeps_versions(program_.settings)) {
+      last_use = times.last_read;
+      if (place_.apart() && copy.device != place_.device(Role::forward)) {
+        std::vector<Time> unread = times.known_unread;
+        unread.resize(times.superseded.size(), copy.spans.back().end);
+        for (std::size_t version = 0; version < unread.size(); ++version) {
+          last_use[version] = std::max(last_use[version], unread[version]);
+        }
+      }
+    }
+    for (const Span& send : copy.sends) {
+      Time& last = last_use[times.made_by.at(send.op.microbatch)];
+      last = std::max(last, send.end);
+    }
+    for (std::size_t version = 0; version < times.replaced.size(); ++version) {
+      if (last_use[version] <= times.replaced[version]) continue;
+      result_.copies.push_back({times.replaced[version], copy.device, +1});
+      result_.copies.push_back({last_use[version], copy.device, -1});
+    }
+  }
+
   std::uint32_t version_read(Op op, std::uint32_t newest) {
     std::uint32_t& of_forward = forward_version_[op.microbatch];
     switch (program_.settings.weights) {

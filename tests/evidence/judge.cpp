@@ -150,6 +150,7 @@ TEST_CASE("a counted run is held against its own clock") {
   measured.devices[1].stashes = {Bytes{2'000'000}};
   measured.devices[1].peaks = {Bytes{20'000'000}};
   CHECK(judge(evidence).cases[0].counted_stash_error.value() == Bytes{6'000'000});
+  CHECK_FALSE(counted_as_predicted(evidence, measured));
 
   // Here each backward of lane1 ran before the next forward: one stash at a time.
   Timeline counted = predict(evidence, measured).timeline;
@@ -169,6 +170,7 @@ TEST_CASE("a counted run is held against its own clock") {
   CHECK(judged.stash_error.value() == Bytes{6'000'000});
   CHECK(judged.counted_stash_error.value() == Bytes{});
   CHECK(judged.counted_peak_error.value() == 0);
+  CHECK(counted_as_predicted(evidence, measured));
   const Summary summary = judge(evidence).held_out;
   CHECK(summary.stash_exact == 0);
   CHECK(summary.counted_stash_exact == 1);
@@ -176,6 +178,7 @@ TEST_CASE("a counted run is held against its own clock") {
 
   measured.devices[1].peaks = {Bytes{40'000'000}};
   CHECK(judge(evidence).cases[0].counted_peak_error.value() == doctest::Approx(-0.5));
+  CHECK_FALSE(counted_as_predicted(evidence, measured));
   measured.counted->lanes[lane_kinds].pop_back();
   CHECK_THROWS_WITH_AS(judge(evidence),
                        "four batch 1, gpipe, 4 micro-batches: its counted timeline has other ops "

@@ -246,6 +246,14 @@ Prediction predict(const Evidence& evidence, const MeasuredCase& measured) {
   }
 }
 
+bool counted_as_predicted(const Evidence& evidence, const MeasuredCase& measured) {
+  CaseJudgement judged;
+  judged.prediction = predict(evidence, measured);
+  judge_memory(measured, judged);
+  return std::abs(judged.counted_peak_error.value_or(0)) <= aim_peak_error &&
+         judged.counted_stash_error.value_or(Bytes{}) == Bytes{};
+}
+
 std::string name_of(const MeasuredCase& measured) {
   std::string name = fmt::format("{} batch {}, {}, {} micro-batches", measured.model,
                                  measured.batch, measured.schedule, measured.microbatches);

@@ -52,6 +52,11 @@ struct Prediction {
 /// other ops than the program's.
 Prediction predict(const Evidence& evidence, const MeasuredCase& measured);
 
+/// Whether the memory of its first counted run is that of the counted timeline or, without one, of
+/// the predicted one: of each device the peak within aim_peak_error of its range, and the stash to
+/// the byte. Also where nothing is counted. Throws as predict() does.
+bool counted_as_predicted(const Evidence& evidence, const MeasuredCase& measured);
+
 /// "resnet50 batch 8, 1f1b, 8 micro-batches, link 200MB/s"
 std::string name_of(const MeasuredCase& measured);
 

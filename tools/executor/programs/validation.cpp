@@ -76,10 +76,8 @@ std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
 // Not where I and W of a stage are on several devices: there each has the whole stash.
 bool holds_as_simulated(const Program& program) {
   const std::vector<StagePlace>& stages = program.placement.stage;
-  return std::none_of(stages.begin(), stages.end(), [](const StagePlace& place) {
-    return place.apart() &&
-           (place.parts() > 1 || place.device(Role::input_grad) != place.device(Role::weight_grad));
-  });
+  return std::none_of(stages.begin(), stages.end(),
+                      [](const StagePlace& place) { return place.weight_grad_apart(); });
 }
 
 class Validation {
@@ -323,24 +321,12 @@ class Validation {
         device.peaks.push_back(Bytes{held[d].peak});
         device.stashes.push_back(Bytes{held[d].stash});
       }
-      if (i == 0 && !is_held_as_predicted(measured)) {
+      if (i == 0 && !counted_as_predicted(evidence_, measured)) {
         const Execution run = running.executor->last_run();
         measured.counted = timeline_of(running.job.program, run.graph, run.times);
       }
     }
     end(running);
-  }
-
-  // Of its one counted run.
-  bool is_held_as_predicted(const MeasuredCase& measured) const {
-    const Prediction said = predict(evidence_, measured);
-    for (std::size_t d = 0; d < measured.devices.size(); ++d) {
-      const auto peak = static_cast<double>(measured.devices[d].peaks.front().count);
-      const double off = static_cast<double>(said.devices[d].peak.count) - peak;
-      if (std::abs(off) > aim_peak_error * peak) return false;
-      if (said.devices[d].stash != measured.devices[d].stashes.front()) return false;
-    }
-    return true;
   }
 
   void take(const Execution& run, MeasuredCase& measured) {
