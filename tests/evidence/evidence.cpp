@@ -35,6 +35,10 @@ TEST_CASE("what is written is read back unchanged") {
   evidence.traces[1].batch = 2;
   evidence.traces[1].layers[0].forward = Time{1};
   evidence.cases[0].batch = 2;
+  evidence.whole_traces = {evidence.traces[1]};
+  evidence.whole_traces[0].layers[1].backward = Time{7};
+  evidence.cases[2].whole = true;
+  evidence.cases[2].batch = 2;
   evidence.cases[1].makespan[0] = longest_input;
   Timeline overlapped{{"lane0", "lane1"}, std::vector<Spans>(2 * lane_kinds)};
   Op first{OpKind::forward, 0, 1, 0, 3};
@@ -48,6 +52,7 @@ TEST_CASE("what is written is read back unchanged") {
   CHECK(write_evidence(again) == write_evidence(evidence));
   evidence.cases.clear();
   evidence.traces.clear();
+  evidence.whole_traces.clear();
   CHECK(read_evidence(write_evidence(evidence), "empty") == evidence);
 }
 

@@ -75,7 +75,10 @@ TEST_CASE("a profile has the layers of the shape, with times where they do somet
 }
 
 TEST_CASE("times and spreads in the model are those of the samples kept") {
-  const Profile profile = measured(small_request("lenet5"));
+  ProfileRequest request = small_request("lenet5");
+  SUBCASE("on a device that has half of the model") {}
+  SUBCASE("on one that has all of it") { request.share = Share::whole; }
+  const Profile profile = measured(request);
   const WholeRun& whole = profile.model.whole;
   REQUIRE(whole.samples == 5);
   CHECK(whole.forward > Time{});

@@ -44,6 +44,7 @@ struct MeasuredCase {
                                         // the evidence's traces and cluster
   std::optional<Timeline> counted{};    // of the first counted run; kept where its memory is not as
                                         // predicted
+  bool whole = false;                   // priced with whole_traces
   friend bool operator==(const MeasuredCase&, const MeasuredCase&) = default;
 };
 
@@ -57,12 +58,14 @@ struct Evidence {
   bool imitated = false;  // ops waited for their predicted times instead of computing
   std::vector<std::string> notes;
   std::vector<Model> traces;  // of every model and batch in the cases; measured between the runs
-  Cluster cluster;            // the lanes, calibrated; without the cases' links
+  // The same as a device that has the whole model runs it, whose caches hold less of an op's data.
+  std::vector<Model> whole_traces{};
+  Cluster cluster;  // the lanes, calibrated; without the cases' links
   std::vector<MeasuredCase> cases;
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
-/// The trace of the case's model and batch. Throws UsageError when there is none.
+/// The trace of the case's model and batch, or the whole one. Throws UsageError when there is none.
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured);
 
 /// JSON, format "stageline-evidence 1" (tools/evidence/README.md); read_evidence(write_evidence(e))

@@ -91,7 +91,7 @@ Timeline read_timeline(const JsonNode& node, std::size_t devices) {
 MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   node.check_keys({"model", "batch", "schedule", "partition", "microbatches", "steps", "link",
                    "held_out", "makespan_ps", "devices"},
-                  {"host_link", "program", "timeline", "counted_timeline"});
+                  {"host_link", "whole", "program", "timeline", "counted_timeline"});
   MeasuredCase measured;
   measured.model = node.at("model").text();
   measured.batch = static_cast<int>(node.at("batch").whole(0, most));
@@ -102,16 +102,17 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   measured.link = node.at("link").text();
   measured.host_link = node.text_or_empty("host_link");
   measured.held_out = node.at("held_out").boolean();
+  if (const auto whole = node.find("whole")) measured.whole = whole->boolean();
   std::vector<std::string> names;
   bool known = false;
-  for (const Model& trace : evidence.traces) {
+  for (const Model& trace : measured.whole ? evidence.whole_traces : evidence.traces) {
     names.push_back(trace.name);
     known = known || (trace.name == measured.model && trace.batch == measured.batch);
   }
   if (!known) {
-    node.at("model").refuse(fmt::format("there is no trace of {} at batch {}{}",
-                                        in_quotes(measured.model), measured.batch,
-                                        suggestion(measured.model, names)));
+    node.at("model").refuse(fmt::format("there is no {}trace of {} at batch {}{}",
+                                        measured.whole ? "whole " : "", in_quotes(measured.model),
+                                        measured.batch, suggestion(measured.model, names)));
   }
   measured.makespan = read_times(node.at("makespan_ps"));
   if (measured.makespan.empty()) node.at("makespan_ps").refuse("a case was run at least once");
@@ -135,16 +136,16 @@ MeasuredCase read_case(const JsonNode& node, const Evidence& evidence) {
   return measured;
 }
 
-void read_traces(const JsonNode& list, Evidence& evidence) {
+void read_traces(const JsonNode& list, std::vector<Model>& traces) {
   for (const JsonNode& node : list.items()) {
     for (Model& trace : read_trace(node)) {
-      for (const Model& earlier : evidence.traces) {
+      for (const Model& earlier : traces) {
         if (earlier.name == trace.name && earlier.batch == trace.batch) {
           node.refuse(fmt::format("the trace of {} at batch {} appears twice",
                                   in_quotes(trace.name), trace.batch));
         }
       }
-      evidence.traces.push_back(std::move(trace));
+      traces.push_back(std::move(trace));
     }
   }
 }
@@ -159,8 +160,9 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
     root.at("format").refuse(
         fmt::format("evidence has \"{}\" here, not {}", format_name, in_quotes(format)));
   }
-  root.check_keys({"format", "cluster", "traces", "cases"},
-                  {"device", "date", "software", "settings", "command", "imitated", "notes"});
+  root.check_keys(
+      {"format", "cluster", "traces", "cases"},
+      {"device", "date", "software", "settings", "command", "imitated", "notes", "whole_traces"});
   Evidence evidence;
   evidence.device = root.text_or_empty("device");
   evidence.date = root.text_or_empty("date");
@@ -172,7 +174,8 @@ Evidence read_evidence(const std::string& text, const std::string& file) {
     for (const JsonNode& note : notes->items()) evidence.notes.push_back(note.text());
   }
   evidence.cluster = read_cluster(root.at("cluster"));
-  read_traces(root.at("traces"), evidence);
+  read_traces(root.at("traces"), evidence.traces);
+  if (const auto whole = root.find("whole_traces")) read_traces(*whole, evidence.whole_traces);
   for (const JsonNode& node : root.at("cases").items()) {
     evidence.cases.push_back(read_case(node, evidence));
   }

@@ -57,12 +57,14 @@ std::string timeline_text(const Timeline& timeline) {
 std::string case_text(const MeasuredCase& measured) {
   std::string link = json_text(measured.link);
   if (!measured.host_link.empty()) link += ", \"host_link\": " + json_text(measured.host_link);
+  const std::string batch =
+      fmt::format("{}{}", measured.batch, measured.whole ? ", \"whole\": true" : "");
   std::string text = fmt::format(
       "{{\"model\": {}, \"batch\": {}, \"schedule\": {}, \"partition\": {},\n"
       "     \"microbatches\": {}, \"steps\": {}, \"link\": {}, \"held_out\": {},\n"
       "     \"makespan_ps\": {},\n     \"devices\": [",
-      json_text(measured.model), measured.batch, json_text(measured.schedule),
-      json_text(measured.partition), measured.microbatches, measured.steps, link, measured.held_out,
+      json_text(measured.model), batch, json_text(measured.schedule), json_text(measured.partition),
+      measured.microbatches, measured.steps, link, measured.held_out,
       times_text(measured.makespan));
   const char* between = "\n      ";
   for (const MeasuredDevice& device : measured.devices) {
@@ -89,11 +91,11 @@ std::string list_text(std::string_view key, const std::vector<Item>& items, Text
 }  // namespace
 
 const Model& trace_of(const Evidence& evidence, const MeasuredCase& measured) {
-  for (const Model& trace : evidence.traces) {
+  for (const Model& trace : measured.whole ? evidence.whole_traces : evidence.traces) {
     if (trace.name == measured.model && trace.batch == measured.batch) return trace;
   }
-  throw UsageError(
-      fmt::format("the evidence has no trace of {} at batch {}", measured.model, measured.batch));
+  throw UsageError(fmt::format("the evidence has no {}trace of {} at batch {}",
+                               measured.whole ? "whole " : "", measured.model, measured.batch));
 }
 
 std::string write_evidence(const Evidence& evidence) {
@@ -109,8 +111,11 @@ std::string write_evidence(const Evidence& evidence) {
   if (evidence.imitated) text += ",\n  \"imitated\": true";
   if (!evidence.notes.empty()) text += list_text("notes", evidence.notes, json_text);
   text += ",\n  \"cluster\": " + inside(write_cluster(evidence.cluster), 2);
-  text += list_text("traces", evidence.traces,
-                    [](const Model& trace) { return inside(write_trace({trace}), 4); });
+  const auto trace_text = [](const Model& trace) { return inside(write_trace({trace}), 4); };
+  text += list_text("traces", evidence.traces, trace_text);
+  if (!evidence.whole_traces.empty()) {
+    text += list_text("whole_traces", evidence.whole_traces, trace_text);
+  }
   text += list_text("cases", evidence.cases, case_text);
   return text + "\n}\n";
 }

@@ -25,7 +25,8 @@ constexpr const char* meanings = R"(## How it is counted
   and of the even runs, and 3.72 / √n times half the interquartile range (two standard errors of the
   median of n runs that vary normally).
 * A pair is two cases that do the same work (model, batch, micro-batches, steps) over the same link.
-  It is *decidable* when its medians differ by more than the sum of both noises. It is in order when
+  It is *decidable* when its medians differ by more than the sum of both noises, each at least the mean
+  noise of all cases: few runs agree by chance now and then. It is in order when
   the faster one is predicted to be the faster; a tie is not. τ is Kendall's: over decidable pairs,
   those in order less those the other way round, as a share of all.
 * *stash*, *peak*: the most bytes held at once by the stashes of a device, and by all its tensors, in

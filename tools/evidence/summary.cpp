@@ -15,8 +15,14 @@ auto same_work(const MeasuredCase& measured) {
                   measured.link, measured.host_link);
 }
 
+// Few runs agree by chance now and then: a case is no quieter than the machine.
+Time noise_at_least(const CaseJudgement& judged, double mean_noise) {
+  const double usual = mean_noise * static_cast<double>(judged.measured.count());
+  return std::max(*judged.noise, Time{std::llround(usual)});
+}
+
 Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& cases,
-                   const std::vector<std::size_t>& of) {
+                   const std::vector<std::size_t>& of, double mean_noise) {
   Ranking ranking;
   for (std::size_t i = 0; i < of.size(); ++i) {
     for (std::size_t j = i + 1; j < of.size(); ++j) {
@@ -29,7 +35,9 @@ Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
       const CaseJudgement& faster = cases[pair.faster];
       const CaseJudgement& slower = cases[pair.slower];
       const Time difference = slower.measured - faster.measured;
-      if (!faster.noise || !slower.noise || difference <= *faster.noise + *slower.noise) continue;
+      if (!faster.noise || !slower.noise) continue;
+      const Time noise = noise_at_least(faster, mean_noise) + noise_at_least(slower, mean_noise);
+      if (difference <= noise) continue;
       ++ranking.decidable;
       if (faster.prediction.makespan < slower.prediction.makespan) continue;
       const bool tied = faster.prediction.makespan == slower.prediction.makespan;
@@ -137,7 +145,7 @@ Summary summary_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   summary.noise_cases = noise.count;
   summary.mean_noise = noise.mean;
   summary.worst_noise = noise.worst;
-  summary.ranking = ranking_of(evidence, cases, of);
+  summary.ranking = ranking_of(evidence, cases, of, summary.mean_noise);
   summary.cases = std::move(of);
   return summary;
 }

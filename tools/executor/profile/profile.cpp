@@ -229,7 +229,7 @@ struct ProfileSession::State {
                            seed)),
         batch(random_micro_batch(model, asked.batch, seed + 1)),
         bytes(count_bytes(model, batch)),
-        rounds(model, batch, device, asked.stop) {
+        rounds(model, batch, device, asked.share, asked.stop) {
     // cuDNN tries its algorithms, with workspaces of their own, when it meets a shape for the first
     // time: that must be over before anything is metered or timed.
     for (int i = 0; i < warm_up_rounds; ++i) rounds.run();

@@ -1,6 +1,7 @@
 // Measures the costs of a built-in model's layers on a device, in the order and among the
-// neighbours that they have in a pipeline of two stages. By turns, with h and k for the layers of
-// the two halves, first to last, and h', k' for the same from last to first:
+// neighbours that they have on a device of a pipeline, which has one of two stages or the whole
+// model. By turns, with h and k for the layers of the two halves, first to last, and h', k' for the
+// same from last to first:
 //
 //   fused   Fh Fk  Bk' Bh'  U         each op timed
 //   split   Fh Fk  Ik' Wk' Ih' Wh' U  each op timed
@@ -9,7 +10,8 @@
 //   whole   forward, autograd's backward, step: each of the three timed
 //
 // On a core two micro-batches are in flight: each half is run for both before the other half is, so
-// that its ops find in the caches what a stage's own ops left there. All take turns, so that a
+// that its ops find in the caches what a stage's own ops left there; or, of a device that has all
+// layers, the whole model for one and then for the other. All take turns, so that a
 // drift of the machine meets all of them. Ops find caches and memory as they would in training,
 // which they do not when one op is repeated. An update ends with gradients of zero, so they are
 // there to be added to. The learning rate is 0, so the weights stay where they are.
@@ -28,9 +30,15 @@
 
 namespace stageline::executor {
 
+/// Which layers run between two runs of an op: the half of the model that the op is in, as on a
+/// device that has one of two stages, or all of them (Chimera, DualPipe, GEMS, PipeFB, replicas of
+/// the whole model). The more there is, the less of its data an op finds in the caches.
+enum class Share : std::uint8_t { half, whole };
+
 struct ProfileRequest {
   ModelShape shape;
   int batch = 1;  // samples in a micro-batch
+  Share share = Share::half;
   Optimizer optimizer = Optimizer::momentum;
   std::string device = "cpu";               // cuda, cuda:1
   std::string dtype = "fp32";               // or fp64; tf32 on an accelerator

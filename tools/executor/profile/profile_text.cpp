@@ -52,10 +52,10 @@ Provenance provenance_of(const Circumstances& about) {
       about.request.device == "cpu" ? about.process.cpu.model : about.profiles[0].device;
   provenance.software = software_of(about.process, about.profiles[0].libraries);
   provenance.settings = settings_of(about);
-  provenance.method =
-      "Medians of passes over the whole model, op by op, by turns with the whole model run "
-      "plainly; "
-      "gradients are added to those of earlier micro-batches, and the learning rate is 0.";
+  provenance.method = fmt::format(
+      "Medians of passes over {} of the model, op by op, by turns with the whole model run plainly; "
+      "gradients are added to those of earlier micro-batches, and the learning rate is 0.",
+      about.request.share == Share::whole ? "all" : "one half and then the other");
   provenance.source = about.command;
   provenance.date = about.date;
   for (const Profile& profile : about.profiles) {

@@ -13,13 +13,13 @@ namespace stageline::executor {
 
 int in_flight_on(at::Device device) { return device.is_cpu() ? 2 : 1; }
 
-Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device,
+Rounds::Rounds(TensorModel& model, MicroBatch batch, at::Device device, Share share,
                const std::atomic<bool>* stop)
     : model_(model),
       in_flight_(as_size(in_flight_on(device)), batch),
       watch_(device),
       stop_(stop),
-      half_(model.layers.size() / 2) {
+      cut_(share == Share::half ? model.layers.size() / 2 : 0) {
   forget();
 }
 
@@ -83,14 +83,17 @@ void Rounds::step(std::size_t layer) {
   zero_gradients(model_.weights[layer]);
 }
 
-void Rounds::upwards(const HalfPasses& passes) {
-  for (MicroBatch& batch : in_flight_) passes(batch, 0, half_);
-  for (MicroBatch& batch : in_flight_) passes(batch, half_, model_.layers.size());
+void Rounds::upwards(const Passes& passes) {
+  if (cut_ > 0) {
+    for (MicroBatch& batch : in_flight_) passes(batch, 0, cut_);
+  }
+  for (MicroBatch& batch : in_flight_) passes(batch, cut_, model_.layers.size());
 }
 
-void Rounds::downwards(const HalfPasses& passes) {
-  for (MicroBatch& batch : in_flight_) passes(batch, half_, model_.layers.size());
-  for (MicroBatch& batch : in_flight_) passes(batch, 0, half_);
+void Rounds::downwards(const Passes& passes) {
+  for (MicroBatch& batch : in_flight_) passes(batch, cut_, model_.layers.size());
+  if (cut_ == 0) return;
+  for (MicroBatch& batch : in_flight_) passes(batch, 0, cut_);
 }
 
 void Rounds::forwards(std::vector<Lap>& laps) {
@@ -193,7 +196,7 @@ void Rounds::whole(Samples& into) {
 
 void Rounds::recomputed(Samples& into) {
   std::vector<Lap> laps;
-  std::deque<std::vector<at::Tensor>> boundaries;  // what the second half reads of the first
+  std::deque<std::vector<at::Tensor>> boundaries;  // what the second device reads of the first
   begin();
   upwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) {
@@ -202,7 +205,7 @@ void Rounds::recomputed(Samples& into) {
         batch.stash[i].clear();
       });
     }
-    if (first == 0) boundaries.push_back(batch.outputs);
+    if (end == cut_) boundaries.push_back(batch.outputs);
   });
   downwards([&](MicroBatch& batch, std::size_t first, std::size_t end) {
     if (first > 0) {

@@ -36,7 +36,8 @@ class Rounds {
  public:
   /// `model` and `stop` (null: never) outlive this. Once `stop` is true, run() and accompany()
   /// throw Stopped before the next op.
-  Rounds(TensorModel& model, MicroBatch batch, at::Device device, const std::atomic<bool>* stop);
+  Rounds(TensorModel& model, MicroBatch batch, at::Device device, Share share,
+         const std::atomic<bool>* stop);
 
   /// The five kinds, in an order that changes from round to round.
   void run(Company company = Company::alone);
@@ -64,12 +65,12 @@ class Rounds {
   void pass_by(std::vector<Lap>& laps, const std::function<void()>& work);
   /// The optimizer's step, including the zeroing of gradients.
   void step(std::size_t layer);
-  /// Passes of a micro-batch over layers from `first` to before `end`, which are a half.
-  using HalfPasses = std::function<void(MicroBatch& batch, std::size_t first, std::size_t end)>;
-  /// Each half for all micro-batches in flight, from the first layers to the last.
-  void upwards(const HalfPasses& passes);
+  /// Passes of a micro-batch over layers from `first` to before `end`, which one device has.
+  using Passes = std::function<void(MicroBatch& batch, std::size_t first, std::size_t end)>;
+  /// Each device's layers for all micro-batches in flight, from the first layers to the last.
+  void upwards(const Passes& passes);
   /// The other way round.
-  void downwards(const HalfPasses& passes);
+  void downwards(const Passes& passes);
   void forwards(std::vector<Lap>& laps);
   void updates(std::vector<Lap>& laps);
   /// The sum.
@@ -84,7 +85,7 @@ class Rounds {
   std::vector<MicroBatch> in_flight_;  // of equal data
   Stopwatch watch_;
   const std::atomic<bool>* stop_;
-  std::size_t half_;                // the first layer of the second half
+  std::size_t cut_;                 // the first layer of the second device; 0: one has all
   std::array<Samples, 2> samples_;  // by Company
   std::size_t turn_ = 0;
 };

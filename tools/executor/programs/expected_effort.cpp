@@ -29,7 +29,7 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
   // A profile's rounds, each on every lane alone and then on all at once.
   // What does not compute is profiled before the runs alone.
   const auto profiled =
-      static_cast<double>(computes ? preparing_rounds * lanes +
+      static_cast<double>(computes ? 2 * preparing_rounds * lanes +
                                          variants * plan.rounds * plan.profile_rounds * (lanes + 1)
                                    : preparing_rounds);
   // A run that is counted for its memory follows one that is not.
@@ -41,13 +41,13 @@ Effort expected_effort(const ValidationPlan& plan, std::size_t lane_count,
     for (const int batch : model.batches) {
       const ExpectedCost cost =
           expected_cost(profile_request(plan, model.shape, batch, profiled_lane), rates);
-      effort.seconds +=
-          cost.warm_up_seconds + profiled * cost.round_seconds + steps * cost.step_seconds;
+      effort.seconds += (computes ? 2 : 1) * cost.warm_up_seconds + profiled * cost.round_seconds +
+                        steps * cost.step_seconds;
       if (!computes) {
         effort.tensors = std::max(effort.tensors, cost.session());
         continue;
       }
-      effort.tensors += cost.session() * lanes;
+      effort.tensors += cost.session() * lanes * 2;  // of half of the model and of all
       run = std::max(run, cost.standing + cost.stash * plan.microbatches);
     }
   }

@@ -40,6 +40,7 @@ struct ProfileFlags {
   double bound = 5;
   std::string out;
   std::string samples;
+  bool whole = false;
   bool quiet = false;
 };
 
@@ -65,6 +66,9 @@ void add_flags(Flags line, ProfileFlags& flags) {
       .comma_list();
   line.option("--dtype", flags.dtype, "fp32, fp64, on an accelerator also tf32").default_shown();
   line.option("--optimizer", flags.optimizer, "sgd, momentum, adam (the model's usual)");
+  line.flag("--whole", flags.whole,
+            "as a device runs layers that has the whole model (Chimera, DualPipe, GEMS, PipeFB, "
+            "replicas), not a half of it");
   line.option("--rounds", flags.rounds, "at least so many samples of each time")
       .default_shown()
       .range(4, 100000);
@@ -165,6 +169,7 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
     throw UsageError(fmt::format("--sms goes with --device cuda, not {}", flags.device));
   }
   request.dtype = flags.dtype;
+  if (flags.whole) request.share = Share::whole;
   request.least_rounds = flags.rounds;
   request.most_seconds = flags.seconds;
   request.steady = flags.steady / 100;

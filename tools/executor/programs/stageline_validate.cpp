@@ -267,14 +267,16 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
                                   plan.microbatches, plan.imitate ? ", compute imitated" : "");
   evidence.command = command;
   evidence.notes.insert(evidence.notes.begin(), notes.begin(), notes.end());
-  for (Model& trace : evidence.traces) {
-    trace.provenance.origin = Origin::measured;
-    trace.provenance.device = device;
-    trace.provenance.method = plan.imitate ? "layers profiled before the programs"
-                                           : "layers profiled by turns with the programs";
-    trace.provenance.software = evidence.software;
-    trace.provenance.settings = evidence.settings;
-    trace.provenance.date = evidence.date;
+  for (std::vector<Model>* const traces : {&evidence.traces, &evidence.whole_traces}) {
+    for (Model& trace : *traces) {
+      trace.provenance.origin = Origin::measured;
+      trace.provenance.device = device;
+      trace.provenance.method = plan.imitate ? "layers profiled before the programs"
+                                             : "layers profiled by turns with the programs";
+      trace.provenance.software = evidence.software;
+      trace.provenance.settings = evidence.settings;
+      trace.provenance.date = evidence.date;
+    }
   }
   if (plan.calibrate) {
     const DeviceFit fit = calibrate(evidence);

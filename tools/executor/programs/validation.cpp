@@ -14,6 +14,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/evidence/judge.hpp"
+#include "tools/evidence/whole_device.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/shared_text.hpp"
 #include "tools/executor/profile/handover_profile.hpp"
@@ -56,7 +57,9 @@ struct Subject {
   ModelShape shape;
   int batch = 1;
   Optimizer optimizer = Optimizer::momentum;
+  ProfileRequest request;
   std::unique_ptr<LaneProfiles> profiles;
+  std::unique_ptr<LaneProfiles> whole;  // of devices that have the whole model; null: no case's do
 };
 
 struct Running {
@@ -122,13 +125,7 @@ class Validation {
         say(name_of(evidence_.cases[running.at]));
         // In turns with every case, so that a slow minute is slow for both. What waits for profiled
         // times waits for the same times to the end.
-        Subject& subject = *running.subject;
-        for (int i = 0; i < plan_.profile_rounds && !plan_.imitate; ++i) {
-          subject.profiles->rounds_alone();
-        }
-        for (int i = 0; i < plan_.profile_rounds && !plan_.imitate; ++i) {
-          subject.profiles->round_together();
-        }
+        profile(running);
         profile_handover();
         start(running);
         // A training loop finds its memory and the caches as its last step left them.
@@ -160,6 +157,14 @@ class Validation {
   }
 
  private:
+  void profile(const Running& running) {
+    if (plan_.imitate) return;
+    const bool whole = evidence_.cases[running.at].whole;
+    LaneProfiles& profiles = whole ? *running.subject->whole : *running.subject->profiles;
+    for (int i = 0; i < plan_.profile_rounds; ++i) profiles.rounds_alone();
+    for (int i = 0; i < plan_.profile_rounds; ++i) profiles.round_together();
+  }
+
   Subject& subject_of(const MeasuredCase& measured) {
     for (Subject& subject : subjects_) {
       if (subject.shape.name == measured.model && subject.batch == measured.batch) return subject;
@@ -207,25 +212,31 @@ class Validation {
     tell_(progress_);
   }
 
-  ProfileRequest name_subject(const std::string& shape, int batch) {
+  Subject& name_subject(const std::string& shape, int batch) {
     Subject& subject = subjects_.emplace_back();
-    ProfileRequest request = profile_request(plan_, shape, batch, profiled_.back());
-    subject.shape = request.shape;
+    subject.request = profile_request(plan_, shape, batch, profiled_.back());
+    subject.request.stop = stop_;
+    subject.shape = subject.request.shape;
     subject.batch = batch;
-    subject.optimizer = request.optimizer;
-    return request;
+    subject.optimizer = subject.request.optimizer;
+    return subject;
   }
 
   void prepare(const std::string& shape, int batch) {
-    ProfileRequest request = name_subject(shape, batch);
-    request.stop = stop_;
-    Subject& subject = subjects_.back();
+    Subject& subject = name_subject(shape, batch);
     if (!leads()) return;
-    say(fmt::format("{} batch {}: warming up", subject.shape.name, batch));
-    subject.profiles = std::make_unique<LaneProfiles>(request, profiled_);
-    for (int i = 0; i < preparing_rounds; ++i) subject.profiles->rounds_alone();
+    subject.profiles = profiles_of(subject, Share::half);
     evidence_.traces.push_back(subject.profiles->result().model);
     if (plan_.imitate) subject.profiles.reset();
+  }
+
+  std::unique_ptr<LaneProfiles> profiles_of(const Subject& subject, Share share) {
+    say(fmt::format("{} batch {}: warming up", subject.shape.name, subject.batch));
+    ProfileRequest request = subject.request;
+    request.share = share;
+    auto profiles = std::make_unique<LaneProfiles>(request, profiled_);
+    for (int i = 0; i < preparing_rounds; ++i) profiles->rounds_alone();
+    return profiles;
   }
 
   void make_cases(Subject& subject) {
@@ -244,7 +255,16 @@ class Validation {
       measured.host_link = variant.host_link;
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
-      const Outcome outcome = study(case_of(evidence_, measured));
+      Outcome outcome = study(case_of(evidence_, measured));
+      measured.whole = !plan_.imitate && has_whole_device(outcome.model, outcome.plan.partition,
+                                                          outcome.program.placement);
+      if (measured.whole) {
+        if (!subject.whole) {
+          subject.whole = profiles_of(subject, Share::whole);
+          evidence_.whole_traces.push_back(subject.whole->result().model);
+        }
+        outcome = study(case_of(evidence_, measured));
+      }
       // From here on the same cut and order, whatever the whole profile says in the end.
       measured.partition = ranges(outcome.plan.partition);
       measured.program = print(outcome.program);
@@ -296,8 +316,12 @@ class Validation {
   void collect() {
     if (!plan_.imitate) {
       evidence_.traces.clear();
+      evidence_.whole_traces.clear();
       for (const Subject& subject : subjects_) {
         evidence_.traces.push_back(subject.profiles->result().model);
+        if (subject.whole) {
+          evidence_.whole_traces.push_back(subject.whole->result().model);
+        }
       }
     }
     for (Running& running : running_) {
