@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sim/errors.hpp"
@@ -146,7 +147,7 @@ TEST_CASE("a counted run is held against its own clock") {
   Evidence evidence = test::small_evidence();
   MeasuredCase& measured = evidence.cases[0];  // gpipe: 4 stashes of 2 MB on each device
   measured.devices[0].stashes = {Bytes{8'000'000}};
-  measured.devices[0].peaks = {Bytes{25'000'000}};
+  measured.devices[0].peaks = {Bytes{26'000'000}};
   measured.devices[1].stashes = {Bytes{2'000'000}};
   measured.devices[1].peaks = {Bytes{20'000'000}};
   CHECK(judge(evidence).cases[0].counted_stash_error.value() == Bytes{6'000'000});
@@ -246,9 +247,14 @@ TEST_CASE("the ranking counts pairs that the machine decides") {
     CHECK(tied.worst->slower == 1);  // still the clearest
   }
   SUBCASE("a difference as large as the noise decides nothing") {
+    // Its own noise is none: it counts with the mean one.
     evidence.cases[0].makespan = test::five_times(24);
+    const double mean = judge(evidence).held_out.mean_noise;
+    CHECK(mean == doctest::Approx((3.3 / 36 + 2.0 / 26) / 5).epsilon(0.01));
+    const Time bound{std::llround(24e9 / (1 + mean))};  // ps
+    for (Time& run : evidence.cases[0].makespan) run = bound + Time{1000};
     CHECK(judge(evidence).held_out.ranking.decidable == 5);
-    for (Time& run : evidence.cases[0].makespan) run -= Time{1};
+    for (Time& run : evidence.cases[0].makespan) run = bound - Time{1000};
     CHECK(judge(evidence).held_out.ranking.decidable == 6);
   }
   SUBCASE("without three runs there is no noise to hold a difference against") {

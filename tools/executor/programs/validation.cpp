@@ -256,8 +256,9 @@ class Validation {
       measured.held_out = variant.held_out;
       measured.devices.resize(accelerators_.size());
       Outcome outcome = study(case_of(evidence_, measured));
-      measured.whole = !plan_.imitate && has_whole_device(outcome.model, outcome.plan.partition,
-                                                          outcome.program.placement);
+      measured.whole =
+          !plan_.imitate && has_whole_device(trace_of(evidence_, measured), outcome.plan.partition,
+                                             outcome.program.placement);
       if (measured.whole) {
         if (!subject.whole) {
           subject.whole = profiles_of(subject, Share::whole);
