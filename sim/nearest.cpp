@@ -29,6 +29,8 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
   std::size_t best = name.size() / 2 + 2;  // a larger distance is no typo
   std::string found;
   for (const std::string& candidate : known) {
+    // At least the difference of the lengths: a name of kilobytes takes no time.
+    if (name.size() >= best + candidate.size() || candidate.size() >= best + name.size()) continue;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance < best) {
       best = distance;
