@@ -63,11 +63,14 @@ enum class Keeps : std::uint8_t { nothing, colours, colours_and_lines };
 
 std::string shown(std::string_view text, Keeps keeps) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
-  if (std::all_of(text.begin(), text.end(), plain)) return std::string(text);
   const bool lines = keeps == Keeps::colours_and_lines;
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
+  while (true) {
+    const auto run = std::find_if_not(text.begin(), text.end(), plain) - text.begin();
+    out += text.substr(0, static_cast<std::size_t>(run));
+    text.remove_prefix(static_cast<std::size_t>(run));
+    if (text.empty()) return out;
     std::uint32_t code = 0;
     std::size_t length = decode(text, code);
     const std::size_t colour = keeps == Keeps::nothing ? 0 : colour_at(text);
@@ -86,7 +89,6 @@ std::string shown(std::string_view text, Keeps keeps) {
     }
     text.remove_prefix(length);
   }
-  return out;
 }
 
 }  // namespace
