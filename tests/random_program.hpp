@@ -171,12 +171,15 @@ class ProgramsDrawn {
     std::vector<std::vector<Op>> left = program.ops;
     for (auto& list : program.ops) list.clear();
     std::set<Op> done;
-    const auto ready = [&](Op one) {
-      std::vector<Op> needs = table.needs(one);
+    std::map<Op, std::vector<Op>> needs;
+    for (const Op one : table.ops()) {
+      std::vector<Op>& of_one = needs[one] = table.needs(one);
       if (one.kind == OpKind::update && one.microbatch > 0) {
-        needs.push_back(op(OpKind::update, one.stage, one.microbatch - 1, one.part));
+        of_one.push_back(op(OpKind::update, one.stage, one.microbatch - 1, one.part));
       }
-      return std::all_of(needs.begin(), needs.end(), [&](Op need) { return done.count(need) > 0; });
+    }
+    const auto ready = [&](Op one) {
+      return std::ranges::all_of(needs.at(one), [&](Op need) { return done.contains(need); });
     };
     while (done.size() < table.ops().size()) {
       const auto device = as_size(below(static_cast<int>(left.size())));
