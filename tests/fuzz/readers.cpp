@@ -95,7 +95,8 @@ void amounts(const std::string& text) {
 }
 
 void model_spec(const std::string& text) {
-  if (config_file_of(text).empty()) priced_model(text, bundled_kinds());
+  static const std::vector<DeviceKind> kinds = bundled_kinds();  // parsed once, at the first call
+  if (config_file_of(text).empty()) priced_model(text, kinds);
 }
 
 void trace(const std::string& text) {
