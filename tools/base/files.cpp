@@ -175,7 +175,7 @@ bool is_wide(std::string_view text) {
 std::string content_of(std::istream& in, const std::string& path, FileHolds holds,
                        std::uint64_t most) {
   std::string content;
-  std::vector<char> block(std::size_t{1} << 20U);
+  std::vector<char> block(std::size_t{1} << 16U);
   while (in.read(block.data(), std::ssize(block)) || in.gcount() > 0) {
     const std::string_view part(block.data(), as_size(in.gcount()));
     const bool text =
