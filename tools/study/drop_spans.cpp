@@ -58,8 +58,9 @@ std::size_t held_spans(const Outcome& outcome) {
                      outcome.critical_path.capacity();
   for (const Spans& lane : outcome.timeline.lanes) held += lane.size();
   for (const std::vector<Op>& list : outcome.program.ops) held += list.capacity();
-  for (const StageVersions& stage : outcome.versions)
+  for (const StageVersions& stage : outcome.versions) {
     held += stage.events.capacity() + stage.copies.capacity();
+  }
   return held + outcome.costs.stage.capacity();
 }
 
