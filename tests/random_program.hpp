@@ -3,6 +3,7 @@
 // from those that can finish. Needs sim/ only.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <random>
 
