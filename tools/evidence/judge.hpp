@@ -102,10 +102,11 @@ struct CasePair {
 };
 
 /// Whether the simulator ranks cases as the machine does. Pairs are comparable that do the same
-/// work (model, batch, micro-batches, steps) over the same link; they are decidable when their
+/// work (model, batch, micro-batches, steps) over the same link, by programs that are predicted to
+/// differ in some op's time; they are decidable when their
 /// medians differ by more than the sum of their two noises, each at least the mean noise of all
-/// cases as a share. Without that bound, of equally fast cases of three (nine) normally varying runs
-/// 5.8 % (2.0 %) would be decidable; with it, 0.5 % (0.1 %) are.
+/// cases as a share. Without that bound, of equally fast cases of three (nine) normally varying
+/// runs 5.8 % (2.0 %) would be decidable; with it, 0.5 % (0.1 %) are.
 struct Ranking {
   int pairs = 0;                  // comparable
   int decidable = 0;              // of the comparable pairs

@@ -24,7 +24,8 @@ constexpr const char* meanings = R"(## How it is counted
 * *noise*: what a median may be off by. The larger of the difference between the medians of the odd
   and of the even runs, and 3.72 / √n times half the interquartile range (two standard errors of the
   median of n runs that vary normally).
-* A pair is two cases that do the same work (model, batch, micro-batches, steps) over the same link.
+* A pair is two cases that do the same work (model, batch, micro-batches, steps) over the same link,
+  by programs that differ in the time of some op (two schedules can make the same one).
   It is *decidable* when its medians differ by more than the sum of both noises, each at least the mean
   noise of all cases: few runs agree by chance now and then. It is in order when
   the faster one is predicted to be the faster; a tie is not. τ is Kendall's: over decidable pairs,

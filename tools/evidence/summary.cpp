@@ -27,6 +27,8 @@ Ranking ranking_of(const Evidence& evidence, const std::vector<CaseJudgement>& c
   for (std::size_t i = 0; i < of.size(); ++i) {
     for (std::size_t j = i + 1; j < of.size(); ++j) {
       if (same_work(evidence.cases[of[i]]) != same_work(evidence.cases[of[j]])) continue;
+      // Two names of one program.
+      if (cases[of[i]].prediction.timeline == cases[of[j]].prediction.timeline) continue;
       ++ranking.pairs;
       CasePair pair{of[i], of[j]};
       if (cases[pair.slower].measured < cases[pair.faster].measured) {
