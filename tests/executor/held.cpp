@@ -100,11 +100,8 @@ double bound_of(const Subject& subject, const Program& program) {
 // reads the whole stash: neither that nor peaks are compared.
 bool parts_input_and_weight_grad(const Program& program) {
   const auto& stages = program.placement.stage;
-  return std::any_of(stages.begin(), stages.end(), [](const StagePlace& place) {
-    const int updates = place.device(Role::weight_grad);
-    const auto& input_grad = place.homes(Role::input_grad);
-    return place.apart() && (input_grad.size() != 1 || input_grad.front() != updates);
-  });
+  return std::any_of(stages.begin(), stages.end(),
+                     [](const StagePlace& place) { return place.weight_grad_apart(); });
 }
 
 // Of device d's peak, as a share; 0 where nothing was counted.
