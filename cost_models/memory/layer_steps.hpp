@@ -37,7 +37,7 @@ class LayerSteps {
   std::vector<Wide> held_;
   std::int64_t counted_;
   std::size_t stage_;
-  std::vector<double> time_;  // ns
+  std::vector<double> time_;  // ps
   std::vector<Bytes> beyond_;
 };
 
