@@ -68,7 +68,8 @@ Evidence run_validation(const ValidationPlan& plan,
                         const std::atomic<bool>* stop, Peers* peers = nullptr);
 
 /// The same evidence with its memory counted again, here. The plan has its models, and devices for
-/// its lanes. Throws as run_validation() does, and UsageError for a case whose model the plan lacks.
+/// its lanes. Throws as run_validation() does, and UsageError for a case whose model the plan
+/// lacks.
 Evidence count_memory_again(const ValidationPlan& plan, Evidence evidence,
                             const std::function<void(const ValidationProgress&)>& tell,
                             const std::atomic<bool>* stop);
