@@ -38,10 +38,10 @@ def start(command, columns, **variables):
     return pid, terminal
 
 
-def until(terminal, word):
-    """What a command said until it said the word, or ended."""
+def read(terminal, word=None):
+    """What a command says until it has said the word, or ends; as bytes."""
     said = b""
-    while word.encode() not in said:
+    while word is None or word.encode() not in said:
         try:
             some = os.read(terminal, 65536)
         except OSError:  # the other end is closed
@@ -49,20 +49,16 @@ def until(terminal, word):
         if not some:
             break
         said += some
-    return said.decode(errors="replace")
+    return said
+
+
+def until(terminal, word):
+    return read(terminal, word).decode(errors="replace")
 
 
 def end(pid, terminal):
     """What the command said, without colours, and how it ended."""
-    said = b""
-    while True:
-        try:
-            some = os.read(terminal, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not some:
-            break
-        said += some
+    said = read(terminal)
     os.close(terminal)
     status = os.waitpid(pid, 0)[1]
     text = re.sub(r"\x1b\[[0-9;]*m", "", said.decode()).replace("\r\n", "\n")
