@@ -81,6 +81,8 @@ TEST_CASE("broken evidence is refused with its pointer and the rule") {
             "did you mean \"four\"?"},
            {"\"batch\": 1, \"schedule\"", "\"batch\": 2, \"schedule\"", "/cases/0/model",
             "there is no trace of \"four\" at batch 2"},
+           {"\"batch\": 1, \"schedule\"", "\"batch\": 1, \"whole\": true, \"schedule\"",
+            "/cases/0/model", "there is no whole trace of \"four\" at batch 1"},
            {"\"microbatches\": 4", "\"microbatches\": 0", "/cases/0/microbatches", "from 1 to"},
            {"\"held_out\": true", "\"held_out\": 1", "/cases/0/held_out",
             "must be true or false, not a number"},
