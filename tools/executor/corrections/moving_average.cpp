@@ -6,6 +6,8 @@
 // Unnikrishnan and Parhi, "LayerPipe2", arXiv 2512.08160. That there is a moving average of the
 // gradients is quoted; its memory of 0.9, and that it is one of the optimizer's steps, is
 // [rebuilt].
+#include <utility>
+
 #include "tools/executor/corrections/correction.hpp"
 
 namespace stageline::executor {
@@ -18,9 +20,9 @@ std::vector<at::Tensor> remember(const std::vector<at::Tensor>& mean,
                                  const std::vector<at::Tensor>& after) {
   std::vector<at::Tensor> result;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    const at::Tensor step = after[i] - before[i];
-    result.push_back(mean.empty() ? step
-                                  : mean[i].mul(memory_of_mean).add_(step, 1 - memory_of_mean));
+    at::Tensor step = after[i] - before[i];
+    if (!mean.empty()) step.mul_(1 - memory_of_mean).add_(mean[i], memory_of_mean);
+    result.push_back(std::move(step));
   }
   return result;
 }

@@ -53,6 +53,12 @@ bool DeviceModel::has_role(int stage, OpKind kind) const {
   });
 }
 
+bool DeviceModel::backward_reads_weights(int stage) const {
+  const std::vector<std::size_t>& layers = layers_of(stage);
+  const TensorLayer& first = model.layers[layers.front()];
+  return layers.size() > 1 || first.input >= 0 || first.ops.size() > 1;
+}
+
 int DeviceModel::replica_of(int stage) const {
   const std::vector<int>& replicas = place(stage).replicas;
   const auto found = std::find(replicas.begin(), replicas.end(), device);

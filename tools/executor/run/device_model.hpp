@@ -33,6 +33,9 @@ struct DeviceModel {
   bool runs_backward(int stage) const {
     return has_role(stage, OpKind::input_grad) || has_role(stage, OpKind::weight_grad);
   }
+  /// Whether a backward of the stage reads its weights. Where one op that reads the data is all of
+  /// the stage, as an embedding, none does.
+  bool backward_reads_weights(int stage) const;
   /// The device's position among the replicas of the stage; -1 where its F is elsewhere.
   int replica_of(int stage) const;
   /// The values of the stage's weights, by layer. The tensors themselves, not copies.

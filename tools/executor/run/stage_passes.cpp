@@ -70,18 +70,15 @@ std::int64_t StagePasses::optimizer_bytes() const {
 std::int64_t StagePasses::standing_bytes() const {
   Tensors all;
   const auto add = [&](const Tensors& some) { all.insert(all.end(), some.begin(), some.end()); };
-  for (const LayerWeights& weights : here_.model.weights) {
-    add(weights.values);
-    add(weights.state);
-  }
+  for (const LayerWeights& weights : here_.model.weights) add(weights.state);
   std::int64_t room = 0;
   for (int stage = 0; stage < job_.program.stages(); ++stage) {
-    if (!here_.holds[as_size(stage)] || !weights_.has_room_for_next(stage)) continue;
-    Tensors values;
-    for (const Tensors& layer : here_.values_of(stage)) {
-      values.insert(values.end(), layer.begin(), layer.end());
+    if (!here_.holds[as_size(stage)]) continue;
+    if (!weights_.counts_versions(stage)) {
+      for (const Tensors& layer : here_.values_of(stage)) add(layer);
     }
-    room += storage_bytes(values);
+    if (!weights_.has_room_for_next(stage)) continue;
+    room += weights_.bytes_of_values(stage);
   }
   for (const auto& of_stage : sums_.spare()) {
     for (const auto& sums : of_stage) {
@@ -173,7 +170,8 @@ void StagePasses::forward(Op op) {
   messages_.receive_inputs(op, flight);
   flight.version = weights_.version_for_forward(op);
   std::vector<Tensors> read = weights_.weights_for_forward(op, flight.version);
-  if (keeps_versions(job_.program.settings) && here_.runs_backward(op.stage)) {
+  if (keeps_versions(job_.program.settings) && here_.runs_backward(op.stage) &&
+      (job_.plan || here_.backward_reads_weights(op.stage))) {
     flight.weights = read.empty() ? here_.values_of(op.stage) : read;
   }
   const bool recomputed = in_flight_.is_recomputed(op);
@@ -259,7 +257,7 @@ void StagePasses::input_grad_of_part(Op op, InFlight& flight) {
     const WeightsInUse weights(here_, op.stage, weights_.weights_for_backward(op, flight));
     std::vector<Tensors> dropped = no_sums(here_, op.stage);
     const SumsInUse sums(here_, op.stage, dropped);
-    descend(here_, op.stage, part, executor::input_grad);
+    descend(here_, op.stage, part, executor::input_grad_alone);
   }
   messages_.send_gradient(op, part, first);
 }

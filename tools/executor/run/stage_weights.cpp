@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sim/index.hpp"
+#include "tools/executor/run/stash_payload.hpp"
 #include "tools/executor/tensors/memory_log.hpp"
 
 namespace stageline::executor {
@@ -28,6 +29,7 @@ StageWeights::StageWeights(DeviceModel& here, Exchange& exchange, StageMessages&
   newest_.resize(stages);
   past_.resize(stages);
   owns_.resize(stages);
+  room_taken_.resize(stages);
   forwards_.resize(stages);
   memory_.resize(stages);
   for (std::size_t s = 0; s < stages; ++s) memory_[s].resize(here.cut.layers[s].size());
@@ -85,12 +87,13 @@ void StageWeights::restart() {
       past_[s].clear();
     }
     if (is_shared(stage)) {
-      if (job_.separate && !owns_[s]) {
-        for (const std::size_t layer : here_.cut.layers[s]) {
-          for (Tensor& value : here_.model.weights[layer].values) value = value.detach().clone();
-        }
-      }
+      if (job_.separate && !owns_[s]) copy_values(stage);
       owns_[s] = job_.separate;
+    }
+    if (counts_versions(stage)) {
+      copy_values(stage);  // what no log has seen coming, none sees going
+      owns_[s] = false;
+      room_taken_[s] = false;
     }
     if (!job_.program.settings.weights_transfer && here_.has_role(stage, OpKind::update)) {
       SharedWeights& shared = *exchange_.weights[s];
@@ -98,6 +101,12 @@ void StageWeights::restart() {
       shared.versions.clear();
       shared.versions[newest_[s]] = shown_version(stage);
     }
+  }
+}
+
+void StageWeights::copy_values(int stage) {
+  for (const std::size_t layer : here_.layers_of(stage)) {
+    for (Tensor& value : here_.model.weights[layer].values) value = value.detach().clone();
   }
 }
 
@@ -131,6 +140,10 @@ bool StageWeights::reads_past(int stage) const {
 
 void StageWeights::receive(int stage) {
   if (!is_updated_elsewhere(stage)) return;
+  if (counts_versions(stage) && !owns_[as_size(stage)]) {
+    copy_values(stage);
+    owns_[as_size(stage)] = true;
+  }
   if (job_.program.settings.weights_transfer) {
     receive_messages(stage);
   } else {
@@ -193,12 +206,36 @@ void StageWeights::receive_messages(int stage) {
                                       flat.begin() + static_cast<std::ptrdiff_t>(next + count));
           next += count;
         }
-        if (job_.separate) version.values = own_copy(stage, version.values);
+        if (!job_.separate) return;
+        take_room(stage);
+        version.values = own_copy(stage, version.values);
       });
       version.memory = remembered(stage, here_.values_of(stage), version.values);
       take_in(stage, std::move(version), newest_[s] + 1);
     }
   }
+}
+
+// A version that comes beside others, which ops may read, takes the room that stands for it. Once
+// the op has dropped what none reads, there is room again.
+void StageWeights::take_room(int stage) {
+  if (!counts_versions(stage) || room_taken_[as_size(stage)]) return;
+  room_taken_[as_size(stage)] = true;
+  MemoryLog::count(here_.where, -bytes_of_values(stage));
+}
+
+void StageWeights::give_room_back(int stage) {
+  if (!room_taken_[as_size(stage)]) return;
+  room_taken_[as_size(stage)] = false;
+  MemoryLog::count(here_.where, bytes_of_values(stage));
+}
+
+std::int64_t StageWeights::bytes_of_values(int stage) const {
+  Tensors all;
+  for (const Tensors& layer : here_.values_of(stage)) {
+    all.insert(all.end(), layer.begin(), layer.end());
+  }
+  return storage_bytes(all);
 }
 
 void StageWeights::leave_rest() {
@@ -293,6 +330,7 @@ std::uint32_t StageWeights::version_for_forward(Op op) {
   }
   auto& to_come = forwards_[op.stage];
   if (!to_come.empty()) to_come.pop_back();
+  if (!reads_past(op.stage)) give_room_back(op.stage);
   return version;
 }
 
@@ -308,6 +346,7 @@ std::vector<Tensors> StageWeights::weights_for_backward(Op op, const InFlight& f
   const std::uint32_t reads =
       keeps ? flight.version : planned_.version_of(op).value_or(newest(op.stage));
   if (keeps && !job_.plan) drop_before(op.stage, reads);
+  give_room_back(op.stage);
   if (corrections_.rebuilds()) {
     if (reads > flight.version) return rebuilt(version(op.stage, reads), reads - flight.version);
   } else if (keeps && corrections_.predicts()) {
@@ -342,6 +381,8 @@ std::vector<Tensors> StageWeights::rebuilt(const StageVersion& version,
 // StageVersion::memory of the weights `after`, which follow the newest ones, `before`.
 std::vector<Tensors> StageWeights::remembered(int stage, const std::vector<Tensors>& before,
                                               const std::vector<Tensors>& after) const {
+  const bool for_backward = corrections_.rebuilds() && !corrections_.predicts();
+  if (for_backward && !here_.runs_backward(stage)) return nth(memory_, stage);
   std::vector<Tensors> result;
   for (std::size_t i = 0; i < after.size(); ++i) {
     result.push_back(corrections_.remember(nth(memory_, stage)[i], before[i], after[i]));

@@ -56,6 +56,12 @@ class StageWeights {
   bool has_room_for_next(int stage) const {
     return job_.program.settings.weights_transfer && is_updated_elsewhere(stage);
   }
+  std::int64_t bytes_of_values(int stage) const;
+  /// Whether new versions come beside those that ops here read, so that each one's memory is
+  /// counted as it comes and goes.
+  bool counts_versions(int stage) const {
+    return job_.separate && has_room_for_next(stage) && !overwrites(stage);
+  }
   /// With a plan: drops versions that no pass here and no state to be shown needs.
   void drop_unneeded(int stage);
 
@@ -78,6 +84,9 @@ class StageWeights {
                                   const std::vector<Tensors>& after) const;
   void drop_before(int stage, std::uint32_t number);
   void make_room(int stage);
+  void copy_values(int stage);
+  void take_room(int stage);
+  void give_room_back(int stage);
   OptimizerStep optimizer_step(int stage) const;
   void step(Op op);
 
@@ -89,7 +98,9 @@ class StageWeights {
   OptimizerShards shards_;
   Corrections corrections_;
   std::vector<std::vector<Op>> forwards_;  // by stage: those to come here, the next one last
-  std::vector<bool> owns_;             // by stage: with Job::separate, weights that could be shared
+  std::vector<bool> owns_;  // by stage: with Job::separate, weights that could be shared, or that
+                            // counts_versions() is about
+  std::vector<bool> room_taken_;       // by stage: a version is in the room for the next one
   std::vector<std::uint32_t> newest_;  // by stage
   std::vector<std::map<std::uint32_t, StageVersion>> past_;  // by stage and version
   std::vector<std::vector<Tensors>> memory_;  // by stage: StageVersion::memory of the newest

@@ -23,6 +23,9 @@ class MemoryLog {
   /// While it lives, this thread's allocations are not counted, nor is their freeing: host memory
   /// where the device is a CPU, too.
   static std::unique_ptr<c10::DebugInfoGuard> look_away();
+  /// Counts so many bytes as this thread's, of memory that is allocated elsewhere: those of a
+  /// buffer that stands all the time, less while something in it is counted by itself.
+  static void count(at::Device device, std::int64_t bytes);
   void restart();
   /// The most bytes held beyond those at the start; at least 0. At one moment frees come first.
   std::int64_t peak() const;

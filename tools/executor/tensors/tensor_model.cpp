@@ -126,7 +126,7 @@ void forget_what_only_input_grad_read(OpStash& stash) {
   }
 }
 
-enum class Down : std::uint8_t { input, both, weights };
+enum class Down : std::uint8_t { input, input_alone, both, weights };
 
 // The first of the layer's ops that has weights; none: their number.
 std::size_t lowest_with_weights(const TensorLayer& plan) {
@@ -140,7 +140,7 @@ std::size_t lowest_with_weights(const TensorLayer& plan) {
 void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, Down what) {
   const TensorLayer& plan = model.layers[layer];
   const bool reads_data = plan.input < 0;
-  const bool with_weights = what != Down::input;
+  const bool with_weights = what == Down::both || what == Down::weights;
   const std::size_t end = what == Down::weights ? lowest_with_weights(plan) : 0;
   Tensor gradient = gradient_at_output(model, layer, batch);
   Surroundings around;
@@ -159,11 +159,13 @@ void run_down(TensorModel& model, std::size_t layer, MicroBatch& batch, Down wha
     } else {
       gradient = op.passes->input_grad(op, weights, std::move(gradient), stash, around);
     }
-    if (with_weights) {
-      if (op.passes->weight_grad != nullptr) op.passes->weight_grad(op, weights, stash);
-      stash = {};
-    } else {
+    if (with_weights && op.passes->weight_grad != nullptr) {
+      op.passes->weight_grad(op, weights, stash);
+    }
+    if (what == Down::input) {
       forget_what_only_input_grad_read(stash);
+    } else {
+      stash = {};
     }
   }
   if (what == Down::weights) {
@@ -255,6 +257,11 @@ void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch) {
 void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {
   const c10::NoGradGuard plain;
   if (model.layers[layer].input >= 0) run_down(model, layer, batch, Down::input);
+}
+
+void input_grad_alone(TensorModel& model, std::size_t layer, MicroBatch& batch) {
+  const c10::NoGradGuard plain;
+  if (model.layers[layer].input >= 0) run_down(model, layer, batch, Down::input_alone);
 }
 
 void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch) {

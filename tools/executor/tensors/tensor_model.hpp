@@ -67,6 +67,8 @@ MicroBatch empty_micro_batch(const TensorModel& model);
 // I. A layer that reads the data has no I: its W does all (as in the table of shapes).
 void forward(const TensorModel& model, std::size_t layer, MicroBatch& batch);
 void input_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
+/// I which no W follows: it keeps nothing.
+void input_grad_alone(TensorModel& model, std::size_t layer, MicroBatch& batch);
 void weight_grad(TensorModel& model, std::size_t layer, MicroBatch& batch);
 /// I and W at once.
 void backward(TensorModel& model, std::size_t layer, MicroBatch& batch);
