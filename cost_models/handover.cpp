@@ -94,9 +94,7 @@ class Handovers {
     if (to_input_grad && has_input_grad(s)) add(s, &StageCosts::input_grad, read(stash));
     if (!to_weight_grad) return;
     add(s, &StageCosts::backward, read(stash));
-    if (is_lone_weight_grad(s)) {
-      add(s, &StageCosts::weight_grad, read(stage.stash_weight_grad));
-    }
+    if (is_lone_weight_grad(s)) add(s, &StageCosts::weight_grad, read(stash));
   }
 
   void add_weights(std::size_t s) {

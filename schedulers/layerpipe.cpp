@@ -228,8 +228,7 @@ class Retiming {
                  Bytes{part_of(edge.gradient.count, next, part)});
         }
       }
-      const int device = device_of(program_.placement, op);
-      follow(op, first_op(OpKind::forward, s), stash_read_on(place, costs, device).both());
+      follow(op, first_op(OpKind::forward, s), costs.stash());
     };
     const bool fed = is_fed(problem_.costs.edges, s);
     for (int part = 0; fed && part < place.parts(); ++part) {

@@ -10,16 +10,6 @@
 
 namespace stageline {
 
-StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device) {
-  StashRead read;
-  for (int part = 0; part < place.parts(); ++part) {
-    if (place.device(Role::input_grad, part) != device) continue;
-    read.by_input_grad += Bytes{part_of(stage.stash_input_grad.count, place, part)};
-  }
-  if (place.device(Role::weight_grad) == device) read.by_weight_grad = stage.stash_weight_grad;
-  return read;
-}
-
 BlockingTimes& BlockingTimes::operator+=(const BlockingTimes& other) {
   forward += other.forward;
   input_grad += other.input_grad;
@@ -65,7 +55,8 @@ Costs chunk_costs(Costs costs, int chunks) {
       *bytes = Bytes{piece(bytes->count)};
     }
     for (std::optional<Bytes>* const bytes :
-         {&stage.backward_workspace, &stage.input_grad_workspace, &stage.recomputed_workspace,
+         {&stage.backward_workspace, &stage.input_grad_workspace,
+          &stage.divided_input_grad_workspace, &stage.recomputed_workspace,
           &stage.weight_grad_workspace}) {
       if (*bytes) *bytes = Bytes{piece((*bytes)->count)};
     }

@@ -80,6 +80,9 @@ struct StageCosts {
   /// While I runs before a separate W: the gradients that it keeps included. Empty: as
   /// backward_workspace.
   std::optional<Bytes> input_grad_workspace;
+  /// While the parts of I run, of all together: beside the stash and the output gradient, which
+  /// wait for others, and without gradients for W. Empty: as backward_workspace.
+  std::optional<Bytes> divided_input_grad_workspace;
   /// While F runs whose stash R rebuilds, beside the boundary. Empty: as workspace.
   std::optional<Bytes> recomputed_workspace;
   /// While W runs after a separate I. Empty: as workspace.
@@ -105,15 +108,6 @@ struct StageCosts {
   }
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
-
-/// The bytes of a stage's stash that the ops on one device read: the shares of the parts of I on
-/// it, and for W (or B) the part that W reads.
-struct StashRead {
-  Bytes by_input_grad{};
-  Bytes by_weight_grad{};
-  Bytes both() const { return by_input_grad + by_weight_grad; }
-};
-StashRead stash_read_on(const StagePlace& place, const StageCosts& stage, int device);
 
 /// Bytes per micro-batch on an edge of the stage graph.
 struct EdgeCosts {

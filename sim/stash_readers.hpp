@@ -54,14 +54,12 @@ inline int stash_reader_at(const StagePlace& place, int number) {
   return found;
 }
 
-/// What travels to a reader, as a message or by way of the host, or from F to the host. `rebuilt`:
-/// R makes the stash there from the stage's input.
+/// What travels to each reader, as a message or by way of the host, or from F to the host.
+/// `rebuilt`: R makes the stash there from the stage's input. A reader needs all of the stash: W
+/// that runs where no I of the stage does makes the gradients inside the stage again, and a part of
+/// I reads its part of every tensor.
 inline Bytes left_by_forward(const StageCosts& stage, bool rebuilt) {
   return rebuilt ? stage.boundary : stage.stash();
-}
-inline Bytes left_for(const StagePlace& place, const StageCosts& stage, bool rebuilt, int device) {
-  if (rebuilt || !place.apart()) return left_by_forward(stage, rebuilt);
-  return stash_read_on(place, stage, device).both();
 }
 
 }  // namespace stageline

@@ -53,13 +53,8 @@ inline bool is_recomputed(const StageGraph& graph, Op op) {
 }
 
 /// The bytes of an OFFLOAD or a PREFETCH.
-inline Bytes copy_bytes(const Program& program, const Costs& costs, const StageGraph& graph,
-                        Op copy) {
-  const StageCosts& stage = costs.stage[copy.stage];
-  const bool rebuilt = is_recomputed(graph, copy);
-  if (copy.kind == OpKind::offload) return left_by_forward(stage, rebuilt);
-  return left_for(program.placement.stage[copy.stage], stage, rebuilt,
-                  device_of(program.placement, copy));
+inline Bytes copy_bytes(const Costs& costs, const StageGraph& graph, Op copy) {
+  return left_by_forward(costs.stage[copy.stage], is_recomputed(graph, copy));
 }
 
 /// Where copies are issued: the compute op before a PREFETCH in its list, if there is one. Updates

@@ -45,10 +45,8 @@ class Prices {
                     rebuilt(one) ? stage.boundary : stage.stash());
       case OpKind::prefetch: {
         const int reader = roles.apart ? roles.readers().at(one.part) : here;
-        return over(nth(costs_.network.from_host, reader), rebuilt(one) ? stage.boundary
-                                                           : roles.apart
-                                                               ? read_on(reader, one.stage)
-                                                               : stage.stash());
+        return over(nth(costs_.network.from_host, reader),
+                    rebuilt(one) ? stage.boundary : stage.stash());
       }
       case OpKind::send_forward:
       case OpKind::send_backward:
@@ -72,7 +70,7 @@ class Prices {
       case OpKind::send_stash: {
         const int to = roles.stash_goes_to().at(one.part);
         return over(costs_.network.between(here, to),
-                    rebuilt(one) ? stage.boundary : read_on(to, one.stage));
+                    rebuilt(one) ? stage.boundary : stage.stash());
       }
     }
     return {};
@@ -92,19 +90,6 @@ class Prices {
       }
     }
     return false;
-  }
-
-  // Of the stash of a stage with split roles, what is read on one device.
-  Bytes read_on(int device, int s) const {
-    const StageCosts& stage = nth(costs_.stage, s);
-    const StagePlace& place = nth(program_.placement.stage, s);
-    const Roles roles(place);
-    Bytes bytes = device == roles.weight_grad ? stage.stash_weight_grad : Bytes{};
-    for (std::size_t part = 0; part < roles.input_grad.size(); ++part) {
-      if (roles.input_grad[part] != device) continue;
-      bytes += Bytes{share(stage.stash_input_grad.count, place, static_cast<int>(part))};
-    }
-    return bytes;
   }
 
   static Price over(const Route& route, Bytes bytes) {

@@ -123,7 +123,7 @@ Bytes Charges::bytes_of(Op op, std::uint16_t path) const {
       return Bytes{2 * (replicas - 1) * stage.gradients.count / replicas};
     }
     case OpClass::copy:
-      return copy_bytes(program_, costs_, stages_, op);
+      return copy_bytes(costs_, stages_, op);
     case OpClass::forward:
     case OpClass::backward:
     case OpClass::recompute:
@@ -175,9 +175,9 @@ Time Charges::on_the_wire(Op op) const {
       return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
     }
     const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
-    return transfer_time(copy ? copy_bytes(program_, costs_, stages_, op)
-                              : message_bytes(program_, costs_, stages_, op),
-                         route_of(op).bandwidth);
+    return transfer_time(
+        copy ? copy_bytes(costs_, stages_, op) : message_bytes(program_, costs_, stages_, op),
+        route_of(op).bandwidth);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{} of stage {}: {}", print(op), op.stage, error.what()));
   }
@@ -335,7 +335,7 @@ Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph
       return Bytes{part_of(whole.count, sender, way.part)};
     }
     case Cargo::stash:
-      return left_for(sender, stage, is_recomputed(graph, way.sender), way.to);
+      return left_by_forward(stage, is_recomputed(graph, way.sender));
     case Cargo::weights:
       return stage.weights;
   }

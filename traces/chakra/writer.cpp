@@ -198,8 +198,7 @@ class Traces {
                  duration);
         chakra::Attribute& size = *node.add_attr();
         size.set_name("tensor_size");
-        size.set_uint64_val(
-            static_cast<std::uint64_t>(copy_bytes(program_, costs_, stages_, op).count));
+        size.set_uint64_val(static_cast<std::uint64_t>(copy_bytes(costs_, stages_, op).count));
         return;
       }
       case OpClass::reduction:

@@ -38,7 +38,7 @@ std::optional<Bytes> moved_by(const Outcome& outcome, const StageGraph& stages, 
       if (wire_of(stages, op) < 0) return std::nullopt;
       return message_bytes(outcome.program, outcome.costs, stages, op);
     case OpClass::copy:
-      return copy_bytes(outcome.program, outcome.costs, stages, op);
+      return copy_bytes(outcome.costs, stages, op);
     case OpClass::reduction:
       return costs.reduction ? costs.reduction->bytes : costs.gradients;
     case OpClass::forward:
