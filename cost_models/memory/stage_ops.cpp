@@ -31,6 +31,7 @@ class StageOps {
     recomputed_.by_blocks() ? rebuild() : forward();
     lone_forward();
     backward();
+    divided_input_grad();
     input_grad();
     weight_grad();
   }
@@ -283,6 +284,21 @@ class StageOps {
     Bytes most{};
     stage_.steps.backward = steps.finish(most);
     stage_.backward_workspace = most;
+  }
+
+  // The gradients inside the stage alone.
+  void divided_input_grad() {
+    Moments held(layers_.size());
+    for (const StageTensor& tensor : tensors_) {
+      if (tensor.last_reader >= 0) held.add(tensor.maker + 1, tensor.last_reader, tensor.bytes);
+    }
+    LayerSteps steps = steps_of(held, 0);
+    for (int place = layers(); place-- > 0;) {
+      steps.add(place, layer(place).input_grad, layer(place).input_grad_workspace, {});
+    }
+    Bytes most{};
+    steps.finish(most);
+    stage_.divided_input_grad_workspace = most;
   }
 
   // Leaves behind what W reads. A layer that reads the data has no I.

@@ -47,6 +47,8 @@ void DeviceAccount::add_split_state(const MemoryTables::Stage& stage) {
   } else if (place.device(Role::forward) == device_ || has(place.input_grad, device_)) {
     held_.add(MemoryKind::weights,
               costs.weights * (tables_.program().settings.weights_transfer ? 2 : 1));
+    const bool averages = tables_.program().settings.correction == moving_average;
+    if (averages && has(place.input_grad, device_)) held_.add(MemoryKind::optimizer, costs.weights);
   }
 }
 
@@ -89,13 +91,10 @@ void DeviceAccount::forward_started(Op op) {
   if (stage.split) split_.forward_started(op);
 }
 
-// Where it is rebuilt, received or copied in: of a stage with split roles, what is read here.
+// Where it is rebuilt, received or copied in.
 void DeviceAccount::add_stash(Op op) {
   const MemoryTables::Stage& stage = tables_.stage(op);
-  const StashRead read = stage.split
-                             ? stash_read_on(*stage.place, *stage.costs, device_)
-                             : StashRead{stage.stash_input_grad, stage.costs->stash_weight_grad};
-  held_.add_stash(read.both(), read.by_input_grad);
+  held_.add_stash(stage.stash, stage.stash_input_grad);
   held_.hold(op.stage, +1);
 }
 

@@ -18,6 +18,10 @@ MemoryTables::MemoryTables(const Program& program, const Costs& costs)
     fill_stage(stages_[s], program.placement.stage[s], costs.stage[s]);
   }
   read_ops();
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    if (stages_[s].place->weight_grad_apart()) fill_apart(stages_[s]);
+    if (program.settings.correction == moving_average) fill_rebuilt(stages_[s], s);
+  }
   if (bytes_) fix_messages();
 }
 
@@ -37,11 +41,39 @@ void MemoryTables::fill_stage(Stage& stage, const StagePlace& place,
   of(OpKind::input_grad) = costs.input_grad_workspace.value_or(backward);
   of(OpKind::weight_grad) = costs.weight_grad_workspace.value_or(costs.workspace);
   nth(stage.steps, OpKind::forward) = known(costs.steps.forward);
-  if (place.weight_grad_apart()) return;  // no other device has all of the stash
   nth(stage.steps, OpKind::recompute) = known(costs.steps.forward);
   nth(stage.steps, OpKind::input_grad) = known(costs.steps.input_grad);
   nth(stage.steps, OpKind::weight_grad) = known(costs.steps.weight_grad);
   nth(stage.steps, OpKind::backward) = known(costs.steps.backward);
+}
+
+// Each of I and W makes the gradients inside the stage. A part of I leaves the stash as it is, for
+// others read the same tensors; so does a W behind which I comes on its device.
+void MemoryTables::fill_apart(Stage& stage) {
+  const Bytes backward = stage.workspace_with_gradient;
+  nth(stage.workspace, OpKind::weight_grad) = backward;
+  nth(stage.steps, OpKind::weight_grad) =
+      stage.i_behind_w ? nullptr : known(stage.costs->steps.backward);
+  if (stage.place->parts() == 1) return;
+  nth(stage.workspace, OpKind::input_grad) =
+      stage.costs->divided_input_grad_workspace.value_or(backward);
+  nth(stage.steps, OpKind::input_grad) = nullptr;
+}
+
+// An update makes weights and their mean beside those that they follow. A backward whose forward
+// was some updates ago reads weights made for it.
+void MemoryTables::fill_rebuilt(Stage& stage, std::size_t number) const {
+  const Bytes weights = stage.costs->weights;
+  const auto add = [&](OpKind kind, Bytes bytes) {
+    nth(stage.workspace, kind) += bytes;
+    nth(stage.steps, kind) = nullptr;
+  };
+  add(OpKind::update, weights * 2);
+  const std::vector<int>& delay = program_.settings.delay;
+  if (delay.empty() || delay[number] == 0) return;
+  add(OpKind::input_grad, weights);
+  add(OpKind::backward, weights);
+  if (stage.place->weight_grad_apart()) add(OpKind::weight_grad, weights);
 }
 
 Time MemoryTables::time(Op op) const {
@@ -50,12 +82,18 @@ Time MemoryTables::time(Op op) const {
 
 void MemoryTables::read_ops() {
   std::uint32_t kinds = 0;  // a bit for each that the program has
-  for (const auto& list : program_.ops) {
-    for (const Op op : list) {
+  for (std::size_t d = 0; d < program_.ops.size(); ++d) {
+    const auto device = static_cast<int>(d);
+    for (const Op op : program_.ops[d]) {
       kinds |= 1U << static_cast<unsigned>(op.kind);
       Stage& stage = stages_[op.stage];
       if (op.kind == OpKind::backward) stage.whole = true;
       if (op.kind == OpKind::offload) stage.offloaded = true;
+      // I is behind W, if there, on the devices of all micro-batches or of none.
+      if (op.kind == OpKind::weight_grad) stage.i_behind_w = false;
+      if (op.kind == OpKind::input_grad && device == stage.place->device(Role::weight_grad)) {
+        stage.i_behind_w = true;
+      }
       if (op.kind != OpKind::recompute) continue;
       any_recomputed_ = true;
       stage.recomputed.resize(program_.total_microbatches());

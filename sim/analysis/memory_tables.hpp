@@ -22,9 +22,10 @@ class MemoryTables {
   struct Stage {
     const StagePlace* place = nullptr;
     const StageCosts* costs = nullptr;
-    bool split = false;      // its roles are on several devices
-    bool whole = false;      // I and W are one op, B
-    bool offloaded = false;  // its stash is copied to the host
+    bool split = false;       // its roles are on several devices
+    bool whole = false;       // I and W are one op, B
+    bool offloaded = false;   // its stash is copied to the host
+    bool i_behind_w = false;  // I and W are apart, and I reads the stash behind W on W's device
     Bytes stash{};
     Bytes stash_input_grad{};         // of the stash: what I alone reads
     Bytes workspace_with_gradient{};  // of an op that takes the output gradient
@@ -47,7 +48,9 @@ class MemoryTables {
     const Stage& stage = stages_[op.stage];
     if (op.kind == OpKind::forward && is_recomputed(op)) return stage.recomputed_workspace;
     if (op.kind == OpKind::weight_grad && !has_input_grad(op)) return stage.workspace_with_gradient;
-    return nth(stage.workspace, op.kind);
+    const Bytes whole = nth(stage.workspace, op.kind);
+    if (op.kind != OpKind::input_grad || stage.place->parts() == 1) return whole;
+    return Bytes{part_of(whole.count, *stage.place, static_cast<int>(op.part))};
   }
 
   /// What `op` holds in the parts of its time; null: its workspace all the time.
@@ -104,6 +107,8 @@ class MemoryTables {
 
  private:
   void read_ops();
+  static void fill_apart(Stage& stage);
+  void fill_rebuilt(Stage& stage, std::size_t number) const;
   void fill_stage(Stage& stage, const StagePlace& place, const StageCosts& costs) const;
   void fix_messages();
   Bytes sum_of_messages(Op op, Cargo cargo, Side side, int device) const;

@@ -2,6 +2,7 @@
 #include "sim/analysis/split_stash.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stageline {
 
@@ -18,14 +19,16 @@ int SplitStash::weight_grad_ops(Op op) const {
   return tables_.stage(op).place->device(Role::weight_grad) == device_ ? 1 : 0;
 }
 
-void SplitStash::keep(Op op, StashRead bytes, int other_readers, Reads reads) {
+void SplitStash::keep(Op op, int other_readers, Reads reads) {
   const bool here_too = reads == Reads::here;
+  const StageCosts& costs = *tables_.stage(op).costs;
   Kept& here = kept(op);
   here.there = true;
-  here.for_input_grad = bytes.by_input_grad;
-  here.for_weight_grad = bytes.by_weight_grad;
+  here.for_input_grad = costs.stash_input_grad;
+  here.for_weight_grad = costs.stash_weight_grad;
   here.input_grad_readers += (here_too ? input_grad_ops(op) : 0) + other_readers;
   here.weight_grad_readers += (here_too ? weight_grad_ops(op) : 0) + other_readers;
+  here.ops += here_too ? readers_here(op) : 0;
 }
 
 void SplitStash::keep_input(Op op, int readers) {
@@ -41,16 +44,18 @@ void SplitStash::release(Op op) {
     held_.drop_boundary(here.input);
     here.input = Bytes{};
   }
-  if (here.there && here.input_grad_readers == 0) {
+  const bool done = here.input_grad_readers == 0 && here.weight_grad_readers == 0;
+  const bool whole = tables_.stage(op).place->weight_grad_apart();
+  if (here.there && (whole ? done : here.input_grad_readers == 0)) {
     held_.drop_stash(here.for_input_grad, here.for_input_grad);
     here.for_input_grad = Bytes{};
   }
-  if (here.there && here.weight_grad_readers == 0) {
+  if (here.there && (whole ? done : here.weight_grad_readers == 0)) {
     held_.drop_stash(here.for_weight_grad, Bytes{});
     held_.drop_gradients(here.gradient);
     here.for_weight_grad = here.gradient = Bytes{};
   }
-  if (here.input_grad_readers != 0 || here.weight_grad_readers != 0) return;
+  if (!done) return;
   if (here.there) held_.hold(op.stage, -1);
   here.there = false;
   if (here.input_readers == 0) kept_.erase(found);
@@ -63,36 +68,40 @@ void SplitStash::forward_started(Op op) {
   if (tables_.is_recomputed(op)) {
     keep_input(op, others + (!stage.offloaded && readers_here(op) > 0 ? 1 : 0));
   } else {
-    keep(op, {stage.costs->stash_input_grad, stage.costs->stash_weight_grad}, others,
-         stage.offloaded ? Reads::elsewhere : Reads::here);
+    keep(op, others, stage.offloaded ? Reads::elsewhere : Reads::here);
   }
   release(op);
 }
 
 void SplitStash::recompute_started(Op op) {
-  const MemoryTables::Stage& stage = tables_.stage(op);
   --kept(op).input_readers;
-  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0, Reads::here);
+  keep(op, 0, Reads::here);
   release(op);
 }
 
+// Where I and W are apart, the output gradient waits for the last op here, and a W that is that
+// takes it with it.
 void SplitStash::backward_started(Op op) {
   Kept& here = kept(op);
-  const bool reads = tables_.takes_output_gradient(op) || tables_.program().independent_w[op.stage];
-  if (!reads || here.gradient_read) return;
-  here.gradient_read = true;
+  const bool apart = tables_.stage(op).place->weight_grad_apart();
+  const bool independent = tables_.program().independent_w[op.stage];
+  if (tables_.takes_output_gradient(op) || independent) here.gradient_waits = true;
+  if (!apart || (here.ops == 1 && op.kind == OpKind::weight_grad)) drop_output_gradient(op, here);
+}
+
+void SplitStash::drop_output_gradient(Op op, Kept& here) {
+  if (!std::exchange(here.gradient_waits, false)) return;
   held_.drop(MemoryKind::buffers, tables_.messages(op, Cargo::gradient, Side::receives, device_));
 }
 
 void SplitStash::backward_ended(Op op) {
   Kept& here = kept(op);
+  const bool apart = tables_.stage(op).place->weight_grad_apart();
   if (op.kind != OpKind::weight_grad) --here.input_grad_readers;
-  if (op.kind != OpKind::input_grad) {
-    --here.weight_grad_readers;
-  } else if (here.there && here.weight_grad_readers > 0 && !here.gradient_kept) {
-    // Made by the first part of I on this device. If W is elsewhere, it makes its own.
+  if (op.kind != OpKind::input_grad) --here.weight_grad_readers;
+  if (--here.ops == 0 && apart) drop_output_gradient(op, here);
+  if (!apart && op.kind == OpKind::input_grad && here.weight_grad_readers > 0) {
     here.gradient = tables_.stage(op).costs->stash_gradient;
-    here.gradient_kept = true;
     held_.add_gradients(here.gradient);
   }
   release(op);
@@ -110,9 +119,8 @@ void SplitStash::read_by_message(Op op) {
 }
 
 void SplitStash::received(Op op) {
-  const MemoryTables::Stage& stage = tables_.stage(op);
   if (tables_.is_recomputed(op)) return keep_input(op, 1);
-  keep(op, stash_read_on(*stage.place, *stage.costs, device_), 0, Reads::here);
+  keep(op, 0, Reads::here);
 }
 
 }  // namespace stageline

@@ -37,9 +37,9 @@ class SplitStash {
     Bytes input{};                // of the stage, for R
     int input_grad_readers = 0;   // ops here and messages that have yet to read for_input_grad
     int weight_grad_readers = 0;  // ops here and messages that have yet to read for_weight_grad
+    int ops = 0;                  // here, still to come
     int input_readers = 0;        // R here and messages that have yet to read the input
-    bool gradient_read = false;   // the first reader has taken over the output gradient
-    bool gradient_kept = false;   // I has left it
+    bool gradient_waits = false;  // an op here has read the output gradient, which is still there
     bool there = false;
   };
 
@@ -49,8 +49,9 @@ class SplitStash {
   int input_grad_ops(Op op) const;
   int weight_grad_ops(Op op) const;
   int readers_here(Op op) const { return input_grad_ops(op) + weight_grad_ops(op); }
-  void keep(Op op, StashRead bytes, int other_readers, Reads reads);
+  void keep(Op op, int other_readers, Reads reads);
   void keep_input(Op op, int readers);
+  void drop_output_gradient(Op op, Kept& here);
   void release(Op op);
 
   const MemoryTables& tables_;

@@ -86,6 +86,7 @@ TEST_CASE("however a model is cut, its stages add up to the model") {
     expected.workspace = {};
     expected.backward_workspace.reset();
     expected.input_grad_workspace.reset();
+    expected.divided_input_grad_workspace.reset();
     expected.recomputed_workspace.reset();
     expected.weight_grad_workspace.reset();
     expected.steps = {};

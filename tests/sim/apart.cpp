@@ -166,8 +166,8 @@ TEST_CASE(
   CHECK(test::contains(test::lanes(ran(sent, costs)), "1R0.1 3-4, 1I0.1 4-10"));
   CHECK(test::contains(test::lanes(ran(sent, costs)), "1R0.2 7-8, 1W0 8-11"));
   const MemoryProfile by_message = memory_of(sent, costs, ran(sent, costs), Curves::all);
-  CHECK(stash_of(by_message.device[1]) == "0:0 2:2 3:5 7:3 10:0");  // and three quarters for 1I0.1
-  CHECK(stash_of(by_message.device[2]) == "0:0 5:2 11:0");
+  CHECK(stash_of(by_message.device[1]) == "0:0 2:2 3:8 7:6 10:0");  // each reader makes all of it
+  CHECK(stash_of(by_message.device[2]) == "0:0 5:2 7:6 11:0");
   const Program copied = complete(add_offload(again, {false, true}, 1), costs);
   REQUIRE_NOTHROW(validate(copied));
   const MemoryProfile by_host = memory_of(copied, costs, ran(copied, costs), Curves::all);
@@ -252,8 +252,74 @@ TEST_CASE("parts of I send their shares to whoever reads the gradient") {
   CHECK(takes("1I0.1") == 6);
   CHECK(takes("1SEND_B0") == 2);
   CHECK(takes("1SEND_B0.1") == 6);
-  CHECK(takes("1SEND_STASH0") == 1);  // a quarter of what I reads
+  CHECK(takes("1SEND_STASH0") == 6);
   CHECK(takes("0SEND_STASH0") == 3);
+}
+
+TEST_CASE(
+    "where I and W are apart, each holds the stash and the gradient until its last op there") {
+  // I in two parts on gpu0 and gpu1, W behind the second.
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 1\nweights: stash\n"
+      "stage 0: gpu0\nstage 1: F=gpu1 I=gpu0+gpu1 share=0.25+0.75 W=gpu1\nstage 2: gpu2\n"
+      "independent_w: 1\n"
+      "gpu0: 0F0 1I0 0B0\ngpu1: 1F0 1I0.1 1W0\ngpu2: 2F0 2B0\n";
+  Costs costs = slow_links(3, 3);
+  for (StageCosts& stage : costs.stage) {
+    stage.steps = {};
+    stage.workspace = Bytes{1};
+    stage.backward_workspace = Bytes{40};
+    stage.input_grad_workspace = Bytes{60};
+    stage.divided_input_grad_workspace = Bytes{20};
+  }
+  costs.edges[1].gradient = Bytes{8};
+  const Program program = complete(parse_program(text), costs);
+  REQUIRE_NOTHROW(validate(program));
+  const Timeline timeline = ran(program, costs);
+  const MemoryProfile memory = memory_of(program, costs, timeline, Curves::all);
+  const auto while_runs = [&](int device, const char* const op, MemoryKind kind) {
+    const Spans& lane = timeline.lane(device, LaneKind::compute);
+    const auto span = std::find_if(lane.begin(), lane.end(),
+                                   [&](const Span& one) { return print(one.op) == op; });
+    REQUIRE(span != lane.end());
+    Bytes held{};
+    for (const MemoryPoint& point : nth(memory.device, device).curve) {
+      if (point.at <= span->start) held = nth(point.use, kind);
+    }
+    return held.count;
+  };
+  CHECK(while_runs(0, "1I0", MemoryKind::workspace) == 5);  // a quarter of what the parts hold
+  CHECK(while_runs(1, "1I0.1", MemoryKind::workspace) == 15);
+  CHECK(while_runs(1, "1W0", MemoryKind::workspace) == 40);  // it takes the gradient with it
+  CHECK(while_runs(1, "1I0.1", MemoryKind::buffers) == 8);
+  CHECK(while_runs(1, "1W0", MemoryKind::buffers) == 1);  // the first stage's, on its way
+  const std::int64_t stash = costs.stage[1].stash().count;
+  CHECK(while_runs(0, "1I0", MemoryKind::stash) == stash + costs.stage[0].stash().count);
+  CHECK(while_runs(1, "1W0", MemoryKind::stash) == stash);
+  for (const DeviceMemory& device : memory.device) {
+    CHECK(nth(device.at_end, MemoryKind::stash) == Bytes{});
+    CHECK(nth(device.at_end, MemoryKind::buffers) == Bytes{});
+  }
+}
+
+TEST_CASE("a mean of the steps is held beside the weights, and old weights are made from it") {
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 2\nweights: stash\ncorrection: moving_average\n"
+      "stage 0: gpu0\ndelays: 1\ngpu0: 0F0 0F1 0B0 0U0 0B1 0U1\n";
+  Costs costs = slow_links(1, 1);
+  costs.stage[0].steps = {};
+  costs.stage[0].workspace = Bytes{1};
+  costs.stage[0].weights = costs.stage[0].gradients = Bytes{10};
+  const Program program = parse_program(text);
+  const auto peak_of = [&] {
+    return memory_of(program, costs, ran(program, costs), Curves::all).device[0].peak.count;
+  };
+  // Weights, gradients, the mean and the optimizer's state; a stash; and during U new weights and a
+  // new mean.
+  CHECK(peak_of() == 10 + 10 + 10 + 8 + 3 + 1 + 2 * 10);
+  // Two stashes; and during B the weights that its forward read.
+  costs.stage[0].backward_workspace = Bytes{100};
+  CHECK(peak_of() == 10 + 10 + 10 + 8 + 6 + 100 + 10);
 }
 
 TEST_CASE("lines of the program say delays, windows, clock and copies, and read as they print") {
