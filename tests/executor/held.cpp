@@ -96,14 +96,6 @@ double bound_of(const Subject& subject, const Program& program) {
   return 0.03;
 }
 
-// Where no device runs I and W of a stage, W computes the gradients inside the stage again and
-// reads the whole stash: neither that nor peaks are compared.
-bool parts_input_and_weight_grad(const Program& program) {
-  const auto& stages = program.placement.stage;
-  return std::any_of(stages.begin(), stages.end(),
-                     [](const StagePlace& place) { return place.weight_grad_apart(); });
-}
-
 // Of device d's peak, as a share; 0 where nothing was counted.
 double peak_error(const Comparison& is, std::size_t d) {
   const double peak = static_cast<double>(is.held[d].peak);
@@ -140,7 +132,6 @@ struct Held {
   Cluster cluster;
   Outcome outcome;
   double bound = 0;
-  bool compared = true;
 };
 
 // How near a run is to what is said of it.
@@ -164,14 +155,14 @@ Nearness nearness_of(const Held& one, const Comparison& is) {
                  stash.count - is.held[d].stash);
       continue;
     }
-    if (one.compared) CHECK(stash.count == is.held[d].stash);
+    CHECK(stash.count == is.held[d].stash);
     const double slack = one.bound * static_cast<double>(is.held[d].peak);
     const double over = static_cast<double>(is.held[d].peak - is.range[d].most.count);
     const double under = static_cast<double>(is.range[d].least.count - is.held[d].peak);
-    if (one.compared && std::max(over, under) > slack) in_range = false;
+    if (std::max(over, under) > slack) in_range = false;
   }
   if (!in_range) return Nearness::beyond_range;
-  return !one.compared || furthest(is) <= one.bound ? Nearness::as_said : Nearness::in_range;
+  return furthest(is) <= one.bound ? Nearness::as_said : Nearness::in_range;
 }
 
 // Runs the program once.
@@ -212,11 +203,10 @@ void try_all(const Subject& subject, const std::string& link, int most_turned, T
                                          spelled(spec), link.empty() ? "free links" : link);
     CAPTURE(name);
     try {
-      Held one{name, subject, asked.cluster, study(asked), 0, true};
+      Held one{name, subject, asked.cluster, study(asked), 0};
       const Program& program = one.outcome.program;
       if (!seen.insert(print(program)).second) continue;  // another knob's
       one.bound = bound_of(subject, program);
-      one.compared = !parts_input_and_weight_grad(program);
       const Nearness nearness = run_of(one, timed);
       ++tally.tried;
       tally.names.insert(std::string(spec.scheduler->name));

@@ -76,13 +76,6 @@ std::vector<Accelerator> lanes_of(const ValidationPlan& plan) {
                       : accelerators_called(plan.devices);
 }
 
-// Not where I and W of a stage are on several devices: there each has the whole stash.
-bool holds_as_simulated(const Program& program) {
-  const std::vector<StagePlace>& stages = program.placement.stage;
-  return std::none_of(stages.begin(), stages.end(),
-                      [](const StagePlace& place) { return place.weight_grad_apart(); });
-}
-
 class Validation {
  public:
   Validation(const ValidationPlan& plan, const std::function<void(const ValidationProgress&)>& tell,
@@ -147,7 +140,6 @@ class Validation {
     for (std::size_t at = 0; at < evidence_.cases.size(); ++at) {
       MeasuredCase& measured = evidence_.cases[at];
       Running running = ready(subject_of(measured), at, study(case_of(evidence_, measured)));
-      if (!holds_as_simulated(running.job.program)) continue;
       for (MeasuredDevice& device : measured.devices) device.peaks = device.stashes = {};
       measured.counted.reset();
       running_.push_back(std::move(running));
@@ -327,9 +319,7 @@ class Validation {
     }
     for (Running& running : running_) {
       MeasuredCase& measured = evidence_.cases[running.at];
-      if (!plan_.imitate && holds_as_simulated(running.job.program)) {
-        count_memory(running, measured);
-      }
+      if (!plan_.imitate) count_memory(running, measured);
       for (const Execution& run : running.runs) take(run, measured);
       if (keeps_timeline_.count(running.at) > 0) keep_timeline(running, measured);
     }

@@ -72,7 +72,8 @@ ValidationPlan every_plan() {
                                   "layerpipe",
                                   "zb_h2",
                                   "layerpipe:share=half",
-                                  "layerpipe:mode=intra"};
+                                  "layerpipe:mode=intra",
+                                  "layerpipe:weights=average"};
   for (std::size_t i = 0; i < alternating.size(); ++i) {
     plan.variants.push_back({alternating[i], i % 2 == 0 ? "" : slow});
   }
