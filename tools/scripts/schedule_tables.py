@@ -34,7 +34,8 @@ links would save. *Peak*: memory of the fullest device. *Versions*: the maximum 
 backward reads other weights than its forward. *Rebuilt* rules were reconstructed from abstracts and related
 papers. For `hanayo` these describe steps of as many micro-batches as devices; with more, it takes the faster of
 two rebuilt orders that hold as many stashes. `layerpipe` leaves out the first stage's input gradient, which has
-no reader but which a single device would compute, so its speed-up can slightly exceed the number of devices.
+no reader but which a single device would compute, so its speed-up can slightly exceed the number of devices; where
+a stage's I and W are apart, each is sent the whole stash.
 
 How far an order is from the shortest: `stageline bound` and, where I and W are apart, `stageline simulate` name a
 bound that no order under as many stashes beats. `stageline optimal TRACE --limit N` searches for the shortest
