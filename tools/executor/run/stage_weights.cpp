@@ -342,6 +342,7 @@ std::vector<Tensors> StageWeights::weights_for_forward(Op op, std::uint32_t numb
 
 std::vector<Tensors> StageWeights::weights_for_backward(Op op, const InFlight& flight) {
   const bool keeps = keeps_versions(job_.program.settings);
+  if (!reads_past(op.stage)) give_room_back(op.stage);
   if (keeps && !flight.weights.empty()) return flight.weights;
   const std::uint32_t reads =
       keeps ? flight.version : planned_.version_of(op).value_or(newest(op.stage));
