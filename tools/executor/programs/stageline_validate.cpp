@@ -172,7 +172,7 @@ ValidationPlan plan_of(const ValidateFlags& flags) {
   return plan;
 }
 
-// What says so on standard error.
+// What says so on standard error. `rounds`: 0 where there are none.
 class Teller {
  public:
   Teller(const ValidateFlags& flags, int rounds)
@@ -184,13 +184,13 @@ class Teller {
       fmt::print(stderr, "the validation: {}, up to {} of tensors\n",
                  about(progress.expected_seconds), print(progress.expected_memory));
     }
+    const std::string round =
+        rounds_ > 0 ? fmt::format("round {} of {}", progress.round, rounds_) : "memory";
     if (live_) {
-      fmt::print(stderr, "round {} of {}, {:.0f} s: {}\033[K\r", progress.round, rounds_,
-                 progress.seconds, progress.doing);
+      fmt::print(stderr, "{}, {:.0f} s: {}\033[K\r", round, progress.seconds, progress.doing);
     } else if (!quiet_ && progress.round != said_) {
       said_ = progress.round;
-      fmt::print(stderr, "round {} of {}: {} programs, {:.0f} s\n", progress.round, rounds_,
-                 progress.cases, progress.seconds);
+      fmt::print(stderr, "{}: {} programs, {:.0f} s\n", round, progress.cases, progress.seconds);
     }
   }
   void finish() const {
@@ -305,7 +305,7 @@ int count_again(const ValidateFlags& flags) {
   }
   set_threads(1);
   const ProcessReport process = inspect_process();
-  Teller teller(flags, plan.rounds);
+  Teller teller(flags, 0);
   evidence = count_memory_again(
       plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.tell(progress); },
       &interrupted);

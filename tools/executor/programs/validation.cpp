@@ -134,6 +134,7 @@ class Validation {
 
   Evidence count_again(Evidence evidence) {
     evidence_ = std::move(evidence);
+    progress_.expected_seconds = 0;  // of rounds that are not run
     for (const ModelSizes& model : plan_.models) {
       for (const int batch : model.batches) name_subject(model.shape, batch);
     }
