@@ -88,6 +88,12 @@ Comparison compare(const Subject& subject, const Outcome& outcome, const Costs& 
 constexpr double most_late = 0.02;  // of the programs
 constexpr int most_runs = 40;       // of a program
 double bound_of(const Subject& subject, const Program& program) {
+  // Of one layer, on two devices at once: a version or a stash that comes while it runs is much of
+  // what they hold.
+  const std::vector<StagePlace>& stages = program.placement.stage;
+  const bool apart = std::any_of(stages.begin(), stages.end(),
+                                 [](const StagePlace& place) { return place.weight_grad_apart(); });
+  if (apart) return 0.1;
   // A stage has two or three layers, and a message that comes while one runs counts beside the most
   // that this layer holds.
   if (subject.shape == "lenet5") return 0.07;
