@@ -87,7 +87,7 @@ TEST_CASE("a backward on another device reads the stash, and its updates leave")
   for (StagePlace& place : apart.stage) place.input_grad = place.weight_grad = {1};
   // Stashes of 3 MB and weights of 4, which take 8 µs to write; gradients stay on the second
   // device.
-  CHECK(added(apart, cores) == std::vector<Added>{{4, 0, 2, 3, 8 - 5}, {4, 3, 0, 3, 8 - 5}});
+  CHECK(added(apart, cores) == std::vector<Added>{{4, 0, 3, 3, 8 - 5}, {4, 3, 0, 3, 8 - 5}});
   // LayerPipe: I of the second stage elsewhere than its F and W.
   Placement lone = straight_placement(2);
   lone.stage[0].replicas = lone.stage[1].replicas = {0};
