@@ -4,16 +4,20 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/op.hpp"
 
 namespace stageline {
 
+/// A message for what(), which ends at a NUL: those of names in it become ␀.
+std::string without_nul(std::string_view message);
+
 /// A trace, cluster or profile that violates its format. `where` is a JSON pointer or "line 3".
 struct TraceError : std::runtime_error {
   TraceError(std::string in_file, std::string at, const std::string& message)
-      : std::runtime_error(in_file + (at.empty() ? "" : " at " + at) + ": " + message),
+      : std::runtime_error(without_nul(in_file + (at.empty() ? "" : " at " + at) + ": " + message)),
         file(std::move(in_file)),
         where(std::move(at)) {}
   std::string file;
@@ -25,7 +29,7 @@ struct TraceError : std::runtime_error {
 struct ProgramError : std::runtime_error {
   explicit ProgramError(const std::string& message, int on_device = -1, int at_position = -1,
                         std::string drawn = {})
-      : std::runtime_error(message),
+      : std::runtime_error(without_nul(message)),
         device(on_device),
         position(at_position),
         figure(std::move(drawn)) {}
@@ -38,14 +42,16 @@ struct ProgramError : std::runtime_error {
 /// the first; what() spells it out; `figure` shows the lists with these ops marked.
 struct Deadlock : std::runtime_error {
   Deadlock(const std::string& message, std::vector<Op> around, std::string drawn)
-      : std::runtime_error(message), cycle(std::move(around)), figure(std::move(drawn)) {}
+      : std::runtime_error(without_nul(message)),
+        cycle(std::move(around)),
+        figure(std::move(drawn)) {}
   std::vector<Op> cycle;
   std::string figure;
 };
 
 /// An invalid option, knob, name or combination ("8 devices need at least 8 layers").
 struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit UsageError(const std::string& message) : std::runtime_error(without_nul(message)) {}
 };
 
 /// The name in `known` nearest to `name` by edit distance, as ` (did you mean "X"?)`, or an empty

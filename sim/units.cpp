@@ -113,7 +113,7 @@ std::int64_t parse_quantity(std::string_view text, std::string_view what, std::s
                             const std::array<Unit, N>& units, std::int64_t limit) {
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument(
-        fmt::format("{} \"{}\" {}; write it like {}", what, text, why, example));
+        without_nul(fmt::format("{} \"{}\" {}; write it like {}", what, text, why, example)));
   };
   double value = 0;
   const char* const end = text.data() + text.size();

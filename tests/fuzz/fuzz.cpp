@@ -8,6 +8,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/text/visible.hpp"
+#include "tests/fuzz/counters.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -23,8 +24,11 @@ void broken(const std::string& message) {
 namespace {
 
 constexpr Target deep[] = {
-    {"program_text", Form::text, text_and_back},     {"program_run", Form::text, run_program_text},
-    {"random_program", Form::bytes, random_program}, {"schedules", Form::text, schedules},
+    {"program_text", Form::text, text_and_back},
+    {"program_run", Form::text, run_program_text},
+    {"random_program", Form::bytes, random_program},
+    {"schedules", Form::text, schedules},
+    {"program_write", Form::text, write_program_text},
     {"study", Form::json, study_of_trace},
 };
 
@@ -72,9 +76,11 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** words) {
   using namespace stageline::fuzz;
   constexpr const char* flag = "--target=";
   std::string name;
+  bool merges = false;
   for (int i = 1; i < *count; ++i) {
     const char* const word = (*words)[i];
     if (std::strncmp(word, flag, std::strlen(flag)) == 0) name = word + std::strlen(flag);
+    merges = merges || std::strncmp(word, "-merge", std::strlen("-merge")) == 0;
     if (std::strcmp(word, "--list") != 0) continue;
     for (const Target& target : all_targets()) std::puts(std::string(target.name).c_str());
     std::exit(0);
@@ -82,9 +88,12 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** words) {
   for (const Target& target : all_targets()) {
     if (target.name == name) chosen = target;
   }
-  if (chosen.call != nullptr) return 0;
-  std::fprintf(stderr, "--target=%s: no such target; --list has all\n", name.c_str());
-  std::exit(2);
+  if (chosen.call == nullptr) {
+    std::fprintf(stderr, "--target=%s: no such target; --list has all\n", name.c_str());
+    std::exit(2);
+  }
+  merges ? watch_all_counters() : watch_counters_by_page();
+  return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

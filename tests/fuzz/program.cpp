@@ -12,8 +12,40 @@
 #include "sim/program.hpp"
 #include "tests/fuzz/runs.hpp"
 #include "tests/fuzz/target.hpp"
+#include "traces/programs.hpp"
 
 namespace stageline::fuzz {
+namespace {
+
+bool is_small(const Program& program) {
+  std::size_t ops = 0;
+  for (const auto& list : program.ops) ops += list.size();
+  return ops <= 400 && program.stages() <= 40 && program.total_microbatches() <= 100;
+}
+
+// What a format cannot hold is refused; whatever `write` gives is returned.
+template <class Write>
+std::string written(Write&& write) {
+  try {
+    return write();
+  } catch (const UsageError&) {
+  } catch (const ProgramError&) {
+  } catch (const Deadlock&) {
+  }
+  return {};
+}
+
+Program read_back(const std::string& csv) {
+  try {
+    Program program = read_pytorch_schedule(csv).program;
+    validate(program);
+    return program;
+  } catch (const std::runtime_error& error) {
+    broken("our own CSV is refused: " + std::string(error.what()) + "\n" + csv);
+  }
+}
+
+}  // namespace
 
 void text_and_back(const std::string& input) {
   const Program program = parse_program(input);
@@ -36,9 +68,7 @@ void text_and_back(const std::string& input) {
 void run_program_text(const std::string& input) {
   TextPlaces places;
   const Program given = parse_program(input, places);
-  std::size_t ops = 0;
-  for (const auto& list : given.ops) ops += list.size();
-  if (ops > 400 || given.stages() > 40 || given.total_microbatches() > 100) return;
+  if (!is_small(given)) return;
   lint(given, {&places, nullptr, 20});
   validate(given);
   // Times of a few picoseconds that differ by stage and kind.
@@ -56,6 +86,21 @@ void run_program_text(const std::string& input) {
   const Program program = complete(given, costs);
   validate(program);
   check_run(program, costs);
+}
+
+void write_program_text(const std::string& input) {
+  const Program given = parse_program(input);
+  if (!is_small(given)) return;
+  validate(given);
+  for (const PytorchForm form : {PytorchForm::compute_only, PytorchForm::compute_comms}) {
+    const std::string csv = written([&] { return write_pytorch_schedule(given, form); });
+    if (csv.empty()) continue;
+    lost_in_pytorch(given, form);
+    const Program program = read_back(csv);
+    hold(write_pytorch_schedule(program, form) == csv, "CSV -> program -> another CSV");
+  }
+  written([&] { return write_pipedream_runtime(given); });
+  written([&] { return write_chakra(given, unit_costs(given)).groups; });
 }
 
 }  // namespace stageline::fuzz

@@ -2,6 +2,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cost_models/network/collectives.hpp"
 #include "cost_models/network/rank_grid.hpp"
 #include "cost_models/perturbation/perturbation.hpp"
 #include "cost_models/recomputation.hpp"
@@ -36,9 +37,12 @@
 #include "tools/papers/staleness/evidence.hpp"
 #include "tools/report/text/comparison.hpp"
 #include "tools/sweep/folder.hpp"
+#include "tools/sweep/rows.hpp"
 #include "tools/sweep/spec.hpp"
+#include "tools/sweep/table.hpp"
 #include "tools/training/log.hpp"
 #include "traces/gzip.hpp"
+#include "traces/kineto/model.hpp"
 #include "traces/kineto/names.hpp"
 #include "traces/nccl/tests_log.hpp"
 #include "traces/programs.hpp"
@@ -155,12 +159,15 @@ void kineto(const std::string& text) {
   for (const Time waited : run.waited) hold(waited >= Time{}, "a wait below 0");
   for (const auto& [op, time] : run.transit) hold(time >= Time{}, "a transit below 0");
   hold(parse_program(print(run.program)) == run.program, "another program");
+  const std::vector<Model> models{kineto_model(run, "m", 0, file)};
+  hold(read_trace(write_trace(models), file) == models, "another trace of the costs");
 }
 
 // Words that choose: each is read as each of them.
 void choices(const std::string& text) {
   try_it([&] { read_schedule_name(text); });
   try_it([&] { parse_order(text); });
+  try_it([&] { parse_algorithms(text); });
   try_it([&] {
     const Shard shard = parse_shard(text, "SHARD");
     hold(shard.index >= 1 && shard.index <= shard.count, "a shard of none");
@@ -225,6 +232,19 @@ void sweep(const std::string& text) {
   }
 }
 
+// A chunk of a sweep that goes on is read again; `rows` are those behind the header.
+void sweep_table(const std::string& rows) {
+  static const SweepSpec spec = checked(read_sweep(
+      R"({"format": "stageline-sweep 1", "fixed": {"trace": "uniform:layers=4"},
+          "axes": {"devices": [2, 8], "schedule": ["1f1b", "gpipe"], "link": "1GB/s|400GB/s"}})"));
+  const std::vector<SweepColumn> columns = read_table(spec, csv_header(spec) + rows, file);
+  for (const SweepColumn& column : columns) {
+    hold(column.there.size() == columns[0].there.size(), "columns of unlike lengths");
+    const std::size_t values = column.whole.size() + column.real.size() + column.text.size();
+    hold(values == column.there.size(), "a cell without a value");
+  }
+}
+
 void partition_spec(const std::string& text) {
   const Cluster four = uniform_cluster(4, LinkSpec{Bandwidth{1'000'000'000}, Time{1000}}, {});
   const Model model = uniform_model("layers=9");
@@ -277,6 +297,7 @@ constexpr Target table[] = {
      [](const std::string& text) { check_timeline(read_outcome(text, file).timeline); }},
     {"perturbation", Form::json, [](const std::string& text) { read_perturbation(text, file); }},
     {"sweep", Form::json, sweep},
+    {"sweep_table", Form::text, sweep_table},
     {"request", Form::json, [](const std::string& text) { parse_request(text); }},
     {"partition_spec", Form::text, partition_spec},
     {"model_spec", Form::text, model_spec},

@@ -28,6 +28,7 @@ std::span<const Target> readers();
 // program.cpp
 void text_and_back(const std::string& input);
 void run_program_text(const std::string& input);
+void write_program_text(const std::string& input);
 // engines.cpp
 void random_program(const std::string& input);
 // questions.cpp

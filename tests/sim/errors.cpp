@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/program.hpp"
 #include "tests/text.hpp"
 
 namespace stageline {
@@ -27,6 +28,24 @@ TEST_CASE("a trace error names its file and place") {
   CHECK(error.file == "vgg.json");
   CHECK(error.where == "/layers/3/forward");
   CHECK(std::string(TraceError("vgg.json", "", "is empty").what()) == "vgg.json: is empty");
+}
+
+TEST_CASE("a name with a NUL does not cut a message short") {
+  using namespace std::string_literals;
+  CHECK(without_nul("stage\0s\0"s) == "stage\u2400s\u2400");
+  const auto said = [](const auto& error) { return std::string(error.what()); };
+  CHECK(said(TraceError("t", "/name", "(it is \"\0\")"s)) == "t at /name: (it is \"\u2400\")");
+  CHECK(said(ProgramError("\0, op 1"s)) == "\u2400, op 1");
+  CHECK(said(Deadlock("\0 waits"s, {}, {})) == "\u2400 waits");
+  CHECK(said(UsageError("no \0 here"s)) == "no \u2400 here");
+}
+
+TEST_CASE("a program whose device is called NUL is refused with a message") {
+  using namespace std::string_literals;
+  const std::string text =
+      "stageline-program 1\nmicrobatches: 1\nsteps: 1\nstage 0: \0\n\0: 0F0 1F0 0B0 0U0\n"s;
+  CHECK(test::contains(test::complaint<ProgramError>([&] { validate(parse_program(text)); }),
+                       "\u2400, op 1 (1F0): "));
 }
 
 }  // namespace

@@ -210,6 +210,10 @@ TEST_CASE("values print for people") {
   CHECK(print(Bandwidth::unlimited()) == "unlimited");
 }
 
+TEST_CASE("a NUL in an amount does not cut its message short") {
+  CHECK(test::contains(refused_time(std::string("1\0s", 3)), "\"1\u2400s\" "));
+}
+
 TEST_CASE("what prints is read again") {
   for (const std::int64_t ps : {1LL, 999LL, 1'500LL, 20'000'000LL, 1'500'000'000LL}) {
     CHECK(parse_time(print(Time{ps})) == Time{ps});

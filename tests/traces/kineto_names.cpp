@@ -295,6 +295,12 @@ TEST_CASE("a mapping file that is wrong is refused, with its place") {
   CHECK(contains(rule(R"({"pattern": "(?<stage>1)(?<stage>1)$", "is": "forward"})").what(),
                  "two groups named stage"));
   CHECK(contains(rule(R"({"pattern": "", "is": "forward"})").what(), "a pattern has 1 to 1000"));
+  for (const char* const number : {R"(\\44444444444444444444)", R"([\\44444444444444444444])",
+                                   "a{44444444444444444444}", "a{1,44444444444444444444}"}) {
+    CHECK(
+        contains(rule(fmt::format(R"({{"pattern": "{}", "is": "forward"}})", number)).what(),
+                 "at /rules/0/pattern: a group's number or a count has at most 4 digits, not 20"));
+  }
 
   // Cut off anywhere, or with a byte changed, it is read or refused.
   const std::string whole = mapping;

@@ -65,6 +65,14 @@ TEST_CASE("what is no profile is refused with its place") {
   CHECK(refused("{\"traceEvents\": [3]}").where == "/traceEvents/0");
   CHECK(contains(refused(text.substr(0, text.size() / 2)).what(), "this is not JSON"));
   CHECK(contains(refused(replaced(text, "PP:0F0", "a")).what(), "no step is complete"));
+  CHECK(contains(refused(R"({"traceEvents": [
+    {"ph": "X", "cat": "python_function", "ts": 1, "dur": 2,
+     "name": "pipeline_parallel/schedules.py(1): backward_step"},
+    {"ph": "X", "cat": "python_function", "ts": 1, "dur": 2,
+     "name": "pipeline_parallel/schedules.py(2): forward_step"},
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "ts": 4, "dur": 4}]})")
+                     .what(),
+                 "rank0.json: no forward or backward pass lies within a step"));
   CHECK(contains(refused("{\"traceEvents\": []}").what(),
                  "it has no range that is named like \"PP:2F0\" or \"Forward 0\"; PyTorch's"));
   CHECK(refused(replaced(text, "\"ts\": 1.000", "\"ts\": \"1\"")).where == "/traceEvents/1/ts");

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/errors.hpp"
 #include "tools/study/case.hpp"
 #include "tools/study/outcome.hpp"
 
@@ -20,7 +21,8 @@ namespace stageline {
 
 /// An answer that contradicts itself. what() names the schedule and the broken rule with numbers.
 struct ContradictionError : std::logic_error {
-  using std::logic_error::logic_error;
+  explicit ContradictionError(const std::string& message)
+      : std::logic_error(without_nul(message)) {}
 };
 
 /// One sentence for each rule that the answer to `asked` breaks; empty for a sound one. O(spans).

@@ -26,6 +26,7 @@
 #include "sim/lower/passes.hpp"
 #include "sim/rules.hpp"
 #include "sim/task_graph.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/programs.hpp"
 
 namespace stageline {
@@ -71,7 +72,7 @@ class Traces {
       metadata.set_version("0.0.4");
       chakra::Attribute& schedule = *metadata.add_attr();
       schedule.set_name("schedule");
-      schedule.set_string_val(program_.schedule);
+      schedule.set_string_val(visible(program_.schedule));  // protobuf's strings are UTF-8
       write(out, metadata);
       for (const chakra::Node& node : list) write(out, node);
       traces.ranks.push_back(std::move(out).str());

@@ -117,8 +117,13 @@ class GroupNumberer {
   void step() {
     const char c = text_[at_];
     if (c == '\\' && at_ + 1 < text_.size()) {
+      digits_end(at_ + 1);
       copy(2);
       return;
+    }
+    if (c == '{' && !in_class_) {
+      const std::size_t end = digits_end(at_ + 1);
+      if (end < text_.size() && text_[end] == ',') digits_end(end + 1);
     }
     if (in_class_) {
       in_class_ = c != ']';
@@ -155,6 +160,17 @@ class GroupNumberer {
     number = ++groups_;
     result_.pattern += '(';
     at_ += 1 + name + end + 1;
+  }
+
+  // Where the number at `begin` ends, which std::regex reads without looking for an overflow.
+  std::size_t digits_end(std::size_t begin) const {
+    constexpr std::size_t most = 4;
+    const std::size_t end = std::min(text_.find_first_not_of("0123456789", begin), text_.size());
+    if (end - begin > most) {
+      throw UsageError(fmt::format("a group's number or a count has at most {} digits, not {}",
+                                   most, end - begin));
+    }
+    return end;
   }
 
   void copy(std::size_t bytes) {

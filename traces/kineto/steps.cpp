@@ -185,6 +185,11 @@ int keep_complete_steps(std::vector<KinetoRank>& ranks, int stages, KinetoRun& r
       }
     }
   }
+  if (microbatches == 0) {
+    throw TraceError(files_of(ranks), "",
+                     "no forward or backward pass lies within a step; profile at least one whole "
+                     "step of training");
+  }
   if (microbatches > 1U << 20U) {
     throw TraceError(files_of(ranks), "",
                      fmt::format("a micro-batch has the number {}; at most {} are read",

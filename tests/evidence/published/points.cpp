@@ -83,7 +83,16 @@ TEST_CASE("a file that is none of published measurements is refused in a sentenc
   CHECK_THROWS_WITH_AS(point_of(with(pipeline_row(), {{"tp", "1.5"}})),
                        "points.csv at line 2: tp is 1.5, and must be a whole number below 2^31",
                        TraceError);
-  CHECK_THROWS_AS(point_of(with(pipeline_row(), {{"gpus", "0"}})), TraceError);
+  for (const char* const degree : {"gpus", "gpus_per_node", "tp", "pp", "vp", "cp", "ep", "dp"}) {
+    for (const char* const number : {"0", "1000001", "2147483647"}) {
+      CHECK_THROWS_WITH_AS(point_of(with(pipeline_row(), {{degree, number}})),
+                           ("points.csv at line 2: gpus, gpus_per_node, tp, pp, vp, cp, ep and dp "
+                            "are 1 to 1000000, not " +
+                            std::string(number))
+                               .c_str(),
+                           TraceError);
+    }
+  }
 }
 
 TEST_CASE("the shared data have 289 rows of seven sources") {

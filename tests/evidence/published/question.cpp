@@ -63,6 +63,14 @@ TEST_CASE("schedules are asked as Stageline names them") {
   CHECK(unknown.why_not == "there is no schedule \"wavy\"");
 }
 
+TEST_CASE("degrees whose product is beyond 64 bits are not those of the devices") {
+  const std::string most = "1000000";
+  const Question question = question_of(
+      point_of(with(pipeline_row(), {{"tp", most}, {"pp", most}, {"cp", most}, {"dp", most}})));
+  CHECK(question.why_not ==
+        "its degrees multiply to 999999999999999983222784 devices, and it has 8");
+}
+
 TEST_CASE("blocks are cut as the software does") {
   const auto blocks = [](const std::string& layers, const std::string& framework,
                          std::int64_t stages) {
@@ -78,6 +86,9 @@ TEST_CASE("blocks are cut as the software does") {
   CHECK(blocks("30", "Megatron-DeepSpeed", 8) == Blocks{4, 4, 4, 4, 4, 4, 4, 2});
   CHECK(blocks("30", "Megatron-DeepSpeed", 16).back() == 0);  // the head alone
   CHECK(blocks("24", "Megatron-DeepSpeed", 16).empty());
+  for (const char* const framework : {"Megatron-LM", "Megatron-DeepSpeed"}) {
+    CHECK(blocks("24", framework, 1'000'000'000'000).empty());
+  }
   CHECK(blocks("2", "Megatron-LM", 8).empty());
 }
 

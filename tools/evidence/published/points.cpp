@@ -95,12 +95,18 @@ Point point_of(const RowCells& row, int line) {
   point.chunks = row.whole("vp", 1);
   point.context = row.whole("cp", 1);
   point.expert = row.whole("ep", 1);
-  const std::int64_t others = std::int64_t{1} * point.tensor * point.pipeline * point.context;
-  const std::int64_t left = others > 0 ? point.gpus / others : 0;
-  point.data = row.whole("dp", static_cast<int>(std::max<std::int64_t>(left, 1)));
+  point.data = row.whole("dp", 1);
   for (const int degree : {point.tensor, point.pipeline, point.chunks, point.context, point.expert,
                            point.data, point.gpus, point.gpus_per_node}) {
-    if (degree < 1) row.refuse("gpus, gpus_per_node, tp, pp, vp, cp, ep and dp are 1 or more");
+    constexpr int most = 1'000'000;
+    if (degree < 1 || degree > most) {
+      row.refuse(fmt::format("gpus, gpus_per_node, tp, pp, vp, cp, ep and dp are 1 to {}, not {}",
+                             most, degree));
+    }
+  }
+  if (row.text("dp").empty()) {
+    const std::int64_t others = std::int64_t{1} * point.tensor * point.pipeline * point.context;
+    point.data = static_cast<int>(std::max<std::int64_t>(point.gpus / others, 1));
   }
   point.zero = zero_of(row);
   point.sequence_parallel = row.whole("sp", 0) > 0;

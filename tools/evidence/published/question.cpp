@@ -127,10 +127,10 @@ class QuestionWriter {
     }
     if (point_.seq < 1) return "the length of a sequence is not printed";
     if (point_.global_batch < 1) return "the global batch is not printed";
-    const std::int64_t ranks =
-        std::int64_t{1} * point_.tensor * point_.context * point_.data * point_.pipeline;
+    const double ranks = 1.0 * point_.tensor * point_.context * point_.data * point_.pipeline;
     if (ranks != point_.gpus) {
-      return fmt::format("its degrees multiply to {} devices, and it has {}", ranks, point_.gpus);
+      return fmt::format("its degrees multiply to {:.0f} devices, and it has {}", ranks,
+                         point_.gpus);
     }
     return batch_fault();
   }
@@ -349,7 +349,9 @@ std::int64_t microbatches_of(const Point& point) {
 std::vector<std::int64_t> blocks_by_stage(const Point& point, std::int64_t stages) {
   const std::int64_t layers = point.config.layers;
   std::vector<std::int64_t> blocks;
-  if (stages < 1) return blocks;
+  // Embedding and head count as a block each.
+  const std::int64_t units = layers + 2;
+  if (stages < 1 || stages > units) return blocks;
   if (holds(point.framework, "DeepSpeed")) {
     const std::int64_t most = (layers + stages - 1) / stages;
     for (std::int64_t left = layers; as_size(stages) > blocks.size();) {
@@ -360,9 +362,6 @@ std::vector<std::int64_t> blocks_by_stage(const Point& point, std::int64_t stage
     return blocks;
   }
   if (layers % stages == 0) return std::vector<std::int64_t>(as_size(stages), layers / stages);
-  // Embedding and head count as a block each.
-  const std::int64_t units = layers + 2;
-  if (units < stages) return blocks;
   for (std::int64_t stage = 0; stage < stages; ++stage) {
     blocks.push_back(units / stages + (stage < units % stages ? 1 : 0));
   }
