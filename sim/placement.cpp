@@ -44,7 +44,7 @@ int device_of(const Placement& placement, Op op) {
     case OpKind::update:
     case OpKind::reduce_grad:
     case OpKind::send_weights:
-      return place.weight_grad.empty() ? home : of(place.weight_grad, 0);
+      return home < 0 || place.weight_grad.empty() ? home : place.weight_grad[0];
     case OpKind::recompute:
     case OpKind::prefetch:
       return place.apart() ? stash_reader_at(place, op.part) : home;

@@ -363,6 +363,10 @@ TEST_CASE("what cannot travel is refused") {
         "gpu0, op 2 (1R0): the op belongs on gpu1, where its stage is placed");
   CHECK(with("F=gpu0 I=gpu1 W=gpu1", "gpu0: 0F0 1F0 0B0\ngpu1: 1R0.1 1B0\n") ==
         "gpu1, op 0 (1R0.1): the stage has no such part");
+  for (const char* const op : {"1U0.1", "1U0.5", "1REDUCE_GRAD0.1"}) {
+    CHECK(with("F=gpu0 I=gpu1 W=gpu1", fmt::format("gpu0: 0F0 1F0 0B0\ngpu1: 1B0 {}\n", op)) ==
+          fmt::format("gpu1, op 1 ({}): the stage has no such part", op));
+  }
   CHECK(with("F=gpu0+gpu1 I=gpu1 W=gpu1", "gpu0: 0F0 1F0 0B0\ngpu1: 1B0\n") ==
         "stage 1: a stage with replicas has F, I and W of each on one device; W has one device");
   CHECK(with("F=gpu0 I=gpu0+gpu1 share=0.5+0.25 W=gpu1",
