@@ -15,16 +15,42 @@ namespace stageline::test {
 
 /// A file with these columns in each row; cells that are not named are empty.
 inline std::string points_csv(const std::vector<std::map<std::string, std::string>>& rows) {
-  const std::vector<std::string> columns{
-      "id",         "source",    "kind",        "model",
-      "layers",     "hidden",    "heads",       "kv_heads",
-      "ffn",        "vocab",     "seq",         "experts",
-      "topk",       "hardware",  "gpus",        "network",
-      "framework",  "precision", "tp",          "sp",
-      "pp",         "vp",        "cp",          "ep",
-      "dp",         "zero",      "micro_batch", "global_batch",
-      "schedule",   "recompute", "step_time_s", "tokens_per_s_per_gpu",
-      "memory_gib", "split",     "note"};
+  const std::vector<std::string> columns{"id",
+                                         "source",
+                                         "kind",
+                                         "model",
+                                         "layers",
+                                         "hidden",
+                                         "heads",
+                                         "kv_heads",
+                                         "ffn",
+                                         "vocab",
+                                         "seq",
+                                         "experts",
+                                         "topk",
+                                         "hardware",
+                                         "gpus",
+                                         "gpus_per_node",
+                                         "network",
+                                         "framework",
+                                         "precision",
+                                         "tp",
+                                         "sp",
+                                         "pp",
+                                         "vp",
+                                         "cp",
+                                         "ep",
+                                         "dp",
+                                         "zero",
+                                         "micro_batch",
+                                         "global_batch",
+                                         "schedule",
+                                         "recompute",
+                                         "step_time_s",
+                                         "tokens_per_s_per_gpu",
+                                         "memory_gib",
+                                         "split",
+                                         "note"};
   std::string text;
   for (const std::string& column : columns) text += (text.empty() ? "" : ",") + column;
   text += "\n";
