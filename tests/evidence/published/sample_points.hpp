@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,45 +16,15 @@ namespace stageline::test {
 
 /// A file with these columns in each row; cells that are not named are empty.
 inline std::string points_csv(const std::vector<std::map<std::string, std::string>>& rows) {
-  const std::vector<std::string> columns{"id",
-                                         "source",
-                                         "kind",
-                                         "model",
-                                         "layers",
-                                         "hidden",
-                                         "heads",
-                                         "kv_heads",
-                                         "ffn",
-                                         "vocab",
-                                         "seq",
-                                         "experts",
-                                         "topk",
-                                         "hardware",
-                                         "gpus",
-                                         "gpus_per_node",
-                                         "network",
-                                         "framework",
-                                         "precision",
-                                         "tp",
-                                         "sp",
-                                         "pp",
-                                         "vp",
-                                         "cp",
-                                         "ep",
-                                         "dp",
-                                         "zero",
-                                         "micro_batch",
-                                         "global_batch",
-                                         "schedule",
-                                         "recompute",
-                                         "step_time_s",
-                                         "tokens_per_s_per_gpu",
-                                         "memory_gib",
-                                         "split",
-                                         "note"};
-  std::string text;
-  for (const std::string& column : columns) text += (text.empty() ? "" : ",") + column;
-  text += "\n";
+  const std::string header =
+      "id,source,kind,model,layers,hidden,heads,kv_heads,ffn,vocab,seq,experts,"
+      "topk,hardware,gpus,gpus_per_node,network,framework,precision,tp,sp,pp,vp,cp,"
+      "ep,dp,zero,micro_batch,global_batch,schedule,recompute,step_time_s,"
+      "tokens_per_s_per_gpu,memory_gib,split,note";
+  std::vector<std::string> columns;
+  std::istringstream names(header);
+  for (std::string name; std::getline(names, name, ',');) columns.push_back(name);
+  std::string text = header + "\n";
   for (const std::map<std::string, std::string>& row : rows) {
     std::string line;
     for (const std::string& column : columns) {
