@@ -5,6 +5,7 @@
 
 #include "sim/errors.hpp"
 #include "tests/evidence/published/sample_points.hpp"
+#include "tests/text.hpp"
 
 namespace stageline {
 namespace {
@@ -76,6 +77,18 @@ TEST_CASE("a file of vTrain with a wrong cell is refused by line") {
   CHECK_THROWS_WITH_AS(
       compose_vtrain(std::string(simulated_title) + "2,2,1,wide,16,12,1024,1,1,2,69.9\n", "x.csv"),
       "x.csv at line 2: hidden size is \"wide\", and must be a number above 0", TraceError);
+  const auto refused = [](const std::string& row) {
+    return test::complaint<TraceError>(
+        [&] { compose_vtrain(std::string(simulated_title) + row + "\n", "x.csv"); });
+  };
+  CHECK(refused("4,2,1,1024,16,2,1024,1,1,4,69.9") ==
+        "x.csv at line 2: 2 layers on 4 stages: there are as many on each, and at most 10000");
+  CHECK(refused("2,2,1,1024,16,13,1024,1,1,2,69.9").find("13 layers on 2 stages") !=
+        std::string::npos);
+  CHECK(refused("2,2,1,1024,16,900000000,1024,1,1,2,69.9").find("900000000 layers on 2 stages") !=
+        std::string::npos);
+  CHECK(refused("6,2,1,1024,16,12,1024,1,3,2,69.9") ==
+        "x.csv at line 2: a global batch of 2 is less than a sequence for each of 3 replicas");
 }
 
 }  // namespace stageline

@@ -41,15 +41,17 @@ class VtrainRow {
     const std::string& cell = row_.cells[*at];
     const std::optional<double> value = parse_number<double>(cell);
     if (value && std::isfinite(*value) && *value > 0) return *value;
-    throw TraceError(file_, fmt::format("line {}", row_.line),
-                     fmt::format("{} is \"{}\", and must be a number above 0", column, cell));
+    refuse(fmt::format("{} is \"{}\", and must be a number above 0", column, cell));
   }
 
   int whole(std::string_view column) const {
     const double value = number(column);
     if (value == std::floor(value) && value < 1e9) return static_cast<int>(value);
-    throw TraceError(file_, fmt::format("line {}", row_.line),
-                     fmt::format("{} is {}, and must be a whole number", column, value));
+    refuse(fmt::format("{} is {}, and must be a whole number below 10^9", column, value));
+  }
+
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw TraceError(file_, fmt::format("line {}", row_.line), message);
   }
 
  private:
@@ -165,6 +167,15 @@ std::vector<ComposedRow> compose_vtrain(const std::string& csv, const std::strin
     composed.pipeline = row.whole("pipeline parallelism");
     composed.data = row.whole("data parallelism");
     composed.microbatches = row.whole("global batch") / composed.data;
+    constexpr int most_layers = 10'000;
+    if (composed.layers % composed.pipeline != 0 || composed.layers > most_layers) {
+      row.refuse(fmt::format("{} layers on {} stages: there are as many on each, and at most {}",
+                             composed.layers, composed.pipeline, most_layers));
+    }
+    if (composed.microbatches < 1) {
+      row.refuse(fmt::format("a global batch of {} is less than a sequence for each of {} replicas",
+                             row.whole("global batch"), composed.data));
+    }
     composed.printed = row.number("iteration time (ms)") / 1000;
     composed.composed = composed_step(composed.layers, composed.pipeline, composed.microbatches);
     rows.push_back(composed);
