@@ -26,12 +26,11 @@ def catches(process, number):
 def check(name, command, number, after, first_words=None):
     """Starts a command, waits until it has said its first words and can be interrupted, sends it the signal so many
     seconds later, and looks at how it ends."""
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors:
-        def all_said():
-            errors.seek(0)
-            return errors.read()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
+        def all_said():  # leaves the place where the process writes
+            return os.pread(errors.fileno(), 1 << 20, 0).decode(errors="replace")
 
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors, text=True)
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors)
         begun = time.monotonic()
         while not (catches(process.pid, number) and (first_words or "") in all_said()):
             if process.poll() is not None or time.monotonic() - begun > BEGUN:
@@ -55,8 +54,8 @@ def check(name, command, number, after, first_words=None):
         print(f"{name}: ended {took:.2f} s after signal {int(number)}, with {process.returncode}")
         if process.returncode != 128 + number:
             failed.append(f"{name}: exit code {process.returncode}, not {128 + number}: {said[-400:]}")
-        if "interrupted; nothing was written" not in said:
-            failed.append(f"{name}: it does not say that it was interrupted: {said[-400:]}")
+        if said.count("interrupted; nothing was written") != 1 or not said.endswith("was written\n"):
+            failed.append(f"{name}: it does not say once, and last, that it was interrupted: {said[-400:]!r}")
         if os.listdir(folder):
             failed.append(f"{name}: it left {os.listdir(folder)}")
 

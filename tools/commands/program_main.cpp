@@ -28,8 +28,16 @@ namespace {
 std::atomic<bool> interrupted{false};
 std::atomic<int> first_signal{0};
 std::atomic<bool> ends_soon{false};  // a second after the first signal, unless files are written
-std::string last_words;              // fixed before ends_soon is set
+// Fixed before ends_soon is set. Never destroyed: the handler may run while statics are.
+const std::string* last_words = nullptr;
+std::atomic<bool> said_last_words{false};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void begin_to_wait() {
+  itimerval after{};
+  after.it_value.tv_usec = std::chrono::microseconds(signal_patience).count();
+  ::setitimer(ITIMER_REAL, &after, nullptr);
+}
 
 // fmt::print would throw where standard error is full or closed.
 void complain(const std::string& text) { std::fputs(visible_lines(text).c_str(), stderr); }
@@ -64,7 +72,10 @@ class Ending {
     return std::ferror(stdout) != 0 || std::cout.bad() ? lost_output(before) : exit_code;
   }
 
+  // The process still ends soon, should a static's destructor take long, but speaks once.
   int interrupted(const Interrupted& by) const {
+    if (ends_soon) begin_to_wait();
+    if (said_last_words.exchange(true)) return exit_code_after_signal();
     complain(fmt::format("{}{}: interrupted; {}\n", by.after_progress ? "\n" : "", program_.name,
                          by.consequence));
     return exit_code_after_signal();
@@ -73,12 +84,6 @@ class Ending {
  private:
   const ProgramMain& program_;
 };
-
-void begin_to_wait() {
-  itimerval after{};
-  after.it_value.tv_usec = std::chrono::microseconds(signal_patience).count();
-  ::setitimer(ITIMER_REAL, &after, nullptr);
-}
 
 // Handlers: only calls that are safe in one.
 void on_signal(int signal) {
@@ -90,8 +95,10 @@ void on_signal(int signal) {
 
 void on_end_of_patience(int) {
   if (!ends_soon) return;
-  [[maybe_unused]] const auto written =
-      ::write(STDERR_FILENO, last_words.data(), last_words.size());
+  if (!said_last_words.exchange(true)) {
+    [[maybe_unused]] const auto written =
+        ::write(STDERR_FILENO, last_words->data(), last_words->size());
+  }
   ::_exit(exit_code_after_signal());
 }
 
@@ -113,7 +120,7 @@ const std::atomic<bool>& catch_signals(Waiting waiting) {
 }
 
 void end_soon_after_signal(const std::string& words) {
-  last_words = words;
+  last_words = new std::string(words);
   struct sigaction action {};
   action.sa_handler = on_end_of_patience;
   action.sa_flags = SA_RESTART;
@@ -125,15 +132,16 @@ void end_soon_after_signal(const std::string& words) {
 Uninterrupted::Uninterrupted() { ends_soon = false; }
 
 Uninterrupted::~Uninterrupted() {
-  if (last_words.empty()) return;
+  if (last_words == nullptr) return;
   ends_soon = true;
   if (interrupted) begin_to_wait();
 }
 
-int program_main(const ProgramMain& program, int argc, const char* const* argv,
-                 const std::function<void(Flags)>& add) {
-  const Ending ending(program);
-  keep_freed_memory();
+namespace {
+
+// All ends but that by Interrupted.
+int exit_code_of(const ProgramMain& program, const Ending& ending, int argc,
+                 const char* const* argv, const std::function<void(Flags)>& add) {
   try {
     CommandLine line(program.name, program.about, std::string(version()));
     add(line.flags());
@@ -145,8 +153,6 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
   } catch (const ContradictionError& error) {
     ending.refuse(error.what());
     return 3;
-  } catch (const Interrupted& by) {
-    return ending.interrupted(by);
   } catch (const std::bad_alloc&) {
     return ending.refuse(program.no_memory);
   } catch (const std::system_error& error) {  // of fmt::print and write_file
@@ -154,6 +160,21 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
                                     : ending.refuse_first_line(error.what());
   } catch (const std::exception& error) {
     return ending.refuse_first_line(error.what());
+  }
+}
+
+}  // namespace
+
+int program_main(const ProgramMain& program, int argc, const char* const* argv,
+                 const std::function<void(Flags)>& add) {
+  const Ending ending(program);
+  keep_freed_memory();
+  try {
+    const int code = exit_code_of(program, ending, argc, argv, add);
+    ends_soon = false;  // it has its result or its error: the last words would be wrong
+    return code;
+  } catch (const Interrupted& by) {
+    return ending.interrupted(by);
   }
 }
 
