@@ -45,7 +45,7 @@ End end_of(int (*end)()) {
     const char* const words[] = {"program"};
     std::exit(program_main({"program", "A program"}, 1, words, [&](Flags flags) {
       flags.runs([end] {
-        catch_signals(Waiting::goes_on);
+        catch_signals(SecondSignal::ignored);
         end_soon_after_signal(last_words);
         std::raise(SIGTERM);
         return end();

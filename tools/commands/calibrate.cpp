@@ -80,7 +80,7 @@ PointsCalibration calibrated_on(const CalibrateFlags& flags) {
   request.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   const unsigned processors = std::max(std::thread::hardware_concurrency(), 1U);
   request.threads = flags.threads > 0 ? flags.threads : static_cast<int>(processors);
-  request.interrupted = &catch_signals(Waiting::goes_on);
+  request.interrupted = &catch_signals(SecondSignal::ignored);
   end_soon_after_signal(fmt::format("stageline: interrupted; {}\n", consequence));
   Progress progress(!flags.quiet);
   request.progress = [&](const std::string& doing, int simulations) {
@@ -93,7 +93,7 @@ int run(const CalibrateFlags& flags) {
   check_writable(flags.out);
   try {
     const PointsCalibration found = calibrated_on(flags);
-    const Uninterrupted writing;
+    let_results_be_written();
     if (!flags.out.empty()) write_file(flags.out, print_calibration(found.calibration));
     if (flags.out == "-") return 0;
     show("{}", calibration_text(found, flags.points, text_width()));

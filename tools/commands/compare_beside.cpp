@@ -18,7 +18,7 @@ RowScenarios under_scenarios(const std::vector<Row>& rows, ScenarioRequest reque
   RowScenarios found;
   if (request.perturbation.none()) return found;
   request.threads = jobs;
-  request.stop = &catch_signals(Waiting::ends);
+  request.stop = &catch_signals(SecondSignal::ends);
   ProgressLine line(!quiet);
   request.progress = shown_by(line);
   found.uncertain = uncertainty_of(rows, request);

@@ -103,7 +103,7 @@ Page compare_page(const CompareFlags& flags, const Compared& compared, const Pag
     }
   }
   const Sensitivity found = sensitivity_of(report.drawn.front(), report.outcomes.front(),
-                                           flags.jobs, &catch_signals(Waiting::ends));
+                                           flags.jobs, &catch_signals(SecondSignal::ends));
   if (!found.effects.empty()) report.sensitivity = &found;
   return comparison_page(report);
 }

@@ -63,7 +63,7 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
           all_rows = all;
           line(static_cast<std::int64_t>(done), static_cast<std::int64_t>(all));
         },
-        asked.why ? Keep::spans : Keep::facts, &catch_signals(Waiting::ends));
+        asked.why ? Keep::spans : Keep::facts, &catch_signals(SecondSignal::ends));
   } catch (const CalledOff&) {
     throw Interrupted{"no schedule was simulated, nothing was written", false};
   }
@@ -100,7 +100,7 @@ WaysToFit ways_so_far(const CompareFlags& flags, Compared& compared) {
   WaysToFit ways;
   if (flags.no_changes || compared.found.stopped) return ways;
   const CompareQuestion& asked = compared.question;
-  const bool whole = until_stopped(&catch_signals(Waiting::ends), [&] {
+  const bool whole = until_stopped(&catch_signals(SecondSignal::ends), [&] {
     ways = ways_to_fit(asked.request, asked.setting, compared.rows, flags.jobs);
   });
   if (!whole) {

@@ -97,7 +97,7 @@ int run_optimal(const OptimalFlags& flags) {
   const Setting setting = read_setting(request);
   if (setting.device_counts.size() > 1) throw UsageError("optimal takes one number of devices");
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
-  const std::atomic<bool>& is_interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& is_interrupted = catch_signals(SecondSignal::ignored);
   const auto begin = std::chrono::steady_clock::now();
   ProgressLine line(!flags.common.quiet);
   const Optimal found = optimal(asked, [&](const BranchKnown& known) {

@@ -49,7 +49,7 @@ std::vector<std::string> schedules_of(const PhaseFlags& flags) {
 
 // With its progress, until it is done or a signal comes.
 PhaseMap drawn_map(PhaseRequest request, bool quiet) {
-  request.stop = &catch_signals(Waiting::ends);
+  request.stop = &catch_signals(SecondSignal::ends);
   ProgressLine line(!quiet);
   request.progress = [&](std::int64_t done, std::int64_t wanted) { line(done, wanted); };
   try {

@@ -257,7 +257,7 @@ int run_plan(const PlanFlags& flags) {
   view.flags = flags.with_flags;
   view.command = "stageline simulate " + typed_setting(common, flags.all_flags);
 
-  const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+  const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
   request.stop = &stop;
   PlanProgressLine progress(!common.quiet);
   request.progress = [&](const PlanProgress& now) { progress(now); };

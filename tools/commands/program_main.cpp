@@ -93,6 +93,18 @@ void on_signal(int signal) {
   if (first && ends_soon) begin_to_wait();
 }
 
+// But for those that are ignored.
+void handle_signals(void (*handler)(int), int flags) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
 void on_end_of_patience(int) {
   if (!ends_soon) return;
   if (!said_last_words.exchange(true)) {
@@ -109,13 +121,10 @@ int exit_code_after_signal() {
   return 128 + (by != 0 ? by : SIGINT);
 }
 
-const std::atomic<bool>& catch_signals(Waiting waiting) {
+const std::atomic<bool>& catch_signals(SecondSignal second) {
   if (interrupted) return interrupted;  // the second signal is to end the process
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = waiting == Waiting::goes_on ? SA_RESTART : static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  const bool once = second == SecondSignal::ends;
+  handle_signals(on_signal, SA_RESTART | (once ? static_cast<int>(SA_RESETHAND) : 0));
   return interrupted;
 }
 
@@ -129,12 +138,9 @@ void end_soon_after_signal(const std::string& words) {
   if (interrupted) begin_to_wait();  // by a signal that came before
 }
 
-Uninterrupted::Uninterrupted() { ends_soon = false; }
-
-Uninterrupted::~Uninterrupted() {
-  if (last_words == nullptr) return;
-  ends_soon = true;
-  if (interrupted) begin_to_wait();
+void let_results_be_written() {
+  ends_soon = false;
+  handle_signals(interrupted ? SIG_DFL : on_signal, SA_RESTART | static_cast<int>(SA_RESETHAND));
 }
 
 namespace {
@@ -169,6 +175,7 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add) {
   const Ending ending(program);
   keep_freed_memory();
+  std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how a child ended
   try {
     const int code = exit_code_of(program, ending, argc, argv, add);
     ends_soon = false;  // it has its result or its error: the last words would be wrong

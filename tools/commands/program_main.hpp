@@ -33,12 +33,12 @@ struct Interrupted {
   bool after_progress = false;  // an unfinished line of progress is on standard error
 };
 
-/// Whether a system call that waits continues after a signal or fails with EINTR.
-enum class Waiting : std::uint8_t { goes_on, ends };
+/// What a second signal does: nothing more than the first, or it ends the process, wherever it is.
+enum class SecondSignal : std::uint8_t { ignored, ends };
 
-/// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process. With
-/// Waiting::ends only the first time: the second ends it, wherever it is.
-const std::atomic<bool>& catch_signals(Waiting waiting);
+/// Installs handlers: SIGINT and SIGTERM set the returned flag instead of ending the process. One
+/// that is ignored, as SIGINT is in what a script starts with &, stays so. System calls go on.
+const std::atomic<bool>& catch_signals(SecondSignal second);
 
 /// 128 and the first signal: of a command that a signal ended early, with part of the answer.
 int exit_code_after_signal();
@@ -48,13 +48,8 @@ int exit_code_after_signal();
 /// whatever its threads do. Call it behind catch_signals().
 inline constexpr std::chrono::milliseconds signal_patience{600};
 void end_soon_after_signal(const std::string& last_words);
-/// Withdraws end_soon_after_signal() while it lives: files are being written.
-class Uninterrupted {
- public:
-  Uninterrupted();
-  ~Uninterrupted();
-  Uninterrupted(const Uninterrupted&) = delete;
-  Uninterrupted& operator=(const Uninterrupted&) = delete;
-};
+/// To be called once the results are there: withdraws end_soon_after_signal(), since "nothing was
+/// written" is no longer true. A signal lets the files be written; a second one ends the process.
+void let_results_be_written();
 
 }  // namespace stageline

@@ -42,7 +42,7 @@ int replay(const ReplayFlags& flags) {
     throw UsageError("only one of --json and --summary can go to standard output (-)");
   }
   Evidence evidence = read_evidence(read_text(flags.evidence), flags.evidence);
-  const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+  const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
   ProgressLine line(true);
   const EvidenceJudgement judgement = judge(evidence, shown_by(line), &stop);
   line.clear();

@@ -34,7 +34,7 @@ int run_report(const CompareFlags& flags) {
       one_device_advice(found.question.request, found.question.setting, found.rows);
   write_page(flags.html, compare_page(flags, found, {alone, ways, true}));
   // Also by a signal that came while the page was made, which then lacks sensitivities.
-  const bool stopped = found.found.stopped || catch_signals(Waiting::ends);
+  const bool stopped = found.found.stopped || catch_signals(SecondSignal::ends);
   const int answer = stopped ? exit_code_after_signal() : found.fits ? 0 : 1;
   if (silent) return answer;
   for (const RankedRows& order : found.orders) {

@@ -43,8 +43,8 @@ int run_sensitivity(const SensitivityFlags& flags) {
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);
   ProgressLine line(!common.quiet);
-  const Sensitivity found =
-      sensitivity_of(asked, outcome, flags.threads, &catch_signals(Waiting::ends), shown_by(line));
+  const Sensitivity found = sensitivity_of(asked, outcome, flags.threads,
+                                           &catch_signals(SecondSignal::ends), shown_by(line));
   line.clear();
   if (found.effects.empty() && found.partial) {
     throw Interrupted{"no lever was looked at, nothing was written", false};

@@ -122,7 +122,7 @@ int run_command(const SweepFlags& flags) {
       spec ? SweepFolder(flags.out, std::move(*spec)) : SweepFolder::open(flags.out);
   SweepCount count;
   if (asked) {
-    const std::atomic<bool>& stop = catch_signals(Waiting::ends);
+    const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
     end_soon_after_signal(
         "\nstageline: interrupted; the chunks that are done stay, and the same command goes on\n");
     ProgressLine line(!flags.quiet);

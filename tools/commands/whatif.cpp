@@ -131,7 +131,7 @@ int run_whatif(const WhatIfFlags& flags) {
   if (setting.device_counts.size() > 1) throw UsageError("whatif takes one number of devices");
   std::vector<ScheduleSpec> schedules = all_schedules(common);
   if (common.schedules.empty()) schedules = {one_schedule(common)};
-  scenarios.stop = &catch_signals(Waiting::ends);
+  scenarios.stop = &catch_signals(SecondSignal::ends);
   ProgressLine line(!common.quiet);
   scenarios.progress = shown_by(line);
   const std::vector<UncertainRow> rows = under_uncertainty(request, setting, schedules, scenarios);

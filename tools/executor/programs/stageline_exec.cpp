@@ -265,7 +265,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());
   const Ran ran = run_all(executor, flags.runs, interrupted);
-  const Uninterrupted writing;
+  let_results_be_written();
   if (!leads) return 0;
   const Execution& middle = ran.runs[ran.middle];
   const Outcome measured = measured_outcome(predicted, middle, ran.held);
@@ -321,7 +321,7 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
 }
 
 int run_command(ExecFlags flags, const std::vector<std::string>& warned, char** argv) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-exec: interrupted; nothing was written\n");
   if (flags.common.devices.empty()) flags.common.devices = "cpu:2";
   std::optional<Place> place;

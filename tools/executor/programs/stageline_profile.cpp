@@ -158,7 +158,7 @@ std::vector<int> cores_for(const ProfileFlags& flags) {
 
 int measure(const ProfileFlags& flags, std::vector<std::string> warned,
             const std::string& command) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-profile: interrupted; nothing was written\n");
   ProfileRequest request;
   request.shape = parse_shape(flags.model);
@@ -213,7 +213,7 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
     line.end(profiles.back().steady);
   }
   if (interrupted) throw Stopped();
-  const Uninterrupted writing;
+  let_results_be_written();
   const Provenance provenance =
       provenance_of({request, process, warned, profiles, command, today()});
   std::vector<Model> models;

@@ -46,7 +46,7 @@ void add_staleness(Flags command, StudyRequest& request) {
   command.flag("--fresh", request.fresh, "make runs again that are there already");
   command.runs([&request] {
     // A signal ends waiting for a training.
-    make_study(request, catch_signals(Waiting::ends));
+    make_study(request, catch_signals(SecondSignal::ends));
     return 0;
   });
 }

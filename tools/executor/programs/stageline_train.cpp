@@ -108,7 +108,7 @@ void say(const TrainingResult& result) {
 
 int train_command(const TrainFlags& flags, const std::vector<std::string>& warned,
                   const std::string& command) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   CommonFlags common = flags.common;
   common.steps = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {

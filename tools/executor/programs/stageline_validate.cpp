@@ -229,7 +229,7 @@ int report(const ValidateFlags& flags, const Evidence& evidence) {
 
 int validate_all(const ValidateFlags& flags, const std::vector<std::string>& warned,
                  const std::string& command, char** argv) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
   std::unique_ptr<Peers> peers;
@@ -256,7 +256,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   Evidence evidence = run_validation(
       plan, [&](const ValidationProgress& progress) { teller.tell(progress); }, &interrupted,
       peers.get());
-  const Uninterrupted writing;
+  let_results_be_written();
   teller.finish();
   evidence.date = today();
   const bool cores = evidence.device.empty();
@@ -296,7 +296,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
 }
 
 int count_again(const ValidateFlags& flags) {
-  const std::atomic<bool>& interrupted = catch_signals(Waiting::goes_on);
+  const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
   end_soon_after_signal("stageline-validate: interrupted; nothing was written\n");
   const ValidationPlan plan = plan_of(flags);
   Evidence evidence = read_evidence(read_text(flags.memory_of), flags.memory_of);
@@ -309,7 +309,7 @@ int count_again(const ValidateFlags& flags) {
   evidence = count_memory_again(
       plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.tell(progress); },
       &interrupted);
-  const Uninterrupted writing;
+  let_results_be_written();
   teller.finish();
   evidence.notes.push_back(fmt::format("memory counted again on {}: {}", today(),
                                        software_of(process, plan.devices.rfind("cpu:", 0) == 0)));
