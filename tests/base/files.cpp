@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "sim/errors.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/base/table.hpp"
 #include "tools/inputs/inputs.hpp"
@@ -47,6 +48,12 @@ TEST_CASE("what is provided is read in place of a file, the latest first, while 
       CHECK_THROWS_WITH_AS(read_text(file), doctest::Contains("byte 1 is zero"), UsageError);
     }
     CHECK(read_text(file) == "one");
+    // Threads that help read it, others do not.
+    std::vector<std::string> read(4);
+    in_parallel(read.size(), 4, [&](std::size_t i) { read[i] = read_file(file); });
+    CHECK(read == std::vector<std::string>(4, "one"));
+    std::thread([&] { read[0] = read_file(file); }).join();
+    CHECK(read[0] == "of the disk");
   }
   CHECK(read_file(file) == "of the disk");
   CHECK_FALSE(is_regular_input("nowhere/b.txt"));

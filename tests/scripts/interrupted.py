@@ -7,6 +7,7 @@ yet.
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ QUESTIONS = {
     "whatif of two schedules": [
         "whatif", "uniform:layers=64", "--devices", "32", "--microbatches", "256", "--schedule",
         "1f1b,gpipe", "--jitter", "5%", "--scenarios", "5000000"],
+    "whatif of a long run": [
+        "whatif", "uniform:layers=8", "--devices", "4", "--schedule", "1f1b", "--mtbf", "2h",
+        "--checkpoint", "60s", "--run", "300d", "--scenarios", "100000", "--threads", "1"],
     "compare": ["compare", *SLOW, "--jitter", "5%", "--scenarios", "10000000"],
     "compare of many": ["compare", *MANY], "report": ["report", *MANY],
     "sensitivity": ["sensitivity", *SLOW, "--threads", "2"],
@@ -38,6 +42,7 @@ QUESTIONS = {
 # It would take minutes to prove, and to simulate.
 HARD = ["optimal", "uniform:layers=12", "--devices", "6", "--microbatches", "12", "--limit", "8",
         "--placement", "v", "--time", "600s"]
+INTERRUPTED = re.compile(r"interrupted: (--run is played in )?only ")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -96,7 +101,7 @@ def ask(stageline, name, words, how):
                 for file in left:
                     check(is_whole(os.path.join(folder, file)), f"{what}: {file} is not whole")
                 check("interrupted: borders" in out if name == "phase" else
-                      "→ " in out and "interrupted: only " in out.replace("\n", " "),
+                      "→ " in out and INTERRUPTED.search(out.replace("\n", " ")),
                       f"{what}: it does not say what is known, and how much that is: {out[-400:]}")
                 return
             check(not out and not left, f"{what}: {out[-400:]}, files {left}")
@@ -156,6 +161,7 @@ def replay_of_many(stageline, how):
 
 
 def main(stageline):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where a script starts this with &
     stageline = os.path.abspath(stageline)
     for name, words in QUESTIONS.items():
         ask(stageline, name, words, signal.SIGINT)

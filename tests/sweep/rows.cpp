@@ -1,5 +1,6 @@
 // A row of a sweep is what compare and whatif say of the same settings; folders, shards, threads.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "tools/sweep/run.hpp"
 #include "tools/sweep/table.hpp"
 #include "traces/gzip.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -316,7 +318,8 @@ TEST_CASE("sweeps: files that are provided make the rows of those on the disk") 
   fs::copy(std::string(getenv("STAGELINE_SOURCE")) + "/traces/data/cpu/resnet50-cpu.json", trace);
   const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "axes": {"devices": [2, 3]},
     "fixed": {"trace": ")" + trace + "\"}}");
-  const std::string hash = sweep_hash(spec);
+  const auto hash_now = [&] { return sweep_hash(spec, read_named_files(spec)); };
+  const std::string hash = hash_now();
   const auto steps = [&] {
     std::vector<std::int64_t> all;
     for (const SweepRow& row : run_scenarios(spec, 0, 2, 1)) {
@@ -328,8 +331,43 @@ TEST_CASE("sweeps: files that are provided make the rows of those on the disk") 
   CHECK(expected.front() > 0);
   const ProvidedFiles provided(ProvidedFiles::Contents{{trace, read_file(trace)}});
   fs::remove(trace);
-  CHECK(sweep_hash(spec) == hash);
+  CHECK(hash_now() == hash);
   CHECK(steps() == expected);
+}
+
+TEST_CASE("sweeps: a file that changes while a sweep runs is read as it was") {
+  const Scratch scratch;
+  const std::string trace = scratch / "trace.json";
+  const auto write_trace_of = [&](int milliseconds) {
+    write_file(trace, write_trace({uniform_model(
+                          fmt::format("layers=8,forward={}ms,weights=1MB", milliseconds))}));
+  };
+  write_trace_of(1);
+  const SweepSpec spec = read_sweep(R"({"format": "stageline-sweep 1", "chunk": 1,
+    "axes": {"devices": [2, 4, 8]}, "fixed": {"trace": ")" +
+                                    trace + "\"}}");
+  run_sweep(SweepFolder(scratch / "expected", spec), {});
+  const SweepFolder folder(scratch / "runs", spec);
+  write_trace_of(2);
+  run_sweep(folder, {});
+  for (std::int64_t chunk = 0; chunk < 3; ++chunk) {
+    CHECK(folder.read_chunk(chunk) == SweepFolder::open(scratch / "expected").read_chunk(chunk));
+  }
+  CHECK_THROWS_WITH_AS(SweepFolder(scratch / "runs", spec), doctest::Contains("has changed since"),
+                       UsageError);
+}
+
+TEST_CASE("sweeps: of two that begin in one folder at a time, the second is refused") {
+  const Scratch scratch;
+  const SweepFolder first(scratch / "runs", small());
+  const SweepFolder second(scratch / "runs", small(8));
+  const SweepFolder like_the_first(scratch / "runs", small());
+  first.begin();
+  CHECK_THROWS_WITH_AS(second.begin(), doctest::Contains("another sweep"), UsageError);
+  CHECK_THROWS_WITH_AS(run_sweep(second, {}), doctest::Contains("another sweep"), UsageError);
+  like_the_first.begin();
+  CHECK(SweepFolder::open(scratch / "runs").hash() == first.hash());
+  CHECK(std::distance(fs::directory_iterator(scratch / "runs"), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE(

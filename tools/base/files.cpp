@@ -63,10 +63,13 @@ std::array<fs::path, 2> names_beside(const fs::path& target) {
       fs::path(target).concat(fmt::format(".{}-{:08x}.tmp", ::getpid(), std::random_device{}()))};
 }
 
-bool is_named(int descriptor, const fs::path& name) {
+enum class Links : std::uint8_t { are_files, followed };
+
+bool is_named(int descriptor, const fs::path& name, Links links = Links::are_files) {
   struct stat file {};
   struct stat there {};
-  return ::fstat(descriptor, &file) == 0 && ::lstat(name.c_str(), &there) == 0 &&
+  const auto look = links == Links::followed ? ::stat : ::lstat;
+  return ::fstat(descriptor, &file) == 0 && look(name.c_str(), &there) == 0 &&
          file.st_dev == there.st_dev && file.st_ino == there.st_ino;
 }
 
@@ -88,10 +91,17 @@ struct NewFile {
   std::optional<fs::path> name;
 };
 
+// How a file without a name is given one.
+std::string link_of(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
+
 NewFile open_new(const fs::path& target) {
   constexpr mode_t all = 0666;  // less the process's mask
   const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
-  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, all);
+  int unnamed = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, all);
+  if (unnamed >= 0 && !is_named(unnamed, fs::path(link_of(unnamed)), Links::followed)) {
+    ::close(unnamed);  // there is no /proc, as in a bare chroot
+    unnamed = -1;
+  }
   if (unnamed >= 0) {
     ::flock(unnamed, LOCK_EX | LOCK_NB);
     return {unnamed, {}};
@@ -111,7 +121,7 @@ NewFile open_new(const fs::path& target) {
 
 // Gives a file without a name one, for as long as a rename takes.
 std::optional<fs::path> linked(int descriptor, const fs::path& target) {
-  const std::string link = fmt::format("/proc/self/fd/{}", descriptor);
+  const std::string link = link_of(descriptor);
   for (const fs::path& name : names_beside(target)) {
     if (!freed(name)) continue;
     if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
@@ -136,6 +146,8 @@ std::optional<std::string> replace(const fs::path& target, const std::string& co
   std::FILE* const out = ::fdopen(file.descriptor, "wb");
   const bool written = std::fwrite(content.data(), 1, content.size(), out) == content.size();
   attempt(written && std::fflush(out) == 0);
+  // The old content is gone with the rename, which may be on the disk before this.
+  if (fs::exists(before)) attempt(::fdatasync(file.descriptor) == 0 || errno == EINVAL);
   if (fs::exists(before)) {
     attempt(::fchmod(file.descriptor, static_cast<mode_t>(before.permissions())) == 0);
   }

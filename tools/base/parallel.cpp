@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/base/check_point.hpp"
+#include "tools/base/provided_files.hpp"
 
 namespace stageline {
 namespace {
@@ -64,8 +65,10 @@ void in_parallel_with(std::size_t count, int workers,
                       const std::function<std::function<void(std::size_t)>()>& begin) {
   Calls calls(count);
   const CheckPoint* const point = check_point();
+  const ProvidedFiles* const files = provided_files();
   const auto take_calls = [&] {
     const LooksAt looks(point);
+    const ReadsProvided reads(files);
     std::function<void(std::size_t)> work;
     while (const std::optional<std::size_t> call = calls.next()) {
       try {

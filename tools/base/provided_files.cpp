@@ -1,46 +1,39 @@
 #include "tools/base/provided_files.hpp"
 
-#include <algorithm>
 #include <filesystem>
-#include <mutex>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace stageline {
 namespace {
 
-std::mutex& access() {
-  static std::mutex one;
-  return one;
-}
-
-std::vector<const ProvidedFiles*>& all_provided() {
-  static std::vector<const ProvidedFiles*> all;  // the latest last
-  return all;
-}
+thread_local const ProvidedFiles* latest = nullptr;
 
 }  // namespace
 
-ProvidedFiles::ProvidedFiles(Contents contents) {
+ProvidedFiles::ProvidedFiles(FileContents contents)
+    : contents_(std::move(contents)), before_(latest) {
+  latest = this;
+}
+
+ProvidedFiles::ProvidedFiles(Contents contents) : ProvidedFiles(FileContents{}) {
   for (auto& [path, content] : contents) {
     contents_[path] = std::make_shared<const std::string>(std::move(content));
   }
-  const std::lock_guard<std::mutex> held(access());
-  all_provided().push_back(this);
 }
 
-ProvidedFiles::~ProvidedFiles() {
-  const std::lock_guard<std::mutex> held(access());
-  std::erase(all_provided(), this);
-}
+ProvidedFiles::~ProvidedFiles() { latest = before_; }
+
+const ProvidedFiles* provided_files() { return latest; }
+
+ReadsProvided::ReadsProvided(const ProvidedFiles* files) : before_(latest) { latest = files; }
+
+ReadsProvided::~ReadsProvided() { latest = before_; }
 
 std::shared_ptr<const std::string> provided_file(const std::string& path) {
-  const std::lock_guard<std::mutex> held(access());
-  const std::vector<const ProvidedFiles*>& all = all_provided();
-  for (auto one = all.rbegin(); one != all.rend(); ++one) {
-    const auto found = (*one)->contents_.find(path);
-    if (found != (*one)->contents_.end()) return found->second;
+  for (const ProvidedFiles* one = latest; one != nullptr; one = one->before_) {
+    const auto found = one->contents_.find(path);
+    if (found != one->contents_.end()) return found->second;
   }
   return nullptr;
 }

@@ -139,7 +139,7 @@ int run_whatif(const WhatIfFlags& flags) {
   const auto partial = [&](const UncertainRow& row) {
     return row.steps ? row.steps->partial : scenarios.stop->load();
   };
-  const bool stopped = std::any_of(rows.begin(), rows.end(), partial);
+  bool stopped = std::any_of(rows.begin(), rows.end(), partial);
   const std::vector<std::size_t> order = ranked_by_quantile(rows, by);
   if (order.empty()) throw Interrupted{"no scenario was finished, nothing was written", false};
   const std::optional<LongRun> run =
@@ -152,11 +152,15 @@ int run_whatif(const WhatIfFlags& flags) {
   }
   if (stopped) {
     said.push_back(interrupted_note(*rows[order.front()].steps, scenarios.scenarios));
+  } else if (!flags.run.empty() && (!run || run->scenarios < scenarios.scenarios)) {
+    stopped = true;
+    said.push_back(fmt::format("interrupted: --run is played in only {} of {} scenarios",
+                               run ? run->scenarios : 0, scenarios.scenarios));
   }
   if (!common.json.empty()) {
     write_file(common.json,
                uncertainty_json(setting, rows, order, said, failures ? &*failures : nullptr,
-                                run ? &*run : nullptr));
+                                run ? &*run : nullptr, stopped));
   }
   if (any_picture(flags.svg)) {
     Chart chart = uncertainty_chart(rows, order, coloured);

@@ -2,9 +2,11 @@
 #include "tools/sweep/folder.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -35,19 +37,6 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-// A file that the question names, and the hash of its bytes.
-struct NamedFile {
-  std::string path;
-  std::string hash;
-};
-
-std::vector<NamedFile> files_of(const SweepSpec& spec) {
-  std::vector<NamedFile> files;
-  for (const std::string& path : named_files(spec))
-    files.push_back({path, hash_of(read_file(path))});
-  return files;
-}
-
 struct Manifest {
   std::string question;  // as JSON
   std::string version;
@@ -56,20 +45,20 @@ struct Manifest {
   std::string text;
 };
 
-Manifest manifest_of(const SweepSpec& spec) {
+Manifest manifest_of(const SweepSpec& spec, const FileContents& files) {
   Manifest manifest;
   const Json question = question_json(spec);
   manifest.question = question.text();
   manifest.version = std::string(version());
-  Json files = Json::object();
-  for (const NamedFile& file : files_of(spec)) files[file.path] = file.hash;
-  manifest.files = files.text();
+  Json hashes = Json::object();
+  for (const auto& [path, content] : files) hashes[path] = hash_of(*content);
+  manifest.files = hashes.text();
   manifest.hash = hash_of(manifest.question + '\0' + manifest.version + '\0' + manifest.files);
   const Json text{{"format", format_name},
                   {"version", manifest.version},
                   {"hash", manifest.hash},
                   {"question", question},
-                  {"files", files},
+                  {"files", hashes},
                   {"scenarios", spec.scenarios()},
                   {"chunk", spec.chunk},
                   {"chunks", spec.chunks()},
@@ -118,6 +107,10 @@ void check_same(const std::string& path, const Found& found, const Manifest& wan
 
 bool is_chunk(const fs::path& file) { return file.filename().string().starts_with(chunk_lead); }
 
+bool is_ours(const fs::path& file) {
+  return is_chunk(file) || file.filename().string().starts_with(manifest_name);
+}
+
 }  // namespace
 
 std::vector<std::string> named_files(const SweepSpec& spec) {
@@ -153,16 +146,26 @@ Shard parse_shard(const std::string& text, const std::string& what) {
       "{} is I/N, the I-th of N shards with I from 1 to N, such as 1/4, not \"{}\"", what, text));
 }
 
-std::string sweep_hash(const SweepSpec& spec) { return manifest_of(spec).hash; }
+FileContents read_named_files(const SweepSpec& spec) {
+  FileContents files;
+  for (const std::string& path : named_files(spec)) {
+    files[path] = std::make_shared<const std::string>(read_file(path));
+  }
+  return files;
+}
+
+std::string sweep_hash(const SweepSpec& spec, const FileContents& files) {
+  return manifest_of(spec, files).hash;
+}
 
 std::string packed_chunk(const std::string& text) { return gzipped(text); }
 
 SweepFolder::SweepFolder(std::string path, SweepSpec spec, std::string hash)
     : path_(std::move(path)), spec_(std::move(spec)), hash_(std::move(hash)) {}
 
-SweepFolder::SweepFolder(std::string path, SweepSpec spec)
-    : path_(std::move(path)), spec_(std::move(spec)) {
-  const Manifest manifest = manifest_of(spec_);
+SweepFolder::SweepFolder(std::string path, SweepSpec spec, FileContents files)
+    : path_(std::move(path)), spec_(std::move(spec)), files_(std::move(files)) {
+  const Manifest manifest = manifest_of(spec_, files_);
   hash_ = manifest.hash;
   manifest_ = manifest.text;
   check_folder(path_);
@@ -181,9 +184,28 @@ SweepFolder::SweepFolder(std::string path, SweepSpec spec)
   }
 }
 
+SweepFolder::SweepFolder(std::string path, const SweepSpec& spec)
+    : SweepFolder(std::move(path), spec, read_named_files(spec)) {}
+
 void SweepFolder::begin() const {
-  const std::string file = (fs::path(path_) / manifest_name).string();
-  if (!fs::exists(file)) write_file(file, manifest_);
+  const fs::path file = fs::path(path_) / manifest_name;
+  if (fs::exists(file)) return check_begun(file);
+  // Of two that begin at a time one must not replace the other's: a link, unlike a rename, does
+  // not.
+  const fs::path beside = fs::path(path_) / fmt::format("{}{}.{:08x}.tmp", manifest_name,
+                                                        ::getpid(), std::random_device{}());
+  write_file(beside.string(), manifest_);
+  std::error_code error;
+  fs::create_hard_link(beside, file, error);
+  std::error_code ignored;
+  fs::remove(beside, ignored);
+  if (!error) return;
+  if (fs::exists(file)) return check_begun(file);
+  write_file(file.string(), manifest_);  // a file system without hard links
+}
+
+void SweepFolder::check_begun(const fs::path& file) const {
+  check_same(path_, read_manifest(file.string()), manifest_of(spec_, files_));
 }
 
 SweepFolder SweepFolder::open(const std::string& path) {
@@ -255,7 +277,7 @@ void SweepFolder::merge() const {
   write_file(table_file(), table);
   for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
     std::error_code ignored;
-    if (is_chunk(entry.path()) && entry.path().extension() == ".tmp") {
+    if (is_ours(entry.path()) && entry.path().extension() == ".tmp") {
       fs::remove(entry.path(), ignored);
     }
   }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/base/provided_files.hpp"
 #include "tools/sweep/spec.hpp"
 
 namespace stageline {
@@ -25,9 +27,12 @@ Shard parse_shard(const std::string& text, const std::string& what);
 /// in the spelling of one, with the values of axes in place (of up to 10000 for a setting).
 std::vector<std::string> named_files(const SweepSpec& spec);
 
-/// Of the question, the version and the files that it names, as they are here: 16 hexadecimal
-/// digits. The same on two machines: their rows are the same.
-std::string sweep_hash(const SweepSpec& spec);
+/// What they hold now. A sweep reads them once: they may change while it runs.
+FileContents read_named_files(const SweepSpec& spec);
+
+/// Of the question, the version and what the files that it names hold: 16 hexadecimal digits. The
+/// same on two machines: their rows are the same.
+std::string sweep_hash(const SweepSpec& spec, const FileContents& files);
 
 /// What a chunk's file holds, from the text of its table.
 std::string packed_chunk(const std::string& text);
@@ -37,7 +42,9 @@ class SweepFolder {
   /// Makes the folder where it is missing. Throws UsageError where the path is a file or cannot be
   /// written, and where the folder is of another question, of another Stageline or of files that
   /// have changed since.
-  SweepFolder(std::string path, SweepSpec spec);
+  SweepFolder(std::string path, SweepSpec spec, FileContents files);
+  /// With read_named_files().
+  SweepFolder(std::string path, const SweepSpec& spec);
   /// A folder that is there.
   static SweepFolder open(const std::string& path);
 
@@ -50,7 +57,11 @@ class SweepFolder {
   std::string table_file() const;                    // "DIR/table.csv.gz"
   std::vector<std::int64_t> missing(Shard shard = {}) const;
 
-  /// Writes sweep.json where it is missing; to be called before the first chunk is written.
+  /// Of read_named_files(), when the folder was looked at; none after open().
+  const FileContents& files() const { return files_; }
+
+  /// Writes sweep.json where it is missing; to be called before the first chunk is written. Throws
+  /// UsageError where another process has begun another sweep there since.
   void begin() const;
   /// `text`: the table of its rows, with header. Written beside and renamed.
   void write_chunk(std::int64_t chunk, const std::string& text) const;
@@ -62,11 +73,13 @@ class SweepFolder {
 
  private:
   SweepFolder(std::string path, SweepSpec spec, std::string hash);
+  void check_begun(const std::filesystem::path& file) const;
 
   std::string path_;
   SweepSpec spec_;
   std::string hash_;
   std::string manifest_;  // content of sweep.json
+  FileContents files_;
 };
 
 }  // namespace stageline

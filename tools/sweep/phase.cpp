@@ -13,6 +13,7 @@
 #include "sim/index.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
+#include "tools/sweep/folder.hpp"
 
 namespace stageline {
 namespace {
@@ -85,7 +86,7 @@ PhaseCell cell_of(const std::vector<SweepRow>& rows, const std::vector<std::stri
 class Refinement {
  public:
   Refinement(const SweepSpec& spec, PhaseMap& map)
-      : runner_(spec), spec_(spec), map_(map), done_(map.chart.ys.size()) {
+      : runner_(spec, read_named_files(spec)), spec_(spec), map_(map), done_(map.chart.ys.size()) {
     runner_.probe();
     for (std::vector<char>& row : done_) row.resize(map.chart.xs.size());
   }

@@ -140,12 +140,13 @@ struct SweepRunner::Kept {
   }
 };
 
-SweepRunner::SweepRunner(SweepSpec spec)
-    : spec_(std::move(spec)), kept_(std::make_unique<Kept>()) {}
+SweepRunner::SweepRunner(SweepSpec spec, FileContents files)
+    : spec_(std::move(spec)), files_(std::move(files)), kept_(std::make_unique<Kept>()) {}
 SweepRunner::~SweepRunner() = default;
 
 std::vector<SweepRow> SweepRunner::rows(std::int64_t first, std::int64_t count,
                                         const std::atomic<bool>* stop) {
+  const ProvidedFiles provided(files_);
   std::vector<SweepRow> all;
   std::vector<SweepRow> alike;  // with words that differ in `scenario` alone, which counts up
   std::vector<SettingWord> words;
@@ -190,6 +191,7 @@ std::int64_t SweepRunner::block() const {
 }
 
 int SweepRunner::at_a_time(int workers) {
+  const ProvidedFiles provided(files_);
   double largest = 1;
   const std::int64_t count = spec_.scenarios();
   for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
@@ -207,6 +209,7 @@ int SweepRunner::at_a_time(int workers) {
 }
 
 void SweepRunner::probe() {
+  const ProvidedFiles provided(files_);
   const std::int64_t count = spec_.scenarios();
   std::string shared;
   for (std::int64_t i = 0; i < std::min(count, probes); ++i) {

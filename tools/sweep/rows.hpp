@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/provided_files.hpp"
 #include "tools/study/scenario_runs.hpp"
 #include "tools/study/verdict.hpp"
 #include "tools/sweep/spec.hpp"
@@ -28,7 +29,8 @@ struct SweepRow {
 /// call it at the same time; a row does not depend on what is kept.
 class SweepRunner {
  public:
-  explicit SweepRunner(SweepSpec spec);
+  /// `files`: what is read in place of the files of this machine.
+  explicit SweepRunner(SweepSpec spec, FileContents files = {});
   ~SweepRunner();
   SweepRunner(const SweepRunner&) = delete;
   SweepRunner& operator=(const SweepRunner&) = delete;
@@ -48,6 +50,7 @@ class SweepRunner {
  private:
   struct Kept;
   SweepSpec spec_;
+  FileContents files_;
   std::unique_ptr<Kept> kept_;
 };
 

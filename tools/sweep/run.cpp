@@ -129,7 +129,7 @@ SweepCount run_chunks(SweepRunner& runner, const std::vector<std::int64_t>& chun
 }
 
 SweepCount run_sweep(const SweepFolder& folder, const SweepRun& run) {
-  SweepRunner runner(folder.spec());
+  SweepRunner runner(folder.spec(), folder.files());
   const std::int64_t chunks = folder.spec().chunks();
   if (static_cast<std::int64_t>(folder.missing().size()) == chunks) runner.probe();
   folder.begin();

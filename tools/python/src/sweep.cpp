@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "sim/errors.hpp"
-#include "tools/base/files.hpp"
 #include "tools/base/provided_files.hpp"
 #include "tools/python/src/arrow.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -32,10 +31,12 @@ using namespace nb::literals;
 
 /// A question, with what its scenarios share: kept from call to call, which several threads make.
 struct Sweep {
+  FileContents files;
   SweepRunner runner;
   std::string hash;
 
-  explicit Sweep(const SweepSpec& spec) : runner(spec), hash(sweep_hash(spec)) {}
+  explicit Sweep(const SweepSpec& spec)
+      : files(read_named_files(spec)), runner(spec, files), hash(sweep_hash(spec, files)) {}
   const SweepSpec& spec() const { return runner.spec(); }
 };
 
@@ -180,7 +181,7 @@ void bind_sweep(nb::module_& module) {
       .def(
           "__init__",
           [](SweepFolder* self, const std::string& path, const Sweep& sweep) {
-            without_lock([&] { return new (self) SweepFolder(path, sweep.spec()); });
+            without_lock([&] { return new (self) SweepFolder(path, sweep.spec(), sweep.files); });
           },
           "path"_a, "sweep"_a, "Makes it where it is missing; refuses that of another sweep.")
       .def_prop_ro("path", &SweepFolder::path)
@@ -198,7 +199,7 @@ void bind_sweep(nb::module_& module) {
           "merge", [](const SweepFolder& self) { without_lock([&] { return self.merge(), 0; }); },
           "Joins all chunks into table.csv.gz.");
   nb::class_<ProvidedFiles>(module, "ProvidedFiles",
-                            "Contents that are read in place of files, while it lives.")
+                            "Contents that its thread reads in place of files, while it lives.")
       .def(
           "__init__",
           [](ProvidedFiles* self, const std::map<std::string, nb::bytes>& contents) {
@@ -213,7 +214,7 @@ void bind_sweep(nb::module_& module) {
       .def(nb::new_(&sweep_of), "question"_a, "file"_a)
       .def_prop_ro(
           "hash", [](const Sweep& self) { return self.hash; },
-          "Of the question, the version and the files that it names, as they are here.")
+          "Of the question, the version and the files that it names, as they were read.")
       .def_prop_ro(
           "question", [](const Sweep& self) { return question_json(self.spec()).text(); },
           "As a sweep file (JSON).")
@@ -221,14 +222,13 @@ void bind_sweep(nb::module_& module) {
           "files",
           [](const Sweep& self) {
             nb::dict files;
-            for (const std::string& path : named_files(self.spec())) {
-              const std::string bytes = without_lock([&] { return read_file(path); });
-              files[path.c_str()] = nb::bytes(bytes.data(), bytes.size());
+            for (const auto& [path, content] : self.files) {
+              files[path.c_str()] = nb::bytes(content->data(), content->size());
             }
             return files;
           },
           nb::sig("def files(self) -> dict[str, bytes]"),
-          "What the files that it names hold, by path.")
+          "What the files that it names held when it was made, by path.")
       .def_prop_ro("scenarios", [](const Sweep& self) { return self.spec().scenarios(); })
       .def_prop_ro(
           "chunk", [](const Sweep& self) { return self.spec().chunk; }, "Scenarios in a chunk.")

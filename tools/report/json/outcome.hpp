@@ -57,7 +57,7 @@ std::string rows_json(const Setting& setting, const std::vector<Row>& rows,
 /// tools/report/json/README.md.
 std::string uncertainty_json(const Setting& setting, const std::vector<UncertainRow>& rows,
                              const std::vector<std::size_t>& order,
-                             const std::vector<std::string>& said,
-                             const Failures* failures = nullptr, const LongRun* run = nullptr);
+                             const std::vector<std::string>& said, const Failures* failures,
+                             const LongRun* run, bool partial);
 
 }  // namespace stageline

@@ -1,5 +1,4 @@
 // Distributions of the step under scenarios, as JSON.
-#include <algorithm>
 
 #include "tools/base/json.hpp"
 #include "tools/report/json/outcome.hpp"
@@ -27,14 +26,12 @@ Json failures_json(const Failures& failures, const LongRun* run) {
 std::string uncertainty_json(const Setting& setting, const std::vector<UncertainRow>& rows,
                              const std::vector<std::size_t>& order,
                              const std::vector<std::string>& said, const Failures* failures,
-                             const LongRun* run) {
+                             const LongRun* run, bool partial) {
   Json result;
   const UncertainRow& first = rows[order.front()];
   result["model"] = setting.model.name;
   result["scenarios"] = first.steps->step.size();
-  result["partial"] = std::any_of(rows.begin(), rows.end(), [](const UncertainRow& row) {
-    return row.steps && row.steps->partial;
-  });
+  result["partial"] = partial;
   result["rows"] = Json::array();
   for (const std::size_t i : order) {
     const UncertainRow& row = rows[i];
