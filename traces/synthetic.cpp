@@ -7,6 +7,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/traces.hpp"
 
 namespace stageline {
@@ -66,7 +67,7 @@ void set(Uniform& uniform, const std::string& key, const std::string& value) {
     uniform.stash = parse_bytes(value);
   } else {
     throw UsageError(fmt::format("uniform has no option \"{}\"{}", key,
-                                 did_you_mean(key.substr(0, 60), option_names())));
+                                 did_you_mean(std::string(head_of(key, 60)), option_names())));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
 #include "sim/program.hpp"
+#include "sim/text/visible.hpp"
 #include "sim/text/words.hpp"
 
 namespace stageline {
@@ -30,6 +31,9 @@ class Parser {
 
   Program parse(std::string_view text) {
     const std::vector<Line> lines = lines_of(text);
+    for (const Line& line : lines) {
+      if (!is_utf8(line.text)) refuse(line.number, 1, "this is not in UTF-8; save the file so");
+    }
     std::size_t i = 0;
     while (i < lines.size() && words_of(lines[i], 0).empty()) ++i;
     read_first_line(i < lines.size() ? lines[i] : Line{"", 1});

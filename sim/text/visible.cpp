@@ -103,6 +103,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string_view head_of(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  const auto goes_on = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  while (most > 0 && goes_on(text[most])) --most;
+  return text.substr(0, most);
+}
+
 std::string visible(std::string_view text) { return shown(text, Keeps::nothing); }
 std::string visible_cell(std::string_view text) { return shown(text, Keeps::colours); }
 std::string visible_lines(std::string_view text) { return shown(text, Keeps::colours_and_lines); }

@@ -1,6 +1,7 @@
 // Text of others, such as a name in a file, made safe to print.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,9 @@ namespace stageline {
 
 /// Whether all its bytes are characters in UTF-8.
 bool is_utf8(std::string_view text);
+
+/// The first `most` bytes, less a character that would be cut in two.
+std::string_view head_of(std::string_view text, std::size_t most);
 
 /// `text` as one line that cannot drive a terminal: control characters as their pictures (␛ for
 /// ESC), C1 controls, marks that turn the direction of writing and bytes that are not UTF-8 as

@@ -10,6 +10,7 @@ for schedule in 1f1b gpipe; do
   stageline program uniform:layers=4 --schedule $schedule --devices 4 --microbatches 4 --out $schedule.slp
 done
 try diff 1f1b.slp gpipe.slp
+try diff - gpipe.slp --quiet < 1f1b.slp
 try diff 1f1b.slp gpipe.slp --trace uniform:layers=4,output=1MB --link 1GB/s --json -
 try diff 1f1b.slp 1f1b.slp --quiet
 sed 's/correction: none/correction: moving_average/; s/2B1 2F3/2F3 2B1/' 1f1b.slp > edited.slp

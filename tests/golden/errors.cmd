@@ -38,6 +38,10 @@ try compare uniform:layers=8 --micro-batches 4 --device 4
 try compare uniform:layers=8 gpipe 1f1b
 try compare uniform:layers=8 --microbatches 0
 try compare uniform:layers=8 --microbatches many
+try compare uniform:layers=8 --microbatches 0x10
+try compare uniform:layers=8 --microbatches 008 --steps 1.5
+try simulate uniform:layers=8 --quiet=no
+try simulate uniform:layers=8 --devices 2 --devices 4
 try compare uniform:layers=8 --microbatches
 try compare uniform:layers=8 --cluster h100
 try compare uniform:layers=8 --cluster h100x8 --link 1GB/s

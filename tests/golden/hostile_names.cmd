@@ -10,6 +10,7 @@ stageline compare lines.json --schedule gpipe --devices 2 | head -2
 stageline costs lines.json | head -2
 stageline plan lines.json --devices 2 --samples 4 --quiet 2>&1 | head -2
 stageline draw lines.json --schedule gpipe --devices 2 --microbatches 2 | head -2
+stageline simulate lines.json --devices 9 2>&1
 stageline simulate hostile.json --schedule gpipe --devices 2 --microbatches 1 --json - | grep -a '"model"'
 stageline program hostile.json --schedule gpipe --devices 2 --microbatches 1 | head -2
 stageline simulate "$(printf 'no\033[31m\377such\a.json')" --schedule gpipe --devices 2 2>&1 | cut -c1-60

@@ -21,6 +21,12 @@ std::string with_ops(const std::string& ops) {
   return refusal("stageline-program 1\nmicrobatches: 2\nstage 0: gpu0\ngpu0: " + ops + "\n");
 }
 
+TEST_CASE("a name in Latin-1 is refused where it stands") {
+  const std::string text = "stageline-program 1\nschedule: caf\xe9\n";
+  CHECK_THROWS_WITH_AS(parse_program(text),
+                       doctest::Contains("line 2, column 1: this is not in UTF-8"), ProgramError);
+}
+
 TEST_CASE("the good text these faults are put into has none") { CHECK(with("steps: 1") == ""); }
 
 TEST_CASE("a program begins with its first line") {

@@ -24,6 +24,15 @@ TEST_CASE("control characters are shown as their pictures, others as a replaceme
   CHECK(visible("x\u202Ey\u2066z") == "x\uFFFDy\uFFFDz");
 }
 
+TEST_CASE("a beginning ends behind a whole character") {
+  CHECK(head_of("abc", 3) == "abc");
+  CHECK(head_of("abcd", 3) == "abc");
+  CHECK(head_of("abü", 3) == "ab");
+  CHECK(head_of("abü", 4) == "abü");
+  CHECK(head_of("𝄞", 3).empty());
+  CHECK(head_of("\x80\x80\x80", 2).empty());
+}
+
 TEST_CASE("bytes that are not UTF-8 are replaced one by one") {
   CHECK(visible("a\xFF"
                 "b") == "a\uFFFDb");

@@ -302,6 +302,9 @@ TEST_CASE("sweeps: files are found in spellings and behind variables") {
   spec.axes = {list_axis("name", {"a", "b", "c"}), parse_axis("times", "1..4")};
   CHECK(named_files(spec) ==
         std::vector<std::string>{folder + "a.json", folder + "b.json", folder + "cluster.json"});
+  spec.fixed = {{"trace", "{name}"}, {"cluster", R"({"format": "x"})"}};
+  spec.axes = {list_axis("name", {folder + "a.json", "c"})};
+  CHECK(named_files(spec) == std::vector<std::string>{folder + "a.json"});
   spec.fixed = {{"devices", "4"}};
   spec.axes = {list_axis("trace", {"model:" + folder + "config.json@h100", "uniform:layers=8"})};
   CHECK(named_files(spec) == std::vector<std::string>{folder + "config.json"});

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -22,6 +25,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/base/provided_files.hpp"
 
 namespace stageline {
@@ -209,19 +213,9 @@ std::string content_of(std::istream& in, const std::string& path, FileHolds hold
   return content;
 }
 
-}  // namespace
+std::atomic<bool> streams_are_kept{false};
 
-std::string end_of_links(const std::string& from) {
-  constexpr int longest_chain = 40;  // as in the kernel
-  fs::path path = from;
-  std::error_code error;
-  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
-    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
-  }
-  return path.string();
-}
-
-std::string read_file(const std::string& path, FileHolds holds) {
+std::string read_anew(const std::string& path, FileHolds holds) {
   if (const auto provided = provided_file(path)) {
     std::istringstream in(*provided);
     return content_of(in, path, holds, holds == FileHolds::text ? longest_text : longest_file);
@@ -249,6 +243,30 @@ std::string read_file(const std::string& path, FileHolds holds) {
     throw UsageError(fmt::format("cannot read \"{}\": the read broke off", path));
   }
   return content;
+}
+
+}  // namespace
+
+std::string end_of_links(const std::string& from) {
+  constexpr int longest_chain = 40;  // as in the kernel
+  fs::path path = from;
+  std::error_code error;
+  for (int i = 0; i < longest_chain && fs::is_symlink(path, error); ++i) {
+    path = path.parent_path() / fs::read_symlink(path, error);  // an absolute target replaces all
+  }
+  return path.string();
+}
+
+void keep_streams() { streams_are_kept = true; }
+
+std::string read_file(const std::string& path, FileHolds holds) {
+  std::error_code ignored;
+  if (!streams_are_kept || fs::is_regular_file(path, ignored)) return read_anew(path, holds);
+  static std::mutex access;
+  static std::map<std::string, std::string> kept;
+  const std::lock_guard<std::mutex> held(access);
+  const auto found = kept.find(path);
+  return found != kept.end() ? found->second : kept[path] = read_anew(path, holds);
 }
 
 std::string read_text(const std::string& path) {
@@ -283,7 +301,8 @@ std::string without_mark(std::string text, const std::string& path) {
 void write_file(const std::string& path, const std::string& content) {
   if (path == "-" || is_standard_output(path)) {
     errno = 0;
-    std::cout << content << std::flush;
+    // To a terminal nothing that would drive it.
+    std::cout << (::isatty(STDOUT_FILENO) == 1 ? visible_lines(content) : content) << std::flush;
     if (!std::cout) throw std::system_error(errno, std::generic_category(), "standard output");
     return;
   }

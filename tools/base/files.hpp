@@ -19,6 +19,10 @@ inline constexpr std::uint64_t longest_file = std::uint64_t{4} << 30U;    // byt
 inline constexpr std::uint64_t longest_pipe = std::uint64_t{1} << 30U;    // of what is no file
 inline constexpr std::uint64_t longest_text = std::uint64_t{256} << 20U;  // of FileHolds::text
 
+/// From now on what is no regular file, which can be read once, is held: the next read_file() of
+/// the same path gives the same. For processes that end with their command.
+void keep_streams();
+
 /// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
 /// UsageError for UTF-16 or UTF-32, recognised by their marks.
 std::string read_text(const std::string& path);

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <type_traits>
 
 #include "sim/errors.hpp"
 #include "sim/nearest.hpp"
@@ -19,6 +20,8 @@ namespace {
 // The types of values that --help shows, by which check_outputs() knows them.
 constexpr const char* written_file = "FILE";
 constexpr const char* written_folder = "FOLDER";
+// How a sentence of our own goes on behind the name of the flag.
+constexpr const char* is_said = "is";
 
 CommandPaths paths_of(const CLI::App& app) {
   CommandPaths paths;
@@ -90,7 +93,13 @@ Flag Flag::range(double least, double most) const {
 }
 
 Flag Flag::positive() const {
-  option_->check(CLI::PositiveNumber);
+  option_->check(CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value > 0) return std::string();
+        return fmt::format("{} above 0 (it is \"{}\")", is_said, text);
+      },
+      "POSITIVE"));
   return *this;
 }
 
@@ -143,9 +152,42 @@ std::vector<std::string> Flag::values() const {
   return given() && takes_one ? option_->results() : std::vector<std::string>{};
 }
 
+namespace {
+
+template <class T>
+struct NumberOf {
+  using Type = T;
+};
+template <class T>
+struct NumberOf<std::vector<T>> {
+  using Type = T;
+};
+template <class T>
+struct NumberOf<std::optional<T>> {
+  using Type = T;
+};
+
+// CLI11 takes 010 for eight, and 0x10 for a number.
+std::string decimal(std::string& text) {
+  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const std::string digits = text.substr(sign);
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string::npos) {
+    return fmt::format("{} a whole number (it is \"{}\")", is_said, text);
+  }
+  const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
+  text = (text.starts_with('-') ? "-" : "") + digits.substr(first);
+  return "";
+}
+
+}  // namespace
+
 template <class T>
 Flag Flags::option(const std::string& name, T& value, const std::string& help) const {
-  return Flag(app_->add_option(name, value, help));
+  CLI::Option* const option = app_->add_option(name, value, help);
+  if constexpr (std::is_integral_v<typename NumberOf<T>::Type>) {
+    option->transform(CLI::Validator(decimal, ""));
+  }
+  return Flag(option);
 }
 
 template Flag Flags::option(const std::string&, std::string&, const std::string&) const;
@@ -163,7 +205,7 @@ template Flag Flags::option(const std::string&, std::vector<std::int64_t>&,
                             const std::string&) const;
 
 Flag Flags::flag(const std::string& name, bool& value, const std::string& help) const {
-  return Flag(app_->add_flag(name, value, help));
+  return Flag(app_->add_flag(name, value, help)->disable_flag_override());
 }
 
 Flag Flags::flag(const std::string& name, std::string& value, const std::string& help) const {
@@ -311,8 +353,20 @@ std::string worded(const CLI::ParseError& error) {
                        message.substr(conversion.size(), equals - conversion.size()),
                        message.substr(equals + 3));
   }
+  const std::size_t ours = message.find(fmt::format(": {} ", is_said));
+  if (error.get_name() == "ValidationError" && ours != std::string::npos) {
+    return message.erase(ours, 1);
+  }
   if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing")) {
     return fmt::format("{} needs a value", message.substr(0, message.find(':')));
+  }
+  const std::size_t once = message.find(": At Most 1 required");
+  if (once != std::string::npos) {
+    return fmt::format("{} is given more than once, and takes one value", message.substr(0, once));
+  }
+  const std::size_t valued = message.find(" was given a disallowed flag override");
+  if (valued != std::string::npos) {
+    return fmt::format("--{} takes no value", message.substr(0, valued));
   }
   return message;
 }

@@ -19,6 +19,7 @@
 #include "sim/errors.hpp"
 #include "sim/pages.hpp"
 #include "sim/text/visible.hpp"
+#include "tools/base/files.hpp"
 #include "tools/base/version.hpp"
 #include "tools/study/contradictions.hpp"
 
@@ -50,6 +51,11 @@ class Ending {
     complain(fmt::format("{}: {}\n", program_.name, message));
     if (!figure.empty()) complain("\n" + figure);
     return 2;
+  }
+
+  // A message of ours is one line, whatever the names in it.
+  int refuse_all(std::string_view message, const std::string& figure = "") const {
+    return refuse(visible(message), figure);
   }
 
   // Messages of other libraries may continue with a stack trace.
@@ -153,12 +159,18 @@ int exit_code_of(const ProgramMain& program, const Ending& ending, int argc,
     add(line.flags());
     return ending.after_flushing(line.run(argc, argv));
   } catch (const ProgramError& error) {
-    return ending.refuse(error.what(), error.figure);
+    return ending.refuse_all(error.what(), error.figure);
   } catch (const Deadlock& error) {
-    return ending.refuse(error.what(), error.figure);
+    return ending.refuse_all(error.what(), error.figure);
   } catch (const ContradictionError& error) {
     ending.refuse(error.what());
     return 3;
+  } catch (const UsageError& error) {
+    return ending.refuse_all(error.what());
+  } catch (const TraceError& error) {
+    return ending.refuse_all(error.what());
+  } catch (const CommandLineError& error) {
+    return ending.refuse_all(error.what());
   } catch (const std::bad_alloc&) {
     return ending.refuse(program.no_memory);
   } catch (const std::system_error& error) {  // of fmt::print and write_file
@@ -175,6 +187,7 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
                  const std::function<void(Flags)>& add) {
   const Ending ending(program);
   keep_freed_memory();
+  keep_streams();
   std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how a child ended
   try {
     const int code = exit_code_of(program, ending, argc, argv, add);

@@ -105,6 +105,13 @@ void check_same(const std::string& path, const Found& found, const Manifest& wan
       path));
 }
 
+// JSON, unlike "{size}.json", which begins with a variable.
+bool is_object(const std::string& text) {
+  const std::size_t second = text.find_first_not_of(" \t\r\n", 1);
+  return text.starts_with('{') && second != std::string::npos &&
+         (text[second] == '"' || text[second] == '}');
+}
+
 bool is_chunk(const fs::path& file) { return file.filename().string().starts_with(chunk_lead); }
 
 bool is_ours(const fs::path& file) {
@@ -121,7 +128,7 @@ std::vector<std::string> named_files(const SweepSpec& spec) {
     if (is_regular_input(path)) paths.insert(path);
   };
   const auto look = [&](const std::string& said) {
-    if (said.starts_with('{')) return;  // the text of a trace
+    if (is_object(said)) return;  // the text of a trace
     for (const std::string& text : texts_of(spec, said)) {
       look_at(text);
       look_at(text.substr(0, text.rfind('*')));                       // "cluster.json*4"

@@ -7,6 +7,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/numbers.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -46,7 +47,7 @@ std::optional<double> finite(const std::string& digits) {
 
 std::string pointer_step(std::string_view key) {
   std::string step = "/";
-  for (const char c : key.substr(0, 60)) {
+  for (const char c : head_of(key, 60)) {
     if (c == '~') {
       step += "~0";
     } else if (c == '/') {
@@ -186,7 +187,7 @@ double JsonNode::positive() const {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
   if (text.size() <= longest) return fmt::format("\"{}\"", text);
-  return fmt::format("\"{}…\"", text.substr(0, longest));
+  return fmt::format("\"{}…\"", head_of(text, longest));
 }
 
 std::string suggestion(const std::string& name, const std::vector<std::string>& known) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -153,7 +154,7 @@ class GroupNumberer {
     const std::string_view group = rest.substr(0, end);
     if (end == std::string_view::npos || (group != "stage" && group != "microbatch")) {
       throw UsageError(fmt::format(
-          "a named group is (?<stage>…) or (?<microbatch>…), not \"(?<{}\"", group.substr(0, 20)));
+          "a named group is (?<stage>…) or (?<microbatch>…), not \"(?<{}\"", head_of(group, 20)));
     }
     std::size_t& number = group == "stage" ? result_.stage : result_.microbatch;
     if (number > 0) throw UsageError(fmt::format("it has two groups named {}", group));
