@@ -1,6 +1,7 @@
 // Are pipelines beside each other what one pipeline is, plus what they exchange?
 #include <doctest/doctest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -87,6 +88,27 @@ TEST_CASE("replicas on free links are as many times the throughput of one") {
   CHECK(three.step_time == one.step_time);
   CHECK(three.throughput == doctest::Approx(3 * one.throughput));
   CHECK(three.speedup == doctest::Approx(3 * one.speedup));
+}
+
+TEST_CASE("a pipeline rank alone divides the optimizer's step as its context-parallel ranks do") {
+  // Experts are on ranks of several replicas, whose number need not be a multiple of the context's.
+  for (const auto& [context, data, expert] :
+       {std::array{4, 1, 1}, {4, 1, 2}, {3, 2, 2}, {1, 4, 2}}) {
+    CAPTURE(context);
+    CAPTURE(data);
+    Degrees degrees = degrees_of(1, data, 1);
+    degrees.context = context;
+    degrees.expert = expert;
+    degrees.zero = Zero::optimizer;
+    Case asked = case_of("1f1b", unconnected(context * data), degrees);
+    for (Layer& layer : asked.model.layers) {
+      layer.update = Time{12'000'000'000};
+      layer.parameters = 1'000'000;
+      layer.expert_parameters = 600'000;
+    }
+    const Outcome outcome = study(asked);  // checks that no speed-up is above the replicas' number
+    if (data == 1) CHECK(outcome.speedup == doctest::Approx(1));
+  }
 }
 
 TEST_CASE("the reduction is a ring over the data-parallel ranks, behind the last backward") {

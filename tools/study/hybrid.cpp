@@ -8,7 +8,6 @@
 #include <numeric>
 #include <optional>
 
-#include "cost_models/serial.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -143,8 +142,8 @@ void check_schedule(const Case& asked) {
 
 // Without a pipeline, and without what the schedule leaves out (the gradient of the model's input).
 Time iteration_on_one_device(const Stream& stream) {
-  return time_on_one_device(stream.asked.model, stream.asked.cluster, run(stream, 1).program,
-                            stream.layout.plan.partition, stream.minibatch, 1);
+  return time_alone(stream.asked, run(stream, 1).program, stream.layout.plan.partition,
+                    stream.minibatch, 1);
 }
 
 // Until the first mini-batch is done, and from the last forward of the first stage to the end.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_models/serial.hpp"
 #include "cost_models/stage_costs.hpp"
 #include "cost_models/state_bytes.hpp"
 #include "sim/errors.hpp"
@@ -325,6 +326,19 @@ Model exchanged_model(const Case& asked) {
   Degrees undivided = asked.ranked->grid().degrees();
   undivided.zero = Zero::none;
   return with_state(asked.model, undivided);
+}
+
+Time time_alone(const Case& asked, const Program& program, const Partition& partition,
+                std::int64_t microbatches, std::int64_t updates) {
+  const auto alone = [&](const Model& model) {
+    return time_on_one_device(model, asked.cluster, program, partition, microbatches, updates);
+  };
+  if (!asked.ranked) return alone(asked.model);
+  Degrees own = asked.ranked->grid().degrees();
+  if (own.zero == Zero::none || own.context == 1) return alone(asked.model);
+  own.data = 1;
+  own.expert = std::gcd(own.expert, own.context);  // those that its ranks can hold
+  return alone(with_state(asked.model, own));
 }
 
 Costs costs_of(const Case& asked, const Layout& layout) {

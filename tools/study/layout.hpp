@@ -1,6 +1,8 @@
 // Resolves a case into placement, cut, costs and program.
 #pragma once
 
+#include <cstdint>
+
 #include "schedulers/partition/partitioner.hpp"
 #include "schedulers/scheduler.hpp"
 #include "tools/study/case.hpp"
@@ -30,6 +32,12 @@ Layout checked_layout(const Case& asked);
 
 /// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO.
 Model exchanged_model(const Case& asked);
+
+/// On the fastest device alone (cost_models/serial.hpp); of a case with degrees, on the devices of
+/// one pipeline rank, which divide among them what tensor and context parallelism do, and with ZeRO
+/// the optimizer's step.
+Time time_alone(const Case& asked, const Program& program, const Partition& partition,
+                std::int64_t microbatches, std::int64_t updates);
 
 /// In a step of the program: chunks, where sequences are cut, of all pipelines that are simulated.
 int microbatches_of(const Case& asked, const Layout& layout);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/serial.hpp"
 #include "sim/errors.hpp"
 #include "sim/problem.hpp"
 #include "tools/study/contradictions.hpp"
@@ -37,9 +36,8 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
                           ? 1
                           : outcome.microbatches / asked.pipelines();
   // One device omits and splits the same passes as the schedule.
-  const Time alone =
-      time_on_one_device(asked.model, asked.cluster, outcome.program, outcome.plan.partition,
-                         std::int64_t{outcome.microbatches} * outcome.copies, updates);
+  const Time alone = time_alone(asked, outcome.program, outcome.plan.partition,
+                                std::int64_t{outcome.microbatches} * outcome.copies, updates);
   outcome.speedup = to_seconds(alone) / step;
   outcome.bubble_fraction =
       bubble_of(outcome.step_time, outcome.devices,

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cost_models/serial.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/interference.hpp"
@@ -118,8 +117,7 @@ TrainingProgram stream_program(const Case& asked, std::int64_t steps, Prepared p
 // One step without the pipeline, and without the ops that the schedule leaves out.
 Time alone(const Case& asked, const Prepared& prepared, int microbatches) {
   const Program program = program_of(asked, prepared.layout, prepared.costs, 1);
-  return time_on_one_device(asked.model, asked.cluster, program, prepared.layout.plan.partition,
-                            microbatches, 1);
+  return time_alone(asked, program, prepared.layout.plan.partition, microbatches, 1);
 }
 
 void check_steps(std::int64_t steps) {
