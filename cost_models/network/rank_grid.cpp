@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/names.hpp"
@@ -39,6 +40,7 @@ void check_degrees(const Degrees& degrees) {
       throw UsageError(fmt::format("{} is a whole number from 1 (it is {})", flag, degree));
     }
   }
+  check_product(degrees);
   if (std::int64_t{degrees.data} * degrees.context % degrees.expert != 0) {
     const bool context = degrees.context > 1;
     throw UsageError(fmt::format(

@@ -164,5 +164,15 @@ TEST_CASE("degrees and orders that cannot be are refused with their numbers") {
   CHECK_THROWS_AS(parse_order("ep-tp-cp-dp-pp"), UsageError);
 }
 
+TEST_CASE("more devices than a run may have are refused, however large the product") {
+  for (const Degrees& degrees :
+       {degrees_of(1, 1, 46'341, 46'341), degrees_of(65'536, 65'536, 65'536, 65'536),
+        degrees_of(1 << 30, 1 << 30, 1 << 30, 1 << 30), degrees_of(2, 1, 1, 1 << 20)}) {
+    CHECK_THROWS_WITH_AS(RankGrid{degrees}, doctest::Contains("are more than 1048576 devices"),
+                         UsageError);
+  }
+  CHECK(RankGrid(degrees_of(1, 1, 1, 1 << 20)).devices() == 1 << 20);
+}
+
 }  // namespace
 }  // namespace stageline

@@ -355,5 +355,31 @@ TEST_CASE("contradictions are refused in one sentence") {
   CHECK_THROWS_AS(plan(request), UsageError);
 }
 
+TEST_CASE("degrees whose product leaves 32 bits are refused, fixed or given") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=8";
+  request.setting.devices = {4};
+  request.samples = 64;
+  fix(request.space, "tp=65536");
+  fix(request.space, "cp=65536");
+  const auto none_left = doctest::Contains("no degrees that are left multiply to 4 devices");
+  CHECK_THROWS_WITH_AS(plan(request), none_left, UsageError);
+  request.space = {};
+  request.setting.degrees.tensor = request.setting.degrees.context = 65'536;
+  CHECK_THROWS_WITH_AS(plan(request), none_left, UsageError);
+}
+
+TEST_CASE("more micro-batches than a step may have are refused as such") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=8,batch=1";
+  request.setting.devices = {4};
+  request.samples = std::int64_t{1} << 40;
+  fix(request.space, "microbatch-size=1");
+  CHECK_THROWS_WITH_AS(
+      plan(request),
+      doctest::Contains("1099511627776 samples of an update are more than 1048576 micro-batches"),
+      UsageError);
+}
+
 }  // namespace
 }  // namespace stageline

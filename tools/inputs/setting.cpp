@@ -8,6 +8,7 @@
 
 #include "cost_models/sharding.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
+#include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
@@ -102,13 +103,15 @@ void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices)
 // taken.
 void count_by_degrees(const SettingRequest& request, Setting& setting) {
   if (request.degrees.plain()) return;
-  const Degrees& degrees = request.degrees;
+  Degrees degrees = request.degrees;
   if (setting.program) {
     const int pipeline = static_cast<int>(setting.program->devices.size());
     if (degrees.pipeline > 0 && degrees.pipeline != pipeline) {
       throw UsageError(fmt::format("the program is for {} devices, and --pp is {}; leave out --pp",
                                    pipeline, degrees.pipeline));
     }
+    degrees.pipeline = pipeline;
+    check_product(degrees);
     setting.device_counts = {degrees.width() * pipeline};
   } else if (request.devices.empty() && degrees.pipeline > 0) {
     const int devices = degrees.width() * degrees.pipeline;
@@ -140,6 +143,7 @@ Model opened_model(const SettingRequest& request, const TraceRequest& trace) {
 // `alike` has the ranks, `model` is what the trace gives; or null.
 Setting opened(const SettingRequest& request, const Setting* alike, const Model* model) {
   check_pair_overlap(request.cluster.pair_overlap);
+  check_product(request.degrees);
   Setting setting;
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);

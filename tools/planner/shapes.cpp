@@ -106,6 +106,7 @@ class Shapes {
   std::set<int> devices_seen_;  // products of degrees that were refused for the number of layers
   bool any_degrees_ = false;
   bool any_samples_ = false;
+  bool any_size_ = false;  // divides the samples
 
   const PlanSpace& space() const { return request_.space; }
   const Degrees& given() const { return request_.setting.degrees; }
@@ -174,7 +175,7 @@ class Shapes {
     return {false, true};
   }
 
-  std::vector<int> sizes(std::int64_t samples) const {
+  std::vector<int> sizes(std::int64_t samples) {
     std::vector<int> all;
     const std::vector<int>& fixed = space().microbatch_size;
     if (!fixed.empty()) {
@@ -189,7 +190,9 @@ class Shapes {
     std::vector<int> dividing;
     for (const int size : all) {
       const std::int64_t each = std::max(size, 1);
-      if (samples % each != 0 || samples / each > most_microbatches) continue;
+      if (samples % each != 0) continue;
+      any_size_ = true;
+      if (samples / each > most_microbatches) continue;
       dividing.push_back(size);
     }
     return dividing;
@@ -206,8 +209,9 @@ class Shapes {
     const int layers = static_cast<int>(ground_.model.layers.size());
     for (const int tensor : tensor_degrees()) {
       for (const int context : context_degrees()) {
-        if (devices % (tensor * context) != 0) continue;
-        const int left = devices / (tensor * context);
+        const std::int64_t inner = std::int64_t{tensor} * context;
+        if (inner < 1 || inner > devices || devices % inner != 0) continue;
+        const int left = devices / static_cast<int>(inner);
         for (const int data : choose(space().data, given().data, 1, divisors(left))) {
           if (data < 1 || left % data != 0) continue;
           const int pipeline = left / data;
@@ -262,6 +266,12 @@ class Shapes {
           fmt::format("no data-parallel degree that is left divides the {} samples; give --samples "
                       "a multiple, or fix another dp",
                       request_.samples));
+    }
+    if (any_size_) {
+      throw UsageError(fmt::format(
+          "with the micro-batch sizes and data-parallel degrees that are left, the {} samples of an "
+          "update are more than {} micro-batches a pipeline; give fewer --samples, or larger sizes",
+          request_.samples, most_microbatches));
     }
     throw UsageError(fmt::format(
         "no micro-batch size that is left divides the {} samples of an update; give --samples a "
