@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/buckets.hpp"
+#include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/rates.hpp"
@@ -33,9 +34,7 @@ Likeness likeness(const Device& device) {
 // Each of so many senders sends a part of the message.
 void divide(Route& route, int senders) {
   for (double& load : route.load) load /= senders;
-  if (!route.bandwidth.is_unlimited()) {
-    route.bandwidth = Bandwidth{route.bandwidth.bytes_per_second * senders};
-  }
+  route.bandwidth = side_by_side(route.bandwidth, senders);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/pipedream.hpp"
+#include "sim/checked.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -21,15 +22,6 @@ std::int64_t time_of_bytes(std::int64_t bytes, Bandwidth bandwidth, std::size_t 
   const auto most =
       std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(stages + 1);
   return static_cast<std::int64_t>(std::min<Wide>(time, most));
-}
-
-Bandwidth times(Bandwidth bandwidth, std::size_t factor) {
-  if (bandwidth.is_unlimited()) return bandwidth;
-  const auto count = static_cast<std::int64_t>(factor);
-  if (bandwidth.bytes_per_second > Bandwidth::unlimited().bytes_per_second / count) {
-    return Bandwidth::unlimited();
-  }
-  return {bandwidth.bytes_per_second * count};
 }
 
 bool have_common(const std::vector<int>& one, const std::vector<int>& other) {
@@ -123,7 +115,8 @@ Boundaries boundaries_of(const PartitionRequest& request) {
       }
       weigh = weigh || (usual && *usual != narrowest);
       usual = narrowest;
-      into.back() = times(narrowest, std::min(before.size(), own.size()));
+      into.back() =
+          side_by_side(narrowest, static_cast<std::int64_t>(std::min(before.size(), own.size())));
     }
     before = own;
   }

@@ -296,6 +296,10 @@ TEST_CASE("parallel ranks that share a port share its bandwidth") {
   CHECK(route.bandwidth == Bandwidth{1'000'000'000});
   asked.model.sharding.sequence = true;  // messages are divided already
   CHECK(study(asked).costs.network.between(0, 1).bandwidth == Bandwidth{500'000'000});
+  // Four times 2^62 B/s leave 64 bits.
+  const Cluster wide = uniform_cluster(8, LinkSpec{{std::int64_t{1} << 62}, Time{}}, std::nullopt);
+  const Outcome fast = study(case_of("gpipe", wide, degrees_of(4, 1, 2)));
+  CHECK(fast.costs.network.between(0, 1).bandwidth.is_unlimited());
 }
 
 // Half of each layer's weights are of its experts.
