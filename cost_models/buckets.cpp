@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/checked.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -109,14 +110,15 @@ Time behind_backward(std::span<const ReducedBuckets> reduced) {
   std::vector<Queued> queue;
   for (const ReducedBuckets& one : reduced) {
     for (const GradientBucket& bucket : one.buckets.buckets) {
-      queue.push_back({-bucket.before_end, one.setup + transfer_time(bucket.bytes, one.bandwidth)});
+      queue.push_back(
+          {-bucket.before_end, checked_sum(one.setup, transfer_time(bucket.bytes, one.bandwidth))});
     }
   }
   if (queue.empty()) return Time{};
   std::stable_sort(queue.begin(), queue.end(),
                    [](const Queued& a, const Queued& b) { return a.full < b.full; });
   Time end = queue.front().full;  // of the reduction so far
-  for (const Queued& bucket : queue) end = std::max(end, bucket.full) + bucket.takes;
+  for (const Queued& bucket : queue) end = checked_sum(std::max(end, bucket.full), bucket.takes);
   return std::max(end, Time{});
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/checked.hpp"
+
 namespace stageline {
 
 std::vector<StateExchange> state_exchanges(Zero zero, Bytes weights, Bytes gradients) {
@@ -26,15 +28,16 @@ ExposedTimes exposed_gathers(std::span<const GatheredUnit> units) {
   ExposedTimes exposed;
   if (units.empty()) return exposed;
   exposed.forward = units.front().gather;
-  exposed.backward = units.back().gather + units.front().scatter;
+  exposed.backward = checked_sum(units.back().gather, units.front().scatter);
   for (std::size_t i = 0; i < units.size(); ++i) {
     const bool first = i == 0;
     const bool last = i + 1 == units.size();
     const Time next = last ? Time{} : units[i + 1].gather;
-    exposed.forward += std::max(Time{}, next - units[i].forward);
+    exposed.forward = checked_sum(exposed.forward, std::max(Time{}, next - units[i].forward));
     const Time exchanged =
-        (first ? Time{} : units[i - 1].gather) + (last ? Time{} : units[i + 1].scatter);
-    exposed.backward += std::max(Time{}, exchanged - units[i].backward);
+        checked_sum(first ? Time{} : units[i - 1].gather, last ? Time{} : units[i + 1].scatter);
+    exposed.backward =
+        checked_sum(exposed.backward, std::max(Time{}, exchanged - units[i].backward));
   }
   return exposed;
 }

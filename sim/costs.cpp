@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/checked.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -21,7 +22,7 @@ BlockingTimes& BlockingTimes::operator+=(const BlockingTimes& other) {
 }
 
 Time alone(const CollectiveCosts& collective) {
-  return collective.setup + transfer_time(collective.bytes, collective.route.bandwidth);
+  return checked_sum(collective.setup, transfer_time(collective.bytes, collective.route.bandwidth));
 }
 
 Time Costs::paced(Time time, int device) const {

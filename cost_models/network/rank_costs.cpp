@@ -6,6 +6,7 @@
 
 #include "cost_models/buckets.hpp"
 #include "cost_models/network/ranked_cluster.hpp"
+#include "sim/checked.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -16,6 +17,35 @@ namespace {
 bool counts_parameters(const Model& model) {
   return std::any_of(model.layers.begin(), model.layers.end(),
                      [](const Layer& one) { return one.parameters > 0; });
+}
+
+void add(Time& sum, Time more) { sum = checked_sum(sum, more); }
+
+// To the time of an op, and to the part of it that communicates.
+void add_times(BlockingTimes& sum, const BlockingTimes& more) {
+  add(sum.forward, more.forward);
+  add(sum.input_grad, more.input_grad);
+  add(sum.weight_grad, more.weight_grad);
+  add(sum.backward, more.backward);
+  add(sum.recompute, more.recompute);
+}
+void add_times(StageCosts& stage, const BlockingTimes& more) {
+  add(stage.forward, more.forward);
+  add(stage.input_grad, more.input_grad);
+  add(stage.weight_grad, more.weight_grad);
+  add(stage.backward, more.backward);
+  add(stage.recompute, more.recompute);
+}
+
+// What a layer's collective of that time adds to its ops. `again`: R repeats those of F.
+BlockingTimes blocking_of(const LayerCollective& collective, Time time, bool again) {
+  BlockingTimes times;
+  times.forward = checked_product(time, collective.forward);
+  times.input_grad = checked_product(time, collective.input_grad);
+  times.weight_grad = checked_product(time, collective.weight_grad);
+  times.backward = checked_sum(times.input_grad, times.weight_grad);
+  if (again) times.recompute = times.forward;
+  return times;
 }
 
 struct StageBytes {
@@ -43,7 +73,7 @@ CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) 
   std::map<int, double> carried;  // bytes, by resource
   double seconds = 0;
   for (const CollectiveCosts& part : parts) {
-    whole.setup += part.setup;
+    add(whole.setup, part.setup);
     whole.route.tier = std::max(whole.route.tier, part.route.tier);
     if (!part.route.bandwidth.is_unlimited()) {
       seconds += static_cast<double>(part.bytes.count) /
@@ -131,30 +161,11 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
       for (const int device : placement.stage[s].replicas) {
         time = std::max(time, blocking_time(collective, rank_of(device)));
       }
-      const Time forward = time * collective.forward;
-      const Time input_grad = time * collective.input_grad;
-      const Time weight_grad = time * collective.weight_grad;
-      for (BlockingTimes* const blocking :
-           {&stage.blocking, &nth(stage.blocking_by, collective.group)}) {
-        blocking->forward += forward;
-        blocking->input_grad += input_grad;
-        blocking->weight_grad += weight_grad;
-        if (again) blocking->recompute += forward;
-      }
+      const BlockingTimes more = blocking_of(collective, time, again);
+      add_times(stage.blocking, more);
+      add_times(nth(stage.blocking_by, collective.group), more);
+      add_times(stage, more);
     }
-  }
-  for (StageCosts& stage : costs.stage) {
-    const BlockingTimes& blocking = stage.blocking;
-    const auto complete = [](BlockingTimes& times) {
-      times.backward = times.input_grad + times.weight_grad;
-    };
-    complete(stage.blocking);
-    for (BlockingTimes& times : stage.blocking_by) complete(times);
-    stage.forward += blocking.forward;
-    stage.input_grad += blocking.input_grad;
-    stage.weight_grad += blocking.weight_grad;
-    stage.backward += blocking.backward;
-    stage.recompute += blocking.recompute;
   }
 }
 
@@ -178,13 +189,8 @@ std::vector<BlockingTimes> RankedCluster::least_blocking(const Model& model) {
   for (const Layer& layer : model.layers) {
     BlockingTimes& times = layers.emplace_back();
     for (const LayerCollective& collective : layer.collectives) {
-      const Time time = least_of(collective);
-      times.forward += time * collective.forward;
-      times.input_grad += time * collective.input_grad;
-      times.weight_grad += time * collective.weight_grad;
+      add_times(times, blocking_of(collective, least_of(collective), true));
     }
-    times.backward = times.input_grad + times.weight_grad;
-    times.recompute = times.forward;
   }
   return layers;
 }
@@ -286,9 +292,9 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
            state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
         if (exchange.when != ExchangeTime::update) continue;
         const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
-        stage.blocking.update += gather;
-        nth(stage.blocking_by, Dimension::data).update += gather;
-        stage.update += gather;
+        add(stage.blocking.update, gather);
+        add(nth(stage.blocking_by, Dimension::data).update, gather);
+        add(stage.update, gather);
       }
       if (find_bucket_rule(buckets_).copies) stage.gradients += bytes.gradients;
     }
@@ -325,7 +331,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
   }
   const Time behind = behind_backward(reduced);
   const Time moving = transfer_time(whole.bytes, whole.route.bandwidth);
-  whole.setup = std::max(whole.setup, whole.head_start + behind - moving);
+  whole.setup = std::max(whole.setup, checked_sum(whole.head_start, behind) - moving);
   if (whole.route.load.empty()) whole.route.load.resize(whole.route.resources.size(), 1);
   for (double& load : whole.route.load) load /= static_cast<double>(place.replicas.size());
   return whole;
@@ -355,8 +361,8 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
       const Bytes weights = part_of_kind(layer, layer.weights, kind);
       const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
       if (weights == Bytes{} && gradients == Bytes{}) continue;
-      unit.gather += time_of(CollectiveKind::all_gather, weights, kind);
-      unit.scatter += time_of(CollectiveKind::reduce_scatter, gradients, kind);
+      add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
+      add(unit.scatter, time_of(CollectiveKind::reduce_scatter, gradients, kind));
     }
     units.push_back(unit);
     if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
@@ -364,17 +370,13 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   const ExposedTimes exposed = exposed_gathers(units);
   const Time in_recompute =
       rebuilt.layers.empty() ? exposed.forward : exposed_gathers(again).forward;
-  stage.forward += exposed.forward;
-  stage.recompute += in_recompute;
-  stage.input_grad += exposed.backward;
-  stage.backward += exposed.backward;
-  for (BlockingTimes* const blocking :
-       {&stage.blocking, &nth(stage.blocking_by, Dimension::data)}) {
-    blocking->forward += exposed.forward;
-    blocking->recompute += in_recompute;
-    blocking->input_grad += exposed.backward;
-    blocking->backward += exposed.backward;
-  }
+  BlockingTimes more;
+  more.forward = exposed.forward;
+  more.recompute = in_recompute;
+  more.input_grad = more.backward = exposed.backward;
+  add_times(stage.blocking, more);
+  add_times(nth(stage.blocking_by, Dimension::data), more);
+  add_times(stage, more);
 }
 
 // A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
@@ -401,9 +403,9 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     }
     const Time time = alone(planned(collective));
     for (StageCosts* const stage : {&costs.stage[first], &costs.stage[other]}) {
-      stage->blocking.update += time;
-      nth(stage->blocking_by, Dimension::pipeline).update += time;
-      stage->update += time;
+      add(stage->blocking.update, time);
+      add(nth(stage->blocking_by, Dimension::pipeline).update, time);
+      add(stage->update, time);
     }
   }
 }

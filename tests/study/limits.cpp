@@ -56,6 +56,39 @@ TEST_CASE("a message longer than the longest run is refused with its edge, bytes
   }
 }
 
+TEST_CASE("collectives that leave 64 bits are refused, of a layer, of gathers and of a step") {
+  SettingRequest request;
+  const auto said = [&](const std::string& trace, const Degrees& degrees, const char* link,
+                        int microbatches, int steps) -> std::string {
+    request.trace = trace;
+    request.degrees = degrees;
+    request.cluster.link = parse_link(link);
+    request.microbatches = microbatches;
+    request.steps = steps;
+    try {
+      const Setting setting = read_setting(request);
+      study(make_case(request, setting, test::spec("1f1b"), setting.device_counts.front()));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Degrees degrees;
+  degrees.pipeline = 1;
+  degrees.tensor = 8;
+  const std::string gpt =
+      "model:gpt@h100,layers=8,hidden=1024,heads=16,seq=1024,batch=1,vocab=51200";
+  const std::string too_long = "longer than 106 days";
+  CHECK(after(said(gpt, degrees, "10GB/s,100000s", 1, 1), too_long) == "");
+  degrees.tensor = 1;
+  degrees.zero = Zero::weights;
+  degrees.data = 24;
+  CHECK(after(said("uniform:layers=8,weights=40MB", degrees, "10GB/s,100000s", 4, 1), too_long) ==
+        "");
+  degrees.data = 2;
+  CHECK(after(said("uniform:layers=8,weights=40GB", degrees, "10kB/s", 4, 5), too_long) == "");
+}
+
 TEST_CASE("sums that may leave 64 bits are refused with their numbers") {
   // 10 000 s a message: two or three hundred of them fit, and 64 × 6 of several steps do not.
   CHECK(after(refusal(
