@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tests/make.hpp"
 #include "tests/planner/random_chain.hpp"
 #include "tests/thorough.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/planner/bounds.hpp"
 #include "tools/planner/estimates.hpp"
 #include "tools/planner/grounds.hpp"
@@ -379,6 +381,32 @@ TEST_CASE("more micro-batches than a step may have are refused as such") {
       plan(request),
       doctest::Contains("1099511627776 samples of an update are more than 1048576 micro-batches"),
       UsageError);
+}
+
+TEST_CASE("a search ends soon after it is stopped, also while it searches cuts, and is partial") {
+  std::mt19937 random(5);
+  PlanRequest request = test::random_chain_request(random, 40, 4, 8);
+  request.threads = 1;
+  fix(request.space, "schedule=1f1b|gpipe");
+  std::atomic<bool> stop = false;
+  request.stop = &stop;
+  int looked = 0;  // before each simulation
+  int stop_at = 0;
+  const CheckPoint point = [&] {
+    if (++looked == stop_at) stop = true;
+  };
+  const LooksAt looks(&point);
+  CHECK_FALSE(plan(request).partial);
+  const int all = looked;
+  for (stop_at = all / 8; stop_at < all * 7 / 8; stop_at += all / 8) {
+    CAPTURE(stop_at);
+    CAPTURE(all);
+    looked = 0;
+    stop = false;
+    const Plan stopped = plan(request);
+    CHECK(stopped.partial);
+    CHECK(looked < stop_at + all / 8);  // what was found is simulated once more
+  }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Changes what was found: knobs one step further, recomputation stage by stage, cuts.
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/base/check_point.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/planner/search.hpp"
 #include "tools/study/cut_search.hpp"
@@ -123,10 +125,18 @@ bool Search::search_cuts() {
   const std::vector<FrontPoint> members = front_.points();
   std::vector<std::optional<Judgement>> found(std::min(members_cut, members.size()));
   std::vector<Candidate> cut(found.size());
+  std::atomic<bool> late = false;
   in_parallel(found.size(), workers_, [&](std::size_t i) {
     cut[i] = members[i].candidate;
     if (cut[i].spec.scheduler->place == nullptr) return;
-    if (request_.budget && Clock::now() - began_ >= *request_.budget) return;
+    const CheckPoint* const outer = check_point();
+    const CheckPoint point = [&] {
+      if (outer != nullptr) (*outer)();
+      if (!is_over()) return;
+      late = true;
+      throw CalledOff();
+    };
+    const LooksAt looks(&point);
     try {
       const int most =
           in_groups() ? std::min(cuts_of(cut[i]), most_cuts_in_groups) : cuts_of(cut[i]);
@@ -135,8 +145,11 @@ bool Search::search_cuts() {
       found[i] = Judgement{searched.verdict, {}};
     } catch (const UsageError&) {
       found[i].reset();  // it stays with the cut that it has
+    } catch (const CalledOff&) {
+      if (!late) throw;  // by the caller
     }
   });
+  if (late) partial_ = true;
   bool changed = false;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;

@@ -49,9 +49,13 @@ Search::Search(const PlanRequest& request)
       shapes_(shapes_of(request)),
       front_(request.slower_by) {}
 
+bool Search::is_over() const {
+  return (request_.stop != nullptr && request_.stop->load()) ||
+         (request_.budget && Clock::now() - began_ >= *request_.budget);
+}
+
 bool Search::ended() {
-  if (request_.stop != nullptr && request_.stop->load()) partial_ = true;
-  if (request_.budget && Clock::now() - began_ >= *request_.budget) partial_ = true;
+  if (is_over()) partial_ = true;
   return partial_;
 }
 

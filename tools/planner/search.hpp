@@ -77,6 +77,8 @@ class Search {
     std::string why_not;  // that the shape cannot be
   };
 
+  /// Stopped, or beyond the budget.
+  bool is_over() const;
   bool ended();
   void report(bool now);
   Rated rated(int shape, bool families);
