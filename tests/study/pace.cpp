@@ -16,6 +16,7 @@
 #include "tests/random_program.hpp"
 #include "tests/specs.hpp"
 #include "tests/thorough.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/hybrid.hpp"
 #include "tools/study/lone_step.hpp"
@@ -201,6 +202,29 @@ TEST_CASE("what flows take from one another at the begin does not count in their
     return to_seconds(study(asked).metrics.makespan);
   };
   CHECK(to_seconds(fair) == doctest::Approx((end_of(200) - end_of(100)) / 100).epsilon(0.001));
+}
+
+TEST_CASE("a reduction that starts ahead at a fair rate does not make the steady step longer") {
+  // It follows the end of the last backward as planned before other flows slow that down.
+  SettingRequest request;
+  request.trace = "model:llama3-8b@h100";
+  request.cluster.cluster = "h100x8*2";
+  request.degrees.tensor = 8;
+  request.degrees.data = 2;
+  request.microbatches = 4;
+  const Setting setting = read_setting(request);
+  for (const std::string schedule : {"1f1b", "gpipe", "zb_h1"}) {
+    CAPTURE(schedule);
+    Case asked = make_case(request, setting, test::spec(schedule), setting.device_counts.front());
+    const Outcome own = study(asked);
+    CHECK(own.settled);
+    asked.steps = 4;
+    const Outcome longer = study(asked);
+    const std::vector<Time> ends = step_ends(longer.program, longer.graph, longer.times);
+    CHECK(own.step_time == ends[3] - ends[2]);
+    CHECK(longer.step_time == own.step_time);
+    CHECK(read_again(asked, longer).step_time == own.step_time);
+  }
 }
 
 TEST_CASE("an order for a flush without the flush has no pace of its forwards alone") {

@@ -42,8 +42,7 @@ bool outruns_a_link(const Derived& derived) {
 }
 
 std::optional<Derived> derive(const Run& run, int round, int emptying) {
-  // Flows that share a link at once have no order in which they take turns.
-  if (!run.graph.bytes.empty() && shares_resources(run.graph)) return std::nullopt;
+  if (flows_take_no_turns(run.graph)) return std::nullopt;
   std::optional<EventGraph> events =
       event_graph(run.graph, run.times, static_cast<int>(run.program.total_microbatches()), round);
   if (!events) return std::nullopt;

@@ -119,10 +119,8 @@ void QuickPace::compare_waits(const TaskGraph& graph) {
 }
 
 std::optional<Time> QuickPace::step(const TaskGraph& graph, const TaskTimes& times) const {
-  if (!regular_) return std::nullopt;
+  if (!regular_ || flows_take_no_turns(graph)) return std::nullopt;
   const bool shared = shares_resources(graph);
-  // Flows that share links repeat up to rounding, and their head starts follow their ends.
-  if (is_fair(graph) && (shared || has_head_starts(graph))) return std::nullopt;
   const auto start = [&](std::uint32_t task) { return start_of(graph, times, task); };
   const Time begin = start(begin_);
   const Time step = start(nodes_[0][2]) - start(nodes_[0][1]);

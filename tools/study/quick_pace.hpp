@@ -12,6 +12,13 @@
 
 namespace stageline {
 
+/// Whether tasks wait for more than an event graph has: flows that share links at once take no
+/// turns there, and head starts of flows follow ends as they are planned at the moment, which other
+/// flows move afterwards. Steps then repeat up to rounding.
+inline bool flows_take_no_turns(const TaskGraph& graph) {
+  return is_fair(graph) && (shares_resources(graph) || has_head_starts(graph));
+}
+
 /// Where every task of the third step starts as much later than in the second one, by c, that is
 /// the period of the event graph that pace_of() derives: no task starts before what it waits for
 /// ends, so no cycle of waits is longer than c for each round; and each task starts at once when

@@ -15,6 +15,7 @@
 #include "tools/base/parallel.hpp"
 #include "tools/base/table.hpp"
 #include "tools/study/pace.hpp"
+#include "tools/study/quick_pace.hpp"
 #include "tools/study/run_with_pace.hpp"
 
 namespace stageline {
@@ -233,7 +234,7 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
   if (!found.exact) {
     found.notes.push_back(fmt::format("shares are finite differences of 1 %, because {}",
                                       slowed ? "devices of a machine slow one another"
-                                      : is_fair(run.graph) && shared
+                                      : flows_take_no_turns(run.graph)
                                           ? "links are shared at fair rates"
                                           : "no order of rounds repeats exactly"));
   } else if (shared) {

@@ -77,7 +77,7 @@ class Order {
     three_priced_.price(costs, graph);
     const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
     if (const auto quick = pace_.step(graph, times)) return quick;
-    if (!is_fair(graph) || !shares_resources(graph)) return std::nullopt;
+    if (!flows_take_no_turns(graph)) return std::nullopt;
     return repeated_step(three_, graph, times);
   }
 
