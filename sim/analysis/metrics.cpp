@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/analysis/rhythm.hpp"
 #include "sim/index.hpp"
 
 namespace stageline {
@@ -11,13 +12,8 @@ std::vector<Time> microbatch_ends(const Program& program, const TaskGraph& graph
                                   const TaskTimes& times) {
   std::vector<Time> ends(program.total_microbatches());
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-    const Op op = graph.op[task];
-    std::uint32_t m = op.microbatch;
-    if (!counts_microbatches(op.kind)) {
-      const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
-      m = std::min((m + 1) * group, program.total_microbatches()) - 1;
-    }
-    ends[m] = std::max(ends[m], times.available[task]);
+    Time& end = ends[microbatch_of(program, graph.op[task])];
+    end = std::max(end, times.available[task]);
   }
   for (std::size_t m = 1; m < ends.size(); ++m) ends[m] = std::max(ends[m], ends[m - 1]);
   return ends;

@@ -53,6 +53,12 @@ int total_microbatches(const Rhythm& rhythm) {
   return rhythm.round * (2 * rhythm.warm_up + rhythm.rounds);
 }
 
+std::uint32_t microbatch_of(const Program& program, Op op) {
+  if (counts_microbatches(op.kind)) return op.microbatch;
+  const auto group = static_cast<std::uint32_t>(microbatches_per_update(program, op.stage));
+  return std::min((op.microbatch + 1) * group, program.total_microbatches()) - 1;
+}
+
 SteadyStep steady_step(const std::vector<Time>& ends, const Rhythm& rhythm, int microbatches) {
   const auto done = [&](int round) {  // all of the first `round` rounds
     return ends[static_cast<std::size_t>(round) * static_cast<std::size_t>(rhythm.round) - 1];

@@ -22,6 +22,10 @@ struct Rhythm {
 Rhythm rhythm_of(const Placement& placement, int devices, bool synchronous, int microbatches);
 int total_microbatches(const Rhythm& rhythm);
 
+/// The micro-batch of the whole program by which steps and rhythms count an op: of an update or a
+/// reduction the last one that it uses.
+std::uint32_t microbatch_of(const Program& program, Op op);
+
 /// Time of `microbatches` micro-batches from when each (and all before it) was done. `settled`: the
 /// last rounds repeat exactly, with a period of one or several rounds; else the mean over all of
 /// them.

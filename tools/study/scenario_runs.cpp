@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sim/analysis/metrics.hpp"
+#include "sim/analysis/rhythm.hpp"
 #include "sim/batch/batched_sweep.hpp"
 #include "sim/engine.hpp"
 #include "sim/errors.hpp"
@@ -18,7 +19,9 @@
 #include "sim/interference.hpp"
 #include "tools/base/parallel.hpp"
 #include "tools/study/layout.hpp"
+#include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
+#include "tools/study/run_with_pace.hpp"
 
 namespace stageline {
 namespace {
@@ -29,42 +32,84 @@ constexpr std::int64_t checked_frozen = 64;  // scenarios that are run both ways
 constexpr int longest_flushed = 6;           // steps until a flushed step is steady
 constexpr double half_interquartile_of_normal = 0.674489750196;  // of σ
 
-// The ends of the last step and of the one before it. An update belongs to a step where there is
-// one a step; else it ends with the micro-batches.
+// Micro-batches whose time is taken: from when all before `first` are done to when all before `end`
+// are.
+struct Window {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  std::int64_t length() const { return end - first; }
+};
+
+Window last_step(const Program& program) {
+  return {std::int64_t{program.steps - 1} * program.microbatches, program.total_microbatches()};
+}
+
+// The windows of a stream whose time, for one step, may be the steady one, in the order in which
+// they are tried. They lie in the middle: while a pipeline fills or drains, it has another pace.
+std::vector<Window> stream_windows(const Program& program, const Outcome& nominal, bool given) {
+  const std::int64_t all = program.total_microbatches();
+  const std::int64_t m = program.microbatches;
+  const Rhythm rhythm = rhythm_of(program.placement, static_cast<int>(program.devices.size()),
+                                  false, program.microbatches);
+  const std::int64_t round = rhythm.round;
+  std::vector<Window> windows;
+  const auto add = [&](std::int64_t first, std::int64_t length) {
+    if (first + length <= all) windows.push_back({first, first + length});
+  };
+  const auto add_middle = [&](std::int64_t length) {
+    add(std::max<std::int64_t>(0, all - length) / 2 / round * round, length);
+  };
+  const auto whole = [&](std::int64_t repeats) { return (m + repeats - 1) / repeats * repeats; };
+  if (nominal.period) {
+    add_middle(whole(nominal.period->rounds * nominal.round));
+  } else if (nominal.settled) {
+    for (std::int64_t length = whole(round); length < m + rhythm.rounds * round; length += round) {
+      add_middle(length);
+    }
+  } else {
+    add(rhythm.warm_up * round, rhythm.rounds * round);  // as measured
+  }
+  if (given) add(0, all);  // what is too short for a pace has a mean
+  add_middle(m);
+  return windows;
+}
+
 class StepEnds {
  public:
-  StepEnds(const Program& program, const TaskGraph& graph) : belongs_(graph.tasks()) {
-    const auto microbatches = static_cast<std::uint32_t>(program.microbatches);
-    const auto final_step = static_cast<std::uint32_t>(program.steps) - 1;
-    const bool by_step = updates_by_step(program.settings.weights);
+  StepEnds(const Program& program, const TaskGraph& graph, Window window)
+      : belongs_(graph.tasks()),
+        microbatches_(program.microbatches),
+        length_(static_cast<int>(window.length())) {
     for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
-      const Op op = graph.op[task];
-      const bool counts = counts_microbatches(op.kind);
-      if (!counts && !by_step) continue;
-      const std::uint32_t step = counts ? op.microbatch / microbatches : op.microbatch;
-      belongs_[task] = step == final_step ? Belongs::last : Belongs::before;
+      const std::int64_t microbatch = microbatch_of(program, graph.op[task]);
+      belongs_[task] = microbatch < window.first ? Belongs::before
+                       : microbatch < window.end ? Belongs::inside
+                                                 : Belongs::none;
     }
   }
 
-  // Of `scenarios` columns; available[task * scenarios + k].
+  // For one step, of `scenarios` columns; available[task * scenarios + k].
   void steps(std::span<const std::int64_t> available, std::size_t scenarios, Time* step) const {
     std::vector<std::int64_t> before(scenarios);
-    std::vector<std::int64_t> last(scenarios);
+    std::vector<std::int64_t> inside(scenarios);
     for (std::size_t task = 0; task < belongs_.size(); ++task) {
       if (belongs_[task] == Belongs::none) continue;
-      std::vector<std::int64_t>& latest = belongs_[task] == Belongs::last ? last : before;
+      std::vector<std::int64_t>& latest = belongs_[task] == Belongs::inside ? inside : before;
       for (std::size_t k = 0; k < scenarios; ++k) {
         latest[k] = std::max(latest[k], available[task * scenarios + k]);
       }
     }
     for (std::size_t k = 0; k < scenarios; ++k) {
-      step[k] = Time{std::max<std::int64_t>(0, last[k] - before[k])};
+      const Time took{std::max<std::int64_t>(0, inside[k] - before[k])};
+      step[k] = step_of({took, 1, {}}, length_, microbatches_);
     }
   }
 
  private:
-  enum class Belongs : std::uint8_t { none, before, last };
+  enum class Belongs : std::uint8_t { none, before, inside };
   std::vector<Belongs> belongs_;  // by task
+  int microbatches_;              // of a step
+  int length_;                    // of the window
 };
 
 // The standard deviation over the mean of a stage's ops, from the layers' measured spreads.
@@ -169,30 +214,16 @@ class ScenarioRunner {
   ScenarioRunner(const Case& asked, const Outcome& nominal, const ScenarioRequest& request)
       : request_(request) {
     const Layout layout = checked_layout(asked);
-    const bool synchronous = nominal.synchrony == Synchrony::synchronous;
-    const int least = synchronous ? 2 : std::max(2, nominal.program.steps);
-    const int most = asked.program && !repeats(asked) ? nominal.program.steps
-                     : synchronous                    ? longest_flushed
-                                                      : 2 * least;
-    if (most < 2) {
+    if (is_given(asked) && nominal.program.steps < 2) {
       throw UsageError(
           "the program has one step and cannot be continued, so no step of it follows another; give "
           "one of two steps or more");
     }
     const Costs costs = nominal.facts ? costs_of(asked, layout) : nominal.costs;
-    Runs runs(asked, layout, costs, most);
-    for (int steps = std::min(least, most);; steps = std::min(2 * steps, most)) {
-      const Run& run = runs.of(steps);
-      std::vector<std::int64_t> available;
-      for (const Time at : run.times.available) available.push_back(at.count());
-      Time step{};
-      StepEnds(run.program, run.graph).steps(available, 1, &step);
-      found_.nominal = step;
-      found_.steps = steps;
-      if (step == nominal.step_time || steps == most) break;
-    }
-    run_ = runs.take(found_.steps);
-    ends_.emplace(run_.program, run_.graph);
+    const Window window = nominal.synchrony == Synchrony::synchronous
+                              ? take_flushed(asked, layout, costs, nominal)
+                              : take_stream(asked, layout, costs, nominal);
+    ends_.emplace(run_.program, run_.graph, window);
     scenarios_.emplace(run_.graph, request.perturbation,
                        static_cast<std::uint32_t>(run_.program.microbatches),
                        variation_of(asked.model, nominal.plan.partition, run_.program.stages()));
@@ -228,6 +259,61 @@ class ScenarioRunner {
   }
 
  private:
+  static bool is_given(const Case& asked) { return asked.program && !repeats(asked); }
+
+  static Time nominal_step(const Run& run, Window window) {
+    std::vector<std::int64_t> available;
+    for (const Time at : run.times.available) available.push_back(at.count());
+    Time step{};
+    StepEnds(run.program, run.graph, window).steps(available, 1, &step);
+    return step;
+  }
+
+  // The last step of the shortest run that makes it the steady one.
+  Window take_flushed(const Case& asked, const Layout& layout, const Costs& costs,
+                      const Outcome& nominal) {
+    const int most = is_given(asked) ? nominal.program.steps : longest_flushed;
+    Runs runs(asked, layout, costs, most);
+    for (found_.steps = 2;; found_.steps = std::min(2 * found_.steps, most)) {
+      const Run& run = runs.of(found_.steps);
+      found_.nominal = nominal_step(run, last_step(run.program));
+      if (found_.nominal == nominal.step_time || found_.steps == most) break;
+    }
+    run_ = runs.take(found_.steps);
+    return last_step(run_.program);
+  }
+
+  // The first window of the shortest run that lasts as long as the steady step; else, of the
+  // longest run, the one that is nearest to it.
+  Window take_stream(const Case& asked, const Layout& layout, const Costs& costs,
+                     const Outcome& nominal) {
+    const bool given = is_given(asked);
+    const int least = std::max(2, nominal.program.steps);
+    int most = least;
+    if (!given) most = std::max(most, steps_of_a_pace(asked, layout, false));
+    if (!given && nominal.period) most = std::max(most, steps_of_a_stream(nominal.program));
+    Runs runs(asked, layout, costs, most);
+    const double steady = to_seconds(nominal.step_time);
+    Window nearest;
+    double off = 0;
+    for (found_.steps = least;; found_.steps = std::min(2 * found_.steps, most)) {
+      const Run& run = runs.of(found_.steps);
+      nearest = {};
+      for (const Window& window : stream_windows(run.program, nominal, given)) {
+        const Time step = nominal_step(run, window);
+        const double this_off = std::abs(to_seconds(step) - steady);
+        if (nearest.length() > 0 && this_off >= off) continue;
+        nearest = window;
+        off = this_off;
+        found_.nominal = step;
+        if (off <= same_step * steady) break;
+      }
+      if (off <= same_step * steady || found_.steps == most) break;
+    }
+    run_ = runs.take(found_.steps);
+    return nearest;
+  }
+
   bool stopped() const { return request_.stop != nullptr && request_.stop->load(); }
 
   std::uint64_t number(std::size_t scenario) const {
