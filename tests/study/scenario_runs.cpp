@@ -68,6 +68,30 @@ TEST_CASE("without perturbation every scenario is the nominal step, of every sch
   }
 }
 
+TEST_CASE("flows slow compute once, not again in every scenario") {
+  for (const std::string schedule : {"1f1b", "zb_h1", "chimera", "pipedream"}) {
+    CAPTURE(schedule);
+    for (const int tensor : {1, 2}) {
+      CAPTURE(tensor);
+      SettingRequest request;
+      request.trace = "model:gpt2@h100,batch=8";
+      request.cluster.cluster = "h100x8*2";
+      request.devices = {4 * tensor};
+      request.degrees.tensor = tensor;
+      request.sharing = Sharing::fair;
+      const Asked made = ask(schedule, request);
+      CHECK(is_fair(made.outcome.graph));
+      // Within the picoseconds to which rates of flows are rounded.
+      const auto step = doctest::Approx(to_seconds(made.outcome.step_time)).epsilon(1e-6);
+      ScenarioRequest none = jitter_of("0%", 16);
+      none.perturbation.pauses = {{1e9, Time{1}}};
+      const ScenarioSteps steps = scenario_steps(made.asked, made.outcome, none);
+      CHECK(to_seconds(steps.nominal) == step);
+      CHECK(to_seconds(distribution_of(steps.step).p50) == step);
+    }
+  }
+}
+
 TEST_CASE("the number of threads changes no byte") {
   for (const char* const link : {"", "1GB/s,5us"}) {
     SettingRequest setting;

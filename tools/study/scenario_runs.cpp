@@ -224,7 +224,11 @@ class ScenarioRunner {
                               ? take_flushed(asked, layout, costs, nominal)
                               : take_stream(asked, layout, costs, nominal);
     ends_.emplace(run_.program, run_.graph, window);
-    scenarios_.emplace(run_.graph, request.perturbation,
+    // Under fair sharing the run's durations are what tasks took beside each other; scenarios draw
+    // what they take alone.
+    alone_ = is_fair(run_.graph) ? compile(run_.program, costs) : run_.graph;
+    together_ = {costs.slowdown, costs.network.host};
+    scenarios_.emplace(alone_, request.perturbation,
                        static_cast<std::uint32_t>(run_.program.microbatches),
                        variation_of(asked.model, nominal.plan.partition, run_.program.stages()));
     const bool shared = is_fair(run_.graph) || shares_resources(run_.graph);
@@ -242,7 +246,7 @@ class ScenarioRunner {
     std::vector<char> done(chunks);
     ProgressCount progress(request_.progress, request_.scenarios);
     in_parallel_with(chunks, request_.threads > 0 ? request_.threads : available_cores(), [&] {
-      return [&, bench = std::make_shared<Bench>(run_.graph)](std::size_t c) {
+      return [&, bench = std::make_shared<Bench>(alone_)](std::size_t c) {
         if (stopped()) return;
         take(c, count, *bench);
         done[c] = 1;
@@ -338,13 +342,14 @@ class ScenarioRunner {
 
   // Column k of the bench by the engine that serves shared links.
   TaskTimes run_single(std::size_t k, Bench& bench) const {
-    for (std::uint32_t task = 0; task < run_.graph.tasks(); ++task) {
+    for (std::uint32_t task = 0; task < alone_.tasks(); ++task) {
       const std::int64_t drawn = bench.duration[task * block + k];
       bench.graph.duration[task] = Time{drawn};
       if (!bench.graph.bytes.empty()) scale_flow(task, drawn, bench.graph);
     }
-    TaskTimes times = simulate(bench.graph);
-    for (std::uint32_t task = 0; task < run_.graph.tasks(); ++task) {
+    TaskTimes times =
+        is_fair(bench.graph) ? simulate_together(bench.graph, together_) : simulate(bench.graph);
+    for (std::uint32_t task = 0; task < alone_.tasks(); ++task) {
       bench.available[task * block + k] = times.available[task].count();
     }
     return times;
@@ -352,8 +357,8 @@ class ScenarioRunner {
 
   // A slow transfer has as many more bytes to move.
   void scale_flow(std::uint32_t task, std::int64_t drawn, TaskGraph& graph) const {
-    const std::int64_t usual = run_.graph.duration[task].count();
-    const Bytes bytes = run_.graph.bytes[task];
+    const std::int64_t usual = alone_.duration[task].count();
+    const Bytes bytes = alone_.bytes[task];
     graph.bytes[task] =
         usual == drawn || usual == 0
             ? bytes
@@ -364,7 +369,7 @@ class ScenarioRunner {
   // The critical paths of the first scenarios, and how far off a frozen order is.
   void trace() {
     CriticalShares shares(run_.graph);
-    Bench bench(run_.graph);
+    Bench bench(alone_);
     const auto count = static_cast<std::size_t>(
         std::min<std::int64_t>(request_.traced, static_cast<std::int64_t>(found_.step.size())));
     double error = 0;
@@ -372,7 +377,7 @@ class ScenarioRunner {
     for (std::size_t first = 0; first < count && !stopped(); first += block) {
       scenarios_->draw(number(first), block, bench.duration);
       for (std::size_t k = 0; k < std::min(block, count - first); ++k) {
-        bench.graph.bytes = run_.graph.bytes;
+        bench.graph.bytes = alone_.bytes;
         const TaskTimes times = run_single(k, bench);
         if (!is_fair(bench.graph)) shares.add(bench.graph, times);
         if (found_.engine != ScenarioEngine::frozen || first + k >= checked_frozen) continue;
@@ -391,6 +396,8 @@ class ScenarioRunner {
 
   const ScenarioRequest& request_;
   Run run_;
+  TaskGraph alone_;  // the run's, with the durations that scenarios perturb
+  Interference together_;
   std::optional<StepEnds> ends_;
   std::optional<Scenarios> scenarios_;
   std::optional<BatchedSweep> sweep_;
