@@ -10,8 +10,8 @@
 
 #include "sim/errors.hpp"
 #include "sim/nearest.hpp"
+#include "tools/base/outputs.hpp"
 #include "tools/commands/help_text.hpp"
-#include "tools/commands/outputs.hpp"
 #include "tools/commands/terminal.hpp"
 
 namespace stageline {

@@ -1,5 +1,5 @@
 // Compares the files of a command line before it runs.
-#include "tools/commands/outputs.hpp"
+#include "tools/base/outputs.hpp"
 
 #include <fmt/core.h>
 #include <fnmatch.h>
