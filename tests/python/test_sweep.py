@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import stageline as sl
@@ -170,6 +171,51 @@ class Sweeps(Case):
         table.to_parquet(file)
         self.assertEqual([one.name for one in self.scratch.iterdir()], ["table.parquet"])
         pandas.testing.assert_frame_equal(pandas.read_parquet(file), frame)
+
+    def test_parquet_is_written_as_the_command_writes(self):
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            self.skipTest("there is no pyarrow")
+        trace, runs = self.scratch / "trace.json", self.scratch / "runs"
+        trace.write_text(sl.trace("uniform8").to_json(), encoding="utf-8")
+        table = sl.sweep(trace, axes={"devices": [2, 4]}, out=runs)
+        link = self.scratch / "link.json"
+        link.symlink_to(trace)
+        before = {file: file.read_bytes() for file in (trace, *runs.iterdir())}
+        for file in (*before, link, runs / "table.csv.gz"):
+            with self.subTest(file), \
+                    self.assertRaisesRegex(sl.UsageError, "write another file|give it another name"):
+                table.to_parquet(file)
+        spec = self.scratch / "sweep.json"
+        spec.write_text(json.dumps({"format": "stageline-sweep 1", "fixed": {"trace": "uniform8"},
+                                    "axes": {"devices": [2, 4]}}), encoding="utf-8")
+        with self.assertRaisesRegex(sl.UsageError, "write another file"):
+            sl.sweep(spec).to_parquet(spec)
+        self.assertEqual({file: file.read_bytes() for file in before}, before)
+        with self.assertRaisesRegex(sl.UsageError, "there is no folder"):
+            table.to_parquet(self.scratch / "none" / "table.parquet")
+
+        file = self.scratch / "table.parquet"
+        file.write_bytes(b"")
+        file.chmod(0o640)
+        to_it = self.scratch / "to_it.parquet"
+        to_it.symlink_to(file.name)
+        table.to_parquet(to_it)
+        self.assertTrue(to_it.is_symlink())
+        self.assertEqual(file.stat().st_mode & 0o777, 0o640)
+        pipe = self.scratch / "pipe"
+        os.mkfifo(pipe)
+        taken = []
+        reader = threading.Thread(target=lambda: taken.append(pipe.read_bytes()))
+        reader.start()
+        table.to_parquet(pipe)
+        reader.join()
+        self.assertTrue(pipe.is_fifo())
+        self.assertEqual(taken, [file.read_bytes()])
+        self.assertEqual(parquet.read_table(pyarrow.BufferReader(taken[0])).to_pylist(), table.rows)
+        self.assertEqual(list(self.scratch.glob("*.tmp")), [])
 
 
 class Phases(Case):

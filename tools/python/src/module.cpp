@@ -5,6 +5,7 @@
 #include "tools/base/version.hpp"
 #include "tools/python/src/errors.hpp"
 #include "tools/python/src/inputs.hpp"
+#include "tools/python/src/outputs.hpp"
 #include "tools/python/src/result.hpp"
 #include "tools/python/src/sweep.hpp"
 #include "tools/python/src/timeline.hpp"
@@ -14,6 +15,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The engine of Stageline, as the package stageline uses it.";
   module.def("version", &stageline::version, "The release, and the commit it was built from.");
   register_errors();
+  bind_outputs(module);
   bind_inputs(module);
   bind_program(module);
   bind_timeline(module);

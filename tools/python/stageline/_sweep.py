@@ -30,8 +30,9 @@ class SweepTable:
     """
 
     def __init__(self, sweep: _core.Sweep, chunks: _core.SweepChunks,
-                 folder: _core.SweepFolder | None) -> None:
+                 folder: _core.SweepFolder | None, file: str | None) -> None:
         self._sweep = sweep
+        self._read = [os.path.abspath(one) for one in [*sweep.files(), file] if one is not None]
         self._chunks = chunks
         self._folder = folder
         self._last: tuple[int, list[dict[str, Any]]] = (-1, [])
@@ -67,20 +68,21 @@ class SweepTable:
         return self._chunks.to_pandas()
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes a Parquet file, chunk by chunk (needs pyarrow)."""
+        """Writes a Parquet file (needs pyarrow). It is compressed in memory, and written as the
+        command writes files: a file that the sweep has read, or one of its folder, is refused."""
         import pyarrow
         from pyarrow import parquet
 
-        beside = f"{os.fspath(path)}.{os.getpid()}.tmp"
-        try:
-            with pyarrow.RecordBatchReader.from_stream(self) as reader, \
-                    parquet.ParquetWriter(beside, reader.schema) as writer:
-                for batch in reader:
-                    writer.write_batch(batch)
-            os.replace(beside, path)
-        finally:
-            if os.path.exists(beside):
-                os.remove(beside)
+        name = os.fspath(path)
+        if name == "-":  # a file, and not standard output
+            name = os.path.join(os.curdir, name)
+        _core.check_output("to_parquet", name, self._read, self.folder)
+        packed = pyarrow.BufferOutputStream()
+        with pyarrow.RecordBatchReader.from_stream(self) as reader, \
+                parquet.ParquetWriter(packed, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+        _core.write_file(name, packed.getvalue().to_pybytes())
 
     def csv(self) -> str:
         """The table as text: what `stageline sweep --merge` compresses into table.csv.gz."""
@@ -160,7 +162,9 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     True
     """
     sizes = {"chunk": chunk, "draws": draws, "draw_seed": draw_seed}
-    asked = _core.Sweep(*_question(trace, cluster, axes, sizes, settings))
+    question, called = _question(trace, cluster, axes, sizes, settings)
+    asked = _core.Sweep(question, called)
+    file = called if axes is None and not isinstance(trace, Mapping) else None
     if client is not None:
         from stageline import _dask
         _dask.check(client)
@@ -180,7 +184,7 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
             packed = asked.make(todo, threads or 0, report)
     chunks = _core.SweepChunks(asked, packed) if folder is None else \
         _core.SweepChunks(asked, folder)
-    return SweepTable(asked, chunks, folder)
+    return SweepTable(asked, chunks, folder, file)
 
 
 def _axis_of(which: str, said: Any) -> Tuple[str, Any]:
