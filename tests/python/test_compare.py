@@ -45,6 +45,20 @@ class Comparisons(unittest.TestCase):
         with self.assertRaisesRegex(sl.UsageError, "of your own"):
             table.json()
 
+    def test_own_schedules_get_all_devices_and_cuts(self):
+        from test_programs import gpipe
+        cuts = ["0-1,2-", "0-5,6-", "0-1,2-"]
+        table = sl.compare("uniform8", devices=2, microbatches=4, partition=cuts,
+                           schedules=["gpipe:reverse=yes", gpipe])
+        steps = {name: {row["partition"]: row["step_time_ps"] for row in table
+                        if row["schedule"] == name} for name in ("gpipe", "gpipe:reverse=yes")}
+        self.assertEqual(steps["gpipe"], steps["gpipe:reverse=yes"])
+        self.assertEqual(set(steps["gpipe"]), set(cuts))
+        table = sl.compare("uniform8", devices=[2, 4], microbatches=4, schedules=[gpipe])
+        self.assertEqual({row["devices"] for row in table}, {2, 4})
+        with self.assertRaisesRegex(sl.UsageError, "one cut, and 3 were given"):
+            sl.simulate("uniform8", devices=2, partition=cuts)
+
     def test_pictures_of_rows(self):
         table = sl.compare("uniform8", devices=4, microbatches=8, schedules="1f1b")
         self.assertEqual(table.best.svg(),

@@ -66,6 +66,10 @@ Opened opened(std::shared_ptr<const Request> request) {
   if (setting->device_counts.size() > 1) {
     throw UsageError("simulate takes one number of devices; compare takes several");
   }
+  if (request->setting.partitions.size() > 1) {
+    throw UsageError(fmt::format("simulate takes one cut, and {} were given; compare takes several",
+                                 request->setting.partitions.size()));
+  }
   if (request->schedules.size() > 1) {
     throw UsageError(
         fmt::format("simulate takes one schedule, and {} were named; compare takes many",

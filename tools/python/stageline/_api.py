@@ -1,8 +1,9 @@
 """From what a user has to what the engine is asked."""
 from __future__ import annotations
 
+import itertools
 import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Sequence, Union
 
 from stageline import _amounts, _core
 from stageline._comparison import Comparison
@@ -244,14 +245,26 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
             program = _program(program)
         return _core.simulate(_amounts.request(asked), program)
     if schedule is None or isinstance(schedule, str):
-        asked["schedule"] = schedule
-        return _core.simulate(_amounts.request(asked))
-    own = scheduler_of(schedule)
-    asked["schedule"] = own.like
-    return _core.simulate_by(_amounts.request(asked), own.lists, own.name)
+        return _core.simulate(_amounts.request({**asked, "schedule": schedule}))
+    return _simulated_by(scheduler_of(schedule), asked)
+
+
+def _simulated_by(own: Scheduler, asked: dict[str, Any]) -> Result:
+    return _core.simulate_by(_amounts.request({**asked, "schedule": own.like}), own.lists, own.name)
 
 
 _program = program
+
+
+def _each_of_several(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The settings with each of their numbers of devices and their cuts, as `compare` takes them."""
+    several = {}
+    for name in ("devices", "partition"):
+        values = _amounts.said(asked.get(name), name)
+        if isinstance(values, list) and values:
+            several[name] = [one for i, one in enumerate(values) if one not in values[:i]]
+    for values in itertools.product(*several.values()):
+        yield {**asked, **dict(zip(several, values))}
 
 
 def compare(trace: TraceLike, cluster: ClusterLike = None, *,
@@ -277,11 +290,11 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     if schedules is None or isinstance(schedules, str):
         return Comparison(compared(schedules), [])
     named: list[str] = []
-    own: list[ScheduleLike] = []
+    own: list[Scheduler] = []
     for one in schedules:
         if isinstance(one, str):
             named.append(one)
         else:
-            own.append(one)
+            own.append(scheduler_of(one))
     return Comparison(compared(named) if named or not own else None,
-                      [simulate(trace, cluster, schedule=one, **settings) for one in own])
+                      [_simulated_by(one, case) for one in own for case in _each_of_several(asked)])
