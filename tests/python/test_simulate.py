@@ -165,6 +165,22 @@ class Arguments(unittest.TestCase):
                 sl.simulate("uniform8", **settings)
         self.assertTrue(issubclass(sl.UsageError, ValueError))
 
+    def test_what_json_does_not_have_is_refused_by_its_name(self):
+        for settings in ({"devices": float("nan")}, {"devices": float("inf")},
+                         {"devices": -10**400}, {"devices": 10**5000}, {"devices": [2, 10**400]},
+                         {"devices": object()}, {"partition": "\ud800"}, {"link": -10**400},
+                         {"memory": float("inf")}, {"memory": 1e308}, {"host_link": (1e9, 10**400)},
+                         {"pair_overlap": float("nan")}, {"partition": {"\ud800": 1}},
+                         {"partition": {"name": object()}}):
+            name, = settings
+            with self.subTest(settings), self.assertRaisesRegex(sl.UsageError, f"^{name}: ") as caught:
+                sl.simulate("uniform8", **settings)
+            self.assertLess(len(str(caught.exception)), 200)
+        with self.assertRaisesRegex(sl.UsageError, "^devices: "):
+            sl.sweep("uniform8", axes={"devices": [float("nan")]})
+        with self.assertRaisesRegex(sl.UsageError, "^forward: "):
+            sl.uniform(forward=1e308)
+
     def test_what_if_in_words_of_python(self):
         self.assertEqual(sl.simulate("uniform8", devices=4, slow={"gpu1": 1.5}).json(),
                          sl.simulate("uniform8", devices=4, slow="gpu1:1.5").json())

@@ -33,7 +33,8 @@ void raise_trace_error(const TraceError& error) {
   if (error.file != settings) return raise("TraceError", message, error.file, error.where);
   const std::size_t colon = message.find(": ", settings.size() + error.where.size());
   const std::string said = colon == std::string::npos ? message : message.substr(colon + 2);
-  raise("UsageError", error.where.empty() ? said : error.where.substr(1) + ": " + said);
+  const std::string where = error.where.substr(error.where.starts_with('/') ? 1 : 0);
+  raise("UsageError", where.empty() ? said : where + ": " + said);
 }
 
 void raise_deadlock(const Deadlock& error) {

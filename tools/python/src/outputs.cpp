@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/outputs.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -40,6 +41,7 @@ void check_output(const std::string& call, const std::string& path,
 void bind_outputs(nb::module_& module) {
   module.def("check_output", &check_output, "call"_a, "path"_a, "read"_a, "folder"_a,
              "Raises UsageError where a file could not be written, was read, or is the folder's.");
+  module.def("visible", &visible, "text"_a, "As one line that cannot drive a terminal.");
   module.def(
       "write_file",
       [](const std::string& path, const nb::bytes& content) {

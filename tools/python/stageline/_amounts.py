@@ -2,23 +2,61 @@
 from __future__ import annotations
 
 import json
+import math
 import numbers
 import os
 from typing import Any, Union
 
+from stageline._core import visible
 from stageline._errors import UsageError
 
 Seconds = Union[float, str]
 Size = Union[int, float, str]
 
+_LONGEST = 80  # characters of a value in a message
+_LIMIT = 2**63
+
+
+def shown(value: Any) -> str:
+    """A value in a message: one short line, whatever it is."""
+    try:
+        line = visible(repr(value).encode(errors="replace").decode())
+    except Exception:  # of an int of thousands of digits, or of a class of the caller's
+        line = f"a value of type {type(value).__name__}"
+    return line if len(line) <= _LONGEST else line[:_LONGEST - 1] + "…"
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has, of one that NumPy or pathlib has."""
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):  # an array, or one value of one
+        listed = value.tolist()
+        return listed if type(listed) is type(value) else plain(listed)
+    if isinstance(value, (list, tuple, range)):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return value
+
 
 def _whole(value: Any, scale: float, rule: str) -> int:
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        number = float(value)
-        if 0 <= number < float("inf"):
-            return int(value) if isinstance(value, numbers.Integral) and scale == 1 \
-                else round(number * scale)
-    raise UsageError(f"{rule} (it is {value!r})")
+    number = plain(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0:
+        try:
+            whole = number if isinstance(number, int) and scale == 1 else round(number * scale)
+        except OverflowError:
+            whole = _LIMIT
+        if whole < _LIMIT:
+            return whole
+        raise UsageError(f"{rule} (it is {shown(value)}, which is too much)")
+    raise UsageError(f"{rule} (it is {shown(value)})")
 
 
 def time(value: Any, name: str) -> str:
@@ -41,13 +79,14 @@ def link(value: Any, name: str) -> str:
     """'12GB/s,5us' as it is, or made of (bytes per second, seconds)."""
     if isinstance(value, str):
         return value
-    if isinstance(value, numbers.Real):
+    value = plain(value)
+    if isinstance(value, (int, float)):
         return size(value, name) + "/s"
-    if isinstance(value, (tuple, list)) and len(value) == 2:
+    if isinstance(value, list) and len(value) == 2:
         rate = value[0] if isinstance(value[0], str) else size(value[0], name) + "/s"
         return f"{rate},{time(value[1], name)}"
     raise UsageError(f"{name}: a link is \"12GB/s,5us\", or (bytes per second, seconds) "
-                     f"(it is {value!r})")
+                     f"(it is {shown(value)})")
 
 
 def slow(value: Any) -> str:
@@ -57,20 +96,30 @@ def slow(value: Any) -> str:
     return str(value)
 
 
-def plain(value: Any) -> Any:
-    """A value that JSON has, of one that NumPy or pathlib has."""
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (list, tuple, range)) or hasattr(value, "tolist"):
-        return [plain(one) for one in value]
-    return value
-
-
 _WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link}
+
+
+def _check(value: Any, name: str) -> None:
+    """Refuses what JSON, or a text in UTF-8, does not have."""
+    if isinstance(value, (list, dict)):
+        for one in value:
+            _check(one, name)
+        if isinstance(value, dict):
+            _check(list(value.values()), name)
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{name}: this text has no form in UTF-8 "
+                             f"(it is {shown(value)})") from None
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise UsageError(f"{name}: a number is finite (it is {value})")
+    elif isinstance(value, int):
+        if not -_LIMIT <= value < 2 * _LIMIT:
+            raise UsageError(f"{name}: a whole number has at most 64 bits (it is {shown(value)})")
+    elif value is not None:
+        raise UsageError(f"{name}: a number or a text belongs there (it is {shown(value)})")
 
 
 def said(value: Any, name: str) -> Any:
@@ -79,22 +128,15 @@ def said(value: Any, name: str) -> Any:
         value = _WRITTEN[name](value, name)
     elif name == "slow":
         value = slow(value)
-    return plain(value)
+    value = plain(value)
+    _check(value, name)
+    return value
 
 
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
-    words = {name: said(value, name) for name, value in settings.items() if value is not None}
-    try:
-        return json.dumps(words)
-    except TypeError:
-        pass
-    for name, value in words.items():
-        try:
-            json.dumps(value)
-        except TypeError:
-            raise UsageError(f"{name}: a number or a text belongs there (it is {value!r})") from None
-    raise AssertionError(f"{words!r} is no JSON, though each of its values is")
+    return json.dumps({name: said(value, name) for name, value in settings.items()
+                       if value is not None})
 
 
 def text(value: Any, name: str) -> str:
@@ -111,11 +153,13 @@ def text(value: Any, name: str) -> str:
     if isinstance(one, list):
         raise UsageError(f"{name}: a scenario has one value; several of them are an axis: "
                          f"axes={{\"{name}\": …}}")
-    raise UsageError(f"{name}: a number or a text belongs there (it is {value!r})")
+    raise UsageError(f"{name}: a number or a text belongs there (it is {shown(value)})")
 
 
 def axis(values: Any, name: str) -> Union[str, list[str]]:
     """The values of an axis: a range as text, in which none is listed; or a list."""
+    if hasattr(values, "tolist"):
+        values = plain(values)
     if isinstance(values, str):
         return values
     if isinstance(values, range) and len(values) > 1 and values.step > 0:
