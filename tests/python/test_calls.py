@@ -1,4 +1,5 @@
 """Do long calls end at a signal, and let other threads run?"""
+import itertools
 import signal
 import threading
 import time
@@ -36,6 +37,12 @@ class Calls(unittest.TestCase):
         with self.assertRaises(Rung):
             sl.compare(**LONG)
         self.assertEqual(threading.active_count(), threads)
+
+    def test_a_signal_ends_a_list_of_ops(self):
+        self.ring(0.3)
+        with self.assertRaises(Rung):
+            sl.simulate("uniform8", schedule=lambda problem: [itertools.repeat("0F0")] * 2,
+                        devices=2, microbatches=1 << 23)
 
     def test_interrupt(self):
         # What runs in the background of a shell was told to ignore it.

@@ -1,4 +1,5 @@
 """Do programs, and schedules written in Python, go through the engine's checks?"""
+import itertools
 import unittest
 
 import stageline as sl
@@ -113,7 +114,15 @@ class Schedulers(unittest.TestCase):
                 (lambda problem: [[], [], []], "more lists of ops for 2 devices"),
                 (lambda problem: [["0F0", "0B0"], ["1F0"]], "1B0|stage 1"),
                 (lambda problem: [["0F0", "nonsense"], []], "nonsense at position 1 of device 0"),
-                (lambda problem: [[(0, "F", 0), (0, "B", -1)], []], "position 1 of device 0")):
+                (lambda problem: [[(0, "F", 0), (0, "B", -1)], []], "position 1 of device 0"),
+                (lambda problem: [[(0, "F", 2.0)], []], r"\(0, 'F', 2.0\) at position 0"),
+                (lambda problem: [[(0, 1, 0)], []], r"\(0, 1, 0\) at position 0"),
+                (lambda problem: [[(10**30, "F", 0)], []], "'F', 0\\) at position 0"),
+                (lambda problem: [[(0, "F")], []], "position 0 of device 0"),
+                (lambda problem: [["\ud800"], []], r"ud800' at position 0"),
+                (lambda problem: [[(0, "\ud800", 0)], []], "position 0 of device 0"),
+                (lambda problem: "\ud800", "UTF-8"),
+                (lambda problem: [itertools.repeat("0F0"), []], "list of device 0 has more than")):
             with self.subTest(words), self.assertRaisesRegex(sl.ProgramError, words):
                 sl.simulate("uniform8", schedule=lists, devices=2, microbatches=1)
 

@@ -20,6 +20,7 @@
 #include "sim/errors.hpp"
 #include "sim/op_time.hpp"
 #include "sim/problem.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/training_budget.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -100,24 +101,54 @@ struct Asked {
   Program blank;
 };
 
-// An op as Python writes it: "0F3", or (stage, "F", number).
-Op op_of_object(const nb::handle& object, std::size_t device, std::size_t position) {
+// A value in a message, a text without quotes.
+std::string shown(const nb::handle& object) {
   std::string text;
-  if (nb::isinstance<nb::str>(object)) {
-    text = nb::cast<std::string>(object);
-  } else if (nb::isinstance<nb::tuple>(object) && nb::len(object) == 3) {
-    const auto [stage, kind, number] = nb::cast<std::tuple<int, std::string, std::int64_t>>(object);
-    text = fmt::format("{}{}{}", stage, kind, number);
-  } else {
-    text = nb::cast<std::string>(nb::repr(object));
+  if (nb::try_cast(object, text)) return visible(text);
+  return nb::cast<std::string>(nb::module_::import_("stageline._amounts").attr("shown")(object));
+}
+
+// An op as Python writes it: "0F3", or (stage, "F", number).
+std::optional<Op> op_of_object(const nb::handle& object) {
+  std::string text;
+  if (nb::try_cast(object, text)) return parse_op(text);
+  std::tuple<int, std::string, std::int64_t> parts;
+  if (!nb::isinstance<nb::tuple>(object) || !nb::try_cast(object, parts)) return {};
+  const auto& [stage, kind, number] = parts;
+  return parse_op(fmt::format("{}{}{}", stage, kind, number));
+}
+
+// More than a device can have, of all kinds, stages, micro-batches and parts.
+std::size_t too_many_ops(const Program& program) {
+  constexpr double most = static_cast<double>(most_forwards) * op_kinds;
+  const double here = static_cast<double>(program.total_microbatches()) * program.stages() *
+                      static_cast<double>(program.devices.size()) * op_kinds;
+  return static_cast<std::size_t>(std::min(most, here)) + 1;
+}
+
+// A list may have no end, and need no code in Python that would look at signals.
+std::vector<Op> ops_of_list(const nb::handle& list, std::size_t device, std::size_t too_many) {
+  constexpr std::size_t pause = 4096;
+  std::vector<Op> ops;
+  for (const nb::handle object : list) {
+    const std::optional<Op> op = op_of_object(object);
+    if (!op) {
+      throw ProgramError(
+          fmt::format("{} at position {} of device {} is no op: write \"0F3\" or (0, \"F\", 3), "
+                      "with the kinds F, B, I, W, R and U",
+                      shown(object), ops.size(), device),
+          static_cast<int>(device), static_cast<int>(ops.size()));
+    }
+    ops.push_back(*op);
+    if (ops.size() == too_many) {
+      throw ProgramError(fmt::format("the list of device {} has more than {} ops, and a program "
+                                     "of that size cannot have so many",
+                                     device, too_many - 1),
+                         static_cast<int>(device));
+    }
+    if (ops.size() % pause == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  const std::optional<Op> op = parse_op(text);
-  if (op) return *op;
-  throw ProgramError(
-      fmt::format("{} at position {} of device {} is no op: write \"0F3\" or (0, \"F\", 3), with "
-                  "the kinds F, B, I, W, R and U",
-                  text, position, device),
-      static_cast<int>(device), static_cast<int>(position));
+  return ops;
 }
 
 Program program_of_answer(const Asked& asked, const nb::object& answer, const std::string& name) {
@@ -125,16 +156,20 @@ Program program_of_answer(const Asked& asked, const nb::object& answer, const st
   if (nb::isinstance<Program>(answer)) {
     program = nb::cast<Program>(answer);
   } else if (nb::isinstance<nb::str>(answer)) {
-    program = parse_program(nb::cast<std::string>(answer));
+    std::string text;
+    if (!nb::try_cast(answer, text)) {
+      throw ProgramError(fmt::format("{} returned a text that has no form in UTF-8", name));
+    }
+    program = parse_program(text);
   } else {
     program = asked.blank;
+    const std::size_t too_many = too_many_ops(program);
     std::size_t device = 0;
     for (const nb::handle list : answer) {
       if (device == program.devices.size()) ++device;
       if (device > program.devices.size()) break;
-      std::vector<Op> ops;
-      for (const nb::handle op : list) ops.push_back(op_of_object(op, device, ops.size()));
-      program.ops[device++] = std::move(ops);
+      program.ops[device] = ops_of_list(list, device, too_many);
+      ++device;
     }
     if (device != program.devices.size()) {
       throw ProgramError(
