@@ -65,6 +65,18 @@ class Results(unittest.TestCase):
         with self.assertRaisesRegex(sl.UsageError, "did you mean \"memory\""):
             result.svg(panels=["memori"])
 
+    def test_the_cut_can_be_asked_for_again(self):
+        asked = {"devices": 4, "microbatches": 8}
+        for schedule in ("1f1b", "interleaved_1f1b", "zb_v", "dualpipe"):
+            for trace in ("resnet50-cpu", EQUAL):
+                with self.subTest(schedule, trace=trace):
+                    result = sl.simulate(trace, schedule=schedule, **asked)
+                    again = sl.simulate(trace, schedule=schedule, partition=result.partition, **asked)
+                    self.assertEqual(again.partition, result.partition)
+                    self.assertEqual(again.step_time_ps, result.step_time_ps)
+        self.assertEqual(sl.simulate(EQUAL, partition="0-0,1-6,7-", devices=3).partition,
+                         "0-0,1-6,7-7")
+
     def test_critical_path_has_no_gap(self):
         result = sl.simulate("resnet50-cpu", devices=4, microbatches=8, link="1GB/s,5us")
         path = result.critical_path

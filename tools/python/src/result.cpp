@@ -233,6 +233,22 @@ std::shared_ptr<const SpanTable> spans_of(Simulated& self) {
   return self.table;
 }
 
+// "0-3,4-7"; as pictures show it where a stage is no range behind that of the stage before.
+std::string ranges_of(const Partition& partition) {
+  std::string text;
+  int stage = 0;
+  int first = 0;
+  const auto layers = static_cast<int>(partition.stage_of.size());
+  for (int layer = 0; layer < layers; ++layer) {
+    if (nth(partition.stage_of, layer) != stage) return print(partition);
+    if (layer + 1 < layers && nth(partition.stage_of, layer + 1) == stage) continue;
+    text += fmt::format("{}{}-{}", text.empty() ? "" : ",", first, layer);
+    first = layer + 1;
+    ++stage;
+  }
+  return text;
+}
+
 std::string repr(const Simulated& self) {
   const Outcome& outcome = self.outcome;
   const std::optional<std::int64_t> peak = peak_of(self);
@@ -294,8 +310,8 @@ void bind_result(nb::module_& module) {
           "critical_path", &path_of,
           nb::for_getter(nb::sig("def critical_path(self, /) -> list[dict[str, typing.Any]]")),
           "Pieces without a gap from 0 to the makespan (dicts, picoseconds).")
-      .def_prop_ro("partition", of([](const Outcome& o) { return print(o.plan.partition); }),
-                   "The cut, as the argument partition takes it.")
+      .def_prop_ro("partition", of([](const Outcome& o) { return ranges_of(o.plan.partition); }),
+                   "The cut, as the argument partition takes it: \"0-3,4-7\".")
       .def_prop_ro(
           "cut", [](const Simulated& self) { return self.asked.cut_asked(); },
           "As it was asked for: \"balanced\".")
