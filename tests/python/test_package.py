@@ -2,7 +2,9 @@
 import doctest
 import importlib
 import inspect
+import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -29,6 +31,26 @@ class Package(unittest.TestCase):
         for name in dir(sl._core):
             if not name.startswith("__"):
                 self.assertRegex(stubs, rf"(class|def) {name}\b|^{name}\b|\n{name}\b", name)
+
+    def test_names_of_others_cannot_drive_a_terminal(self):
+        name = "a\x1b[31m\n\x9b\u202e\0b"
+        wild = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+        trace = {**json.loads(sl.uniform(layers=2).to_json()), "name": name}
+        model = sl.trace(json.dumps(trace))
+        self.assertEqual(model.name, name)
+        program = sl.simulate("uniform8", devices=2, microbatches=2).program
+        program.schedule = name.replace("\n", "")
+        table = sl.compare(model, devices=2, microbatches=2, schedules="1f1b")
+        table.rows[0]["schedule"] = table.rows[0]["error"] = name
+        table.sentences.append(name)
+        for said in (repr(model), repr(program), repr(sl.simulate("uniform8", program=program)),
+                     repr(sl.scheduler(lambda problem: [], name=program.schedule, like=name)),
+                     *repr(table).splitlines(), table._repr_html_()):
+            self.assertNotRegex(said, wild)
+        self.assertEqual(len(repr(table).splitlines()), 2)
+        with self.assertRaises(sl.UsageError) as caught:
+            sl.simulate("uniform8", **{name: 2})
+        self.assertNotRegex(str(caught.exception), wild)
 
     def test_all_is_documented(self):
         for name in sl.__all__:

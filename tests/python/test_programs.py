@@ -55,6 +55,17 @@ class Programs(unittest.TestCase):
             sl.Program.parse(self.text.replace(" 0F3", "", 1)).validate()
         self.assertIn("0F3", str(caught.exception))
 
+    def test_a_name_is_what_its_text_can_say(self):
+        program = sl.Program.parse(self.text)
+        for name in ("a\nmicrobatches: 9", "a\nsteps: 2", "a # b", " a", "a\t", "a\r"):
+            with self.subTest(name), self.assertRaisesRegex(sl.UsageError, "^schedule: "):
+                program.schedule = name
+            with self.subTest(name), self.assertRaisesRegex(sl.UsageError, "^schedule: "):
+                sl.scheduler(gpipe, name=name)
+        for name in ("", "mine: é 1"):
+            program.schedule = name
+            self.assertEqual(sl.Program.parse(str(program)).schedule, name)
+
     def test_deadlock(self):
         def stuck(problem):
             return [["0B0", "0F0"], ["1F0", "1B0"]]

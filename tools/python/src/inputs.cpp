@@ -14,6 +14,7 @@
 #include "schedulers/scheduler.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/inputs.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -237,9 +238,9 @@ void bind_inputs(nb::module_& module) {
           "The trace as text, as files hold it.")
       .def("__len__", [](const Trace& self) { return self.model.layers.size(); })
       .def("__repr__", [](const Trace& self) {
-        return fmt::format("<stageline.Model {}: {} layers, {} a micro-batch, {}>", self.model.name,
-                           self.model.layers.size(), print(forward_backward(self.model)),
-                           name(self.model.provenance.origin));
+        return fmt::format("<stageline.Model {}: {} layers, {} a micro-batch, {}>",
+                           visible(self.model.name), self.model.layers.size(),
+                           print(forward_backward(self.model)), name(self.model.provenance.origin));
       });
   add_columns(trace);
   module.def("open_trace", &open, "text"_a, "microbatch_size"_a = 0, "profile_batch"_a = 0,

@@ -11,6 +11,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/numbers.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/reports.hpp"
 #include "tools/python/src/sweep.hpp"
@@ -125,8 +126,8 @@ void bind_phase(nb::module_& module) {
       .def("_repr_svg_",
            [](const PhaseMap& self) { return svg_of(self, SvgOptions{}.width, "auto"); })
       .def("__repr__", [](const PhaseMap& self) {
-        return fmt::format("<stageline.Phase: {} by {}, {} schedules>", self.chart.x, self.chart.y,
-                           self.chart.names.size());
+        return fmt::format("<stageline.Phase: {} by {}, {} schedules>", visible(self.chart.x),
+                           visible(self.chart.y), self.chart.names.size());
       });
   module.def("phase", &phase, "fixed"_a, "x"_a, "y"_a, "schedules"_a, "threads"_a, "exhaustive"_a,
              "title"_a, "progress"_a = nb::none());

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "sim/check/lint.hpp"
+#include "sim/errors.hpp"
 #include "sim/program.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/python/src/inputs.hpp"
 #include "tools/python/src/interrupt.hpp"
@@ -27,9 +29,29 @@ std::vector<std::vector<std::string>> ops_of(const Program& program) {
   return lists;
 }
 
+// Whether a program's text that says it is read again, with that name.
+bool is_schedule_name(const std::string& name) {
+  try {
+    const std::string text =
+        fmt::format("stageline-program 1\nschedule: {}\nmicrobatches: 1\nstage 0: a\na:\n", name);
+    return parse_program(text).schedule == name;
+  } catch (const ProgramError&) {
+    return false;
+  }
+}
+
+void name_schedule(Program& program, const std::string& name) {
+  if (!is_schedule_name(name)) {
+    throw UsageError(fmt::format(
+        "schedule: its name is one line without a # and without blanks at its ends (it is \"{}\")",
+        name));
+  }
+  program.schedule = name;
+}
+
 Program open_program(const std::string& path) {
   Program program = read_program(path, /*quiet=*/true);
-  if (program.schedule.empty()) program.schedule = path;
+  if (program.schedule.empty() && is_schedule_name(path)) program.schedule = path;
   return program;
 }
 
@@ -74,9 +96,8 @@ void bind_program(nb::module_& module) {
       .def_static("read", &open_program, "path"_a,
                   "From a file in any format that the command reads.")
       .def_prop_rw(
-          "schedule", [](const Program& self) { return self.schedule; },
-          [](Program& self, std::string name) { self.schedule = std::move(name); },
-          "Its origin: free text.")
+          "schedule", [](const Program& self) { return self.schedule; }, &name_schedule,
+          "Its origin: free text of one line, without a #.")
       .def_prop_ro(
           "microbatches", [](const Program& self) { return self.microbatches; }, "In a step.")
       .def_prop_ro("steps", [](const Program& self) { return self.steps; })
@@ -100,7 +121,8 @@ void bind_program(nb::module_& module) {
         return fmt::format(
             "<stageline.Program {}: {} stages on {} devices, {} micro-batches, {} "
             "ops>",
-            self.schedule, self.stages(), self.devices.size(), self.total_microbatches(), ops);
+            visible(self.schedule), self.stages(), self.devices.size(), self.total_microbatches(),
+            ops);
       });
   module.def(
       "lint",

@@ -15,6 +15,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/names.hpp"
+#include "sim/text/visible.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/python/src/interrupt.hpp"
 #include "tools/python/src/sweep.hpp"
@@ -253,8 +254,8 @@ std::string repr(const Simulated& self) {
   const Outcome& outcome = self.outcome;
   const std::optional<std::int64_t> peak = peak_of(self);
   return fmt::format("<stageline.Result {}: step {}, bubble {:.1f} %, peak memory {}{}>",
-                     outcome.schedule, print(outcome.step_time), 100 * outcome.bubble_fraction,
-                     peak ? print(Bytes{*peak}) : "unknown",
+                     visible(outcome.schedule), print(outcome.step_time),
+                     100 * outcome.bubble_fraction, peak ? print(Bytes{*peak}) : "unknown",
                      outcome.fit == Fit::no ? ", does NOT fit" : "");
 }
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterator
 
-from stageline._core import Compared, Result
+from stageline._core import Compared, Result, visible
 from stageline._errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Comparison:
 
     def _cells(self) -> list[list[str]]:
         columns = self._columns()
-        return [["" if row[name] is None else write(row[name]) for name, _, write in columns]
+        return [["" if row[name] is None else visible(write(row[name])) for name, _, write in columns]
                 for row in self.rows]
 
     def __repr__(self) -> str:
@@ -116,5 +116,5 @@ class Comparison:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
         body = "".join(line(cells, "td") for cells in self._cells())
         head = line([heading for _, heading, _ in self._columns()], "th")
-        said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.sentences)
+        said = "".join(f"<p>{html.escape(visible(sentence))}</p>" for sentence in self.sentences)
         return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{said}"

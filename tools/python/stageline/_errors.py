@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import re
 
+from stageline._core import visible
+
 _PLACE = re.compile(r"\bline (\d+)(?:, column (\d+))?")
 
 
@@ -15,6 +17,9 @@ class Error(ValueError):
     line: int | None = None
     column: int | None = None
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(visible(message.encode(errors="replace").decode()))  # names of files
+
     def _place_from(self, text: str) -> None:
         if found := _PLACE.search(text):
             self.line = int(found[1])
@@ -23,9 +28,6 @@ class Error(ValueError):
 
 class UsageError(Error):
     """An argument that is not allowed, or arguments that do not go together."""
-
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message)
 
 
 class TraceError(Error):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Tuple, Union, overload
 
-from stageline._core import Problem, Program
+from stageline._core import Problem, Program, visible
 from stageline._errors import UsageError
 
 Op = Union[str, Tuple[int, str, int]]
@@ -21,13 +21,14 @@ class Scheduler:
         self.lists = lists
         self.like = like
         self.name = name or getattr(lists, "__name__", "python")
+        Program().schedule = self.name  # refuses what no program can say
         self.__doc__ = lists.__doc__ or type(self).__doc__
 
     def __call__(self, problem: Problem) -> Lists:
         return self.lists(problem)
 
     def __repr__(self) -> str:
-        return f"<stageline.Scheduler {self.name}, placed like {self.like}>"
+        return f"<stageline.Scheduler {visible(self.name)}, placed like {visible(self.like)}>"
 
 
 @overload

@@ -98,7 +98,7 @@ class SweepTable:
         return os.path.join(self._folder.path, "table.csv.gz")
 
     def __repr__(self) -> str:
-        return f"<stageline.SweepTable: {len(self)} scenarios of {', '.join(self.columns)}>"
+        return f"<stageline.SweepTable: {len(self)} scenarios of {_core.visible(', '.join(self.columns))}>"
 
 
 def _fixed(source: TraceLike, on: ClusterLike, settings: dict[str, Any]) -> dict[str, str]:
