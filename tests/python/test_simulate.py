@@ -177,6 +177,33 @@ class Arguments(unittest.TestCase):
                 sl.simulate("uniform8", **settings)
         self.assertTrue(issubclass(sl.UsageError, ValueError))
 
+    def test_names_and_files_that_are_not_utf_8_are_refused(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            name = os.path.join(scratch, os.fsdecode(b"caf\xe9.json"))
+            for what, ask in (("trace", lambda: sl.trace(name)),
+                              ("trace", lambda: sl.simulate(name, devices=2)),
+                              ("trace", lambda: sl.sweep(name)),
+                              ("name", lambda: sl.cluster(name)),
+                              ("cluster", lambda: sl.simulate("uniform8", name)),
+                              ("program", lambda: sl.program(name)),
+                              ("program", lambda: sl.simulate("uniform8", program=name)),
+                              ("program", lambda: sl.check(name)),
+                              ("out", lambda: sl.sweep("uniform8", axes={"devices": [2]}, out=name)),
+                              ("trace", lambda: sl.trace(3)),
+                              ("trace", lambda: sl.sweep(3)),
+                              ("program", lambda: sl.check(3))):
+                with self.subTest(what), self.assertRaisesRegex(sl.UsageError, f"^{what}: "):
+                    ask()
+            file = pathlib.Path(scratch) / "program.txt"
+            text = str(sl.simulate("uniform8", devices=2, microbatches=2).program)
+            file.write_bytes(text.replace("0F0", "café").encode("latin-1"))
+            for read in (sl.program, sl.check):
+                with self.assertRaises(sl.Error):
+                    read(file)
+            file.write_bytes('{"format": "stageline-sweep 1", "é": 1}'.encode("latin-1"))
+            with self.assertRaisesRegex(sl.UsageError, "not in UTF-8"):
+                sl.sweep(file)
+
     def test_what_json_does_not_have_is_refused_by_its_name(self):
         for settings in ({"devices": float("nan")}, {"devices": float("inf")},
                          {"devices": -10**400}, {"devices": 10**5000}, {"devices": [2, 10**400]},

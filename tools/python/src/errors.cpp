@@ -20,10 +20,20 @@ namespace nb = nanobind;
 // What parse_request() calls the settings of a call.
 constexpr std::string_view settings = "the request";
 
+// Of a file that may be in any encoding.
+nb::object as_python(const std::string& text) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+template <class Data>
+nb::object as_python(const Data& data) {
+  return nb::cast(data);
+}
+
 template <class... Data>
 void raise(const char* name, const Data&... data) {
   const nb::object type = nb::module_::import_("stageline._errors").attr(name);
-  const nb::object error = type(data...);
+  const nb::object error = type(as_python(data)...);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
 

@@ -1,6 +1,7 @@
-// What is written and shown, by the rules of the command.
+// What is read, written and shown, by the rules of the command.
 #include "tools/python/src/outputs.hpp"
 
+#include <fmt/core.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/errors.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/files.hpp"
 #include "tools/base/outputs.hpp"
@@ -36,11 +38,20 @@ void check_output(const std::string& call, const std::string& path,
   check_outputs(paths);
 }
 
+std::string text_of(const std::string& path) {
+  std::string text = without_lock([&] { return read_text(path); });
+  if (!is_utf8(text)) {
+    throw UsageError(fmt::format("cannot read \"{}\": it is not in UTF-8; save it as UTF-8", path));
+  }
+  return text;
+}
+
 }  // namespace
 
 void bind_outputs(nb::module_& module) {
   module.def("check_output", &check_output, "call"_a, "path"_a, "read"_a, "folder"_a,
              "Raises UsageError where a file could not be written, was read, or is the folder's.");
+  module.def("read_text", &text_of, "path"_a, "A text in UTF-8, without its mark.");
   module.def("visible", &visible, "text"_a, "As one line that cannot drive a terminal.");
   module.def(
       "write_file",

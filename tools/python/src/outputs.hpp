@@ -1,4 +1,4 @@
-// What is written and shown, by the rules of the command.
+// What is read, written and shown, by the rules of the command.
 #pragma once
 
 #include <nanobind/nanobind.h>

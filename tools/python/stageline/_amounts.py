@@ -133,6 +133,16 @@ def said(value: Any, name: str) -> Any:
     return value
 
 
+def path(value: Any, name: str) -> str:
+    """The name of a file, a folder or what is bundled."""
+    try:
+        text = os.fsdecode(value)
+    except TypeError:
+        raise UsageError(f"{name}: a name or a path belongs there (it is {shown(value)})") from None
+    _check(text, name)
+    return text
+
+
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
     return json.dumps({name: said(value, name) for name, value in settings.items()

@@ -67,7 +67,7 @@ def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0
     """
     if isinstance(source, Model):
         source = source.text
-    return _core.open_trace(os.fspath(source), microbatch_size, profile_batch)
+    return _core.open_trace(_amounts.path(source, "trace"), microbatch_size, profile_batch)
 
 
 def _opened(text: str, microbatch_size: int, profile_batch: int) -> Model:
@@ -178,14 +178,14 @@ def cluster(name: str | os.PathLike[str] | None = None, *,
     settings = {"devices": devices, "link": link, "memory": memory, "reserve": reserve,
                 "host_link": host_link, "host_memory": host_memory, "pair_overlap": pair_overlap}
     given = {key: value for key, value in settings.items() if value is not None}
-    return Cluster(None if name is None else os.fspath(name), given)
+    return Cluster(None if name is None else _amounts.path(name, "name"), given)
 
 
 def program(source: str | os.PathLike[str]) -> Program:
     """A program from its text, or from a file in any format that the command reads."""
     if isinstance(source, str) and "\n" in source:
         return Program.parse(source)
-    return Program.read(os.fspath(source))
+    return Program.read(_amounts.path(source, "program"))
 
 
 def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -206,18 +206,18 @@ def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
         return _core.lint(program)
     if isinstance(program, str) and "\n" in program:
         return _core.lint_text(program)
-    return _core.lint(Program.read(os.fspath(program)))
+    return _core.lint(Program.read(_amounts.path(program, "program")))
 
 
 def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
-                                else os.fspath(source)}
+                                else _amounts.path(source, "trace")}
     if isinstance(source, Model):
         settings.update(source.opened_with)
     if isinstance(on, Cluster):
         settings.update(on.settings())
     elif on is not None:
-        settings["cluster"] = os.fspath(on)
+        settings["cluster"] = _amounts.path(on, "cluster")
     settings.update((key, value) for key, value in given.items() if value is not None)
     return settings
 

@@ -73,7 +73,7 @@ class SweepTable:
         import pyarrow
         from pyarrow import parquet
 
-        name = os.fspath(path)
+        name = _amounts.path(path, "path")
         if name == "-":  # a file, and not standard output
             name = os.path.join(os.curdir, name)
         _core.check_output("to_parquet", name, self._read, self.folder)
@@ -126,10 +126,10 @@ def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
                          "axes={…}")
     if isinstance(source, Mapping):
         return json.dumps(source), "the sweep"
-    if isinstance(source, Model) or not os.path.isfile(source):
+    file = None if source is None or isinstance(source, Model) else _amounts.path(source, "trace")
+    if file is None or not os.path.isfile(file):
         raise UsageError("axes: a sweep needs an axis, such as axes={\"devices\": range(2, 17)}")
-    with open(source, encoding="utf-8") as file:
-        return file.read(), os.fspath(source)
+    return _core.read_text(file), file
 
 
 def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike = None, *,
@@ -168,7 +168,8 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     if client is not None:
         from stageline import _dask
         _dask.check(client)
-    folder = None if out is None else _core.SweepFolder(os.path.abspath(out), asked)
+    folder = None if out is None else \
+        _core.SweepFolder(os.path.abspath(_amounts.path(out, "out")), asked)
     todo = list(range(asked.chunks)) if folder is None else folder.missing()
     if len(todo) == asked.chunks:
         asked.probe()
