@@ -45,6 +45,12 @@ class Comparisons(unittest.TestCase):
         with self.assertRaisesRegex(sl.UsageError, "of your own"):
             table.json()
 
+    def test_one_own_schedule(self):
+        from test_programs import gpipe
+        for one in (gpipe, sl.scheduler(gpipe)):
+            table = sl.compare("uniform8", devices=4, microbatches=8, schedules=one)
+            self.assertEqual([row["schedule"] for row in table], ["gpipe"])
+
     def test_own_schedules_get_all_devices_and_cuts(self):
         from test_programs import gpipe
         cuts = ["0-1,2-", "0-5,6-", "0-1,2-"]

@@ -36,6 +36,10 @@ class Programs(unittest.TestCase):
             self.assertEqual(sl.simulate("resnet50-cpu", program=again).step_time_ps,
                              self.result.step_time_ps)
 
+    def test_what_can_be_changed_has_no_hash(self):
+        with self.assertRaises(TypeError):
+            hash(self.result.program)
+
     def test_edited(self):
         last = [" ".join(ops) for ops in self.result.program.ops][-1]
         self.assertIn("3F0 3B0 3F1 3B1", last)

@@ -91,6 +91,14 @@ class Bars(unittest.TestCase):
                          x={"microbatches": range(4, 20)}, progress=lambda *now: done.append(now))
         self.assertEqual(done[-1], (found.simulated, found.simulated))
 
+    def test_no_bar_where_standard_error_is_closed(self):
+        for how in ("sys.stderr.close()", "sys.stderr = None"):
+            for progress in ("None", "True"):
+                call = f"import sys, stageline as sl\n{how}\n" \
+                       f"sl.compare('uniform8', devices=4, schedules='1f1b', progress={progress})\n"
+                done = subprocess.run([sys.executable, "-c", call], check=False)
+                self.assertEqual(done.returncode, 0, call)
+
     def test_on_a_real_terminal(self):
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))

@@ -220,6 +220,50 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(sl.UsageError, "^forward: "):
             sl.uniform(forward=1e308)
 
+    def test_numbers_of_other_kinds(self):
+        self.assertEqual(sl.simulate("uniform8", devices=2, zero=1).json(),
+                         sl.simulate("uniform8", devices=2, zero="1").json())
+        for within in (0.05, "5%"):
+            one, other = (sl.compare("uniform8", devices=4, microbatches=8, within=value)
+                          for value in (within, "5%"))
+            self.assertEqual(one.sentences, other.sentences)
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("there is no numpy")
+        self.assertEqual(sl.simulate("uniform8", devices=np.array(4), all_pipelines=np.bool_(False),
+                                     memory=np.float32(8e9)).json(),
+                         sl.simulate("uniform8", devices=4, memory=8e9).json())
+        self.assertEqual(sl.simulate("uniform8", devices=4).svg(panels="timeline"),
+                         sl.simulate("uniform8", devices=4).svg(panels=["timeline"]))
+
+    def test_what_is_of_the_wrong_type_or_empty_is_refused_by_its_name(self):
+        sweep = {"axes": {"devices": [2]}}
+        for name, ask in (
+                ("cluster", lambda: sl.simulate("uniform8", "")),
+                ("name", lambda: sl.cluster("")),
+                ("trace", lambda: sl.trace("")),
+                ("calibration", lambda: sl.simulate("uniform8", calibration="")),
+                ("calibration", lambda: sl.sweep("uniform8", calibration="", **sweep)),
+                ("program", lambda: sl.simulate("uniform8", program=sl.Program())),
+                ("microbatch_size", lambda: sl.trace("uniform8", microbatch_size=1.5)),
+                ("layers", lambda: sl.uniform(layers=float("nan"))),
+                ("lists", lambda: sl.scheduler(3)),
+                ("schedules", lambda: sl.compare("uniform8", schedules=[])),
+                ("schedules", lambda: sl.compare("uniform8", schedules="")),
+                ("schedule", lambda: sl.compare("uniform8", schedules=3)),
+                ("schedules", lambda: sl.phase("uniform8", x="devices=2..4", y="link=1GB/s..2GB/s",
+                                               schedules=[])),
+                ("threads", lambda: sl.phase("uniform8", x="devices=2..4", y="link=1GB/s..2GB/s",
+                                             threads="x")),
+                ("axes", lambda: sl.sweep("uniform8", axes=["devices"])),
+                ("out", lambda: sl.sweep("uniform8", out="", **sweep)),
+                ("chunk", lambda: sl.sweep("uniform8", chunk=object(), **sweep)),
+                ("threads", lambda: sl.sweep("uniform8", threads=1.5, **sweep)),
+                ("trace", lambda: sl.sweep({"axes": object()}))):
+            with self.subTest(name), self.assertRaisesRegex(sl.UsageError, f"^{name}: "):
+                ask()
+
     def test_what_if_in_words_of_python(self):
         self.assertEqual(sl.simulate("uniform8", devices=4, slow={"gpu1": 1.5}).json(),
                          sl.simulate("uniform8", devices=4, slow="gpu1:1.5").json())
@@ -265,7 +309,16 @@ class FromArrays(unittest.TestCase):
                 ({"forward": [1, -1]}, r"forward\[1\] is -1"),
                 ({"forward": [1], "stash": [-1]}, r"stash\[0\]"),
                 ({"forward": []}, "at least one layer"),
-                ({"forward": [1, 1], "names": ["a"]}, "names: 1 for 2")):
+                ({"forward": [1, 1], "names": ["a"]}, "names: 1 for 2"),
+                ({"forward": [1j]}, "^forward: numbers"),
+                ({"forward": ["a"]}, "^forward: numbers"),
+                ({"forward": [[1], [1, 2]]}, "^forward: numbers"),
+                ({"forward": np.ones((2, 2))}, "^forward: one value a layer"),
+                ({"forward": [1, 1], "backward": [None, 1j]}, "^backward: numbers"),
+                ({"forward": [1], "names": [1]}, "^names: a text"),
+                ({"forward": [1], "names": 1}, "^names: a list"),
+                ({"forward": [1], "name": 1}, "^name: a text"),
+                ({"forward": [1], "batch": 1.5}, "^batch: a whole number")):
             with self.subTest(arrays), self.assertRaisesRegex(sl.UsageError, words):
                 sl.from_arrays(**arrays)
 

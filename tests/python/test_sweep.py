@@ -123,6 +123,18 @@ class Sweeps(Case):
         drawn = sl.sweep("uniform8", axes={"link": "1GB/s..9GB/s:random"}, draws=3, draw_seed=7)
         self.assertEqual(len({row["link"] for row in drawn}), 3)
 
+    def test_sizes_of_numpy(self):
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("there is no numpy")
+        table = sl.sweep("uniform8", axes={"devices": np.arange(2, 5), "link": "1GB/s..9GB/s:random"},
+                         chunk=np.int64(2), draws=np.int32(3), draw_seed=np.uint8(7),
+                         threads=np.int64(1))
+        self.assertEqual(table.csv(), sl.sweep(
+            "uniform8", axes={"devices": [2, 3, 4], "link": "1GB/s..9GB/s:random"}, chunk=2, draws=3,
+            draw_seed=7).csv())
+
     def test_refusals(self):
         for axes, settings, said in (
                 ({"device": [2, 4]}, {}, "devices"),

@@ -88,8 +88,10 @@ nb::list lint_text(const std::string& text) {
 }  // namespace
 
 void bind_program(nb::module_& module) {
-  nb::class_<Program>(module, "Program", "The ordered ops of each device, with their settings.")
-      .def(nb::init<>())
+  nb::class_<Program> program(module, "Program",
+                              "The ordered ops of each device, with their settings.");
+  program.attr("__hash__") = nb::none();  // as of all that can be changed, and compared by value
+  program.def(nb::init<>())
       .def_static(
           "parse", [](const std::string& text) { return parse_program(text); }, "text"_a,
           "From text; ProgramError has line and column.")

@@ -47,6 +47,7 @@ std::shared_ptr<const Request> request_of(const std::string& json,
                                           const std::optional<Program>& program) {
   auto request = std::make_shared<Request>(parse_request(json));
   if (program) {
+    if (program->devices.empty()) throw UsageError("program: it is empty, and has no devices");
     if (!request->schedules.empty()) {
       throw UsageError("a program runs instead of a schedule; leave one of them out");
     }

@@ -6,10 +6,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/errors.hpp"
@@ -76,10 +78,15 @@ Panels panels_of(const Simulated& self, const std::vector<std::string>& names) {
   return {wanted(0), wanted(1), wanted(2), wanted(3)};
 }
 
-std::string svg_of(Simulated& self, const std::vector<std::string>& panels, int width,
-                   const std::string& theme, double from, std::optional<double> to) {
+// One name, or several.
+using PanelNames = std::variant<std::string, std::vector<std::string>>;
+
+std::string svg_of(Simulated& self, const PanelNames& panels, int width, const std::string& theme,
+                   double from, std::optional<double> to) {
   DrawingView view;
-  view.panels = panels_of(self, panels);
+  const auto* const one = std::get_if<std::string>(&panels);
+  view.panels = panels_of(
+      self, one != nullptr ? std::vector{*one} : std::get<std::vector<std::string>>(panels));
   try {
     view.from = from_seconds(from);
     if (to) view.to = from_seconds(*to);
@@ -325,7 +332,7 @@ void bind_result(nb::module_& module) {
       .def("json", &json_of, "timeline"_a = false, "changes"_a = true,
            "What the command writes with --json: keys in tools/report/json/README.md.\n\n"
            "timeline: with every span. changes: where it does not fit, what would.")
-      .def("svg", &svg_of, "panels"_a = std::vector<std::string>{}, "width"_a = 1000,
+      .def("svg", &svg_of, "panels"_a = PanelNames(std::vector<std::string>{}), "width"_a = 1000,
            "theme"_a = "auto", "start"_a = 0.0, "end"_a = nb::none(),
            "The space-time diagram as SVG.\n\n"
            "panels: of timeline, memory, weights, categories. width: px. start, end: seconds.")
@@ -346,7 +353,10 @@ void bind_result(nb::module_& module) {
           },
           "The timeline as a Chrome trace (JSON; opens in Perfetto).")
       .def("html", &html_of, "The interactive page of `simulate --html`, as a text.")
-      .def("_repr_svg_", [](Simulated& self) { return svg_of(self, {}, 1000, "auto", 0, {}); })
+      .def("_repr_svg_",
+           [](Simulated& self) {
+             return svg_of(self, std::vector<std::string>{}, 1000, "auto", 0, {});
+           })
       .def("__repr__", &repr);
 }
 

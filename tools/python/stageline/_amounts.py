@@ -79,14 +79,17 @@ def link(value: Any, name: str) -> str:
     """'12GB/s,5us' as it is, or made of (bytes per second, seconds)."""
     if isinstance(value, str):
         return value
-    value = plain(value)
-    if isinstance(value, (int, float)):
-        return size(value, name) + "/s"
-    if isinstance(value, list) and len(value) == 2:
-        rate = value[0] if isinstance(value[0], str) else size(value[0], name) + "/s"
-        return f"{rate},{time(value[1], name)}"
-    raise UsageError(f"{name}: a link is \"12GB/s,5us\", or (bytes per second, seconds) "
-                     f"(it is {shown(value)})")
+    rule = f"{name}: a link is \"12GB/s,5us\", or (bytes per second, seconds)"
+
+    def rate(said: Any) -> str:
+        return said if isinstance(said, str) else f"{_whole(said, 1, rule)}B/s"
+
+    parts = plain(value)
+    if isinstance(parts, (int, float)):
+        return rate(parts)
+    if isinstance(parts, list) and len(parts) == 2:
+        return f"{rate(parts[0])},{time(parts[1], name)}"
+    raise UsageError(f"{rule} (it is {shown(value)})")
 
 
 def slow(value: Any) -> str:
@@ -96,7 +99,22 @@ def slow(value: Any) -> str:
     return str(value)
 
 
-_WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link}
+def _share(value: Any, name: str) -> Any:
+    """'1%' as it is, 0.01 as '1%'."""
+    number = plain(value)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        return f"{100 * number:.12g}%" if math.isfinite(number) else number
+    return value
+
+
+def _number(value: Any, name: str) -> Any:
+    """'1' as it is, 1 as '1'."""
+    number = plain(value)
+    return str(number) if isinstance(number, int) and not isinstance(number, bool) else value
+
+
+_WRITTEN = {"memory": size, "reserve": size, "host_memory": size, "link": link, "host_link": link,
+            "zero": _number, "within": _share}
 
 
 def _check(value: Any, name: str) -> None:
@@ -133,20 +151,69 @@ def said(value: Any, name: str) -> Any:
     return value
 
 
+def word(value: Any, name: str) -> str:
+    """A text that is one."""
+    if not isinstance(value, str):
+        raise UsageError(f"{name}: a text belongs there (it is {shown(value)})")
+    _check(value, name)
+    return value
+
+
+def words(values: Any, name: str) -> list[str]:
+    """Texts, in a list or the like."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise UsageError(f"{name}: a list of texts belongs there (it is {shown(values)})")
+    return [word(one, name) for one in values]
+
+
+def whole(value: Any, name: str, least: int = 0) -> int:
+    """A whole number of 32 bits."""
+    number = plain(value)
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number < 2**31:
+        raise UsageError(f"{name}: a whole number from {least} to {2**31 - 1} belongs there "
+                         f"(it is {shown(value)})")
+    return number
+
+
 def path(value: Any, name: str) -> str:
     """The name of a file, a folder or what is bundled."""
     try:
         text = os.fsdecode(value)
     except TypeError:
-        raise UsageError(f"{name}: a name or a path belongs there (it is {shown(value)})") from None
+        text = ""
+    if not text:
+        raise UsageError(f"{name}: a name or a path belongs there (it is {shown(value)})")
     _check(text, name)
     return text
 
 
+def column(value: Any, name: str, layers: int) -> Any:
+    """One value a layer, or the same for all, as doubles of NumPy."""
+    import numpy as np
+
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "iufbO":  # whole, real, or of Python's own
+            raise TypeError
+        array = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{name}: numbers belong there, one a layer (it is {shown(value)})") from None
+    if given.ndim > 1:
+        raise UsageError(f"{name}: one value a layer, and not a table of {given.ndim} dimensions")
+    return array if given.ndim else np.full(layers, array)
+
+
+def given(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those that are said. An empty text, which the engine takes for none, is a slip."""
+    for name, value in settings.items():
+        if isinstance(value, str) and not value:
+            raise UsageError(f"{name}: this text is empty; leave it out, or say which")
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 def request(settings: dict[str, Any]) -> str:
     """The settings that are given, as the JSON of a request."""
-    return json.dumps({name: said(value, name) for name, value in settings.items()
-                       if value is not None})
+    return json.dumps({name: said(value, name) for name, value in given(settings).items()})
 
 
 def text(value: Any, name: str) -> str:

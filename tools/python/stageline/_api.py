@@ -67,7 +67,9 @@ def trace(source: TraceLike, *, microbatch_size: int = 0, profile_batch: int = 0
     """
     if isinstance(source, Model):
         source = source.text
-    return _core.open_trace(_amounts.path(source, "trace"), microbatch_size, profile_batch)
+    return _core.open_trace(_amounts.path(source, "trace"),
+                            _amounts.whole(microbatch_size, "microbatch_size"),
+                            _amounts.whole(profile_batch, "profile_batch"))
 
 
 def _opened(text: str, microbatch_size: int, profile_batch: int) -> Model:
@@ -76,7 +78,8 @@ def _opened(text: str, microbatch_size: int, profile_batch: int) -> Model:
 
 
 def _spelled(head: str, options: dict[str, Any]) -> str:
-    said = [f"{key}={value}" for key, value in options.items() if value is not None]
+    said = [f"{key}={_amounts.text(value, key)}" for key, value in options.items()
+            if value is not None]
     return head + ",".join(said)
 
 
@@ -140,29 +143,28 @@ def from_arrays(forward: ArrayLike, input_grad: ArrayLike | None = None,
     >>> sl.simulate(m, devices=4, microbatches=8).step_time_ps
     66000000000
     """
-    import numpy as np
+    first = _amounts.column(forward, "forward", 1)
+    layers = len(first)
 
-    def column(value: ArrayLike | None) -> Any:
-        if value is None:
-            return None
-        array = np.asarray(value, dtype=np.float64)
-        if array.ndim == 0:
-            array = np.full(len(np.atleast_1d(forward)), array)
-        return np.ascontiguousarray(array)
+    def column(value: ArrayLike | None, name: str) -> Any:
+        return None if value is None else _amounts.column(value, name, layers)
 
     if backward is not None and input_grad is None and weight_grad is None:
-        half = np.asarray(backward, dtype=np.float64) / 2
-        if half.ndim > 0 and len(half) != len(np.atleast_1d(forward)):
-            raise UsageError(f"backward: {len(half)} values for {len(np.atleast_1d(forward))} layers "
+        half = column(backward, "backward") / 2
+        if len(half) != layers:
+            raise UsageError(f"backward: {len(half)} values for {layers} layers "
                              "(as many as forward has)")
         input_grad = weight_grad = half
     return _core.from_arrays(
-        forward=column(np.atleast_1d(forward)), input_grad=column(input_grad),
-        weight_grad=column(weight_grad), backward=column(backward), update=column(update),
-        weights=column(weights), gradients=column(gradients),
-        optimizer_state=column(optimizer_state), output=column(output),
-        stash_input_grad=column(stash_input_grad), stash=column(stash),
-        workspace=column(workspace), names=list(names), name=name, batch=batch, method=method)
+        forward=first, input_grad=column(input_grad, "input_grad"),
+        weight_grad=column(weight_grad, "weight_grad"),
+        backward=column(backward, "backward"), update=column(update, "update"),
+        weights=column(weights, "weights"), gradients=column(gradients, "gradients"),
+        optimizer_state=column(optimizer_state, "optimizer_state"), output=column(output, "output"),
+        stash_input_grad=column(stash_input_grad, "stash_input_grad"), stash=column(stash, "stash"),
+        workspace=column(workspace, "workspace"),
+        names=_amounts.words(names, "names"), name=_amounts.word(name, "name"),
+        batch=_amounts.whole(batch, "batch"), method=_amounts.word(method, "method"))
 
 
 def cluster(name: str | os.PathLike[str] | None = None, *,
@@ -209,17 +211,25 @@ def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
     return _core.lint(Program.read(_amounts.path(program, "program")))
 
 
-def _settings(source: TraceLike, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
-    settings: dict[str, Any] = {"trace": source.text if isinstance(source, Model)
-                                else _amounts.path(source, "trace")}
+def _settings(source: TraceLike | None, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
+    """source: None where the trace is an axis."""
+    settings: dict[str, Any] = {}
     if isinstance(source, Model):
-        settings.update(source.opened_with)
+        settings.update(trace=source.text, **source.opened_with)
+    elif source is not None:
+        settings["trace"] = _amounts.path(source, "trace")
     if isinstance(on, Cluster):
         settings.update(on.settings())
     elif on is not None:
         settings["cluster"] = _amounts.path(on, "cluster")
     settings.update((key, value) for key, value in given.items() if value is not None)
     return settings
+
+
+def _of_a_call(source: TraceLike | None, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
+    if source is None:
+        raise UsageError("trace: a name or a path belongs there (it is None)")
+    return _settings(source, on, given)
 
 
 def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
@@ -237,7 +247,7 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
     >>> r.step_time_ps <= sl.simulate("uniform:layers=8", devices=4, microbatches=8).step_time_ps
     True
     """
-    asked = _settings(trace, cluster, settings)
+    asked = _of_a_call(trace, cluster, settings)
     if program is not None:
         if schedule is not None:
             raise UsageError("a program runs instead of a schedule; leave one of them out")
@@ -268,12 +278,12 @@ def _each_of_several(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def compare(trace: TraceLike, cluster: ClusterLike = None, *,
-            schedules: str | Iterable[ScheduleLike] | None = None,
+            schedules: ScheduleLike | Iterable[ScheduleLike] | None = None,
             progress: Progress = None, **settings: Any) -> Comparison:
     """Simulates many schedules: a table, the fastest first.
 
-    schedules: names, with knobs where wanted, and functions (see `scheduler`); default: all that
-    exist. devices: a number, or several. partition: a cut, or several. progress: as of
+    schedules: names, with knobs where wanted, and functions (see `scheduler`), or one; default: all
+    that exist. devices: a number, or several. partition: a cut, or several. progress: as of
     `sweep`, of schedules. settings: as in `simulate`.
 
     >>> import stageline as sl
@@ -281,7 +291,7 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
     >>> table.best.step_time_ps == min(r.step_time_ps for r in table.results if r and r.synchronous)
     True
     """
-    asked = _settings(trace, cluster, settings)
+    asked = _of_a_call(trace, cluster, settings)
 
     def compared(named: Any) -> Compared:
         with reports(progress, "schedules") as report:
@@ -289,6 +299,8 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
 
     if schedules is None or isinstance(schedules, str):
         return Comparison(compared(schedules), [])
+    if callable(schedules) or not isinstance(schedules, Iterable):
+        schedules = [schedules]
     named: list[str] = []
     own: list[Scheduler] = []
     for one in schedules:
@@ -296,5 +308,7 @@ def compare(trace: TraceLike, cluster: ClusterLike = None, *,
             named.append(one)
         else:
             own.append(scheduler_of(one))
-    return Comparison(compared(named) if named or not own else None,
+    if not named and not own:
+        raise UsageError("schedules: name one, or leave it out for all that exist")
+    return Comparison(compared(named) if named else None,
                       [_simulated_by(one, case) for one in own for case in _each_of_several(asked)])

@@ -7,6 +7,7 @@ import time
 import warnings
 from typing import Any, Callable, Iterator, Union
 
+from stageline._amounts import shown
 from stageline._errors import UsageError
 
 Report = Callable[[int, int], Any]
@@ -17,8 +18,12 @@ _PAUSE = 0.2  # between two lines of a terminal
 _LONG_PAUSE = 10.0  # where lines stay, as in a file
 
 
+def _open() -> bool:
+    return sys.stderr is not None and not getattr(sys.stderr, "closed", False)
+
+
 def _terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()
+    return _open() and sys.stderr.isatty()
 
 
 def _notebook() -> bool:
@@ -90,8 +95,8 @@ def reports(progress: Progress, unit: str) -> Iterator[Report | None]:
     longer), True (a bar), False, or a function of what is done and all there is."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise UsageError("progress: True, False, or a function of what is done and what there is "
-                         f"(it is {progress!r})")
-    if callable(progress) or progress is False or (progress is None and not _terminal()):
+                         f"(it is {shown(progress)})")
+    if callable(progress) or progress is False or not (_terminal() or progress and _open()):
         yield progress if callable(progress) else None
         return
     begun = time.monotonic()

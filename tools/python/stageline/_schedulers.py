@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Tuple, Union, overload
 
+from stageline._amounts import shown, word
 from stageline._core import Problem, Program, visible
 from stageline._errors import UsageError
 
@@ -18,9 +19,12 @@ class Scheduler:
 
     def __init__(self, lists: Callable[[Problem], Lists], like: str = "1f1b",
                  name: str = "") -> None:
+        if not callable(lists):
+            raise UsageError("lists: a function from a Problem to lists of ops belongs there "
+                             f"(it is {shown(lists)})")
         self.lists = lists
-        self.like = like
-        self.name = name or getattr(lists, "__name__", "python")
+        self.like = word(like, "like")
+        self.name = word(name or getattr(lists, "__name__", "python"), "name")
         Program().schedule = self.name  # refuses what no program can say
         self.__doc__ = lists.__doc__ or type(self).__doc__
 
@@ -74,4 +78,4 @@ def scheduler_of(schedule: Any) -> Scheduler:
     if callable(schedule):
         return Scheduler(schedule)
     raise UsageError(f"schedule: a name, or a function from a Problem to lists of ops "
-                     f"(it is {schedule!r})")
+                     f"(it is {shown(schedule)})")

@@ -101,8 +101,8 @@ class SweepTable:
         return f"<stageline.SweepTable: {len(self)} scenarios of {_core.visible(', '.join(self.columns))}>"
 
 
-def _fixed(source: TraceLike, on: ClusterLike, settings: dict[str, Any]) -> dict[str, str]:
-    said = _settings(source, on, settings)
+def _fixed(source: TraceLike | None, on: ClusterLike, settings: dict[str, Any]) -> dict[str, str]:
+    said = _amounts.given(_settings(source, on, settings))
     for name, value in said.items():
         if callable(value):
             raise UsageError(f"{name}: a sweep and a map take schedules by name; a function is for "
@@ -113,11 +113,12 @@ def _fixed(source: TraceLike, on: ClusterLike, settings: dict[str, Any]) -> dict
 def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
               sizes: dict[str, Any], settings: dict[str, Any]) -> tuple[str, str]:
     """A sweep file, and what errors call it."""
-    given = {key: value for key, value in sizes.items() if value is not None}
+    given = {key: _amounts.said(value, key) for key, value in sizes.items() if value is not None}
     if axes is not None:
-        fixed = _fixed("" if source is None else source, on, settings)
-        if source is None:
-            del fixed["trace"]
+        if not isinstance(axes, Mapping):
+            raise UsageError("axes: a dict of settings and their values, such as "
+                             f"{{\"devices\": range(2, 17)}} (it is {_amounts.shown(axes)})")
+        fixed = _fixed(source, on, settings)
         said = {name: _amounts.axis(values, name) for name, values in axes.items()}
         return json.dumps({"format": "stageline-sweep 1", "fixed": fixed, "axes": said, **given}), \
             "the request"  # as _core calls what is about arguments
@@ -125,7 +126,7 @@ def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
         raise UsageError("a sweep file says all settings and axes; leave the others out, or give "
                          "axes={…}")
     if isinstance(source, Mapping):
-        return json.dumps(source), "the sweep"
+        return json.dumps(_amounts.said(dict(source), "trace")), "the sweep"
     file = None if source is None or isinstance(source, Model) else _amounts.path(source, "trace")
     if file is None or not os.path.isfile(file):
         raise UsageError("axes: a sweep needs an axis, such as axes={\"devices\": range(2, 17)}")
@@ -161,6 +162,7 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     >>> table[4]["step_ps"] == sl.simulate("uniform:layers=16", devices=4, microbatches=8).step_time_ps
     True
     """
+    threads = 0 if threads is None else _amounts.whole(threads, "threads")
     sizes = {"chunk": chunk, "draws": draws, "draw_seed": draw_seed}
     question, called = _question(trace, cluster, axes, sizes, settings)
     asked = _core.Sweep(question, called)
@@ -178,11 +180,12 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
     packed: list[bytes] = []
     with reports(progress, "scenarios") as report:
         if client is not None:
-            packed = _dask.run(client, asked, folder, todo, threads or 1, retries, report)
+            packed = _dask.run(client, asked, folder, todo, threads or 1,
+                              _amounts.whole(retries, "retries"), report)
         elif folder is not None:
-            asked.write(folder, todo, threads or 0, report)
+            asked.write(folder, todo, threads, report)
         else:
-            packed = asked.make(todo, threads or 0, report)
+            packed = asked.make(todo, threads, report)
     chunks = _core.SweepChunks(asked, packed) if folder is None else \
         _core.SweepChunks(asked, folder)
     return SweepTable(asked, chunks, folder, file)
@@ -196,11 +199,11 @@ def _axis_of(which: str, said: Any) -> Tuple[str, Any]:
         (name, values), = said.items()
         return name, _amounts.axis(values, name)
     raise UsageError(f"{which}: one setting and its values, {{\"link\": \"1GB/s..400GB/s\"}} or "
-                     f"\"link=1GB/s..400GB/s\" (it is {said!r})")
+                     f"\"link=1GB/s..400GB/s\" (it is {_amounts.shown(said)})")
 
 
 def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: AxisLike,
-          schedules: str | list[str] | None = None, threads: int = 0, exhaustive: bool = False,
+          schedules: str | list[str] | None = None, threads: int | None = None, exhaustive: bool = False,
           progress: Progress = None, **settings: Any) -> Phase:
     """Maps which schedule wins where, over two settings; in a notebook, its picture.
 
@@ -215,13 +218,17 @@ def phase(trace: TraceLike, cluster: ClusterLike = None, *, x: AxisLike, y: Axis
     >>> [cell["winner"] for cell in map.rows]
     ['1f1b', '1f1b', 'zb_h2', 'zb_h2', 'zb_h2', 'zb_h2']
     """
+    if trace is None:
+        raise UsageError("trace: a map is of one trace (it is None)")
     fixed = _fixed(trace, cluster, settings)
     fixed["trace"] = fixed.pop("trace")  # last, as the command has it
-    names = [] if schedules is None else \
-        [schedules] if isinstance(schedules, str) else list(schedules)
-    if any(not isinstance(name, str) for name in names):
-        raise UsageError("schedules: a map takes schedules by name")
+    names: list[str] = []
+    if schedules is not None:
+        names = _amounts.words([schedules] if isinstance(schedules, str) else schedules, "schedules")
+        if not names:
+            raise UsageError("schedules: name one, or leave it out for all synchronous ones")
     title = trace.name if isinstance(trace, Model) else ""
     with reports(progress, "cells") as report:
-        return _core.phase(list(fixed.items()), _axis_of("x", x), _axis_of("y", y), names, threads,
-                           exhaustive, title, report)
+        return _core.phase(list(fixed.items()), _axis_of("x", x), _axis_of("y", y), names,
+                           0 if threads is None else _amounts.whole(threads, "threads"), bool(exhaustive), title,
+                           report)
