@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import subprocess
 import tempfile
 import unittest
@@ -165,6 +166,9 @@ class Arguments(unittest.TestCase):
         for settings, words in (
                 ({"devises": 4}, 'did you mean "devices"'),
                 ({"devices": "4"}, "devices: "),
+                ({"jitter": 0.05}, "^jitter: this is no setting.* sweep"),
+                ({"why": True}, r"^why: .*\.waterfall"),
+                ({"batch": 4}, "^batch: .*profile_batch"),
                 ({"devices": [2, 4]}, "compare takes several"),
                 ({"schedule": "1f1b,gpipe"}, "compare takes many"),
                 ({"schedule": "1f1c"}, "1f1b"),
@@ -219,6 +223,22 @@ class Arguments(unittest.TestCase):
             sl.sweep("uniform8", axes={"devices": [float("nan")]})
         with self.assertRaisesRegex(sl.UsageError, "^forward: "):
             sl.uniform(forward=1e308)
+
+    def test_each_flag_of_the_command_is_a_setting_or_says_what_stands_for_it(self):
+        command = os.environ.get("STAGELINE_COMMAND")
+        if not command:
+            self.skipTest("STAGELINE_COMMAND names no command of this build")
+        for word, ask in (("simulate", sl.simulate), ("compare", sl.compare)):
+            said = subprocess.run([command, word, "--help"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout
+            flags = re.findall(r"^  (?:-h,)?--([a-z-]+)", said, re.MULTILINE)
+            self.assertGreater(len(flags), 40)
+            for flag in set(flags) - {"help"}:
+                with self.subTest(word, flag=flag):
+                    try:
+                        ask("uniform8", **{flag.replace("-", "_"): 1})
+                    except sl.UsageError as error:
+                        self.assertNotIn("known key", str(error))
 
     def test_numbers_of_other_kinds(self):
         self.assertEqual(sl.simulate("uniform8", devices=2, zero=1).json(),

@@ -226,9 +226,32 @@ def _settings(source: TraceLike | None, on: ClusterLike, given: dict[str, Any]) 
     return settings
 
 
+# Flags of the command that are no settings of a call, and what stands for them.
+_VARIES = "what varies is for sweep, with settings as axes or fixed: axes={\"jitter\": [0.05, 0.1]}"
+_PRINTS = "the command prints by it; a call prints nothing, and gives the numbers"
+_ELSEWHERE = {
+    **dict.fromkeys(("jitter", "perturb", "sometimes_slow", "pause", "scenarios", "seed", "freeze"),
+                    _VARIES),
+    **dict.fromkeys(("quiet", "full", "top", "columns"), _PRINTS),
+    **dict.fromkeys(("pdf", "png"), "the command makes it; a result has .svg()"),
+    **dict.fromkeys(("theme", "width"), "of a picture: .svg(width=…, theme=…) of the result"),
+    "svg": "a result has .svg()", "html": "a result has .html()",
+    "json": "a result and a comparison have .json()",
+    "timeline": "a result has .timeline, and .json(timeline=True)",
+    "why": "a result has .waterfall() and .sensitivity()",
+    "no_changes": "nothing is searched before it is asked for: .json(changes=False)",
+    "batch": "the mini-batch of a PipeDream profile is profile_batch=…",
+    "by": "the rows of a comparison can be sorted: .to_pandas().sort_values(…)",
+    "jobs": "compare takes all cores; sweep and phase have threads=…",
+}
+
+
 def _of_a_call(source: TraceLike | None, on: ClusterLike, given: dict[str, Any]) -> dict[str, Any]:
     if source is None:
         raise UsageError("trace: a name or a path belongs there (it is None)")
+    for name in given:
+        if name in _ELSEWHERE:
+            raise UsageError(f"{name}: this is no setting of a call; {_ELSEWHERE[name]}")
     return _settings(source, on, given)
 
 
@@ -239,8 +262,10 @@ def simulate(trace: TraceLike, cluster: ClusterLike = None, *,
     """Simulates one schedule.
 
     schedule: "1f1b" (default), "zb_auto:limit=8", or a function (see `scheduler`). program: runs
-    instead of a schedule. settings: the flags of `stageline simulate` with underscores: devices,
-    microbatches, microbatch_size, link, memory, partition, tp, dp, zero, recompute, …
+    instead of a schedule. settings: the flags of `stageline simulate` with underscores, of what is
+    simulated: devices, microbatches, microbatch_size, link, memory, partition, tp, dp, zero,
+    recompute, … What the command prints and writes has methods of the result; what varies (jitter,
+    seed, …) is for `sweep`.
 
     >>> import stageline as sl
     >>> r = sl.simulate("uniform:layers=8", schedule="zb_h1", devices=4, microbatches=8)
