@@ -204,10 +204,11 @@ def column(value: Any, name: str, layers: int) -> Any:
 
 
 def given(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those that are said. An empty text, which the engine takes for none, is a slip."""
+    """Those that are said. What is empty, which the engine takes for nothing said, is a slip."""
     for name, value in settings.items():
-        if isinstance(value, str) and not value:
-            raise UsageError(f"{name}: this text is empty; leave it out, or say which")
+        _check(name, "settings")
+        if plain(value) in ("", []):
+            raise UsageError(f"{name}: this is empty; leave it out, or say which")
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -238,7 +239,7 @@ def axis(values: Any, name: str) -> Union[str, list[str]]:
     if hasattr(values, "tolist"):
         values = plain(values)
     if isinstance(values, str):
-        return values
+        return word(values, name)
     if isinstance(values, range) and len(values) > 1 and values.step > 0:
         by = "" if values.step == 1 else f":{values.step}"
         return f"{values[0]}..{values[-1]}{by}"

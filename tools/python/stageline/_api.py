@@ -186,7 +186,7 @@ def cluster(name: str | os.PathLike[str] | None = None, *,
 def program(source: str | os.PathLike[str]) -> Program:
     """A program from its text, or from a file in any format that the command reads."""
     if isinstance(source, str) and "\n" in source:
-        return Program.parse(source)
+        return Program.parse(_amounts.word(source, "program"))
     return Program.read(_amounts.path(source, "program"))
 
 
@@ -207,7 +207,7 @@ def check(program: Program | str | os.PathLike[str]) -> list[dict[str, Any]]:
     if isinstance(program, Program):
         return _core.lint(program)
     if isinstance(program, str) and "\n" in program:
-        return _core.lint_text(program)
+        return _core.lint_text(_amounts.word(program, "program"))
     return _core.lint(Program.read(_amounts.path(program, "program")))
 
 

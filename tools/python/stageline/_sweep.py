@@ -119,7 +119,8 @@ def _question(source: Any, on: ClusterLike, axes: Mapping[str, AxisLike] | None,
             raise UsageError("axes: a dict of settings and their values, such as "
                              f"{{\"devices\": range(2, 17)}} (it is {_amounts.shown(axes)})")
         fixed = _fixed(source, on, settings)
-        said = {name: _amounts.axis(values, name) for name, values in axes.items()}
+        said = {_amounts.word(name, "axes"): _amounts.axis(values, name)
+                for name, values in axes.items()}
         return json.dumps({"format": "stageline-sweep 1", "fixed": fixed, "axes": said, **given}), \
             "the request"  # as _core calls what is about arguments
     if on is not None or settings or given:
@@ -193,11 +194,11 @@ def sweep(trace: Union[TraceLike, Mapping[str, Any], None], cluster: ClusterLike
 
 def _axis_of(which: str, said: Any) -> Tuple[str, Any]:
     if isinstance(said, str) and "=" in said:
-        name, values = said.split("=", 1)
+        name, values = _amounts.word(said, which).split("=", 1)
         return name.replace("-", "_"), values
     if isinstance(said, Mapping) and len(said) == 1:
         (name, values), = said.items()
-        return name, _amounts.axis(values, name)
+        return _amounts.word(name, which), _amounts.axis(values, name)
     raise UsageError(f"{which}: one setting and its values, {{\"link\": \"1GB/s..400GB/s\"}} or "
                      f"\"link=1GB/s..400GB/s\" (it is {_amounts.shown(said)})")
 
