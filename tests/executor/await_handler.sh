@@ -1,5 +1,5 @@
-# For the scripts beside this one, which interrupt what they have started in the background: there
-# SIGINT is ignored until the program catches it.
+# For the scripts beside this one, which interrupt what they have started in the background. There
+# SIGINT is ignored, and a program leaves it so: they start it by env --default-signal=INT.
 
 # Waits until a process runs the program and has a handler for SIGINT, or waits for that signal
 # itself; or until it has ended.

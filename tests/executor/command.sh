@@ -31,6 +31,10 @@ expect 0 'measured: ' "$stageline" compare a.json --devices 2 --microbatches 4
 expect 0 'batch,layer,op,round,us' head -n 1 a.csv
 expect 0 '2,conv1,F,0,' cat a.csv
 
+# A full standard error loses what is said there, and nothing else.
+"$profile" lenet5 --batch 2 --rounds 4 --seconds 0 --bound 1000 --out full.json >/dev/null 2>/dev/full
+expect 0 'lenet5 · 7 layers' "$stageline" costs full.json
+
 # To standard output goes the trace and nothing else.
 "$profile" lenet5 --batch 2 --rounds 4 --seconds 0 --bound 1000 --out - 2>said >b.json
 expect 0 'lenet5 · 7 layers' "$stageline" costs b.json

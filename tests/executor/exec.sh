@@ -30,6 +30,11 @@ json.load(open('out.trace'))
 PY
 grep -q '</svg>' out.svg || fail 'the SVG is not whole'
 
+# Where standard error is full, what is said there is lost, and nothing else.
+rc=0
+"$exec_tool" uniform8 --schedule 1f1b --devices cpu:2 --microbatches 2 --imitate --runs 1 --json full.json >said 2>/dev/full || rc=$?
+[ "$rc" = 0 ] && grep -q measured said && [ -s full.json ] || fail "a full standard error gave $rc: $(cat said)"
+
 refused() {  # words that must be said, arguments...
   local words=$1
   shift
@@ -53,7 +58,7 @@ SLP
 refused 'cannot finish' "$trace" "${gpt[@]}" --program stuck.slp --partition 0- --devices cpu:1
 
 # Ctrl-C: soon, with its own code, without a file.
-"$exec_tool" "$trace" "${gpt[@]}" --devices "$on" --runs 100000 --json lost.json --quiet >said 2>err &
+env --default-signal=INT "$exec_tool" "$trace" "${gpt[@]}" --devices "$on" --runs 100000 --json lost.json --quiet >said 2>err &
 pid=$!
 await_handler "$pid" "$exec_tool"
 sleep 1
@@ -109,6 +114,8 @@ refused 'F, I and W on different devices' "$trace" "${gpt[@]}" --schedule pipefb
 imitated process:4
 train processes.json --devices process:4 --replicas 2 --microbatches 2 --zero 1
 alike one.json processes.json
+"$exec_tool" uniform8 --schedule 1f1b --devices process:2 --microbatches 2 --imitate --runs 1 >said 2>/dev/full ||
+  fail "a full standard error among processes: $(cat said)"
 # As many processes give the same losses as threads, to the last digits that a sum's order leaves.
 same=("$trace" "${gpt[@]}" --schedule pipedream --microbatches 4 --dtype fp64 --runs 2 --quiet)
 "$exec_tool" "${same[@]}" --devices cpu:"$stages" --json threads.json >/dev/null 2>&1
@@ -121,7 +128,7 @@ assert len(one) == 2 and all(
     abs(a - b) < 1e-9 for x, y in zip(one, other) for a, b in zip(x, y)), (one, other)
 PY
 # Ctrl-C among processes: none is left. Other tests run the same program, so this one's file is looked for.
-"$exec_tool" "$trace" "${gpt[@]}" --devices process:"$stages" --runs 100000 --json "$work/none.json" --quiet >said 2>err &
+env --default-signal=INT "$exec_tool" "$trace" "${gpt[@]}" --devices process:"$stages" --runs 100000 --json "$work/none.json" --quiet >said 2>err &
 pid=$!
 await_handler "$pid" "$exec_tool"
 sleep 3

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Do the programs that measure end soon after SIGTERM and SIGINT, wherever they are?
-signals.py STAGELINE_PROFILE STAGELINE_VALIDATE STAGELINE_EXEC
+signals.py STAGELINE_PROFILE STAGELINE_VALIDATE STAGELINE_EXEC STAGELINE_TRAIN
 
 A program that does not end is the failure; a slow machine is not, so the bound is generous."""
 import os
@@ -23,7 +23,7 @@ def catches(process, number):
     return int(caught, 16) >> (number - 1) & 1 == 1
 
 
-def check(name, command, number, after, first_words=None):
+def check(name, command, number, after, first_words=None, last_words="was written\n"):
     """Starts a command, waits until it has said its first words and can be interrupted, sends it the signal so many
     seconds later, and looks at how it ends."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
@@ -54,13 +54,13 @@ def check(name, command, number, after, first_words=None):
         print(f"{name}: ended {took:.2f} s after signal {int(number)}, with {process.returncode}")
         if process.returncode != 128 + number:
             failed.append(f"{name}: exit code {process.returncode}, not {128 + number}: {said[-400:]}")
-        if said.count("interrupted; nothing was written") != 1 or not said.endswith("was written\n"):
+        if said.count("interrupted; nothing was written") != 1 or not said.endswith(last_words):
             failed.append(f"{name}: it does not say once, and last, that it was interrupted: {said[-400:]!r}")
         if os.listdir(folder):
             failed.append(f"{name}: it left {os.listdir(folder)}")
 
 
-profile, validate, executor = (os.path.abspath(path) for path in sys.argv[1:4])
+profile, validate, executor, train = (os.path.abspath(path) for path in sys.argv[1:5])
 small = "gpt,layers=2,hidden=64,heads=2,seq=32,vocab=100"
 # A training step of this one takes seconds, and an op of it a second or more, so that --rounds will not be reached.
 large = "gpt,layers=2,hidden=1024,heads=8,seq=512,vocab=2000"
@@ -75,6 +75,9 @@ check("validate", grid + ["--model", small + "@2"], signal.SIGTERM, 4, "of tenso
 check("validate, warming up", grid + ["--model", large + "@8"], signal.SIGTERM, 3, "of tensors")
 check("exec", [executor, trace, "--model", small, "--devices", "cpu:1", "--runs", "100000", "--quiet", "--json", "out.json"],
       signal.SIGTERM, 3)
+check("train, evaluating", [train, "resnet50-cpu", "--schedule", "1f1b", "--devices", "4", "--microbatches", "8",
+                            "--steps", "1000", "--data", "textures,train=600,test=8000", "--json", "log.json"],
+      signal.SIGTERM, 3, "test images", "was written (--checkpoint keeps it)\n")
 for text in failed:
     print("failed:", text)
 sys.exit(1 if failed else 0)

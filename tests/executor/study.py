@@ -14,7 +14,7 @@ from pathlib import Path
 
 STAND_IN = '''#!{python}
 # Answers as stageline-train would, from the kept runs; notes each call.
-import json, sys, time
+import json, os, signal, sys, time
 from pathlib import Path
 here = Path(__file__).parent
 arguments = sys.argv[1:]
@@ -25,6 +25,15 @@ with open(here / "calls", "a") as calls:
 how = (here / "how").read_text() if (here / "how").exists() else ""
 if how and how in asked:
     sys.exit(3)
+# It can be ended as if a user had started it.
+assert not signal.pthread_sigmask(signal.SIG_BLOCK, []), "signals are blocked"
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "SIGTERM is not at its default"
+ignored = (here / "ignored").exists()
+assert (signal.getsignal(signal.SIGINT) == signal.SIG_IGN) == ignored, "SIGINT is not as it was"
+if (here / "deaf").exists():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    (here / "deaf").write_text(str(os.getpid()))
+    time.sleep(600)
 if (here / "slow").exists():
     time.sleep(0.3)
 runs = json.loads(Path({kept!r}).read_text())["runs"]
@@ -59,9 +68,13 @@ def main():
         base = [study, 'staleness', '--train', str(trainer), '--out', str(out), '--jobs', '1']
         small = base + ['--only', 'lenet5', '--seeds', '1']
 
-        def run(command):
+        def run(command, ignored=()):
+            def ignore():
+                for number in ignored:
+                    signal.signal(number, signal.SIG_IGN)
+
             calls.write_text('')
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=ignore)
             return done.returncode, done.stdout + done.stderr, calls.read_text().splitlines()
 
         def runs():
@@ -93,6 +106,9 @@ def main():
         (folder / 'how').write_text('ppv:1,2,3 ')
         code, said, called = run(small + ['--fresh'])
         check(code == 2 and 'exit code 3: stageline-train lenet5-cpu' in said, f'{code}, {said}')
+        # Even where whoever starts the study ignores how children end.
+        code, said, called = run(small + ['--fresh'], [signal.SIGCHLD])
+        check(code == 2 and 'exit code 3: stageline-train lenet5-cpu' in said, f'no SIGCHLD: {code}, {said}')
         (folder / 'how').unlink()
         check(len(runs()) == len(wanted), 'what was there is gone')
 
@@ -112,6 +128,23 @@ def main():
         code, said, called = run(small)
         check(code == 0 and len(called) == len(wanted) - done, f'{len(called)} runs made after {done}')
         check(runs() == wanted, 'the interrupted study has other runs')
+
+        # What is ignored stays so in the trainer; a full standard error loses what is said there.
+        (folder / 'ignored').touch()
+        code, said, called = run(['bash', '-c', '"$0" "$@" 2>/dev/full', *small, '--fresh'], [signal.SIGINT])
+        check(code == 0 and runs() == wanted, f'SIGINT ignored, standard error full: {code}, {said}')
+        (folder / 'ignored').unlink()
+
+        # A trainer that does not end when asked is killed.
+        (folder / 'deaf').touch()
+        process = subprocess.Popen(small + ['--fresh'], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not (trainer_process := (folder / 'deaf').read_text()):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=120)[1]
+        check(process.returncode == 143 and 'goes on' in said, f'a deaf trainer: {process.returncode}, {said}')
+        check(not Path('/proc', trainer_process).exists(), 'a deaf trainer was left')
+        (folder / 'deaf').unlink()
 
         usual = {'--train': str(trainer), '--jobs': '1'}
         for flags, text in (({'--only': 'lenet'}, 'did you mean "lenet5"'),

@@ -39,6 +39,8 @@ expect 0 'staleness, updates' "$train" "$trace" "${small[@]}" --schedule stale_w
 expect 0 'step,samples,simulated_seconds,loss,test_loss,test_accuracy' head -n 1 a.csv
 [ "$(wc -l <a.csv)" = 52 ] || fail "a.csv has $(wc -l <a.csv) lines, wanted a head, 0 to 50"
 expect 0 '"format": "stageline-training 1"' cat a.json
+"$train" "$trace" "${small[@]}" --epochs 1 >said 2>/dev/full ||
+  fail "a full standard error gave exit code $?: $(cat said)"
 [ -s a.pt ] || fail 'no weights were written'
 expect 0 '' "$train" "$trace" "${small[@]}" --schedule stale_weights --partition ppv:1,2 \
   --devices 5 --epochs 2 --pipelined-steps 0 --json plain.json --quiet
@@ -77,7 +79,7 @@ for mode in delayed pipelined; do
 done
 
 # Ctrl-C: soon, with its own code; the checkpoint stays, the log is not written.
-"$train" "$trace" --steps 300000 --pipelined-steps 1000 --checkpoint kept --json lost.json \
+env --default-signal=INT "$train" "$trace" --steps 300000 --pipelined-steps 1000 --checkpoint kept --json lost.json \
   >said 2>err &
 pid=$!
 await_handler "$pid" "$train"

@@ -115,6 +115,17 @@ TEST_CASE("a training that is stopped goes on to the same weights, whichever way
   CHECK(tried == 36);
 }
 
+TEST_CASE("an evaluation stops, too, when it is asked to") {
+  const TrainingRequest request =
+      request_of("lenet5,width=2", parse_schedules("stale_weights").at(0), 3, 8);
+  const std::atomic<bool> stop{true};
+  int told = 0;
+  CHECK_THROWS_AS(train(
+                      request, [&](const TrainingProgress&) { ++told; }, &stop),
+                  Stopped);
+  CHECK(told == 0);  // of the evaluation at step 0
+}
+
 TEST_CASE("a checkpoint that does not fit is refused with what differs") {
   const std::string file = scratch("-other");
   TrainingRequest request =

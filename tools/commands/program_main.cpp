@@ -135,7 +135,8 @@ const std::atomic<bool>& catch_signals(SecondSignal second) {
 }
 
 void end_soon_after_signal(const std::string& words) {
-  last_words = new std::string(words);
+  // What a handler may be reading stays.
+  if (last_words == nullptr || *last_words != words) last_words = new std::string(words);
   struct sigaction action {};
   action.sa_handler = on_end_of_patience;
   action.sa_flags = SA_RESTART;

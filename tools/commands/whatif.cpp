@@ -59,8 +59,14 @@ std::string words_of(double seconds) {
 // Nothing where no failures are asked for.
 std::optional<Failures> failures_of(const WhatIfFlags& flags) {
   if (flags.mtbf.empty() && flags.checkpoint.empty()) {
-    if (flags.run.empty()) return std::nullopt;
-    throw UsageError("--run is a run with failures; give --mtbf and --checkpoint");
+    for (const auto& [name, given] : {std::pair{"--run", &flags.run},
+                                      {"--restart", &flags.restart},
+                                      {"--checkpoint-interval", &flags.interval}}) {
+      if (given->empty()) continue;
+      throw UsageError(
+          fmt::format("{} is of a run with failures; give --mtbf and --checkpoint", name));
+    }
+    return std::nullopt;
   }
   if (flags.mtbf.empty() || flags.checkpoint.empty()) {
     throw UsageError(

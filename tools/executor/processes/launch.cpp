@@ -26,6 +26,7 @@
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "tools/executor/processes/tell.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -135,6 +136,13 @@ struct Signals {
     ::sigaction(SIGCHLD, &child_before, nullptr);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
   }
+  // In a child: one that came since the fork ends it. This process's handlers would swallow it.
+  void restore_for_exec() const {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      if (::sigismember(&wanted, signal) == 1) ::signal(signal, SIG_DFL);
+    }
+    restore();
+  }
   sigset_t wanted{}, before{};
   struct sigaction child_before {};
   Handle arriving;
@@ -165,7 +173,7 @@ Child start(int rank, int count, int port, char** argv, const Signals& signals) 
     ::dup2(nothing, STDOUT_FILENO);
     ::dup2(writing.get(), STDERR_FILENO);
   }
-  signals.restore();
+  signals.restore_for_exec();
   ::execve("/proc/self/exe", argv, environment.data());
   constexpr std::string_view sentence = "the program could not be started again\n";
   if (::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) ::_exit(126);
@@ -196,12 +204,12 @@ void say(const std::vector<Child>& children, int first) {
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      fmt::print(stderr, "rank {}: {}\n", first, line);
+      tell("rank {}: {}\n", first, line);
     }
   }
   if (WIFSIGNALED(child.status)) {
-    fmt::print(stderr, "error: rank {} was ended by signal {}: {}\n", first, WTERMSIG(child.status),
-               ::strsignal(WTERMSIG(child.status)));
+    tell("error: rank {} was ended by signal {}: {}\n", first, WTERMSIG(child.status),
+         ::strsignal(WTERMSIG(child.status)));
   }
 }
 

@@ -46,7 +46,11 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
+  /// Starts both threads. Throws std::system_error where one cannot be started; sends() and
+  /// receives() say which runs. Before it is destroyed, abort() and join() what runs.
   void start(Events events);
+  bool sends() const { return sender_.joinable(); }
+  bool receives() const { return receiver_.joinable(); }
   /// Puts a message into the queue; does nothing after close().
   void post(Message made);
   /// Puts the last messages into the queue. `failed`: drops the deliveries that are in it.

@@ -12,9 +12,11 @@
 #include <limits>
 #include <mutex>
 #include <shared_mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/executor/processes/gloo_group.hpp"
 #include "tools/executor/processes/link.hpp"
@@ -62,8 +64,17 @@ class Peers::State {
     for (int rank = 0; rank < place.size; ++rank) {
       peers_.push_back(rank == place.rank ? nullptr : std::make_unique<Peer>(*group_, rank));
     }
-    each([this](Peer& peer) { start(peer); });
-    watcher_ = std::thread([this] { watch(); });
+    try {
+      each([this](Peer& peer) { start(peer); });
+      watcher_ = std::thread([this] { watch(); });
+    } catch (const std::system_error& error) {
+      const std::string why =
+          fmt::format("a thread for messages cannot be started: {}", error.code().message());
+      fail(why);
+      forget_unstarted();
+      end();
+      throw UsageError(why);
+    }
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -71,17 +82,7 @@ class Peers::State {
     if (!failure() && std::uncaught_exceptions() > exceptions_before_) {
       fail("it was stopped by an error of which nothing more is known");
     }
-    const bool failed = failure().has_value();
-    each([&](Peer& peer) { close(peer, failed); });
-    await_goodbyes();
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    each([](Peer& peer) { peer.link.abort(); });
-    each([](Peer& peer) { peer.link.join(); });
-    if (watcher_.joinable()) watcher_.join();
+    end();
   }
 
   const Place& place() const { return place_; }
@@ -236,6 +237,30 @@ class Peers::State {
     }
     last.push_back(message(Kind::bye));
     peer.link.close(std::move(last), failed);
+  }
+
+  // A thread that does not run neither says goodbye nor hears it.
+  void forget_unstarted() {
+    const std::lock_guard lock(mutex_);
+    each([](Peer& peer) {
+      if (!peer.link.sends()) peer.said_bye = true;
+      if (!peer.link.receives()) peer.heard_bye = true;
+    });
+  }
+
+  // Says goodbye to all, and ends the threads.
+  void end() {
+    const bool failed = failure().has_value();
+    each([&](Peer& peer) { close(peer, failed); });
+    await_goodbyes();
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    each([](Peer& peer) { peer.link.abort(); });
+    each([](Peer& peer) { peer.link.join(); });
+    if (watcher_.joinable()) watcher_.join();
   }
 
   void await_goodbyes() {

@@ -5,11 +5,30 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {
+namespace {
+
+// A listener until the end of the scope: then no thread is in it any more, nor will be.
+class Listening {
+ public:
+  Listening(Peers& peers, std::function<void(int, Delivery)> take) : peers_(peers) {
+    peers_.listen(std::move(take));
+  }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+  ~Listening() { peers_.listen({}); }
+
+ private:
+  Peers& peers_;
+};
+
+}  // namespace
 
 std::string shared_text(Peers& peers, const std::string& mine, const std::atomic<bool>* stop) {
   if (peers.rank() == 0) {
@@ -21,18 +40,19 @@ std::string shared_text(Peers& peers, const std::string& mine, const std::atomic
   }
   std::string text;
   std::atomic<bool> came{false};
-  peers.listen([&](int, const Delivery& delivery) {
-    const at::Tensor& bytes = delivery.tensors.at(0);
-    const auto* const begin = bytes.data_ptr<std::uint8_t>();
-    text.assign(begin, begin + bytes.numel());
-    came = true;
-  });
-  while (!came) {
-    stop_if(stop);
-    if (const auto why = peers.failure()) throw PeerFailure(*why);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  {
+    const Listening listening(peers, [&](int, const Delivery& delivery) {
+      const at::Tensor& bytes = delivery.tensors.at(0);
+      const auto* const begin = bytes.data_ptr<std::uint8_t>();
+      text.assign(begin, begin + bytes.numel());
+      came = true;
+    });
+    while (!came) {
+      stop_if(stop);
+      if (const auto why = peers.failure()) throw PeerFailure(*why);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
-  peers.listen({});
   return text;
 }
 

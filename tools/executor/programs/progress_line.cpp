@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "sim/index.hpp"
+#include "tools/executor/processes/tell.hpp"
 
 namespace stageline::executor {
 
@@ -23,14 +23,14 @@ void ProgressLine::operator()(const TrainingProgress& progress) {
   if (terminal_ && progress.step < steps_ && now - said_ < std::chrono::milliseconds(100)) return;
   said_ = now;
   if (!terminal_ && progress.step > 0) {
-    fmt::print(stderr, "{}\n", line(progress, now));
+    tell("{}\n", line(progress, now));
   } else if (terminal_) {
-    fmt::print(stderr, "{} {}\033[K\r", bar(progress.step), line(progress, now));
+    tell_in_place("{} {}", bar(progress.step), line(progress, now));
   }
 }
 
 void ProgressLine::end() const {
-  if (terminal_) fmt::print(stderr, "\n");
+  if (terminal_) tell("\n");
 }
 
 std::string ProgressLine::bar(std::int64_t step) const {

@@ -4,9 +4,10 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <string_view>
+
+#include "tools/executor/processes/tell.hpp"
 
 namespace stageline::executor {
 
@@ -30,9 +31,9 @@ std::string command_of(const std::string& program, int argc, const char* const* 
 }
 
 void print_warnings(const std::vector<std::string>& warned, const ProcessReport& process) {
-  for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : warned) tell("warning: {}\n", warning);
   for (const std::string& warning : warnings(process)) {
-    fmt::print(stderr, "warning: {}\n", warning);
+    tell("warning: {}\n", warning);
   }
 }
 

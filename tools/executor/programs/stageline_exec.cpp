@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -26,6 +25,7 @@
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/processes/tell.hpp"
 #include "tools/executor/programs/prediction.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/run/execute.hpp"
@@ -259,8 +259,8 @@ int execute(const ExecFlags& flags, const std::vector<std::string>& warned,
   set_threads(1);
   const ProcessReport process = inspect_process();
   if (leads) {
-    if (!common.quiet) fmt::print(stderr, "{}\n", print(process));
-    if (!common.quiet && !title.empty()) fmt::print(stderr, "{}\n", title);
+    if (!common.quiet) tell("{}\n", print(process));
+    if (!common.quiet && !title.empty()) tell("{}\n", title);
     print_warnings(warned, process);
   }
   Executor executor(std::move(job), predicted.costs, accelerators, peers.get());

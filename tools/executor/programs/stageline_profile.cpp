@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <set>
 
 #include "sim/errors.hpp"
@@ -15,6 +14,7 @@
 #include "tools/executor/devices/accelerators.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/processes/tell.hpp"
 #include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/profile/profile.hpp"
 #include "tools/executor/profile/profile_text.hpp"
@@ -107,8 +107,8 @@ void print_expected(const ProfileFlags& flags, const ProfileRequest& request,
       cost.warm_up_seconds + std::max(request.least_rounds * cost.round_seconds,
                                       std::min(request.least_seconds, request.most_seconds));
   if (flags.quiet && seconds <= quiet_for_seconds) return;
-  fmt::print(stderr, "{} batch {}: {} at least, {} of tensors\n", request.shape.name, request.batch,
-             about(seconds), print(cost.session()));
+  tell("{} batch {}: {} at least, {} of tensors\n", request.shape.name, request.batch,
+       about(seconds), print(cost.session()));
 }
 
 // One line, rewritten on a terminal.
@@ -119,16 +119,15 @@ class ProgressLine {
         say_end_(wanted),
         what_(fmt::format("{} batch {}", request.shape.name, request.batch)),
         least_(request.least_rounds) {
-    if (on_) fmt::print(stderr, "{}: warming up\033[K\r", what_);
+    if (on_) tell_in_place("{}: warming up", what_);
   }
   void operator()(const Progress& progress) {
     last_ = progress;
-    if (on_) fmt::print(stderr, "{}\033[K\r", line());
+    if (on_) tell_in_place("{}", line());
   }
   void end(bool steady) const {
-    if (say_end_) {
-      fmt::print(stderr, "{}{}{}\n", line(), steady ? "" : ": NOT steady", on_ ? "\033[K" : "");
-    }
+    if (on_) erase_told();
+    if (say_end_) tell("{}{}\n", line(), steady ? "" : ": NOT steady");
   }
 
  private:
@@ -190,8 +189,8 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
   if (request.device == "cpu") {
     for (const std::string& warning : warnings(process)) warned.push_back(warning);
   }
-  if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
-  for (const std::string& warning : warned) fmt::print(stderr, "warning: {}\n", warning);
+  if (!flags.quiet) tell("{}\n", print(process));
+  for (const std::string& warning : warned) tell("warning: {}\n", warning);
 
   const QuickRates rates = quick_rates(request.device);
   std::vector<Profile> profiles;
@@ -225,7 +224,7 @@ int measure(const ProfileFlags& flags, std::vector<std::string> warned,
   if (!flags.samples.empty()) write_file(flags.samples, samples_csv(profiles));
   const std::string unfit = why_unfit(models, flags.bound / 100);
   if (!unfit.empty()) {
-    fmt::print(stderr, "stageline-profile: {}\n", unfit);
+    tell("stageline-profile: {}\n", unfit);
     return 1;
   }
   if (!flags.out.empty()) write_file(flags.out, write_trace(models));

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/devices/torch_runtime.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/processes/tell.hpp"
 #include "tools/executor/programs/progress_line.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/train_flags.hpp"
@@ -106,9 +106,18 @@ void say(const TrainingResult& result) {
   }
 }
 
+// At any time of a training; consequence() says more where it ends by itself.
+std::string last_words(const std::string& checkpoint) {
+  return checkpoint.empty()
+             ? "stageline-train: interrupted; nothing was written (--checkpoint keeps it)\n"
+             : "stageline-train: interrupted; --resume goes on from the last checkpoint, if there "
+               "is one\n";
+}
+
 int train_command(const TrainFlags& flags, const std::vector<std::string>& warned,
                   const std::string& command) {
   const std::atomic<bool>& interrupted = catch_signals(SecondSignal::ignored);
+  end_soon_after_signal(last_words(flags.checkpoint));
   CommonFlags common = flags.common;
   common.steps = 0;  // of the training, not of a simulation
   if (!common.program.empty()) {
@@ -163,17 +172,23 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   request.checkpoint_every =
       flags.checkpoint_every > 0 ? flags.checkpoint_every : request.evaluate_every;
   request.resume = flags.resume;
+  request.before_checkpoint = let_results_be_written;
+  request.after_checkpoint = [&flags] {
+    catch_signals(SecondSignal::ignored);
+    end_soon_after_signal(last_words(flags.checkpoint));
+  };
   check_outputs(flags);
   set_threads(1);
   const ProcessReport process = inspect_process();
   request.devices = devices_of(flags, static_cast<int>(asked.cluster.devices.size()));
   if (!common.quiet) {
-    fmt::print(stderr, "{}\n{}\n", print(process), data.about);
+    tell("{}\n{}\n", print(process), data.about);
     print_warnings(warned, process);
   }
   ProgressLine progress(!common.quiet, request.recipe.steps, setting.model.batch * microbatches);
   TrainingResult result = train(
       request, [&](const TrainingProgress& now) { progress(now); }, &interrupted);
+  let_results_be_written();
   progress.end();
   result.log.command = command;
   result.log.date = today();
@@ -186,7 +201,7 @@ int train_command(const TrainFlags& flags, const std::vector<std::string>& warne
   if (common.json != "-" && flags.csv != "-") say(result);
   const double loss = result.log.evaluations.back().loss;
   if (std::isfinite(loss)) return 0;
-  fmt::print(stderr, "stageline-train: it diverged: the loss is {}; try a lower --rate\n", loss);
+  tell("stageline-train: it diverged: the loss is {}; try a lower --rate\n", loss);
   return 1;
 }
 

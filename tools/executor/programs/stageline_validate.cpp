@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -24,6 +23,7 @@
 #include "tools/executor/processes/peers.hpp"
 #include "tools/executor/processes/place.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/processes/tell.hpp"
 #include "tools/executor/profile/expected_cost.hpp"
 #include "tools/executor/programs/run_notes.hpp"
 #include "tools/executor/programs/validation.hpp"
@@ -68,8 +68,10 @@ void add_flags(Flags line, ValidateFlags& flags) {
   line.option("--link", flags.link, "with --schedule: links as slow as 200MB/s,500us");
   line.option("--host-link", flags.host_link,
               "with --schedule: likewise, of each device to its host");
-  const Flag microbatches = line.option("--microbatches", flags.microbatches, "in a step (8)");
-  const Flag rounds = line.option("--rounds", flags.rounds, "runs of each program (5)");
+  const Flag microbatches =
+      line.option("--microbatches", flags.microbatches, "in a step (8)").range(1, 65536);
+  const Flag rounds =
+      line.option("--rounds", flags.rounds, "runs of each program (5)").range(1, 1 << 20);
   const Flag seen = line.option("--seen", flags.seen, "like --schedule, for a calibration to see");
   const Flag calibrate =
       line.flag("--calibrate", flags.calibrate,
@@ -178,23 +180,23 @@ class Teller {
   Teller(const ValidateFlags& flags, int rounds)
       : quiet_(flags.quiet), live_(!flags.quiet && ::isatty(2) != 0), rounds_(rounds) {}
 
-  void tell(const ValidationProgress& progress) {
+  void show(const ValidationProgress& progress) {
     if (!std::exchange(said_expected_, true) && progress.expected_seconds > 0 &&
         (!quiet_ || progress.expected_seconds > quiet_for_seconds)) {
-      fmt::print(stderr, "the validation: {}, up to {} of tensors\n",
-                 about(progress.expected_seconds), print(progress.expected_memory));
+      tell("the validation: {}, up to {} of tensors\n", about(progress.expected_seconds),
+           print(progress.expected_memory));
     }
     const std::string round =
         rounds_ > 0 ? fmt::format("round {} of {}", progress.round, rounds_) : "memory";
     if (live_) {
-      fmt::print(stderr, "{}, {:.0f} s: {}\033[K\r", round, progress.seconds, progress.doing);
+      tell_in_place("{}, {:.0f} s: {}", round, progress.seconds, progress.doing);
     } else if (!quiet_ && progress.round != said_) {
       said_ = progress.round;
-      fmt::print(stderr, "{}: {} programs, {:.0f} s\n", round, progress.cases, progress.seconds);
+      tell("{}: {} programs, {:.0f} s\n", round, progress.cases, progress.seconds);
     }
   }
   void finish() const {
-    if (live_) fmt::print(stderr, "\033[K");
+    if (live_) erase_told();
   }
 
  private:
@@ -249,12 +251,12 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   const ProcessReport process = inspect_process();
   std::vector<std::string> notes = warned;
   for (const std::string& warning : warnings(process)) notes.push_back(warning);
-  if (!flags.quiet) fmt::print(stderr, "{}\n", print(process));
-  for (const std::string& note : notes) fmt::print(stderr, "warning: {}\n", note);
+  if (!flags.quiet) tell("{}\n", print(process));
+  for (const std::string& note : notes) tell("warning: {}\n", note);
 
   Teller teller(flags, plan.rounds);
   Evidence evidence = run_validation(
-      plan, [&](const ValidationProgress& progress) { teller.tell(progress); }, &interrupted,
+      plan, [&](const ValidationProgress& progress) { teller.show(progress); }, &interrupted,
       peers.get());
   let_results_be_written();
   teller.finish();
@@ -289,7 +291,7 @@ int validate_all(const ValidateFlags& flags, const std::vector<std::string>& war
   drop_derived_programs(evidence);
   if (!flags.quiet) {
     for (std::size_t i = notes.size(); i < evidence.notes.size(); ++i) {
-      fmt::print(stderr, "{}\n", evidence.notes[i]);
+      tell("{}\n", evidence.notes[i]);
     }
   }
   return report(flags, evidence);
@@ -307,7 +309,7 @@ int count_again(const ValidateFlags& flags) {
   const ProcessReport process = inspect_process();
   Teller teller(flags, 0);
   evidence = count_memory_again(
-      plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.tell(progress); },
+      plan, std::move(evidence), [&](const ValidationProgress& progress) { teller.show(progress); },
       &interrupted);
   let_results_be_written();
   teller.finish();

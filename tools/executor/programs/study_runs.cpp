@@ -16,12 +16,14 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/executor/processes/process.hpp"
+#include "tools/executor/processes/tell.hpp"
 #include "tools/papers/staleness/copies.hpp"
 #include "tools/papers/staleness/report.hpp"
 
@@ -32,6 +34,7 @@ using namespace executor;
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds to_end_when_asked{10};  // by SIGTERM, before SIGKILL
 
 // A run that has not been made yet.
 struct Wanted {
@@ -73,6 +76,57 @@ class Scratch {
   fs::path folder_;
 };
 
+// The signals that a study waits for, blocked until the end of the scope but for pause(): none is
+// lost between a look at what it has set and the wait.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t wanted{};
+    ::sigemptyset(&wanted);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&wanted, signal);
+    ::sigprocmask(SIG_BLOCK, &wanted, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { restore(); }
+  // Returns after a handler.
+  void pause() const {
+    sigset_t open = before_;
+    ::sigdelset(&open, SIGCHLD);
+    ::sigsuspend(&open);
+  }
+  // In a child: one that came since the fork ends it. This process's handlers would swallow it.
+  void restore_for_exec() const {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      struct sigaction now {};
+      if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN) continue;
+      ::signal(signal, SIG_DFL);
+    }
+    restore();
+  }
+
+ private:
+  void restore() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  sigset_t before_{};
+};
+
+// Lets the end of a child end BlockedSignals::pause(), until the end of the scope.
+class ChildHandler {
+ public:
+  ChildHandler() {
+    struct sigaction nothing {};
+    nothing.sa_handler = [](int) {};
+    nothing.sa_flags = SA_RESTART | SA_NOCLDSTOP;
+    ::sigaction(SIGCHLD, &nothing, &before_);
+  }
+  ChildHandler(const ChildHandler&) = delete;
+  ChildHandler& operator=(const ChildHandler&) = delete;
+  ~ChildHandler() { ::sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ {};
+};
+
 class Study {
  public:
   Study(const StudyRequest& request, const std::atomic<bool>& interrupted)
@@ -105,8 +159,7 @@ class Study {
 
   void run() {
     all_ = wanted_.size();
-    fmt::print(stderr, "{} runs to make, {} at a time, each on a core of its own\n", all_,
-               request_.jobs);
+    tell("{} runs to make, {} at a time, each on a core of its own\n", all_, request_.jobs);
     while (next_ < wanted_.size() || !running_.empty()) {
       while (!interrupted_ && next_ < wanted_.size() && running_.size() < as_size(request_.jobs)) {
         start(wanted_[next_++]);
@@ -181,6 +234,7 @@ class Study {
     CPU_ZERO(&core);
     CPU_SET(as_size(child.core), &core);
     const pid_t parent = ::getpid();
+    const BlockedSignals blocked;
     child.process = ::fork();
     if (child.process < 0) {
       throw UsageError(fmt::format("a training cannot be started: {}", std::strerror(errno)));
@@ -191,23 +245,35 @@ class Study {
       ::sched_setaffinity(0, sizeof core, &core);
       const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
       ::dup2(nothing, STDOUT_FILENO);
+      blocked.restore_for_exec();
       ::execv(argv.front(), argv.data());
       ::_exit(127);
     }
     running_.push_back(std::move(child));
   }
 
+  // Until one has ended, or a signal comes; the caller looks.
   void wait_for_one() {
     int status = 0;
-    const pid_t process = ::waitpid(-1, &status, 0);
-    if (process < 0) return;  // a signal; the caller looks
+    pid_t process = 0;
+    {
+      const BlockedSignals blocked;
+      while (!interrupted_ && (process = ::waitpid(-1, &status, WNOHANG)) == 0) blocked.pause();
+    }
+    if (process < 0) {
+      throw UsageError(fmt::format("a training cannot be waited for: {}", std::strerror(errno)));
+    }
+    if (process > 0) take(process, status);
+  }
+
+  void take(pid_t process, int status) {
     const auto at = std::find_if(running_.begin(), running_.end(),
                                  [&](const Child& child) { return child.process == process; });
     if (at == running_.end()) return;
     const Child child = std::move(*at);
     running_.erase(at);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (interrupted_ || code == 130 || code == 143) throw Interrupted{"the same command goes on"};
+    if (code == 130 || code == 143) throw Interrupted{"the same command goes on"};
     // 1: it diverged, which is a result.
     if (code > 1) {
       throw UsageError(
@@ -232,8 +298,8 @@ class Study {
     write_file(file_.string(), to_json(evidence_));
     took_[wanted.net].push_back(std::chrono::duration<double>(Clock::now() - child.began).count());
     ++done_;
-    fmt::print(stderr, "{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
-               name(wanted.asked->group), wanted.asked->name, wanted.seed, accuracy, left());
+    tell("{}/{} · {}, {}: {}, seed {}: {:.2f} %{}\n", done_, all_, wanted.net->title,
+         name(wanted.asked->group), wanted.asked->name, wanted.seed, accuracy, left());
   }
 
   // By what a run of the same net has taken so far.
@@ -252,7 +318,15 @@ class Study {
   }
 
   void stop_all() {
-    for (const Child& child : running_) ::kill(child.process, SIGTERM);
+    send(SIGTERM);
+    const Clock::time_point until = Clock::now() + to_end_when_asked;
+    while (!running_.empty() && Clock::now() < until) {
+      std::erase_if(running_, [](const Child& child) {
+        return ::waitpid(child.process, nullptr, WNOHANG) != 0;
+      });
+      if (!running_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    send(SIGKILL);
     for (const Child& child : running_) {
       while (::waitpid(child.process, nullptr, 0) < 0 && errno == EINTR) {
       }
@@ -260,11 +334,16 @@ class Study {
     running_.clear();
   }
 
+  void send(int signal) const {
+    for (const Child& child : running_) ::kill(child.process, signal);
+  }
+
   const StudyRequest& request_;
   const std::atomic<bool>& interrupted_;
   fs::path file_;
   Scratch scratch_;
   std::vector<int> cores_;
+  const ChildHandler child_handler_;
   StalenessEvidence evidence_;
   std::vector<Wanted> wanted_;
   std::size_t next_ = 0;

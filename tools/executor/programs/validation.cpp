@@ -288,6 +288,7 @@ class Validation {
       const std::vector<double> of_subject = subject.profiles->rates();
       for (std::size_t d = 0; d < rates.size(); ++d) rates[d] += of_subject[d] / subjects;
       slowdown += subject.profiles->slowdown() / subjects;
+      if (accelerators_.size() < 2) continue;
       evidence_.notes.push_back(fmt::format(
           "{} batch {}: alone, the lanes run at rates of {:.3f}, and together of {:.3f}; together, an "
           "op takes {:.3f} times as long",

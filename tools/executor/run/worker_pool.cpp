@@ -3,13 +3,20 @@
 
 #include <sched.h>
 
+#include <system_error>
 #include <utility>
+
+#include "sim/errors.hpp"
 
 namespace stageline::executor {
 
 void WorkerPool::add(std::function<void()> set_up, std::function<void()> work) {
-  threads_.emplace_back(
-      [this, set_up = std::move(set_up), work = std::move(work)] { run(set_up, work); });
+  try {
+    threads_.emplace_back(
+        [this, set_up = std::move(set_up), work = std::move(work)] { run(set_up, work); });
+  } catch (const std::system_error& error) {
+    throw UsageError("a thread for a lane cannot be started: " + error.code().message());
+  }
 }
 
 void WorkerPool::wait_until_idle() {

@@ -34,7 +34,8 @@ class WorkerPool {
     report_ = std::move(report);
   }
   /// Starts a thread: `set_up` once, then `work` in every round. `work` calls await_release()
-  /// before it begins, and throws Stopped where stopped() tells it to end.
+  /// before it begins, and throws Stopped where stopped() tells it to end. Throws UsageError where
+  /// there can be no more threads.
   void add(std::function<void()> set_up, std::function<void()> work);
   /// Returns when no thread is setting up or working.
   void wait_until_idle();

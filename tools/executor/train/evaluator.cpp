@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "sim/index.hpp"
+#include "tools/executor/run/worker_pool.hpp"
 
 namespace stageline::executor {
 namespace {
@@ -28,7 +29,8 @@ Evaluator::Evaluator(const ModelShape& shape, const at::TensorOptions& options,
                      const DataSource& data)
     : model_(tensor_model(shape, Optimizer::sgd, options, 1)), data_(data) {}
 
-Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& partition) {
+Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& partition,
+                               const std::atomic<bool>* stop) {
   const c10::NoGradGuard plain;
   const auto layers = layers_by_stage(partition);
   for (std::size_t s = 0; s < layers.size(); ++s) {
@@ -53,6 +55,7 @@ Evaluation Evaluator::evaluate(const TrainingState& state, const Partition& part
     batch.purpose = Purpose::evaluation;
     fill_test(data_, from, to, model_, batch);
     for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
+      stop_if(stop);
       forward(model_, layer, batch);
       if (layer + 1 < model_.layers.size()) batch.stash[layer].clear();
     }

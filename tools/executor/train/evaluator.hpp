@@ -3,6 +3,8 @@
 // Includes ATen: for the files of this folder and its neighbours only.
 #pragma once
 
+#include <atomic>
+
 #include "sim/placement.hpp"
 #include "tools/executor/train/batches.hpp"
 #include "tools/executor/train/training_state.hpp"
@@ -16,8 +18,10 @@ class Evaluator {
   Evaluator(const ModelShape& shape, const at::TensorOptions& options, const DataSource& data);
 
   /// Mean loss and accuracy over the whole test set; batch norms go by the running statistics of
-  /// the first replica. `stage_of`: of each layer. The evaluation's `end` is left at 0.
-  Evaluation evaluate(const TrainingState& state, const Partition& partition);
+  /// the first replica. `stage_of`: of each layer. The evaluation's `end` is left at 0. Throws
+  /// Stopped once `stop` is true.
+  Evaluation evaluate(const TrainingState& state, const Partition& partition,
+                      const std::atomic<bool>* stop = nullptr);
 
  private:
   TensorModel model_;

@@ -28,8 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 class Trainer {
  public:
-  Trainer(const TrainingRequest& request, const std::function<void(const TrainingProgress&)>& tell)
-      : request_(request), tell_(tell), began_(Clock::now()) {
+  Trainer(const TrainingRequest& request, const std::function<void(const TrainingProgress&)>& tell,
+          const std::atomic<bool>* stop)
+      : request_(request), tell_(tell), stop_(stop), began_(Clock::now()) {
     check_fits(request.shape, *request.data);
     check_sizes();
     if (request.pipelined > 0) phases_.push_back(pipelined_phase(request));
@@ -45,7 +46,7 @@ class Trainer {
     if (!request.checkpoint.empty()) take_up();
   }
 
-  TrainingResult run(const std::atomic<bool>* stop) {
+  TrainingResult run() {
     Partition partition = phases_.front().partition;
     if (state_.step == 0) evaluate_start();
     for (const Phase& phase : phases_) {
@@ -53,7 +54,7 @@ class Trainer {
       if (state_.step >= phase.end) continue;
       const bool first = &phase == &phases_.front();
       if (!first && state_.step == phases_.front().end) state_ = drained(std::move(state_));
-      run_phase(phase, stop);
+      run_phase(phase);
     }
     TrainingResult result;
     fill_log();
@@ -195,7 +196,7 @@ class Trainer {
       }
       stage.statistics = {statistics_of(model, layers)};
     }
-    note(evaluator_->evaluate(start, phase.partition));
+    note(evaluator_->evaluate(start, phase.partition, stop_));
   }
 
   void note(Evaluation evaluation) {
@@ -240,7 +241,7 @@ class Trainer {
     const bool evaluate =
         state.step == request_.recipe.steps || state.step % rounded(request_.evaluate_every) == 0;
     const Evaluation looked =
-        evaluate ? evaluator_->evaluate(state, phase.partition) : Evaluation{};
+        evaluate ? evaluator_->evaluate(state, phase.partition, stop_) : Evaluation{};
     const std::lock_guard lock(mutex_);
     if (evaluate) note(looked);
     const bool whole = is_whole(state.step, phase);
@@ -251,7 +252,9 @@ class Trainer {
                       {losses_.begin(), losses_.begin() + state.step * microbatches_},
                       log_.evaluations,
                       seconds()};
+      if (request_.before_checkpoint) request_.before_checkpoint();
       write_checkpoint(request_.checkpoint, kept);
+      if (request_.after_checkpoint) request_.after_checkpoint();
       state = std::move(kept.state);
     }
     if (state.step == phase.end) state_ = std::move(state);
@@ -273,7 +276,7 @@ class Trainer {
     return all;
   }
 
-  void run_phase(const Phase& phase, const std::atomic<bool>* stop) {
+  void run_phase(const Phase& phase) {
     auto plan = std::make_shared<TrainingPlan>();
     plan->versions = phase.plan;
     plan->data = {request_.data, request_.asked.model.batch, request_.seed, request_.augmentation};
@@ -288,7 +291,7 @@ class Trainer {
     if (request_.mode == TrainingMode::delayed || plain) {
       train_delayed(
           {training, phase.partition, phase.placement, phase.weights, phase.correction, *plan},
-          request_.devices.front().where, stop);
+          request_.devices.front().where, stop_);
       return;
     }
     const TrainingProgram rest = corrected_program(request_, request_.pipelined - plan->start.step);
@@ -296,7 +299,7 @@ class Trainer {
     for (const StageVersionPlan& stage : phase.plan.stage) job.staleness.push_back(stage.delay);
     job.plan = plan;
     Executor executor(std::move(job), rest.costs, request_.devices);
-    executor.run(stop);
+    executor.run(stop_);
   }
 
   void fill_log() {
@@ -308,6 +311,7 @@ class Trainer {
 
   const TrainingRequest& request_;
   const std::function<void(const TrainingProgress&)>& tell_;
+  const std::atomic<bool>* stop_;
   Clock::time_point began_;
   double before_ = 0;  // seconds that earlier runs took, up to the checkpoint
   std::vector<Phase> phases_;
@@ -340,7 +344,7 @@ std::string_view name(TrainingMode mode) {
 TrainingResult train(const TrainingRequest& request,
                      const std::function<void(const TrainingProgress&)>& tell,
                      const std::atomic<bool>* stop) {
-  return Trainer(request, tell).run(stop);
+  return Trainer(request, tell, stop).run();
 }
 
 }  // namespace stageline::executor

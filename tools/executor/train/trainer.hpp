@@ -51,6 +51,8 @@ struct TrainingRequest {
   std::string checkpoint;             // file; empty: none
   std::int64_t checkpoint_every = 0;  // steps; 0: at the end alone
   bool resume = false;                // go on from the checkpoint, where there is one
+  /// Called before a checkpoint is written and after it; empty: not called.
+  std::function<void()> before_checkpoint, after_checkpoint;
 };
 
 /// Reported after each step and each evaluation.
@@ -69,8 +71,8 @@ struct TrainingResult {
 };
 
 /// Trains. Throws UsageError for what does not go together, and for a checkpoint of another
-/// training (with the first setting that differs); Stopped when `stop` is set: then what the last
-/// checkpoint holds is on disk.
+/// training (with the first setting that differs); Stopped when `stop` is set, in an evaluation,
+/// too: then what the last checkpoint holds is on disk.
 TrainingResult train(const TrainingRequest& request,
                      const std::function<void(const TrainingProgress&)>& tell,
                      const std::atomic<bool>* stop = nullptr);
