@@ -25,6 +25,13 @@ Time alone(const CollectiveCosts& collective) {
   return checked_sum(collective.setup, transfer_time(collective.bytes, collective.route.bandwidth));
 }
 
+Time head_start_behind(const CollectiveCosts& reduction, Time last) {
+  if (last >= reduction.backward) return reduction.head_start;
+  __extension__ using Wide = __int128;
+  return Time{static_cast<std::int64_t>(Wide{reduction.head_start.count()} * last.count() /
+                                        reduction.backward.count())};
+}
+
 Time Costs::paced(Time time, int device) const {
   if (pace.empty() || nth(pace, device) == 1) return time;
   return Time{std::llround(static_cast<double>(time.count()) * nth(pace, device))};

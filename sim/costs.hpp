@@ -53,10 +53,17 @@ struct CollectiveCosts {
   Route route;        // `bandwidth` alone; its latency is not used
   Time head_start{};  // how long before the end of the last op that it needs it may start: buckets
                       // fill while a backward runs
+  Time backward{};    // that last op, if it is whole; 0: of any length
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
 /// Of a collective that is alone: setup and transfer. Throws as transfer_time.
 Time alone(const CollectiveCosts& collective);
+
+/// The head start of a reduction behind a last op of that length. In one that is shorter (a W of
+/// its own, a chunk of a sequence, a faster device) the buckets fill the faster. What is then left
+/// of the reduction behind the op is a convex function of its length: at most on the line from that
+/// of a whole backward to all of the reduction, where it is taken from.
+Time head_start_behind(const CollectiveCosts& reduction, Time last);
 
 /// Costs of one stage for one micro-batch, on the device it is placed on.
 struct StageCosts {

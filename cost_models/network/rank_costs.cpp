@@ -64,6 +64,14 @@ StageBytes bytes_of(const Model& model, const Partition& partition, int stage, W
   return sum;
 }
 
+Time backward_time(const Model& model, const Partition& partition, int stage) {
+  Time sum{};
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] == stage) add(sum, model.layers[l].backward);
+  }
+  return sum;
+}
+
 // Collectives of the same ranks as one flow, whose bytes progress at the mean rate and load each
 // link as they do together. At least one.
 CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) {
@@ -326,12 +334,17 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
     }
   }
   CollectiveCosts whole = one_behind_the_other(parts);
+  Time in_a_row{};  // all buckets
   for (const ReducedBuckets& one : reduced) {
-    whole.head_start = std::max(whole.head_start, one.buckets.head_start());
+    for (const GradientBucket& bucket : one.buckets.buckets) {
+      add(in_a_row, checked_sum(one.setup, transfer_time(bucket.bytes, one.bandwidth)));
+    }
   }
-  const Time behind = behind_backward(reduced);
   const Time moving = transfer_time(whole.bytes, whole.route.bandwidth);
-  whole.setup = std::max(whole.setup, checked_sum(whole.head_start, behind) - moving);
+  whole.setup = std::max(whole.setup, in_a_row - moving);
+  // So late that it need not wait for a bucket any more: it holds its lane no longer than it works.
+  whole.head_start = std::max(Time{}, in_a_row - behind_backward(reduced));
+  if (whole.head_start > Time{}) whole.backward = backward_time(model, partition, stage);
   if (whole.route.load.empty()) whole.route.load.resize(whole.route.resources.size(), 1);
   for (double& load : whole.route.load) load /= static_cast<double>(place.replicas.size());
   return whole;

@@ -41,8 +41,30 @@ Charges::Charges(const Program& program, const Costs& costs, const StageGraph& s
       blocks_(program.settings.messages != Messages::async),
       path_of_pair_(program.devices.size() * (program.devices.size() + 2)) {
   check_fit();
+  find_last_ops();
   paths_.emplace_back();
   path_lane_.push_back(unused);
+}
+
+// A device's pace and interference make its ops longer, which leaves a start right.
+void Charges::find_last_ops() {
+  const auto in_buckets = [](const StageCosts& stage) {
+    return stage.reduction && stage.reduction->head_start > Time{};
+  };
+  if (std::none_of(costs_.stage.begin(), costs_.stage.end(), in_buckets)) return;
+  for (const std::vector<Op>& list : program_.ops) {
+    std::map<int, Time> last;  // by stage
+    for (const Op op : list) {
+      if (!in_buckets(costs_.stage[op.stage])) continue;
+      if (op.kind == OpKind::backward || op.kind == OpKind::weight_grad) {
+        last[op.stage] = duration(op);
+      } else if (op.kind == OpKind::reduce_grad && last.count(op.stage) > 0) {
+        const auto [known, is_new] =
+            last_op_.try_emplace({int{op.stage}, static_cast<int>(op.part)}, last[op.stage]);
+        if (!is_new) known->second = std::min(known->second, last[op.stage]);
+      }
+    }
+  }
 }
 
 Time Charges::duration(Op op) const {
@@ -256,7 +278,9 @@ std::uint16_t Charges::reduction_path(Op op, std::uint32_t lane) {
   Path path = path_on(reduction.route);
   if (op.part > 0 && costs_.sharing == Sharing::fifo) path.resources.clear();
   path.setup = reduction.setup;
-  path.head_start = reduction.head_start;
+  const auto last = last_op_.find({int{op.stage}, static_cast<int>(op.part)});
+  path.head_start =
+      head_start_behind(reduction, last == last_op_.end() ? reduction.backward : last->second);
   path.devices = {static_cast<std::uint16_t>(device_of(program_.placement, op))};
   known = add_path(std::move(path), lane);
   return known;
@@ -315,10 +339,12 @@ void Charges::check_fit() const {
 }
 
 Time duration_of(const Program& program, const Costs& costs, Op op) {
+  if (lane_of(op.kind) == LaneKind::compute) {
+    return costs.paced(compute_time(costs.stage[op.stage], program.placement.stage[op.stage], op),
+                       device_of(program.placement, op));
+  }
   const StageGraph stages = stage_graph(program);
-  const Time time = Charges(program, costs, stages).duration(op);
-  if (lane_of(op.kind) != LaneKind::compute) return time;
-  return costs.paced(time, device_of(program.placement, op));
+  return Charges(program, costs, stages).duration(op);
 }
 
 Bytes message_bytes(const Program& program, const Costs& costs, const StageGraph& graph,

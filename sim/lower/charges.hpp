@@ -64,6 +64,7 @@ class Charges {
   double most_slowdown() const;
 
  private:
+  void find_last_ops();
   Time on_the_wire(Op op) const;
   Ends ends_of_task(Op op) const;
   const Route& route_of(Op op) const;
@@ -82,6 +83,7 @@ class Charges {
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
   std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};
   std::map<std::pair<int, int>, std::uint16_t> reduction_path_{};  // by stage and replica
+  std::map<std::pair<int, int>, Time> last_op_{};  // the shortest one before a reduction in buckets
 };
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -423,6 +424,34 @@ TEST_CASE("DDP's buckets are copies of the gradients, Megatron's are views of th
   CHECK(gradients("ddp", Zero::optimizer, 2) == megabyte * 4);
   CHECK(gradients("ddp", Zero::weights, 2) == megabyte);
   CHECK(gradients("ddp", Zero::none, 1) == megabyte * 2);
+}
+
+TEST_CASE("buckets make no schedule's step longer than a reduction behind it, but by latencies") {
+  const Time latency{1'000'000};
+  const auto step = [&](const Scheduler& scheduler, const char* buckets) {
+    Case asked = case_of(std::string(scheduler.name), ports(4, latency), degrees_of(1, 2, 2));
+    asked.model = uniform_model(
+        "layers=16,forward=1ms,input_grad=1ms,weight_grad=1ms,weights=1MB,output=1kB");
+    for (Layer& layer : asked.model.layers) layer.gradients = Bytes{1'200'000};
+    asked.ranked =
+        std::make_shared<RankedCluster>(ports(4, latency), degrees_of(1, 2, 2), "best", buckets);
+    asked.cluster = asked.ranked->ranks();
+    return study(asked).step_time;
+  };
+  int sooner = 0;
+  for (const Scheduler* const scheduler : schedulers()) {
+    CAPTURE(scheduler->name);
+    std::optional<Time> behind;
+    try {
+      behind = step(*scheduler, "none");
+    } catch (const UsageError&) {
+      continue;  // not on so many devices, or not of this model
+    }
+    const Time in_buckets = step(*scheduler, "ddp");
+    CHECK(in_buckets <= *behind + 2 * 16 * latency);
+    if (in_buckets < *behind) ++sooner;
+  }
+  CHECK(sooner > 10);
 }
 
 TEST_CASE("degrees that do not fit are refused with both numbers") {
