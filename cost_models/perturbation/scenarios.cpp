@@ -32,8 +32,11 @@ PhiloxCounter drawn(std::uint64_t seed, Stream stream, std::uint32_t item, std::
 // σ of the logarithm of a log-normal law with that standard deviation over its mean.
 double log_deviation(double variation) { return std::sqrt(portable_log1p(variation * variation)); }
 
+constexpr std::int64_t most = longest_run.count();
+
 std::int64_t scaled(std::int64_t duration, double factor) {
-  return factor == 1 ? duration : std::llround(static_cast<double>(duration) * factor);
+  if (factor == 1) return duration;
+  return std::llround(std::min(static_cast<double>(duration) * factor, static_cast<double>(most)));
 }
 
 }  // namespace
@@ -118,7 +121,7 @@ void Scenarios::jitter_block(std::uint32_t task, const Words& words, std::size_t
   }
   for (std::size_t i = 0; i < count; ++i) {
     // Half a picosecond up: llround would be a call, and keep the loop from vector code.
-    const double shifted = nominal * factors[i] + 0.5;
+    const double shifted = std::min(nominal * factors[i] + 0.5, static_cast<double>(most));
     out[i] = static_cast<std::int64_t>(shifted);
   }
 }
@@ -164,7 +167,8 @@ void Scenarios::draw(std::uint64_t first, std::size_t scenarios,
         const PhiloxCounter words = drawn(seed, Stream::pause, item, (first + k) / group);
         for (std::size_t i = 0; i < group; ++i) {
           if (uniform_of(words[i]) * pause.every >= 1) continue;
-          duration[first_op_[place] * scenarios + k + i] += pause.time.count();
+          std::int64_t& time = duration[first_op_[place] * scenarios + k + i];
+          time += std::min(pause.time.count(), most - time);
         }
       }
     }

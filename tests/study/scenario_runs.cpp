@@ -140,6 +140,28 @@ TEST_CASE("a slower device is never faster") {
   }
 }
 
+TEST_CASE("scenarios that last longer than can be added up are refused") {
+  SettingRequest request;
+  request.trace = "uniform:layers=8,forward=1000s,input_grad=1000s,weight_grad=1000s";
+  const Asked slow = ask("1f1b", request);
+  ScenarioRequest rare = jitter_of("0%", 100);
+  rare.perturbation.slow = {{"gpu1", 100, 0.5}};
+  const char* const refusal = "(53 days) can be added up";
+  CHECK_THROWS_WITH_AS(scenario_steps(slow.asked, slow.outcome, rare), doctest::Contains(refusal),
+                       UsageError);
+  rare.perturbation.slow = {{"gpu1", 2, 0.5}};
+  for (const Time step : scenario_steps(slow.asked, slow.outcome, rare).step) {
+    CHECK(step >= slow.outcome.step_time);
+  }
+  const Asked made = ask("1f1b");
+  ScenarioRequest pauses = jitter_of("0%", 16);
+  for (const Time pause : {10 * from_seconds(1e5), longest_run, Time::max()}) {
+    pauses.perturbation.pauses = {{1, pause}, {1, pause}};
+    CHECK_THROWS_WITH_AS(scenario_steps(made.asked, made.outcome, pauses),
+                         doctest::Contains(refusal), UsageError);
+  }
+}
+
 TEST_CASE("the slow device is on the critical path") {
   const Asked made = ask("1f1b");
   ScenarioRequest request = jitter_of("1%", 64);

@@ -148,6 +148,25 @@ StageVariation variation_of(const Model& model, const Partition& partition, int 
   return variation;
 }
 
+// Refuses a block of scenarios in which all tasks together, and their lags, last longer than can be
+// added up.
+void check_room(const TaskGraph& graph, std::span<const std::int64_t> duration) {
+  constexpr int coarse = 26;  // bits, some 67 us: sums of all tasks of a run fit
+  std::array<std::int64_t, block> sum{};
+  for (std::size_t task = 0; task < graph.tasks(); ++task) {
+    const std::int64_t lag = graph.paths[graph.path_of[task]].lag.count();
+    for (std::size_t k = 0; k < block; ++k) {
+      sum[k] += (duration[task * block + k] >> coarse) + (lag >> coarse);
+    }
+  }
+  const std::int64_t longest = *std::max_element(sum.begin(), sum.end());
+  if (longest <= longest_run.count() >> coarse) return;
+  throw UsageError(fmt::format(
+      "the ops of one scenario may last {:.3g} s together, and at most {:.3g} s (53 days) can be "
+      "added up; give shorter pauses, or devices and links that are less slow",
+      std::ldexp(static_cast<double>(longest), coarse) / 1e12, to_seconds(longest_run)));
+}
+
 // What a thread works with.
 struct Bench {
   explicit Bench(const TaskGraph& graph)
@@ -327,6 +346,7 @@ class ScenarioRunner {
   void take(std::size_t c, std::size_t count, Bench& bench) {
     for (std::size_t first = c * chunk; first < std::min(count, (c + 1) * chunk); first += block) {
       scenarios_->draw(number(first), block, bench.duration);
+      check_room(alone_, bench.duration);
       if (sweep_) {
         sweep_->ends(bench.duration, bench.available);
       } else {

@@ -59,8 +59,9 @@ inline constexpr std::int64_t most_scenarios = 100'000'000;
 
 /// `nominal`: the case's outcome. Scenario k is the same whatever the schedule, the number of
 /// scenarios or threads. At most a block of durations a thread is in memory at once. Throws
-/// UsageError for fewer than 1 scenario or more than `most_scenarios`, what Scenarios throws, and
-/// what simulating the case throws.
+/// UsageError for fewer than 1 scenario or more than `most_scenarios`, and where the ops of one
+/// last longer than `longest_run` together; what Scenarios throws, and what simulating the case
+/// throws.
 ScenarioSteps scenario_steps(const Case& asked, const Outcome& nominal,
                              const ScenarioRequest& request);
 
