@@ -53,6 +53,17 @@ TEST_CASE("one interval: the closed form of its time, and of the chance that not
   CHECK(run->p5 == 800);
 }
 
+TEST_CASE("a run shorter than an interval between checkpoints counts the failures it meets") {
+  LongRunRequest request = request_of({8 * 3600, 60, 0, 400 * 3600}, 2 * 3600);
+  request.scenarios = 4000;
+  const auto run = long_run(request);
+  REQUIRE(run);
+  CHECK(run->failures == doctest::Approx(std::expm1(0.25)).epsilon(0.05));
+  // A hundred intervals' length in one is not played.
+  CHECK_THROWS_WITH_AS(long_run(request_of({3600, 60, 0, 1e9}, 100 * 3600)),
+                       doctest::Contains("more than can be played"), UsageError);
+}
+
 TEST_CASE("long runs are the same with any number of threads, and end when they are told to") {
   LongRunRequest request = request_of({3600, 60, 30, 0}, 1e6);
   request.scenarios = 300;

@@ -85,7 +85,11 @@ double quantile_of(const std::vector<double>& sorted, double share) {
 std::optional<LongRun> long_run(const LongRunRequest& request) {
   const Failures& failures = request.failures;
   const UsefulShare share = useful_share(failures);
-  const double each = request.work / share.useful / failures.between;
+  // A run of one interval ends without a checkpoint.
+  Failures as_played = failures;
+  as_played.interval = std::min(share.interval, request.work);
+  if (request.work <= share.interval) as_played.checkpoint = 0;
+  const double each = request.work / useful_share(as_played).useful / failures.between;
   if (!(each * static_cast<double>(request.scenarios) <= most_failures)) {
     throw UsageError(fmt::format(
         "a run with {:.3g} failures in each of {} scenarios is more than can be played ({:.0e} in "
