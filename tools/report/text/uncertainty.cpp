@@ -74,9 +74,12 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
   const UncertainRow& first = rows[order.front()];
   if (order.size() == 1) {
     const Distribution& d = first.distribution;
-    return fmt::format("{}: 95 % of the steps take at most {}, {} against the nominal step",
-                       first.row.schedule, print(d.p95),
-                       signed_percent(to_seconds(d.p95) / to_seconds(first.steps->nominal) - 1));
+    std::string text =
+        fmt::format("{}: 95 % of the steps take at most {}", first.row.schedule, print(d.p95));
+    const Time nominal = first.steps->nominal;
+    if (nominal == Time{}) return text;
+    return text + fmt::format(", {} against the nominal step",
+                              signed_percent(to_seconds(d.p95) / to_seconds(nominal) - 1));
   }
   const std::string by = share ? fmt::format("p{:g}", *share * 100) : "the mean";
   std::string text =
