@@ -20,3 +20,7 @@ try compare uniform:layers=8 --jitter -5%
 try compare uniform:layers=8 --sometimes-slow gpu0:1.2@1.5
 try compare uniform:layers=8 --schedule 1f1b,gpipe --sometimes-slow gpu9:1.2@0.5
 try compare uniform:layers=8 --jitter 5% --by p101
+try compare uniform:layers=8 --jitter 5% --within 10%
+try compare uniform:layers=8 --by energy --within 10%
+try whatif uniform:layers=200 --devices 128 --microbatches 2 --pause 1:100000s --scenarios 16
+stageline whatif uniform:layers=4,forward=0s,input_grad=0s,weight_grad=0s --devices 4 --jitter 5% --scenarios 16 --quiet | tail -n 1

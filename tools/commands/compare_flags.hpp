@@ -21,7 +21,7 @@ struct CompareFlags {
   int top = 10;
   bool full = false;
   std::string columns;  // as typed
-  std::string within = "1%";
+  std::string within;   // empty: 1%
   int jobs = 0;
   bool no_changes = false;
   PerturbationFlags perturbations;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schedulers/aliases.hpp"
+#include "sim/errors.hpp"
 #include "tools/base/check_point.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
@@ -33,7 +34,8 @@ void say_interrupted(RowScenarios& found, const std::string& sentence) {
 }  // namespace
 
 CompareQuestion compare_question(const CompareFlags& flags) {
-  const double within = parse_within(flags.within, "--within");
+  const double within =
+      flags.within.empty() ? default_within : parse_within(flags.within, "--within");
   SettingRequest request = request_of(flags.common);
   Setting setting = read_setting(request);
   const std::optional<CauseOrder> why = why_order(flags.why);
@@ -54,6 +56,12 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
   view = view_of(flags, asked.setting);
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
+  if (!flags.within.empty() && view.by != RankBy{}) {
+    throw UsageError(fmt::format(
+        "--within has nothing to apply to, since {} ranks the schedules, whatever memory they take; "
+        "give --by time, or leave it out",
+        name(view.by)));
+  }
   std::size_t all_rows = 0;
   try {
     ProgressLine line(!flags.common.quiet);
