@@ -145,9 +145,40 @@ def calls(stageline, library):
     return runs
 
 
+def without_proc(stageline):
+    """A file that replaces another where there is no /proc. Needs a namespace of one's own."""
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+    try:
+        if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode != 0:
+            return 0
+    except FileNotFoundError:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "a"
+        file.write_bytes(KEPT)
+        words = [file if word == "FILE" else word for word in OUTPUTS["program --out"]]
+        ended = subprocess.run([*hidden, stageline, *words], capture_output=True, check=False)
+        check(ended.returncode == 0, f"without /proc: {ended.returncode}: {ended.stderr[-300:]}")
+        check(b"stageline-program" in file.read_bytes(), "without /proc: the file is not written")
+        check(os.listdir(folder) == ["a"], f"without /proc: left {os.listdir(folder)}")
+    return 1
+
+
+def with_a_full_standard_error(stageline):
+    """Notes are lost, the result is not."""
+    words = ["compare", *UNIFORM, "--schedule", "gpipe,1f1b"]
+    whole = subprocess.run([stageline, *words], capture_output=True, check=False)
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run([stageline, *words], stdout=subprocess.PIPE, stderr=full, check=False)
+    check((ended.returncode, ended.stdout) == (0, whole.stdout), "standard error is full")
+    return 1
+
+
 def main(stageline, library=None):
     stageline = os.path.abspath(stageline)
     tests = calls(stageline, os.path.abspath(library)) if library else 0
+    tests += without_proc(stageline) if library else 0
+    tests += with_a_full_standard_error(stageline)
     for name, words in OUTPUTS.items():
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "a"

@@ -118,8 +118,7 @@ int run_command(const SweepFlags& flags) {
     spec = spec_of(flags.spec);
     check_named_files(flags, *spec);
   }
-  const SweepFolder folder =
-      spec ? SweepFolder(flags.out, std::move(*spec)) : SweepFolder::open(flags.out);
+  const SweepFolder folder = spec ? SweepFolder(flags.out, *spec) : SweepFolder::open(flags.out);
   SweepCount count;
   if (asked) {
     const std::atomic<bool>& stop = catch_signals(SecondSignal::ends);
