@@ -66,6 +66,7 @@ void print_summary(const SweepFolder& folder, const Shard& shard, const SweepCou
         fmt::format("{} rows: {} with a result, {} of which fit into memory or may; {} "
                     "not possible, with the reason\n",
                     count.rows, count.possible, count.fit, count.rows - count.possible));
+    if (count.possible == 0) print_wrapped(fmt::format("why, in the first: {}\n", count.why_not));
   }
 }
 

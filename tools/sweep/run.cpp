@@ -77,11 +77,21 @@ class Run {
     std::int64_t fit = 0;
     for (const SweepRow& row : rows) {
       text += csv_line(runner_.spec(), row);
-      if (!row.verdict) continue;
+      if (!row.verdict) {
+        note_refused(row);
+        continue;
+      }
       ++possible;
       if (row.verdict->fit != Fit::no) ++fit;
     }
     if (keep(chunk, block, std::move(text), possible, fit)) end(chunk);
+  }
+
+  void note_refused(const SweepRow& row) {
+    const std::lock_guard<std::mutex> lock(access_);
+    if (refused_ >= 0 && refused_ < row.number) return;
+    refused_ = row.number;
+    count_.why_not = row.why_not;
   }
 
   // Whether it was the last block of its chunk.
@@ -118,6 +128,7 @@ class Run {
   std::vector<Chunk> chunks_;
   std::mutex access_;
   SweepCount count_;
+  std::int64_t refused_ = -1;  // the first scenario without a result
   SweepProgress progress_;
 };
 
