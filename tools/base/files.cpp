@@ -214,6 +214,7 @@ std::string content_of(std::istream& in, const std::string& path, FileHolds hold
 }
 
 std::atomic<bool> streams_are_kept{false};
+std::atomic<bool> output_is_shown{false};
 
 std::string read_anew(const std::string& path, FileHolds holds) {
   if (const auto provided = provided_file(path)) {
@@ -258,6 +259,7 @@ std::string end_of_links(const std::string& from) {
 }
 
 void keep_streams() { streams_are_kept = true; }
+void show_standard_output() { output_is_shown = true; }
 
 std::string read_file(const std::string& path, FileHolds holds) {
   std::error_code ignored;
@@ -301,8 +303,7 @@ std::string without_mark(std::string text, const std::string& path) {
 void write_file(const std::string& path, const std::string& content) {
   if (path == "-" || is_standard_output(path)) {
     errno = 0;
-    // To a terminal nothing that would drive it.
-    std::cout << (::isatty(STDOUT_FILENO) == 1 ? visible_lines(content) : content) << std::flush;
+    std::cout << (output_is_shown ? visible_lines(content) : content) << std::flush;
     if (!std::cout) throw std::system_error(errno, std::generic_category(), "standard output");
     return;
   }

@@ -23,6 +23,10 @@ inline constexpr std::uint64_t longest_text = std::uint64_t{256} << 20U;  // of 
 /// the same path gives the same. For processes that end with their command.
 void keep_streams();
 
+/// From now on write_file() to standard output, which is a terminal, writes nothing that would
+/// drive it: visible_lines().
+void show_standard_output();
+
 /// The same of a text in UTF-8, without the byte order mark that may precede it. Throws
 /// UsageError for UTF-16 or UTF-32, recognised by their marks.
 std::string read_text(const std::string& path);

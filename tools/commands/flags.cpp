@@ -110,7 +110,7 @@ Flag Flag::not_negative() const {
 
 Flag Flag::check(const std::function<std::string(const std::string&)>& fault,
                  const std::string& type) const {
-  option_->check(CLI::Validator(fault, type));
+  option_->transform(CLI::Validator(fault, type));  // before what was declared earlier: decimal()
   return *this;
 }
 

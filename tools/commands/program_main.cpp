@@ -189,6 +189,7 @@ int program_main(const ProgramMain& program, int argc, const char* const* argv,
   const Ending ending(program);
   keep_freed_memory();
   keep_streams();
+  if (::isatty(STDOUT_FILENO) == 1) show_standard_output();
   std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, it would hide how a child ended
   try {
     const int code = exit_code_of(program, ending, argc, argv, add);
