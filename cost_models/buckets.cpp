@@ -58,13 +58,12 @@ BucketLimits bucket_limits(const BucketRule& rule, int ranks, double gradient_by
 }
 
 std::vector<LayerGradient> backward_order(const Model& model, const Partition& partition, int stage,
-                                          bool separate, WeightKind kind) {
+                                          WeightKind kind) {
   std::vector<LayerGradient> gradients;
   for (std::size_t l = model.layers.size(); l > 0; --l) {
     const Layer& layer = model.layers[l - 1];
     if (partition.stage_of[l - 1] != stage) continue;
-    gradients.push_back({separate ? layer.weight_grad : layer.backward,
-                         part_of_kind(layer, layer.gradients, kind)});
+    gradients.push_back({layer.backward, part_of_kind(layer, layer.gradients, kind)});
   }
   return gradients;
 }
@@ -73,10 +72,6 @@ Bytes GradientBuckets::bytes() const {
   Bytes sum{};
   for (const GradientBucket& bucket : buckets) sum += bucket.bytes;
   return sum;
-}
-
-Time GradientBuckets::head_start() const {
-  return buckets.empty() ? Time{} : buckets.front().before_end;
 }
 
 Bytes GradientBuckets::last_bytes() const {

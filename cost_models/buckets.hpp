@@ -56,12 +56,12 @@ struct LayerGradient {
   Bytes bytes{};
   friend bool operator==(const LayerGradient&, const LayerGradient&) = default;
 };
-/// Those of one stage in the order of its backward, the last layer first. Times are those of B, or
-/// where W is an op of its own (`separate`) those of W, on the device that the model was measured
-/// on. A layer's gradients are there when its backward ends, all together. `kind`: only those
+/// Those of one stage in the order of its backward, the last layer first. Times are those of B on
+/// the device that the model was measured on: head_start_behind() says what a shorter last op makes
+/// of them. A layer's gradients are there when its backward ends, all together. `kind`: only those
 /// gradients.
 std::vector<LayerGradient> backward_order(const Model& model, const Partition& partition, int stage,
-                                          bool separate, WeightKind kind = WeightKind::all);
+                                          WeightKind kind = WeightKind::all);
 
 struct GradientBucket {
   Bytes bytes{};
@@ -73,7 +73,6 @@ struct GradientBuckets {
   std::vector<GradientBucket> buckets;
 
   Bytes bytes() const;       // of the whole reduction
-  Time head_start() const;   // of the first bucket; 0 without any
   Bytes last_bytes() const;  // of the last bucket
 };
 /// Layers without gradients take time, and are in no bucket.

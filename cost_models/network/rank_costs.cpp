@@ -22,19 +22,13 @@ bool counts_parameters(const Model& model) {
 void add(Time& sum, Time more) { sum = checked_sum(sum, more); }
 
 // To the time of an op, and to the part of it that communicates.
-void add_times(BlockingTimes& sum, const BlockingTimes& more) {
+template <class Times>  // StageCosts, BlockingTimes
+void add_times(Times& sum, const BlockingTimes& more) {
   add(sum.forward, more.forward);
   add(sum.input_grad, more.input_grad);
   add(sum.weight_grad, more.weight_grad);
   add(sum.backward, more.backward);
   add(sum.recompute, more.recompute);
-}
-void add_times(StageCosts& stage, const BlockingTimes& more) {
-  add(stage.forward, more.forward);
-  add(stage.input_grad, more.input_grad);
-  add(stage.weight_grad, more.weight_grad);
-  add(stage.backward, more.backward);
-  add(stage.recompute, more.recompute);
 }
 
 // What a layer's collective of that time adds to its ops. `again`: R repeats those of F.
@@ -329,7 +323,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
       if (exchange.when != ExchangeTime::last_backward) continue;
       const CollectiveCosts& part =
           parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
-      reduced.push_back({fill_buckets(backward_order(model, partition, stage, false, kind), limits),
+      reduced.push_back({fill_buckets(backward_order(model, partition, stage, kind), limits),
                          part.setup, part.route.bandwidth});
     }
   }

@@ -28,7 +28,6 @@ TEST_CASE("buckets are closed behind the layer that fills them") {
                                                        {Bytes{30}, Time{6}},
                                                        {Bytes{5}, Time{}}});
   CHECK(buckets.bytes() == Bytes{46});
-  CHECK(buckets.head_start() == Time{15});
   CHECK(buckets.last_bytes() == Bytes{5});
 }
 
@@ -38,7 +37,6 @@ TEST_CASE("without a limit there is one bucket, when the last gradient is there"
   CHECK(buckets.buckets == std::vector<GradientBucket>{{Bytes{9}, Time{7}}});
   const GradientBuckets none = fill_buckets(std::vector{gradient(7, 0)}, {});
   CHECK(none.buckets.empty());
-  CHECK(none.head_start() == Time{});
   CHECK(none.last_bytes() == Bytes{});
 }
 
@@ -60,20 +58,19 @@ TEST_CASE("a stage's gradients come in the order of its backward") {
   for (int i = 0; i < 4; ++i) {
     Layer layer;
     layer.backward = Time{10 + i};
-    layer.weight_grad = Time{i};
     layer.gradients = Bytes{100 + i};
     model.layers.push_back(layer);
   }
   const Partition partition{{0, 0, 1, 1}, 2};
-  CHECK(backward_order(model, partition, 0, false) ==
+  CHECK(backward_order(model, partition, 0) ==
         std::vector<LayerGradient>{gradient(11, 101), gradient(10, 100)});
-  CHECK(backward_order(model, partition, 1, true) ==
-        std::vector<LayerGradient>{gradient(3, 103), gradient(2, 102)});
+  CHECK(backward_order(model, partition, 1) ==
+        std::vector<LayerGradient>{gradient(13, 103), gradient(12, 102)});
   model.layers[1].parameters = 4;
   model.layers[1].expert_parameters = 3;
-  CHECK(backward_order(model, partition, 0, false, WeightKind::experts) ==
+  CHECK(backward_order(model, partition, 0, WeightKind::experts) ==
         std::vector<LayerGradient>{gradient(11, 75), gradient(10, 0)});
-  CHECK(backward_order(model, partition, 0, false, WeightKind::dense) ==
+  CHECK(backward_order(model, partition, 0, WeightKind::dense) ==
         std::vector<LayerGradient>{gradient(11, 26), gradient(10, 100)});
 }
 
@@ -126,10 +123,11 @@ TEST_CASE("a reduction ends when its slowest run of buckets does") {
       whole += g.time;
     }
     REQUIRE(buckets.bytes() == all);
-    REQUIRE(buckets.head_start() <= whole);
+    const Time first = buckets.buckets.empty() ? Time{} : buckets.buckets.front().before_end;
+    REQUIRE(first <= whole);
     const Time behind = behind_backward(std::vector<ReducedBuckets>{{buckets, setup, bandwidth}});
     REQUIRE(behind == greatest_remainder(buckets, setup, bandwidth));
-    REQUIRE(behind + buckets.head_start() >= transfer_time(all, bandwidth));
+    REQUIRE(behind + first >= transfer_time(all, bandwidth));
     hidden = hidden || (all > Bytes{} && behind < transfer_time(all, bandwidth));
     exposed = exposed || behind > transfer_time(buckets.last_bytes(), bandwidth) + setup;
   }

@@ -22,9 +22,6 @@
 namespace stageline {
 namespace {
 
-const std::vector<std::string> folder_forms{// NOLINT(cert-err58-cpp)
-                                            "{}/sweep.json", "{}/chunk-*", "{}/table.csv.gz"};
-
 struct SweepFlags {
   SweepSpecFlags spec;
   std::string out;
@@ -88,7 +85,7 @@ int show(const SweepSpec& spec, const std::string& text) {
 void check_named_files(const SweepFlags& flags, const SweepSpec& spec) {
   CommandPaths paths;
   if (!flags.json.empty()) paths.files.push_back({"--json", flags.json});
-  for (const std::string& form : folder_forms) {
+  for (const char* const form : sweep_folder_forms) {
     paths.patterns.push_back({"--out", pattern_of(form, flags.out)});
   }
   for (const std::string& file : named_files(spec)) paths.words.push_back({"the sweep", file});
@@ -165,7 +162,7 @@ void add(Flags command) {
   command.writes_also(
       command.option("--out", flags->out, "the folder of the chunks, made where it is missing")
           .writes_folder(),
-      folder_forms);
+      {sweep_folder_forms.begin(), sweep_folder_forms.end()});
   command.option(
       "--shard", flags->shard,
       "I/N: make the I-th of N parts, on a machine that shares the folder or has its own");

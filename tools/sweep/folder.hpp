@@ -2,6 +2,7 @@
 // sweep.json, which says of what question and of which Stageline the folder is.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -33,6 +34,10 @@ FileContents read_named_files(const SweepSpec& spec);
 /// Of the question, the version and what the files that it names hold: 16 hexadecimal digits. The
 /// same on two machines: their rows are the same.
 std::string sweep_hash(const SweepSpec& spec, const FileContents& files);
+
+/// The files that a sweep writes to its folder, by pattern_of() of tools/base/outputs.hpp.
+inline constexpr std::array<const char*, 3> sweep_folder_forms{"{}/sweep.json", "{}/chunk-*",
+                                                               "{}/table.csv.gz"};
 
 /// What a chunk's file holds, from the text of its table.
 std::string packed_chunk(const std::string& text);

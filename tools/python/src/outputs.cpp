@@ -16,6 +16,7 @@
 #include "tools/base/files.hpp"
 #include "tools/base/outputs.hpp"
 #include "tools/python/src/interrupt.hpp"
+#include "tools/sweep/folder.hpp"
 
 namespace stageline::python {
 namespace {
@@ -32,7 +33,7 @@ void check_output(const std::string& call, const std::string& path,
   check_outputs(paths);
   if (!folder) return;
   paths.words.clear();
-  for (const char* const form : {"{}/sweep.json", "{}/chunk-*", "{}/table.csv.gz"}) {
+  for (const char* const form : sweep_folder_forms) {
     paths.patterns.push_back({"the sweep", pattern_of(form, *folder)});
   }
   check_outputs(paths);
