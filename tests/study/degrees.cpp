@@ -93,8 +93,10 @@ TEST_CASE("replicas on free links are as many times the throughput of one") {
 
 TEST_CASE("a pipeline rank alone divides the optimizer's step as its context-parallel ranks do") {
   // Experts are on ranks of several replicas, whose number need not be a multiple of the context's.
-  for (const auto& [context, data, expert] :
-       {std::array{4, 1, 1}, {4, 1, 2}, {3, 2, 2}, {1, 4, 2}}) {
+  for (const auto& ranks : {std::array{4, 1, 1}, {4, 1, 2}, {3, 2, 2}, {1, 4, 2}}) {
+    const int context = ranks[0];
+    const int data = ranks[1];
+    const int expert = ranks[2];
     CAPTURE(context);
     CAPTURE(data);
     Degrees degrees = degrees_of(1, data, 1);
