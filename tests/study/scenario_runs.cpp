@@ -42,8 +42,10 @@ TEST_CASE("without perturbation every scenario is the nominal step, of every sch
   for (const Scheduler* const scheduler : schedulers()) {
     const std::string schedule(scheduler->name);
     CAPTURE(schedule);
-    for (const auto& [link, microbatches] :
+    for (const auto& sizes :
          {std::pair("", 8), {"10GB/s,5us", 8}, {"10GB/s,5us", 3}, {"1GB/s,5us", 4}}) {
+      const char* const link = sizes.first;
+      const int microbatches = sizes.second;
       CAPTURE(link);
       CAPTURE(microbatches);
       SettingRequest request;
