@@ -4,8 +4,9 @@
 
 namespace stageline::fuzz {
 
-/// Adds a page of counters once a counter of it is written.
-void watch_counters_by_page();
+/// Adds a counter, with its neighbours, once it has been written: a call behind each execution does.
+void guard_counters();
+void watch_written_counters();
 /// Adds all at once: features have the same numbers in every process, as a merge needs.
 void watch_all_counters();
 

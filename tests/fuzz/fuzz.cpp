@@ -92,12 +92,13 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** words) {
     std::fprintf(stderr, "--target=%s: no such target; --list has all\n", name.c_str());
     std::exit(2);
   }
-  merges ? watch_all_counters() : watch_counters_by_page();
+  merges ? watch_all_counters() : guard_counters();
   return 0;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stageline::fuzz::call(std::string(reinterpret_cast<const char*>(data), size));
+  stageline::fuzz::watch_written_counters();
   return 0;
 }
 
