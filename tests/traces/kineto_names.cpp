@@ -302,6 +302,13 @@ TEST_CASE("a mapping file that is wrong is refused, with its place") {
                  "at /rules/0/pattern: a group's number or a count has at most 4 digits, not 20"));
   }
 
+  for (const char* const counts : {"a{101}", "(a{2,51}){2}", "(a{50,}){3}"}) {
+    CHECK(contains(rule(fmt::format(R"({{"pattern": "{}", "is": "forward"}})", counts)).what(),
+                   "the counts of a pattern, such as {"));
+  }
+  CHECK(contains(rule(R"({"pattern": "(a)\\1", "is": "forward"})").what(),
+                 "is not a regular expression (ECMAScript)"));
+
   // Cut off anywhere, or with a byte changed, it is read or refused.
   const std::string whole = mapping;
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -315,6 +322,17 @@ TEST_CASE("a mapping file that is wrong is refused, with its place") {
       read_range_names(text, "names.json").find("fw 1.2");
     } catch (const TraceError&) {
     }
+  }
+}
+
+TEST_CASE("a pattern with a repetition within another takes no longer for a long name") {
+  // Backtracking would try 2¹⁰⁰⁰ ways.
+  for (const char* const pattern : {"(a*)*b", "(a|aa)+$b", ".*.*.*.*+ (?=x)"}) {
+    const RangeNames names = read_range_names(fmt::format(R"({{"format": "stageline-names 1",
+                         "rules": [{{"pattern": "{}", "is": "forward"}}]}})",
+                                                          pattern),
+                                              "names.json");
+    CHECK(!names.find(std::string(1000, 'a')));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 #include "sim/text/visible.hpp"
 #include "traces/json/tree.hpp"
 
@@ -122,10 +123,7 @@ class GroupNumberer {
       copy(2);
       return;
     }
-    if (c == '{' && !in_class_) {
-      const std::size_t end = digits_end(at_ + 1);
-      if (end < text_.size() && text_[end] == ',') digits_end(end + 1);
-    }
+    if (c == '{' && !in_class_) count();
     if (in_class_) {
       in_class_ = c != ']';
     } else if (c == '[') {
@@ -163,6 +161,21 @@ class GroupNumberer {
     at_ += 1 + name + end + 1;
   }
 
+  // std::regex builds what is counted so many times, and goes through all of it by the character.
+  void count() {
+    constexpr int most = 100;
+    const std::size_t end = digits_end(at_ + 1);
+    std::string_view last = text_.substr(at_ + 1, end - at_ - 1);
+    if (end < text_.size() && text_[end] == ',' && digits_end(end + 1) > end + 1) {
+      last = text_.substr(end + 1, digits_end(end + 1) - end - 1);
+    }
+    copies_ *= std::max(1, parse_number<int>(last).value_or(1));
+    if (copies_ > most) {
+      throw UsageError(fmt::format(
+          "the counts of a pattern, such as {{{}}}, multiply to {} at most", last, most));
+    }
+  }
+
   // Where the number at `begin` ends, which std::regex reads without looking for an overflow.
   std::size_t digits_end(std::size_t begin) const {
     constexpr std::size_t most = 4;
@@ -183,8 +196,26 @@ class GroupNumberer {
   std::size_t at_ = 0;
   std::size_t groups_ = 0;
   bool in_class_ = false;
+  int copies_ = 1;
   NumberedGroups result_;
 };
+
+NameRule compiled(std::string_view pattern, std::vector<RangeMeaning> meanings,
+                  std::regex::flag_type more = {}) {
+  if (pattern.empty() || pattern.size() > longest_pattern) {
+    throw UsageError(
+        fmt::format("a pattern has 1 to {} bytes (it has {})", longest_pattern, pattern.size()));
+  }
+  const NumberedGroups numbered = GroupNumberer(pattern).number();
+  try {
+    auto compiled = std::make_shared<NamePattern>();
+    compiled->regex.assign(numbered.pattern, std::regex::ECMAScript | std::regex::optimize | more);
+    return {std::move(compiled), std::move(meanings), numbered.stage, numbered.microbatch};
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("{} is not a regular expression (ECMAScript): {}",
+                                 in_quotes(pattern), error.what()));
+  }
+}
 
 std::vector<NameRule> rules_of(std::string_view preset) {
   std::vector<NameRule> rules;
@@ -192,7 +223,7 @@ std::vector<NameRule> rules_of(std::string_view preset) {
     if (rule.preset != preset) continue;
     std::vector<RangeMeaning> meanings{rule.first};
     if (rule.second) meanings.push_back(*rule.second);
-    rules.push_back(name_rule(rule.pattern, std::move(meanings)));
+    rules.push_back(compiled(rule.pattern, std::move(meanings)));
   }
   return rules;
 }
@@ -204,6 +235,17 @@ const std::vector<RangeNames>& presets() {
     return list;
   }();
   return all;
+}
+
+using Found = std::match_results<std::string_view::const_iterator>;
+
+bool is_found(std::string_view name, const std::regex& pattern, Found& found) {
+  try {
+    return std::regex_search(name.begin(), name.end(), found, pattern);
+  } catch (const std::regex_error&) {
+    throw UsageError(fmt::format("a pattern takes too long for the name {}; make it simpler",
+                                 in_quotes(head_of(name, 100))));
+  }
 }
 
 RangeMeaning meaning_of(const JsonNode& node) {
@@ -239,9 +281,9 @@ NameRule rule_of(const JsonNode& node) {
 
 std::optional<RangeName> RangeNames::find(std::string_view name) const {
   if (name.size() > longest_name) return {};
-  std::match_results<std::string_view::const_iterator> found;
+  Found found;
   for (const NameRule& rule : rules_) {
-    if (!std::regex_search(name.begin(), name.end(), found, rule.pattern->regex)) continue;
+    if (!is_found(name, rule.pattern->regex, found)) continue;
     RangeName result{rule.meanings, {}, {}};
     if (rule.stage_group > 0) result.stage = found[rule.stage_group].str();
     if (rule.microbatch_group > 0) result.microbatch = found[rule.microbatch_group].str();
@@ -251,19 +293,13 @@ std::optional<RangeName> RangeNames::find(std::string_view name) const {
 }
 
 NameRule name_rule(std::string_view pattern, std::vector<RangeMeaning> meanings) {
-  if (pattern.empty() || pattern.size() > longest_pattern) {
-    throw UsageError(
-        fmt::format("a pattern has 1 to {} bytes (it has {})", longest_pattern, pattern.size()));
-  }
-  const NumberedGroups numbered = GroupNumberer(pattern).number();
-  try {
-    auto compiled = std::make_shared<NamePattern>();
-    compiled->regex.assign(numbered.pattern, std::regex::ECMAScript | std::regex::optimize);
-    return {std::move(compiled), std::move(meanings), numbered.stage, numbered.microbatch};
-  } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("{} is not a regular expression (ECMAScript): {}",
-                                 in_quotes(pattern), error.what()));
-  }
+#ifdef __GLIBCXX__
+  // Backtracking takes 2ⁿ steps for "(a*)*b" of n letters. It is three times as fast for patterns
+  // without such nests, as those of the presets are.
+  return compiled(pattern, std::move(meanings), std::regex_constants::__polynomial);
+#else
+  return compiled(pattern, std::move(meanings));  // libc++ gives up: error_complexity
+#endif
 }
 
 std::optional<RangeMeaning> range_meaning(std::string_view word) {

@@ -65,8 +65,8 @@ class RangeNames {
 };
 
 /// The pattern of an ECMAScript regular expression in which groups may have the names `stage` and
-/// `microbatch`: (?<stage>\d+), or as Python spells it (?P<stage>\d+). Throws UsageError with one
-/// sentence where it is none.
+/// `microbatch`: (?<stage>\d+), or as Python spells it (?P<stage>\d+). It has no back-references:
+/// the time for a name is polynomial. Throws UsageError with one sentence where it is none.
 NameRule name_rule(std::string_view pattern, std::vector<RangeMeaning> meanings);
 
 /// "forward", "send_forward", ...: the words of a mapping file. Empty for another word.
