@@ -31,7 +31,7 @@ Kernel attention_kernel(std::string_view name, KernelKind kind, double flops, bo
 void add_plain(LayerKernels& passes, const RankSizes& sizes, const BlockTraffic& traffic) {
   const double scores = 2 * sizes.scores() * sizes.key_width;
   const double context = 2 * sizes.scores() * sizes.value_width;
-  const double softmax = element_bytes * sizes.scores();
+  const double softmax = sizes.bytes(sizes.scores());
   passes.forward.push_back(attention_kernel("scores", KernelKind::attention_plain, scores, true));
   passes.forward.push_back(elementwise("softmax", softmax * traffic.softmax.forward));
   passes.forward.back().selective = true;
@@ -63,10 +63,11 @@ void add_grouped_products(LayerKernels& passes, const TransformerConfig& config,
   const double queries_and_keys = sizes.queries() + sizes.keys();
   add_linear(passes, "qkv", sizes.tokens, queries_and_keys + sizes.values(), sizes.hidden);
   if (config.query_key_norm) {
-    add_elementwise(passes, "query_key_norm", sizes.tokens * queries_and_keys, traffic.norm);
+    add_elementwise(passes, "query_key_norm", sizes.bytes(sizes.tokens * queries_and_keys),
+                    traffic.norm);
   }
   if (config.positions == Positions::rotary) {
-    add_elementwise(passes, "rotary", sizes.tokens * queries_and_keys, traffic.rotary);
+    add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * queries_and_keys), traffic.rotary);
   }
 }
 
@@ -80,17 +81,18 @@ void add_latent_products(LayerKernels& passes, const LatentAttention& latent,
   if (latent.query_rank > 0) {
     const double rank = real(latent.query_rank);
     add_linear(passes, "query_down", own, rank, sizes.hidden);
-    add_elementwise(passes, "query_norm", own * rank, traffic.norm);
+    add_elementwise(passes, "query_norm", sizes.bytes(own * rank), traffic.norm);
     add_linear(passes, "query_up", sizes.tokens, sizes.queries(), rank);
   } else {
     add_linear(passes, "query", sizes.tokens, sizes.queries(), sizes.hidden);
   }
   add_linear(passes, "key_value_down", own, key_value_rank + rotary, sizes.hidden);
-  add_elementwise(passes, "key_value_norm", own * key_value_rank, traffic.norm);
+  add_elementwise(passes, "key_value_norm", sizes.bytes(own * key_value_rank), traffic.norm);
   add_linear(passes, "key_value_up", sizes.tokens,
              sizes.heads * (real(latent.plain_width) + sizes.value_width), key_value_rank);
-  add_elementwise(passes, "rotary", sizes.tokens * (sizes.heads + 1) * rotary, traffic.rotary);
-  add_elementwise(passes, "keys", sizes.tokens * sizes.keys(), {2, 2});
+  add_elementwise(passes, "rotary", sizes.bytes(sizes.tokens * (sizes.heads + 1) * rotary),
+                  traffic.rotary);
+  add_elementwise(passes, "keys", sizes.bytes(sizes.tokens * sizes.keys()), {2, 2});
 }
 
 }  // namespace

@@ -18,15 +18,16 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
                            std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   const BlockTraffic traffic = block_traffic(form);
+  const double norm = sizes.bytes(sizes.norm_elements());
   LayerKernels passes;
   const auto add_end = [&](std::string_view behind, std::string_view sum) {
-    if (config.norms_behind) add_elementwise(passes, behind, sizes.norm_elements(), traffic.norm);
-    add_elementwise(passes, sum, sizes.norm_elements(), traffic.add);
+    if (config.norms_behind) add_elementwise(passes, behind, norm, traffic.norm);
+    add_elementwise(passes, sum, norm, traffic.add);
   };
-  add_elementwise(passes, "attention_norm", sizes.norm_elements(), traffic.norm);
+  add_elementwise(passes, "attention_norm", norm, traffic.norm);
   add_attention(passes, config, form, block);
   add_end("attention_norm_behind", "attention_add");
-  add_elementwise(passes, "mlp_norm", sizes.norm_elements(), traffic.norm);
+  add_elementwise(passes, "mlp_norm", norm, traffic.norm);
   if (config.has_experts(block)) {
     add_experts(passes, config, form);
   } else {

@@ -16,8 +16,8 @@ namespace {
 constexpr double routing_passes = 4;
 
 // A kernel that moves rows, whose backward moves them back.
-void add_moved(LayerKernels& passes, std::string_view name, double elements) {
-  add_elementwise(passes, name, elements, {1, 1});
+void add_moved(LayerKernels& passes, std::string_view name, double bytes) {
+  add_elementwise(passes, name, bytes, {1, 1});
 }
 
 void add_shared(LayerKernels& passes, const TransformerConfig& config, const RankSizes& sizes,
@@ -26,9 +26,9 @@ void add_shared(LayerKernels& passes, const TransformerConfig& config, const Ran
           experts.shared_ffn, sizes.tokens, traffic);
   if (config.experts->shared_gate) {
     add_linear(passes, "shared_gate", sizes.norm_tokens, 1, sizes.hidden);
-    add_elementwise(passes, "shared_weighing", sizes.norm_elements(), {2, 3});
+    add_elementwise(passes, "shared_weighing", sizes.bytes(sizes.norm_elements()), {2, 3});
   }
-  add_elementwise(passes, "shared_add", sizes.norm_elements(), {3, 0});
+  add_elementwise(passes, "shared_add", sizes.bytes(sizes.norm_elements()), {3, 0});
 }
 
 }  // namespace
@@ -38,12 +38,12 @@ void add_experts(LayerKernels& passes, const TransformerConfig& config, const La
   const RankExperts experts = rank_experts(config, form, sizes);
   const BlockTraffic traffic = block_traffic(form);
   const double logits = sizes.norm_tokens * experts.count;
-  const double permuted = experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden;
-  const double sorted = 2 * experts.routed_rows * sizes.hidden;
+  const double permuted =
+      sizes.bytes(experts.permuted_tokens * (1 + experts.chosen) * sizes.hidden);
+  const double sorted = sizes.bytes(2 * experts.routed_rows * sizes.hidden);
   const bool sorts = sizes.expert > 1 && experts.local > 1;
   add_linear(passes, "router", sizes.norm_tokens, experts.count, sizes.hidden);
-  add_elementwise(passes, "routing", logits * single_bytes / element_bytes,
-                  {routing_passes, routing_passes});
+  add_elementwise(passes, "routing", single_bytes * logits, {routing_passes, routing_passes});
   add_moved(passes, "permute", permuted);
   if (sorts) add_moved(passes, "sort_received", sorted);
   add_mlp(passes, {"experts_up", "experts_activation", "experts_down"}, sizes, config.gated,

@@ -1,7 +1,7 @@
 // Bytes that the layers of a language model keep from forward to backward, on one rank.
 //
 // A layer keeps its input; of its output nothing: the next layer does (as in shapes/shapes.hpp).
-// With A = s·b·h elements of two bytes, a GPT's block keeps
+// With A = s·b·h elements of two bytes (other number formats: of as many), a GPT's block keeps
 //
 //                              bytes                       only norms and adds, /t with sp
 //   norms                      4 of their inputs           4
@@ -30,6 +30,7 @@ constexpr double log_sum_exp_bytes = 4;  // a token and head
 
 // In bytes: all that a forward keeps, and the inputs and output gradients that W reads.
 struct HeldTensors {
+  double element_bytes = 2;
   double kept = 0;
   double weight_grad_inputs = 0;  // part of `kept`
   double output_gradients = 0;
@@ -97,8 +98,8 @@ void hold_attention(HeldTensors& held, const TransformerConfig& config, const La
       held.kept += log_sum_exp_bytes * sizes.tokens * sizes.heads;
       break;
     case AttentionKernel::plain: {
-      const double dropped = form.dropout ? element_bytes + mask_bytes : 0;
-      const double scores = (element_bytes + dropped) * sizes.scores();
+      const double dropped = form.dropout ? sizes.element_bytes + mask_bytes : 0;
+      const double scores = (sizes.element_bytes + dropped) * sizes.scores();
       held.kept += scores;
       held.selective += scores;
       break;
@@ -139,7 +140,7 @@ void hold_experts(HeldTensors& held, const TransformerConfig& config, const Lang
 KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& form,
                         std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
-  HeldTensors held;
+  HeldTensors held{.element_bytes = sizes.element_bytes};
   hold_attention(held, config, form, sizes);
   hold_norm(held, sizes.norm_elements());
   if (config.has_experts(block)) {
@@ -157,15 +158,16 @@ KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm&
   KeptBytes bytes;
   bytes.weight_grad = token_id_bytes * sizes.tokens;
   if (form.dropout) bytes.weight_grad += mask_bytes * sizes.norm_elements();
-  bytes.gradient = element_bytes * sizes.norm_elements();
+  bytes.gradient = sizes.bytes(sizes.norm_elements());
   return bytes;
 }
 
-// The loss keeps its logits in fp32 (Megatron-LM: 4·s·b·h·(1 + V/h) with the norm).
+// The loss keeps its logits in fp32, whatever the number format (Megatron-LM: 4·s·b·h·(1 + V/h)
+// with the norm).
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   const double logits = sizes.tokens * sizes.padded_vocab;
-  HeldTensors held;
+  HeldTensors held{.element_bytes = sizes.element_bytes};
   hold_norm(held, sizes.norm_elements());
   held.kept += single_bytes * logits;
   held.product_writes(logits);

@@ -23,8 +23,9 @@ struct LanguageForm {
   bool fused = false;  // norms, activations and adds each read and write their tensors once (as
                        // compiled); else as Megatron-LM of 2021 to 2023 does it
   bool dropout = false;
-  bool alignment = false;  // products with extents that are no multiples of 64 are slower
-  double imbalance = 1;    // tokens of the most loaded rank's experts over the mean
+  bool alignment = false;    // products with extents that are no multiples of 64 are slower
+  double imbalance = 1;      // tokens of the most loaded rank's experts over the mean
+  double element_bytes = 2;  // of an activation and its gradient
   friend bool operator==(const LanguageForm&, const LanguageForm&) = default;
 };
 
@@ -67,8 +68,9 @@ LayerKernels block_kernels(const TransformerConfig& config, const LanguageForm& 
 LayerKernels head_kernels(const TransformerConfig& config, const LanguageForm& form);
 
 /// Bytes that a block's forward keeps for its backward: for the input gradient alone and for the
-/// weights' (see Layer), at 2 bytes an element (Korthikanti et al. 2022, arXiv 2205.05198: with
-/// plain attention and dropout s·b·h·(34 + 5·a·s/h) together).
+/// weights' (see Layer), at the form's bytes an element, but masks, logits and router
+/// probabilities at their own (Korthikanti et al. 2022, arXiv 2205.05198: with plain attention,
+/// dropout and 2 bytes an element s·b·h·(34 + 5·a·s/h) together).
 struct KeptBytes {
   double input_grad = 0;
   double weight_grad = 0;
@@ -80,6 +82,7 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
 KeptBytes kept_by_embedding(const TransformerConfig& config, const LanguageForm& form);
 KeptBytes kept_by_head(const TransformerConfig& config, const LanguageForm& form);
 
+/// Of tensors at the form's bytes an element; the loss exchanges fp32.
 std::vector<LayerCollective> embedding_collectives(const TransformerConfig& config,
                                                    const LanguageForm& form);
 std::vector<LayerCollective> block_collectives(const TransformerConfig& config,

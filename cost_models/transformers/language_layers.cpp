@@ -28,9 +28,7 @@ double seconds_of(const Kernel& kernel, const LanguagePricing& pricing) {
   const double peak = gemm ? pricing.base.flops_per_second : pricing.attention_peak;
   KernelRates rates = pricing.rates;
   if (gemm && pricing.base.format.products_only) rates.gemm = rates.gemm_8bit;
-  const double time =
-      seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
-  return kernel.kind == KernelKind::elementwise ? time * pricing.scale() : time;
+  return seconds(kernel, rates, peak, pricing.base.bytes_per_second, pricing.form.alignment);
 }
 
 // Of the passes of one layer, without launches and floor.
@@ -125,9 +123,9 @@ double attention_flops(const LanguagePricing& pricing) {
 
 // ---- bytes ----
 
-void set_stash(Layer& layer, const KeptBytes& kept, const LanguagePricing& pricing) {
+void set_stash(Layer& layer, const KeptBytes& kept) {
   const auto bytes = [&](double count) {
-    return fitting_bytes(layer.name, "its activations", count * pricing.scale());
+    return fitting_bytes(layer.name, "its activations", count);
   };
   layer.stash_input_grad = bytes(kept.input_grad);
   layer.stash_weight_grad = bytes(kept.weight_grad);
@@ -152,7 +150,7 @@ double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
                           pricing.form.imbalance;
     wide = std::max(routed, static_cast<double>(experts.shared_ffn));
   }
-  return 2 * pricing.tokens() * tensors * wide / pricing.form.sharding.tensor;
+  return pricing.bytes(pricing.tokens() * tensors * wide / pricing.form.sharding.tensor);
 }
 
 // Those of queries, keys, values and attention's output, and where the scores are in memory those
@@ -164,9 +162,10 @@ double attention_gradients(const LanguagePricing& pricing) {
                           pricing.form.sharding.tensor;
   const auto width = static_cast<double>(
       config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width);
-  const double vectors = 2 * pricing.tokens() * width * (2 * heads + 2 * kv_heads);
+  const double vectors = pricing.bytes(pricing.tokens() * width * (2 * heads + 2 * kv_heads));
   if (pricing.form.attention == AttentionKernel::flash) return vectors;
-  return vectors + 2 * 2 * pricing.tokens() * static_cast<double>(pricing.form.seq) * heads;
+  return vectors +
+         pricing.bytes(2 * pricing.tokens() * static_cast<double>(pricing.form.seq) * heads);
 }
 
 }  // namespace
@@ -183,10 +182,10 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
   layer.expert_parameters = own.experts;
   set_state(layer, own.all, pricing.base);
   set_update(layer, own.all, pricing);
-  set_stash(layer, kept_by_block(config, pricing.form, block), pricing);
-  const double rows = 2 * pricing.norm_tokens() * static_cast<double>(config.hidden);
+  set_stash(layer, kept_by_block(config, pricing.form, block));
+  const double rows = pricing.bytes(pricing.norm_tokens() * static_cast<double>(config.hidden));
   const auto bytes = [&](double count) {
-    return fitting_bytes(layer.name, "its activations", count * pricing.scale());
+    return fitting_bytes(layer.name, "its activations", count);
   };
   layer.output = bytes(rows);
   layer.forward_workspace = bytes(rows);  // attention's or the MLP's output before it is added
@@ -210,15 +209,15 @@ Layer embedding_layer(const LanguagePricing& pricing) {
   set_state(layer, own, pricing.base);
   set_update(layer, own, pricing);
   layer.update = fitting_time(layer.name, to_seconds(layer.update) + pricing.rates.step);
-  set_stash(layer, kept_by_embedding(config, pricing.form), pricing);
+  set_stash(layer, kept_by_embedding(config, pricing.form));
   // Token ids need no gradient: all of the backward is W.
   layer.weight_grad = layer.backward;
   layer.input_grad = Time{};
   layer.stash_weight_grad += layer.stash_input_grad;
   layer.stash_input_grad = Bytes{};
-  layer.output = fitting_bytes(
-      layer.name, "its activations",
-      2 * pricing.norm_tokens() * static_cast<double>(config.hidden) * pricing.scale());
+  layer.output =
+      fitting_bytes(layer.name, "its activations",
+                    pricing.bytes(pricing.norm_tokens() * static_cast<double>(config.hidden)));
   layer.collectives = embedding_collectives(config, pricing.form);
   return layer;
 }
@@ -233,7 +232,7 @@ Layer head_layer(const LanguagePricing& pricing) {
   layer.parameters = config.tied ? 0 : own;
   set_state(layer, own, pricing.base);
   set_update(layer, own, pricing);
-  set_stash(layer, kept_by_head(config, pricing.form), pricing);
+  set_stash(layer, kept_by_head(config, pricing.form));
   const double logits =
       pricing.tokens() * static_cast<double>(config.vocab) / pricing.form.sharding.tensor;
   layer.output = fitting_bytes(layer.name, "its activations", 4 * pricing.tokens());  // the loss

@@ -26,8 +26,8 @@ struct LanguagePricing {
   double norm_tokens() const {
     return form.sharding.sequence ? tokens() / form.sharding.tensor : tokens();
   }
-  // Of what is counted at 2 bytes an element, kernels' traffic and kept bytes.
-  double scale() const { return static_cast<double>(base.format.bytes) / 2; }
+  // Of a tensor in the number format.
+  double bytes(double elements) const { return form.element_bytes * elements; }
   double launch() const { return rates.kernel + base.overhead; }
 };
 

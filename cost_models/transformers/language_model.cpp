@@ -175,6 +175,7 @@ LanguagePricing pricing_of_language(const TransformerConfig& config, LanguageFor
   const int batch = static_cast<int>(form.batch);
   pricing.base = pricing_of(device, options, product_formats(), batch, "adam");
   form.batch = pricing.base.batch;
+  form.element_bytes = static_cast<double>(pricing.base.format.bytes);
   pricing.form = form;
   pricing.rates = rates;
   pricing.attention_peak = pricing.base.flops_per_second;

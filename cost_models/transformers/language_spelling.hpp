@@ -30,9 +30,9 @@ class LanguageSpelling {
   /// Returns false for an option that is none of options(). Throws UsageError for a value that is
   /// out of range.
   bool take(const std::string& key, const std::string& value);
-  /// Those of transformer_options(), those of LanguageForm but its batch (fused by default where
-  /// attention is), and the names of
-  /// kernel_constants() but the optimizer's, whose values go before all other rates.
+  /// Those of transformer_options(), those of LanguageForm but its batch and bytes an element
+  /// (fused by default where attention is), and the names of kernel_constants() but the
+  /// optimizer's, whose values go before all other rates.
   static std::vector<std::string> options();
 
   Sharding& sharding() { return form_.sharding; }

@@ -15,6 +15,9 @@
 // of its part of the sequence, and the tensor-parallel ranks gather what they received: a row for
 // each chosen expert (Megatron-LM's all-to-all dispatcher). The most loaded rank receives the rows
 // of the form's imbalance, and all wait for it.
+//
+// Tensors travel in the number format of the activations (fp8: 2 bytes), the loss's numbers in
+// fp32.
 #include <cmath>
 
 #include "cost_models/transformers/rank_sizes.hpp"
@@ -45,8 +48,8 @@ void add(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension grou
 // tensor before the first and of the one behind the last.
 void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, double before,
                 double behind) {
-  const double first = element_bytes * before;
-  const double last = element_bytes * behind;
+  const double first = sizes.bytes(before);
+  const double last = sizes.bytes(behind);
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
     add(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
@@ -61,7 +64,7 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
 
 void add_context(std::vector<LayerCollective>& list, const RankSizes& sizes) {
   if (sizes.context <= 1) return;
-  const double bytes = element_bytes * sizes.batch * sizes.seq * (sizes.keys() + sizes.values());
+  const double bytes = sizes.bytes(sizes.batch * sizes.seq * (sizes.keys() + sizes.values()));
   add(list, CollectiveKind::all_gather, Dimension::context, bytes, {1, 1, 0});
   add(list, CollectiveKind::reduce_scatter, Dimension::context, bytes, {0, 1, 0});
 }
@@ -71,7 +74,7 @@ void add_experts_exchange(std::vector<LayerCollective>& list, const TransformerC
   const RankExperts experts = rank_experts(config, form, sizes);
   if (sizes.expert > 1) {
     const double rows = experts.permuted_tokens * experts.chosen * experts.imbalance;
-    add(list, CollectiveKind::all_to_all, Dimension::expert, element_bytes * rows * sizes.hidden,
+    add(list, CollectiveKind::all_to_all, Dimension::expert, sizes.bytes(rows * sizes.hidden),
         {2, 2, 0});
   }
   const bool gathers_rows = sizes.expert > 1 && sizes.sequence;
@@ -104,7 +107,7 @@ std::vector<LayerCollective> embedding_collectives(const TransformerConfig& conf
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
   if (sizes.tensor <= 1) return list;
-  const double bytes = element_bytes * sizes.whole_elements();
+  const double bytes = sizes.bytes(sizes.whole_elements());
   if (sizes.sequence) {
     add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {1, 0, 0});
     add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {0, 0, 1});
@@ -115,13 +118,13 @@ std::vector<LayerCollective> embedding_collectives(const TransformerConfig& conf
 }
 
 // The ranks' losses exchange the greatest logit of a row, the target's, and the sum of the
-// exponentials.
+// exponentials, in fp32.
 std::vector<LayerCollective> head_collectives(const TransformerConfig& config,
                                               const LanguageForm& form) {
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
   if (sizes.tensor <= 1) return list;
-  const double bytes = element_bytes * sizes.whole_elements();
+  const double bytes = sizes.bytes(sizes.whole_elements());
   if (sizes.sequence) {
     add(list, CollectiveKind::all_gather, Dimension::tensor, bytes, {1, 0, 0});
     add(list, CollectiveKind::reduce_scatter, Dimension::tensor, bytes, {0, 1, 0});

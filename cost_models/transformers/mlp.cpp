@@ -6,7 +6,7 @@ namespace stageline {
 void add_mlp(LayerKernels& passes, const MlpNames& names, const RankSizes& sizes, bool gated,
              double width, double rows, const BlockTraffic& traffic, double count) {
   add_linear(passes, names.up, rows, gated ? 2 * width : width, sizes.hidden, count);
-  add_elementwise(passes, names.activation, count * rows * width,
+  add_elementwise(passes, names.activation, sizes.bytes(count * rows * width),
                   gated ? traffic.gated : traffic.activation);
   add_linear(passes, names.down, rows, sizes.hidden, width, count);
 }

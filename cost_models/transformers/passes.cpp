@@ -4,19 +4,19 @@
 namespace stageline {
 namespace {
 
-constexpr double mask = 0.5;  // a byte, of a tensor of 2 bytes an element
-
-constexpr BlockTraffic megatron{.norm = {2, 3},
-                                .add = {3 + mask, 2 + mask},
-                                .softmax = {4 + mask, 5 + mask},
-                                .activation = {4, 5},
-                                .gated = {5, 8},
-                                .rotary = {10, 10}};
+constexpr BlockTraffic megatron(double mask) {
+  return {.norm = {2, 3},
+          .add = {3 + mask, 2 + mask},
+          .softmax = {4 + mask, 5 + mask},
+          .activation = {4, 5},
+          .gated = {5, 8},
+          .rotary = {10, 10}};
+}
 
 // The add's backward alone reads the gradient of the residual, into the norm's sum; with dropout it
 // makes a second gradient. Softmax with dropout writes both the probabilities and those that are
 // left, and its backward reads the mask.
-constexpr BlockTraffic compiled(bool dropout) {
+constexpr BlockTraffic compiled(double mask, bool dropout) {
   return {.norm = {2, 3},
           .add = dropout ? TensorPasses{3 + mask, 3 + mask} : TensorPasses{3, 1},
           .softmax = dropout ? TensorPasses{3 + mask, 3 + mask} : TensorPasses{2, 3},
@@ -28,7 +28,8 @@ constexpr BlockTraffic compiled(bool dropout) {
 }  // namespace
 
 BlockTraffic block_traffic(const LanguageForm& form) {
-  return form.fused ? compiled(form.dropout) : megatron;
+  const double mask = 1 / form.element_bytes;  // a byte an element
+  return form.fused ? compiled(mask, form.dropout) : megatron(mask);
 }
 
 Kernel product(std::string_view name, double rows, double columns, double inner, double count) {
@@ -58,9 +59,8 @@ void add_linear(LayerKernels& passes, std::string_view name, double rows, double
   passes.weight_grad.push_back(product(name, rows, columns, inner, count));
 }
 
-void add_elementwise(LayerKernels& passes, std::string_view name, double elements,
+void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,
                      const TensorPasses& tensors) {
-  const double bytes = element_bytes * elements;
   if (tensors.forward > 0) passes.forward.push_back(elementwise(name, bytes * tensors.forward));
   if (tensors.input_grad > 0) {
     passes.input_grad.push_back(elementwise(name, bytes * tensors.input_grad));

@@ -17,8 +17,8 @@
 
 namespace stageline {
 
-/// How often elementwise kernels read or write a tensor of 2 bytes an element; masks of dropout, a
-/// byte an element, count half.
+/// How often elementwise kernels read or write a tensor; masks of dropout, a byte an element, count
+/// as the part of it that they are: half of one of 2 bytes an element.
 struct TensorPasses {
   double forward = 0;
   double input_grad = 0;
@@ -41,10 +41,10 @@ struct BlockTraffic {
 };
 BlockTraffic block_traffic(const LanguageForm& form);
 
-/// Appends the forward's kernel, and those of I and W, to the passes.
+/// Appends the forward's kernel, and those of I and W, to the passes. `bytes`: of the tensor.
 void add_linear(LayerKernels& passes, std::string_view name, double rows, double columns,
                 double inner, double count = 1);
-void add_elementwise(LayerKernels& passes, std::string_view name, double elements,
+void add_elementwise(LayerKernels& passes, std::string_view name, double bytes,
                      const TensorPasses& tensors);
 
 /// A kernel by itself.

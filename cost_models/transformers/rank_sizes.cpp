@@ -21,6 +21,7 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   sizes.tokens = sizes.batch * sizes.seq / sizes.context;
   sizes.norm_tokens = sizes.sequence ? sizes.tokens / sizes.tensor : sizes.tokens;
   sizes.hidden = real(config.hidden);
+  sizes.element_bytes = form.element_bytes;
   sizes.heads = real(config.heads) / sizes.tensor;
   if (config.latent) {
     sizes.key_heads = sizes.heads;

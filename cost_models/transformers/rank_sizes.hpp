@@ -17,8 +17,7 @@ namespace stageline {
 /// Sizes are whole; products of them are computed in doubles.
 inline double real(std::int64_t number) { return static_cast<double>(number); }
 
-inline constexpr double element_bytes = 2;  // fp16, bf16
-inline constexpr double single_bytes = 4;   // fp32
+inline constexpr double single_bytes = 4;  // an element of fp32, whatever the number format
 
 /// In tokens, and elements of a token.
 struct RankSizes {
@@ -31,12 +30,13 @@ struct RankSizes {
   double context = 1;
   double expert = 1;
   bool sequence = false;
-  double heads = 0;         // on this rank
-  double key_heads = 0;     // on this rank: heads for keys and values
-  double key_width = 0;     // of a head's query and key
-  double value_width = 0;   // of a head's value
-  double ffn = 0;           // of a dense MLP, on this rank
-  double padded_vocab = 0;  // on this rank
+  double heads = 0;          // on this rank
+  double key_heads = 0;      // on this rank: heads for keys and values
+  double key_width = 0;      // of a head's query and key
+  double value_width = 0;    // of a head's value
+  double ffn = 0;            // of a dense MLP, on this rank
+  double padded_vocab = 0;   // on this rank
+  double element_bytes = 2;  // of an activation and its gradient
 
   double queries() const { return heads * key_width; }
   double keys() const { return key_heads * key_width; }
@@ -46,6 +46,8 @@ struct RankSizes {
   double whole_elements() const { return tokens * hidden; }
   /// Of plain attention: a score for each head, token and key.
   double scores() const { return heads * tokens * seq; }
+  /// Of a tensor in the number format.
+  double bytes(double elements) const { return element_bytes * elements; }
 };
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
 

@@ -159,6 +159,29 @@ TEST_CASE("shared experts keep the tensors of an MLP on all tokens") {
   CHECK(with - all(kept_by_block(config, form, 3)) == 4096 * 2.0 * 3 * 2048);
 }
 
+TEST_CASE("4-byte formats double activations; masks, logits and probabilities keep their width") {
+  const TransformerConfig config = gpt_config(24, 2048, 16);
+  LanguageForm form = megatron(2, 1, false);
+  form.element_bytes = 4;
+  const double a = 2048.0 * 2 * 2048;
+  // Of the 34 + 5·a·s/h bytes an element, 2 and a·s/h are masks.
+  CHECK(all(kept_by_block(config, form, 0)) == a * (2 * 32 + 2 + (2 * 4 + 1) * 16.0 * 2048 / 2048));
+  CHECK(kept_by_embedding(config, form).weight_grad == 2 * 2048 * (8.0 + 2048));
+  CHECK(kept_by_embedding(config, form).gradient == 4 * a);
+  CHECK(all(kept_by_head(config, form)) == 2 * 4 * a + 4 * 2 * 2048 * 51200.0);
+  LanguageForm flash = form;
+  flash.attention = AttentionKernel::flash;
+  CHECK(all(kept_by_block(config, flash, 0)) == a * (2 * 32 + 2) + 4.0 * 2 * 2048 * 16);
+  // The router's probabilities.
+  const auto kept = [](TransformerConfig experts, std::int64_t count, double bytes) {
+    experts.experts->count = count;
+    LanguageForm one = divided_form(1, 1);
+    one.element_bytes = bytes;
+    return all(kept_by_block(experts, one, 0));
+  };
+  CHECK(kept(mixtral_config(), 16, 4) - kept(mixtral_config(), 8, 4) == 4.0 * 4096 * 8);
+}
+
 TEST_CASE("embedding: token ids and the mask; head: 4·s·b·h·(1 + V/h)") {
   const TransformerConfig config = gpt_config(24, 2048, 16);
   const double tokens = 2 * 2048;

@@ -334,6 +334,29 @@ TEST_CASE("embedding and head: 16 bytes an element, 24 a logit, three products")
   CHECK(flops(head.weight_grad) == 2 * 4096 * 6400.0 * 4096);
 }
 
+TEST_CASE("4-byte formats move twice the bytes, but for masks and what is in fp32 anyway") {
+  LanguageForm narrow = divided_form(2, 8);
+  LanguageForm wide = narrow;
+  wide.element_bytes = 4;
+  const TransformerConfig gpt = gpt_config(4, 4096, 32);
+  CHECK(traffic(embedding_kernels(gpt, wide).forward) ==
+        2 * traffic(embedding_kernels(gpt, narrow).forward));
+  CHECK(called(head_kernels(gpt, wide).forward, "loss").bytes ==
+        called(head_kernels(gpt, narrow).forward, "loss").bytes);
+  const auto of_experts = [](const LanguageForm& form, std::string_view name) {
+    return called(block_kernels(mixtral_config(), form, 0).forward, name).bytes;
+  };
+  CHECK(of_experts(wide, "routing") == of_experts(narrow, "routing"));
+  CHECK(of_experts(wide, "permute") == 2 * of_experts(narrow, "permute"));
+  const auto add = [&](LanguageForm form, double bytes) {
+    form.element_bytes = bytes;
+    form.fused = form.dropout = true;
+    return called(block_kernels(gpt, form, 0).forward, "mlp_add").bytes / (4096.0 * 4096);
+  };
+  CHECK(add(narrow, 2) == 3 * 2 + 1);
+  CHECK(add(narrow, 4) == 3 * 4 + 1);
+}
+
 TEST_CASE("the efficiency curve of a product") {
   KernelRates rates;
   rates.gemm = 0.5;

@@ -374,6 +374,30 @@ TEST_CASE("numbers of 4 bytes double what is moved and kept") {
   CHECK(wide.layers[1].weights == narrow.layers[1].weights * 2);
 }
 
+TEST_CASE("collectives and the head's logits have the bytes of their number format") {
+  LanguageForm form = of_2021(1, 4);
+  RooflineOptions options;
+  const auto priced_in = [&](const char* dtype) {
+    options.dtype = dtype;
+    return priced(gpt_of(1, 1024, 16), form, options);
+  };
+  const std::int64_t elements = 2048 * 1024;
+  const std::int64_t logits = 2048 * 51200 / 4;
+  for (const char* const dtype : {"bf16", "fp8", "fp32"}) {
+    CAPTURE(dtype);
+    const std::int64_t bytes = std::string(dtype) == "fp32" ? 4 : 2;
+    const Model model = priced_in(dtype);
+    CHECK(model.layers[0].collectives.front().bytes == Bytes{bytes * elements});
+    CHECK(model.layers[1].collectives.front().bytes == Bytes{bytes * elements});
+    CHECK(model.layers[1].output == Bytes{bytes * elements});
+    const Layer& head = model.layers[2];
+    CHECK(head.collectives.front().bytes == Bytes{bytes * elements});
+    CHECK(head.collectives.back().bytes == Bytes{4 * 2048});
+    CHECK(head.stash_input_grad + head.stash_weight_grad ==
+          Bytes{2 * bytes * elements + 4 * logits});
+  }
+}
+
 TEST_CASE("degrees that do not divide the model are refused with both numbers") {
   const TransformerConfig& llama = published("llama3-8b");
   LanguageForm form;

@@ -44,6 +44,28 @@ TEST_CASE("tensor parallelism: two all-reduces of the hidden state forward, two 
                     {CollectiveKind::all_reduce, Dimension::tensor, Bytes{4 * 8192}, 3, 0, 0}});
 }
 
+TEST_CASE("tensors travel in the number format, the loss's numbers in fp32") {
+  for (const bool sequence : {false, true}) {
+    CAPTURE(sequence);
+    LanguageForm narrow = divided_form(1, 4, sequence);
+    narrow.sharding.expert = 2;
+    narrow.sharding.context = 2;
+    LanguageForm wide = narrow;
+    wide.element_bytes = 4;
+    for (const Dimension group : {Dimension::tensor, Dimension::context, Dimension::expert}) {
+      CHECK(volume(block_collectives(mixtral_config(), wide, 0), group) ==
+            2 * volume(block_collectives(mixtral_config(), narrow, 0), group));
+    }
+    CHECK(volume(embedding_collectives(mixtral_config(), wide), Dimension::tensor) ==
+          2 * volume(embedding_collectives(mixtral_config(), narrow), Dimension::tensor));
+    const Collectives head = head_collectives(mixtral_config(), wide);
+    const std::int64_t loss = 2 * 3 * 4 * (4096 / 2);
+    CHECK(volume(head, Dimension::tensor) - loss ==
+          2 * (volume(head_collectives(mixtral_config(), narrow), Dimension::tensor) - loss));
+    CHECK(head.back().bytes == Bytes{4 * 4096 / 2});
+  }
+}
+
 TEST_CASE("sequence parallelism: as many bytes, gathered and scattered") {
   const Bytes whole{2 * 8192 * 8192};
   const Collectives block = block_collectives(llama_config(), divided_form(1, 8, true), 0);
