@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "sim/errors.hpp"
@@ -197,14 +198,17 @@ void check(const TransformerConfig& config) {
   if (config.experts) check_experts(config, *config.experts);
 }
 
-double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences) {
-  // Of the forward, a token.
+double attention_products(const TransformerConfig& config, std::int64_t block, std::int64_t seq) {
   const std::int64_t query_width =
       config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width;
   const std::int64_t value_width = config.latent ? config.latent->value_width : config.head_width;
-  const double scores_and_context = static_cast<double>(config.heads) *
-                                    static_cast<double>(query_width + value_width) *
-                                    static_cast<double>(seq);
+  const std::int64_t keys = config.has_window(block) ? std::min(config.window, seq) : seq;
+  return static_cast<double>(config.heads) * static_cast<double>(query_width + value_width) *
+         static_cast<double>(keys);
+}
+
+double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences) {
+  // Of the forward, a token.
   double products = static_cast<double>(config.hidden) * static_cast<double>(config.vocab);
   for (std::int64_t i = 0; i < config.layers; ++i) {
     std::int64_t weights = attention_weights(config);
@@ -217,7 +221,7 @@ double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64
     } else {
       weights += mlp_weights(config, config.ffn);
     }
-    products += static_cast<double>(weights) + scores_and_context;
+    products += static_cast<double>(weights) + attention_products(config, i, seq);
   }
   const double tokens = static_cast<double>(seq) * static_cast<double>(sequences);
   return 3 * 2 * products * tokens;  // forward and twice as much backward

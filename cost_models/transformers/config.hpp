@@ -89,8 +89,13 @@ std::int64_t active_parameters(const TransformerConfig& config);
 /// chosen at most all experts, and the like.
 void check(const TransformerConfig& config);
 
+/// Multiply-accumulates of one token in the two products of a block's attention, scores and
+/// context: with all `seq` tokens of its sequence, whatever the causal mask; in a block with a
+/// window with at most as many as the window has.
+double attention_products(const TransformerConfig& config, std::int64_t block, std::int64_t seq);
+
 /// FLOPs of training on that many sequences of `seq` tokens as the literature counts them: 2 a
-/// multiply-accumulate, forward and twice as many backward, attention over all pairs of tokens,
+/// multiply-accumulate, forward and twice as many backward, attention as attention_products(),
 /// nothing recomputed; experts as chosen. A GPT's are 72·B·s·L·h²·(1 + s/(6h) + V/(12·L·h))
 /// (Narayanan et al. 2021, arXiv 2104.04473, without their recomputation).
 double model_flops(const TransformerConfig& config, std::int64_t seq, std::int64_t sequences);

@@ -109,16 +109,10 @@ void set_flops(Layer& layer, const LanguagePricing& pricing, double both) {
   layer.backward_flops = rank_flops(pricing, both * 2 / 3);
 }
 
-// Attention's two products over all pairs of tokens.
-double attention_flops(const LanguagePricing& pricing) {
-  const TransformerConfig& config = pricing.config;
-  const double width =
-      static_cast<double>(config.latent ? config.latent->plain_width + config.latent->rotary_width +
-                                              config.latent->value_width
-                                        : 2 * config.head_width);
-  const auto seq = static_cast<double>(pricing.form.seq);
-  return 2 * static_cast<double>(pricing.form.batch) * seq * seq *
-         static_cast<double>(config.heads) * width;
+// Of attention's two products, forward.
+double attention_flops(const LanguagePricing& pricing, std::int64_t block) {
+  return 2 * static_cast<double>(pricing.form.batch) * static_cast<double>(pricing.form.seq) *
+         attention_products(pricing.config, block, pricing.form.seq);
 }
 
 // ---- bytes ----
@@ -193,7 +187,7 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
       layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
   if (layer.selective_forward > Time{}) {
-    layer.selective_flops = rank_flops(pricing, attention_flops(pricing));
+    layer.selective_flops = rank_flops(pricing, attention_flops(pricing, block));
   }
   layer.collectives = block_collectives(config, pricing.form, block);
   return layer;

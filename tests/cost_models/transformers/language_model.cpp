@@ -281,6 +281,23 @@ TEST_CASE("equal blocks are equal, and others are not") {
   CHECK(windows.layers[1].forward == windows.layers[3].forward);
 }
 
+TEST_CASE("a block with a window does no more FLOPs than its products and the window's pairs") {
+  LanguageForm form;
+  form.seq = 131072;
+  const TransformerConfig& mistral = published("mistral-7b");
+  const Model model = priced(mistral, form);
+  const Layer& block = model.layers[1];
+  const double weights = 4096.0 * (2 * 4096 + 2 * 8 * 128 + 3 * 14336);
+  CHECK(static_cast<double>(block.forward_flops) ==
+        doctest::Approx(2.0 * 131072 * (weights + 32 * 256 * 4096.0)).epsilon(1e-12));
+  const auto flops = static_cast<double>(block.forward_flops + block.backward_flops);
+  CHECK(flops < 312e12 * to_seconds(block.forward + block.backward));
+  // What selective recomputation repeats is part of them.
+  form.seq = 8192;
+  form.attention = AttentionKernel::plain;
+  CHECK(priced(mistral, form).layers[1].selective_flops == 2LL * 8192 * 32 * 256 * 4096);
+}
+
 TEST_CASE("selective recomputation repeats plain attention's scores") {
   const std::int64_t hidden = 4096;
   const std::int64_t heads = 32;

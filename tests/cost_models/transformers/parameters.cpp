@@ -191,11 +191,23 @@ TEST_CASE("model FLOPs count the experts that a token chooses, and the router") 
   CHECK(model_flops(lite, 4096, 2) == doctest::Approx(6 * products * 8192).epsilon(1e-12));
 }
 
-TEST_CASE("model FLOPs are of all pairs of tokens, with windows, too") {
-  TransformerConfig mistral = family("mistral-7b");
-  const double with = model_flops(mistral, 8192, 1);
-  mistral.window = 0;
-  CHECK(model_flops(mistral, 8192, 1) == with);
+TEST_CASE("model FLOPs are of all pairs of tokens, of a window those within it") {
+  const TransformerConfig& mistral = family("mistral-7b");
+  TransformerConfig whole = mistral;
+  whole.window = 0;
+  CHECK(model_flops(mistral, 4096, 1) == model_flops(whole, 4096, 1));
+  const double a_key = 6.0 * 32 * 32 * (128 + 128) * 131072;  // of all blocks, heads and tokens
+  CHECK(model_flops(whole, 131072, 1) - model_flops(mistral, 131072, 1) ==
+        doctest::Approx(a_key * (131072 - 4096)).epsilon(1e-12));
+
+  // In every other block.
+  const TransformerConfig& gemma = family("gemma2-9b");
+  whole = gemma;
+  whole.window = 0;
+  CHECK(attention_products(gemma, 0, 8192) == 16.0 * (256 + 256) * 4096);
+  CHECK(attention_products(gemma, 1, 8192) == 16.0 * (256 + 256) * 8192);
+  CHECK(model_flops(whole, 8192, 1) - model_flops(gemma, 8192, 1) ==
+        doctest::Approx(6.0 * 21 * 16 * 512 * 4096 * 8192).epsilon(1e-12));
 }
 
 TEST_CASE("sizes that do not fit together are refused by name") {
