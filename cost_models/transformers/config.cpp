@@ -170,8 +170,15 @@ std::int64_t active_parameters(const TransformerConfig& config) {
   return sum;
 }
 
+std::int64_t prediction_parameters(const TransformerConfig& config) {
+  const std::int64_t h = config.hidden;
+  const std::int64_t module =
+      block_parameters(config, config.layers) + 2 * h * h + 3 * norm_parameters(config, h);
+  return config.prediction_modules * module;
+}
+
 void check(const TransformerConfig& config) {
-  const std::array<Limit, 9> limits = {{
+  const std::array<Limit, 10> limits = {{
       {"layers", config.layers, 1, most_layers},
       {"hidden", config.hidden, 1, most_hidden},
       {"heads", config.heads, 1, most_heads},
@@ -180,6 +187,7 @@ void check(const TransformerConfig& config) {
       {"ffn", config.ffn, 1, most_ffn},
       {"vocab", config.vocab, 1, most_vocab},
       {"window", config.window, 0, most_tokens},
+      {"the modules that predict further tokens", config.prediction_modules, 0, most_layers},
       {"seq", config.seq, 1, most_tokens},
   }};
   for (const Limit& limit : limits) check_limit(config, limit);

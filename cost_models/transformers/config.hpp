@@ -67,7 +67,8 @@ struct TransformerConfig {
       1;  // one block of so many has the window, the first of them (Gemma 2: 2)
   std::optional<LatentAttention> latent{};
   std::optional<Experts> experts{};
-  std::int64_t seq = 2048;  // usual length of a sequence in pretraining
+  std::int64_t prediction_modules = 0;  // each predicts one more token (DeepSeek-V3); not priced
+  std::int64_t seq = 2048;              // usual length of a sequence in pretraining
   std::string source;
 
   bool has_experts(std::int64_t block) const;
@@ -83,6 +84,11 @@ std::int64_t block_parameters(const TransformerConfig& config, std::int64_t bloc
 std::int64_t expert_parameters(const TransformerConfig& config, std::int64_t block);
 /// Those that work on one token: all but the experts that it does not choose.
 std::int64_t active_parameters(const TransformerConfig& config);
+
+/// Of the modules that predict further tokens, which parameters() leaves out: each has a block, a
+/// product of the joined hidden state and embedding, the norms of both and the last norm; embedding
+/// and head are the model's (DeepSeek-V3, arXiv 2412.19437, section 2.2).
+std::int64_t prediction_parameters(const TransformerConfig& config);
 
 /// Throws UsageError, which begins with the model's name, unless all sizes are positive and within
 /// limits that keep every product in 64 bits, and fit together: heads a multiple of kv_heads,

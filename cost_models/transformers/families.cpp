@@ -302,6 +302,7 @@ void add_deepseek(Table& table) {
        .correction_bias = true},
       671'026'419'200, "deepseek-ai/DeepSeek-V3",
       "DeepSeek-V3 without MTP, 671.0 billion parameters, 61 blocks, 8 of 256 experts and 1 shared");
+  table.back().config.prediction_modules = 1;
 }
 
 // Norms before and behind, windows in every other block.

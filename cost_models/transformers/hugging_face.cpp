@@ -197,12 +197,11 @@ TransformerConfig read_qwen3_moe(const Keys& keys) {
   return config;
 }
 
-// The module that predicts one more token (num_nextn_predict_layers) is left out.
 TransformerConfig read_deepseek(const Keys& keys) {
   must_not_be_set(keys, "attention_bias", "latent attention with biases is not known here");
-  keys.has("num_nextn_predict_layers");
   keys.has("qk_head_dim");
   TransformerConfig config = read_llama(keys);
+  config.prediction_modules = keys.whole_or("num_nextn_predict_layers", 0, 0);
   LatentAttention latent;
   latent.query_rank = keys.is_null("q_lora_rank") ? 0 : keys.whole("q_lora_rank");
   latent.key_value_rank = keys.whole("kv_lora_rank");

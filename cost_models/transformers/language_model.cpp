@@ -130,6 +130,13 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
         "the head's weights are the embedding's; both layers hold them, since a pipeline puts them "
         "on different devices");
   }
+  if (pricing.config.prediction_modules > 0) {
+    notes.push_back(fmt::format(
+        "num_nextn_predict_layers is {}: multi-token prediction is not priced (about {:.3g} "
+        "billion parameters, and its logits)",
+        pricing.config.prediction_modules,
+        static_cast<double>(prediction_parameters(pricing.config)) / 1e9));
+  }
   if (form.attention == AttentionKernel::plain) {
     notes.emplace_back("attention is plain: its seq x seq probabilities are written and kept");
   }

@@ -264,6 +264,20 @@ TEST_CASE("keys that say nothing about sizes are passed over") {
     "use_cache": false, "attn_implementation": "sdpa"})")) == plain);
 }
 
+TEST_CASE("modules that predict further tokens are counted, and no layers") {
+  const TransformerConfig one = read(deepseek_v3_json);
+  CHECK(one.prediction_modules == 1);
+  const auto modules = [](const char* patch) {
+    return read(patched(deepseek_v3_json, patch)).prediction_modules;
+  };
+  CHECK(modules(R"({"num_nextn_predict_layers": 0})") == 0);
+  CHECK(modules(R"({"num_nextn_predict_layers": null})") == 0);
+  CHECK(read(patched(deepseek_v3_json, R"({"num_nextn_predict_layers": 2})")).layers == 61);
+  CHECK(refusal(patched(deepseek_v3_json, R"({"num_nextn_predict_layers": -1})")) ==
+        "a/config.json at /num_nextn_predict_layers: num_nextn_predict_layers must be a whole "
+        "number from 0 to 16777216, not -1");
+}
+
 TEST_CASE("keys with defaults may be missing") {
   const TransformerConfig plain = read(patched(llama3_8b_json, R"({"num_key_value_heads": 32})"));
   CHECK(read(patched(llama3_8b_json, R"({"num_key_value_heads": null, "attention_bias": null,

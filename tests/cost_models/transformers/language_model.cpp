@@ -472,6 +472,18 @@ TEST_CASE("a backward needs room for the widest gradients") {
   CHECK(model.layers.back().backward_workspace == Bytes{4LL * 2048 * 51200 / 4});
 }
 
+TEST_CASE("a note says that multi-token prediction is not priced") {
+  TransformerConfig config = published("deepseek-v3");
+  config.layers = 4;
+  LanguageForm form;
+  form.seq = 1024;
+  CHECK(has_note(priced(config, form),
+                 "num_nextn_predict_layers is 1: multi-token prediction is not priced (about 11.6 "
+                 "billion parameters, and its logits)"));
+  config.prediction_modules = 0;
+  CHECK_FALSE(has_note(priced(config, form), "prediction"));
+}
+
 TEST_CASE("the provenance says what was assumed") {
   LanguageForm form;
   form.imbalance = 1.25;

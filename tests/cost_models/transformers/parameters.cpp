@@ -160,6 +160,20 @@ TEST_CASE("blocks with experts and with windows are the configured ones") {
   CHECK_FALSE(family("llama3-8b").has_window(0));
 }
 
+TEST_CASE("modules that predict further tokens have a block, a product of two widths and norms") {
+  const TransformerConfig& v3 = family("deepseek-v3");
+  const std::int64_t module = block_parameters(v3, 60) + 2 * 7168 * 7168 + 3 * 7168;
+  CHECK(prediction_parameters(v3) == module);
+  // The published files hold 684.5 billion: embedding and head once more, and scales.
+  CHECK(std::abs(static_cast<double>(parameters(v3) + module + 2 * 129280 * 7168) / 684.5e9 - 1) <
+        1e-3);
+  TransformerConfig two = v3;
+  two.prediction_modules = 2;
+  CHECK(prediction_parameters(two) == 2 * module);
+  CHECK(parameters(two) == parameters(v3));
+  CHECK(prediction_parameters(family("deepseek-v2")) == 0);
+}
+
 TEST_CASE("model FLOPs of a GPT are those of the literature's formula") {
   TransformerConfig gpt3 = family("gpt3-175b");
   gpt3.vocab = 51200;
