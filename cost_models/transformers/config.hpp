@@ -54,9 +54,10 @@ struct TransformerConfig {
   std::int64_t vocab = 0;       // as published, not padded
   bool tied = false;            // the head's weights are the embedding's
   NormKind norm = NormKind::rms;
-  bool norms_behind = false;    // one more norm behind attention and MLP (Gemma 2)
-  bool embedding_norm = false;  // and one behind the embedding (BLOOM)
-  bool query_key_norm = false;  // norms over the width of a head (Qwen 3)
+  bool norms_behind = false;       // one more norm behind attention and MLP (Gemma 2)
+  bool embedding_norm = false;     // and one behind the embedding (BLOOM)
+  bool query_key_norm = false;     // norms over the width of a head (Qwen 3)
+  bool parallel_residual = false;  // x + attention(norm(x)) + MLP(norm'(x)) (GPT-NeoX)
   bool query_key_value_bias = false;
   bool projection_bias = false;  // of attention's output
   bool mlp_bias = false;

@@ -271,6 +271,7 @@ TransformerConfig read_gpt_neox(const Keys& keys) {
     keys.refuse("num_key_value_heads", "gpt_neox has keys and values of all heads");
   }
   make_gpt_like(config);
+  config.parallel_residual = keys.flag_or("use_parallel_residual", true);
   const bool bias = keys.flag_or("attention_bias", true);
   config.query_key_value_bias = bias;
   config.projection_bias = bias;

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t most_of_any_key = 1 << 24;
 
-constexpr std::array<std::string_view, 62> neutral_keys = {
+constexpr std::array<std::string_view, 61> neutral_keys = {
     "activation_function",
     "apply_residual_connection_post_layernorm",
     "architectures",
@@ -79,8 +79,7 @@ constexpr std::array<std::string_view, 62> neutral_keys = {
     "top_p",
     "topk_group",
     "transformers_version",
-    "use_cache",
-    "use_parallel_residual"};
+    "use_cache"};
 constexpr std::array<std::string_view, 3> neutral_beginnings = {"_", "rope_", "summary_"};
 constexpr std::array<std::string_view, 8> neutral_ends = {
     "_token_id", "_dropout", "_dropout_prob", "_pdrop",

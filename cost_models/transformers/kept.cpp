@@ -142,7 +142,11 @@ KeptBytes kept_by_block(const TransformerConfig& config, const LanguageForm& for
   const RankSizes sizes = rank_sizes(config, form);
   HeldTensors held{.element_bytes = sizes.element_bytes};
   hold_attention(held, config, form, sizes);
-  hold_norm(held, sizes.norm_elements());
+  if (config.parallel_residual) {
+    held.keep_for_product(sizes.norm_elements());  // of the norm; its input is attention's, too
+  } else {
+    hold_norm(held, sizes.norm_elements());
+  }
   if (config.has_experts(block)) {
     hold_experts(held, config, form, sizes);
   } else {

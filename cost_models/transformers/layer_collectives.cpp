@@ -5,9 +5,16 @@
 //   t, sp   all-gather … reduce-scatter        all-gather … reduce-scatter     each half of a block
 //           all-reduce of the embedding        all-reduce before the head      (sp: as above)
 //           3 of a number a row in the loss
+//   t, with a parallel residual:
+//           all-reduce of the sum              2 all-reduces                   a block
 //   c       all-gather of K and V              all-gather of K and V, reduce-scatter of their
 //                                              gradients
 //   e       all-to-all … all-to-all            all-to-all … all-to-all         rows of the experts
+//
+// Where attention and the MLP read the same hidden state, the ranks sum both outputs at once; their
+// inputs have norms of their own, and so two gradients (GPT-NeoX, megatron/model/transformer.py and
+// megatron/mpu/layers.py). With sequence parallelism there is one reduce-scatter less forward, and
+// one all-gather less backward.
 //
 // With sequence parallelism W's input is gathered once more, beside the product that makes the
 // input gradient, and so is not among the blocking ones. Latent attention gathers its vectors of
@@ -45,7 +52,8 @@ void add(std::vector<LayerCollective>& list, CollectiveKind kind, Dimension grou
 }
 
 // Around products, of which the first is divided by columns, the last by rows. Elements: of the
-// tensor before the first and of the one behind the last.
+// tensor before the first and of the one behind the last; of that 0 where it is summed with the
+// output of another half.
 void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, double before,
                 double behind) {
   const double first = sizes.bytes(before);
@@ -53,11 +61,13 @@ void add_around(std::vector<LayerCollective>& list, const RankSizes& sizes, doub
   if (sizes.tensor <= 1) return;
   if (sizes.sequence) {
     add(list, CollectiveKind::all_gather, Dimension::tensor, first, {1, 0, 0});
-    add(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
-    add(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
+    if (last > 0) {
+      add(list, CollectiveKind::reduce_scatter, Dimension::tensor, last, {1, 0, 0});
+      add(list, CollectiveKind::all_gather, Dimension::tensor, last, {0, 1, 0});
+    }
     add(list, CollectiveKind::reduce_scatter, Dimension::tensor, first, {0, 1, 0});
   } else {
-    add(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
+    if (last > 0) add(list, CollectiveKind::all_reduce, Dimension::tensor, last, {1, 0, 0});
     add(list, CollectiveKind::all_reduce, Dimension::tensor, first, {0, 1, 0});
   }
 }
@@ -91,7 +101,9 @@ std::vector<LayerCollective> block_collectives(const TransformerConfig& config,
                                                const LanguageForm& form, std::int64_t block) {
   const RankSizes sizes = rank_sizes(config, form);
   std::vector<LayerCollective> list;
-  add_around(list, sizes, sizes.tokens * gathered_width(config), sizes.whole_elements());
+  const bool joint = config.parallel_residual && !config.has_experts(block);
+  add_around(list, sizes, sizes.tokens * gathered_width(config),
+             joint ? 0 : sizes.whole_elements());
   add_context(list, sizes);
   if (config.has_experts(block)) {
     add_experts_exchange(list, config, form, sizes);

@@ -288,6 +288,16 @@ TEST_CASE("keys with defaults may be missing") {
         read(bloom_json));
 }
 
+TEST_CASE("GPT-NeoX has a parallel residual unless the file says otherwise") {
+  CHECK(read(gpt_neox_20b_json).parallel_residual);
+  CHECK(read(patched(gpt_neox_20b_json, R"({"use_parallel_residual": true})")) ==
+        read(gpt_neox_20b_json));
+  const std::string serial = patched(gpt_neox_20b_json, R"({"use_parallel_residual": false})");
+  CHECK_FALSE(read(serial).parallel_residual);
+  CHECK_FALSE(read(llama3_8b_json).parallel_residual);
+  CHECK_FALSE(refusal(patched(llama3_8b_json, R"({"use_parallel_residual": true})")).empty());
+}
+
 TEST_CASE("biases are counted where the file says so") {
   const std::int64_t plain = parameters(read(llama3_8b_json));
   const TransformerConfig biased = read(patched(llama3_8b_json, R"({"attention_bias": true})"));

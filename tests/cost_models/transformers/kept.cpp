@@ -115,6 +115,15 @@ TEST_CASE("I leaves what W needs and did not keep: output gradients of row-paral
   CHECK(kept.weight_grad == a * 32 / 8 + 4.0 * 2 * 2048 * 16 / 8);
 }
 
+TEST_CASE("norms of a parallel residual have one input, which is kept once") {
+  TransformerConfig config = gpt_config(24, 2048, 16);
+  const KeptBytes two = kept_by_block(config, megatron(2, 1, false), 0);
+  config.parallel_residual = true;
+  const KeptBytes one = kept_by_block(config, megatron(2, 1, false), 0);
+  CHECK(all(two) - all(one) == 2 * 2048.0 * 2 * 2048);
+  CHECK(one.weight_grad == two.weight_grad);
+}
+
 TEST_CASE("context parallelism divides what a block keeps") {
   LanguageForm form = divided_form(1, 4, true);
   const double whole = all(kept_by_block(llama_config(), form, 0));

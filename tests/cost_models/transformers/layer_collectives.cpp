@@ -82,6 +82,21 @@ TEST_CASE("sequence parallelism: as many bytes, gathered and scattered") {
                     {CollectiveKind::all_reduce, Dimension::tensor, Bytes{4 * 8192}, 3, 0, 0}});
 }
 
+// GPT-NeoX reduces the sum of both outputs, and the gradient of each half's input.
+TEST_CASE("a parallel residual sums the outputs of attention and MLP at once") {
+  TransformerConfig config = gpt_config(44, 6144, 64);
+  const Bytes whole{2 * 2048 * 6144};
+  CHECK(block_collectives(config, divided_form(1, 8), 0) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, whole, 2, 2, 0}});
+  config.parallel_residual = true;
+  CHECK(block_collectives(config, divided_form(1, 8), 0) ==
+        Collectives{{CollectiveKind::all_reduce, Dimension::tensor, whole, 1, 2, 0}});
+  CHECK(block_collectives(config, divided_form(1, 8, true), 0) ==
+        Collectives{{CollectiveKind::all_gather, Dimension::tensor, whole, 2, 1, 0},
+                    {CollectiveKind::reduce_scatter, Dimension::tensor, whole, 1, 2, 0}});
+  CHECK(block_collectives(config, divided_form(1, 1), 0).empty());
+}
+
 TEST_CASE("context parallelism gathers keys and values, by their heads") {
   LanguageForm form = divided_form(1, 1);
   form.sharding.context = 4;
