@@ -3,18 +3,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
-#include "sim/analysis/memory.hpp"
+#include "schedulers/parts/memory_trial.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
-#include "sim/interference.hpp"
-#include "sim/lower/passes.hpp"
 #include "sim/numbers.hpp"
 
 namespace stageline {
 namespace {
 
 constexpr int most_tries = 12;
+constexpr int most_lowered = 4;  // of them by so many bytes, then to the smallest limit
 
 // Beside stashes and messages.
 Bytes standing(const Problem& problem, int device) {
@@ -42,41 +43,94 @@ void check_room(const Problem& problem, const StashLimit& limit, bool split, int
       problem.devices[d], print(memory), print(memory + Bytes{lacks})));
 }
 
+// The limits that are tried, in bytes by device; negative: none.
+class MemoryLimits {
+ public:
+  MemoryLimits(const Problem& problem, bool split) : problem_(problem), split_(split) {
+    for (std::size_t d = 0; d < problem.devices.size(); ++d) {
+      const auto device = static_cast<int>(d);
+      limit_.most.push_back(-1);
+      least_.push_back(smallest_limit(problem, limit_.unit, split, device));
+      if (d >= problem.memory.size() || !problem.memory[d]) continue;
+      limit_.most[d] = (*problem.memory[d] - standing(problem, device)).count;
+      check_room(problem, limit_, split, device);
+    }
+  }
+
+  const StashLimit& limit() const { return limit_; }
+  bool is_limited() const {
+    return std::any_of(limit_.most.begin(), limit_.most.end(), [](auto most) { return most >= 0; });
+  }
+
+  /// Where none has fitted yet. `over`: by device, what the last peak exceeds the memory by. Takes
+  /// twice as much off each time, since messages may keep the peak where it is, and at last all.
+  /// Throws where a device is at the smallest limit.
+  void lower(const std::vector<Bytes>& over) {
+    exceeds_ = limit_.most;
+    for (std::size_t d = 0; d < over.size(); ++d) {
+      std::int64_t& most = limit_.most[d];
+      if (over[d] == Bytes{}) continue;
+      if (most <= least_[d]) {
+        StashLimit lacking = limit_;
+        lacking.most[d] -= over[d].count;
+        check_room(problem_, lacking, split_, static_cast<int>(d));
+      }
+      const bool takes_all =
+          lowered_ >= most_lowered || over[d].count > (most - least_[d]) >> lowered_;
+      most = takes_all ? least_[d] : most - (over[d].count << lowered_);
+    }
+    ++lowered_;
+  }
+
+  /// Goes halfway between the last limit that fits and the last that does not. `fits`: of the limit
+  /// just tried. False: they are no more than a micro-batch's stash apart.
+  bool halve(bool fits) {
+    (fits ? fits_ : exceeds_) = limit_.most;
+    if (exceeds_.empty()) return false;
+    bool is_apart = false;
+    for (std::size_t d = 0; d < limit_.most.size(); ++d) {
+      const std::int64_t between = exceeds_[d] - fits_[d];
+      limit_.most[d] = fits_[d] + between / 2;
+      is_apart = is_apart || between > std::max<std::int64_t>(least_[d], 1);
+    }
+    return is_apart;
+  }
+
+ private:
+  const Problem& problem_;
+  bool split_;
+  StashLimit limit_{StashLimit::Unit::bytes, {}};
+  std::vector<std::int64_t> least_;
+  std::vector<std::int64_t> fits_;     // empty: none yet
+  std::vector<std::int64_t> exceeds_;  // likewise
+  int lowered_ = 0;                    // times
+};
+
+// First the limit is lowered by what the peak exceeds the memory, until a program fits. It may then
+// be lower than necessary, since fewer stashes also mean fewer messages that wait: the limits
+// between it and the last that did not fit are bisected, and the fastest program that fits is kept.
 Program by_memory(const Problem& problem, bool split,
                   const std::function<Program(const StashLimit&)>& make) {
-  StashLimit limit{StashLimit::Unit::bytes, {}};
-  const auto known = [&](std::size_t d) {
-    return d < problem.memory.size() && problem.memory[d].has_value();
-  };
-  for (std::size_t d = 0; d < problem.devices.size(); ++d) {
-    limit.most.push_back(-1);
-    if (!known(d)) continue;
-    limit.most[d] = (*problem.memory[d] - standing(problem, static_cast<int>(d))).count;
-    if (limit.most[d] < 0) check_room(problem, limit, split, static_cast<int>(d));
-  }
-  if (std::all_of(limit.most.begin(), limit.most.end(), [](auto most) { return most < 0; })) {
-    return make({});
-  }
+  MemoryLimits limits(problem, split);
+  if (!limits.is_limited()) return make({});
+  std::optional<Program> best;
+  std::pair<Time, Time> fastest;
   for (int i = 0; i < most_tries; ++i) {
-    for (std::size_t d = 0; d < limit.most.size(); ++d) {
-      if (known(d)) check_room(problem, limit, split, static_cast<int>(d));
+    Program program = make(limits.limit());
+    const MemoryTrial trial = try_memory(problem, program);
+    const std::pair<Time, Time> times{trial.span, trial.makespan};
+    if (trial.fits() && (!best || times < fastest)) {
+      best = std::move(program);
+      fastest = times;
     }
-    Program program = make(limit);
-    const Program whole = complete(program, problem.costs);
-    TaskGraph graph = compile(whole, problem.costs);
-    const TaskTimes times = simulate_together(graph, {});
-    const MemoryProfile memory = memory_of(whole, problem.costs, timeline_of(whole, graph, times));
-    bool fits = true;
-    for (std::size_t d = 0; d < limit.most.size(); ++d) {
-      if (!known(d) || memory.device[d].peak <= *problem.memory[d]) continue;
-      fits = false;
-      const Bytes over = memory.device[d].peak - *problem.memory[d];
-      limit.most[d] -= over.count;
-      if (limit.most[d] < 0) check_room(problem, limit, split, static_cast<int>(d));
+    if (!best) {
+      limits.lower(trial.over);
+    } else if (!limits.halve(trial.fits())) {
+      break;
     }
-    if (fits) return program;
   }
-  // Not seen: every try takes at least a byte away, and mostly all that was too much.
+  if (best) return *std::move(best);
+  // Not seen: one device after another would have to be too full.
   throw UsageError(
       fmt::format("limit=memory: after {} tries the messages under way still take more than the "
                   "devices' memory "

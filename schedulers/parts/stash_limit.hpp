@@ -28,8 +28,10 @@ LimitChoice read_limit(const std::string& schedule, const std::string& text, int
 
 /// Runs `make`, which keeps I and W apart if `split`, under the chosen limit. For `memory` that is
 /// what each device has beside weights, gradients, optimizer state and workspace; where messages
-/// take more than is left, less, until the simulated peak fits (devices of unknown memory have no
-/// limit). Throws UsageError when it cannot be made to fit, with what is missing.
+/// take more than is left, less, until the simulated peak fits, and then as little less as is found
+/// in 12 calls of `make`: of the programs that fit, the one with the shortest simulated span of a
+/// device (devices of unknown memory have no limit). Throws UsageError when it cannot be made to
+/// fit, with what is missing.
 Program under_limit(const Problem& problem, const LimitChoice& choice, bool split,
                     const std::function<Program(const StashLimit&)>& make);
 

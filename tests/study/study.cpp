@@ -212,6 +212,35 @@ TEST_CASE("DAPPLE keeps within the memory of the devices, for time") {
   CHECK(study(uniform_case("dapple", 4, 8, parse_bytes("18MB"))).fit == Fit::no);
 }
 
+// Four stages with stashes and messages of 5 MB. A message takes longer than a forward or a
+// backward, so that several wait.
+Case waiting_case(const std::string& schedule, const std::string& model, int microbatches,
+                  int memory) {
+  Case asked = uniform_case(schedule, 4, microbatches);
+  asked.model = uniform_model("layers=4,output=5MB," + model);
+  asked.cluster = uniform_cluster(4, parse_link("2GB/s,5us"), Bytes{memory * 1'000'000});
+  return asked;
+}
+
+TEST_CASE("limit=memory: what fits into less memory is found with more") {
+  // List scheduling has anomalies (Graham 1966), which are small.
+  for (const std::string schedule : {"list", "zb_auto:limit=memory"}) {
+    const double anomaly = schedule == "list" ? 1.02 : 1;
+    double best = 1;
+    for (int memory = 18; memory <= 60; ++memory) {
+      CAPTURE(schedule);
+      CAPTURE(memory);
+      const Outcome outcome =
+          study(waiting_case(schedule, "forward=2ms,input_grad=1ms,weight_grad=0.3ms", 8, memory));
+      CHECK(outcome.fit == Fit::yes);
+      const double step = to_seconds(outcome.step_time);
+      CHECK(step <= best * anomaly);
+      best = std::min(best, step);
+    }
+    CHECK(best < 0.065);
+  }
+}
+
 TEST_CASE("a given program is validated before anything relies on it") {
   Case asked = uniform_case("1f1b", 1, 1);
   asked.model = uniform_model("layers=1");

@@ -77,20 +77,22 @@ Optimal optimal(const Case& asked, const BranchStop& stop) {
     return found.is_stopped;
   };
   const Program blank = blank_program(problem, "optimal", WeightRule::flush);
-  bool is_first = true;
-  SearchedOrder best;
+  std::vector<SearchedOrder> orders;  // one for each limit that is tried
   Program program = under_limit(problem, choice, true, [&](const StashLimit& limit) {
-    best = search_order(problem, limit, stops);
+    const SearchedOrder& order = orders.emplace_back(search_order(problem, limit, stops));
     // Where messages leave less room than was thought, the first limit is the one to prove.
-    if (std::exchange(is_first, false)) {
-      found.bound = best.bound;
-      found.bound_by = best.bound_by_branch
+    if (orders.size() == 1) {
+      found.bound = order.bound;
+      found.bound_by = order.bound_by_branch
                            ? "by branch and bound"
-                           : closed_form(problem, limit, found.for_span, best.bound);
+                           : closed_form(problem, limit, found.for_span, order.bound);
     }
-    found.states += best.states;
-    return freeze(blank, best.lists);
+    found.states += order.states;
+    return freeze(blank, order.lists);
   });
+  const SearchedOrder& best = *std::find_if(
+      orders.begin(), orders.end(),
+      [&](const SearchedOrder& order) { return freeze(blank, order.lists).ops == program.ops; });
   found.value = best.value;
   found.found_by = best.found_by_branch ? "branch and bound" : "zb_auto's rules and local search";
   found.is_stopped = found.is_stopped && !found.is_proved();
