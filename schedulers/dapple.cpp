@@ -5,7 +5,9 @@
 // optimizer state, workspace and one message of each kind (where they take no time: one of each
 // that waits there) leave, over the stash of one; all m where the memory is not known, and 1 where
 // not even one fits. As D may differ between devices, K_i is never more than K_(i-1): the device
-// would wait for forwards that nobody does.
+// would wait for forwards that nobody does. Over a slow link more messages wait: where the peak of
+// the simulated run exceeds a device's memory, D of all devices is the largest that is found to
+// fit, by bisection; where D = 1 does not fit either, it stays as it is.
 //
 // figure: stages 4, microbatches 8, F 1, I 1, W 1
 //   0 |0123      aa4bb5cc6dd7ee ff gg hh
@@ -19,8 +21,11 @@
 //   2 |  012 aa3bb4cc5dd6ee7ff gg hh
 //   3 |   0aa1bb2cc3dd4ee5ff6gg7hh
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "schedulers/parts/in_turn.hpp"
+#include "schedulers/parts/memory_trial.hpp"
 #include "schedulers/scheduler.hpp"
 #include "sim/index.hpp"
 
@@ -55,16 +60,49 @@ int depth(const Problem& problem, int s) {
   return static_cast<int>(std::clamp<std::int64_t>(stashes, 1, problem.microbatches));
 }
 
-Program schedule(const Problem& problem) {
-  Program program = blank_program(problem, "dapple", WeightRule::flush);
+// K by device.
+std::vector<int> warm_ups(const Problem& problem) {
   const bool twice = problem.knobs.at("policy") == "B";
-  int before = program.microbatches;
-  for (int s = 0; s < program.stages(); ++s) {
-    const int behind = program.stages() - s;
+  const int stages = problem.placement.stages();
+  std::vector<int> counts;
+  int before = problem.microbatches;
+  for (int s = 0; s < stages; ++s) {
+    const int behind = stages - s;
     before = std::min({before, twice ? 2 * behind - 1 : behind, depth(problem, s)});
-    warm_up_then_in_turn(program, s, before - 1);
+    counts.push_back(before);
   }
-  return program;
+  return counts;
+}
+
+Program schedule(const Problem& problem) {
+  const Program blank = blank_program(problem, "dapple", WeightRule::flush);
+  const std::vector<int> counts = warm_ups(problem);
+  const auto with_depth = [&](int most) {
+    Program program = blank;
+    for (int s = 0; s < program.stages(); ++s) {
+      warm_up_then_in_turn(program, s, std::min(nth(counts, s), most) - 1);
+    }
+    return program;
+  };
+  const auto fits = [&](const Program& program) { return try_memory(problem, program).fits(); };
+  const bool is_limited = std::any_of(problem.memory.begin(), problem.memory.end(),
+                                      [](const auto& memory) { return memory.has_value(); });
+  int exceeds = counts.front();
+  Program first = with_depth(exceeds);
+  if (!is_limited || exceeds == 1 || fits(first)) return first;
+  Program best = with_depth(1);
+  if (!fits(best)) return first;
+  for (int least = 1; exceeds - least > 1;) {
+    const int depth = least + (exceeds - least) / 2;
+    Program program = with_depth(depth);
+    if (fits(program)) {
+      best = std::move(program);
+      least = depth;
+    } else {
+      exceeds = depth;
+    }
+  }
+  return best;
 }
 
 }  // namespace

@@ -241,6 +241,21 @@ TEST_CASE("limit=memory: what fits into less memory is found with more") {
   }
 }
 
+TEST_CASE("DAPPLE fits with more memory where it fits with less, and is no slower") {
+  for (const std::string schedule : {"dapple", "dapple:policy=B"}) {
+    Time before = Time::max();
+    for (int memory = 18; memory <= 60; ++memory) {
+      CAPTURE(schedule);
+      CAPTURE(memory);
+      const Outcome outcome = study(
+          waiting_case(schedule, "forward=1ms,input_grad=0.5ms,weight_grad=0.3ms", 4, memory));
+      CHECK(outcome.fit == Fit::yes);
+      CHECK(outcome.step_time <= before);
+      before = outcome.step_time;
+    }
+  }
+}
+
 TEST_CASE("a given program is validated before anything relies on it") {
   Case asked = uniform_case("1f1b", 1, 1);
   asked.model = uniform_model("layers=1");
