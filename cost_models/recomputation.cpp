@@ -111,20 +111,26 @@ struct LayerAsked {
   friend bool operator==(const LayerAsked&, const LayerAsked&) = default;
 };
 
-std::vector<LayerAsked> by_layer(const Recomputation& asked, const Partition& partition) {
-  std::vector<LayerAsked> layers(partition.stage_of.size());
+// Calls each(layer, how) for every layer that a part names, in the order of the parts.
+template <class Each>
+void for_layers(const Recomputation& asked, const Partition& partition, Each&& each) {
+  const auto layers = static_cast<int>(partition.stage_of.size());
   for (const Recomputation::Part& part : asked.parts) {
-    const LayerAsked how{part.how.rebuild, part.how.every};
-    if (part.everywhere()) std::fill(layers.begin(), layers.end(), how);
-    std::vector<bool> named(as_size(partition.stages));
+    std::vector<bool> named(as_size(partition.stages), part.everywhere());
     for_numbers(part.stages, "stage", partition.stages, "--recompute",
                 [&](int s) { nth(named, s) = true; });
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      if (nth(named, partition.stage_of[l])) layers[l] = how;
+    for (int l = 0; l < layers; ++l) {
+      if (nth(named, nth(partition.stage_of, l))) each(l, part.how);
     }
-    for_numbers(part.layers, "layer", static_cast<int>(layers.size()), "--recompute",
-                [&](int l) { nth(layers, l) = how; });
+    for_numbers(part.layers, "layer", layers, "--recompute", [&](int l) { each(l, part.how); });
   }
+}
+
+std::vector<LayerAsked> by_layer(const Recomputation& asked, const Partition& partition) {
+  std::vector<LayerAsked> layers(partition.stage_of.size());
+  for_layers(asked, partition, [&](int l, const StageRecomputation& how) {
+    nth(layers, l) = {how.rebuild, how.every};
+  });
   return layers;
 }
 
@@ -242,6 +248,18 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
   return stages;
 }
 
+std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition) {
+  std::vector<bool> kept(partition.stage_of.size());
+  for_layers(asked, partition, [&](int l, const StageRecomputation& how) {
+    nth(kept, l) = how.rebuild == Rebuild::none;
+  });
+  std::vector<bool> stages(as_size(partition.stages), !asked.parts.empty());
+  for (std::size_t l = 0; l < kept.size(); ++l) {
+    if (!kept[l]) nth(stages, partition.stage_of[l]) = false;
+  }
+  return stages;
+}
+
 Time rebuilding_time(const Layer& layer, Rebuild how) {
   if (how == Rebuild::selective) return layer.selective_forward;
   return layer.recompute > Time{} ? layer.recompute : layer.forward;
@@ -249,7 +267,10 @@ Time rebuilding_time(const Layer& layer, Rebuild how) {
 
 Offloading parse_offloading(const std::string& text, const std::string& what) {
   Offloading asked;
-  if (text == "none") return asked;
+  if (text == "none") {
+    asked.none = true;
+    return asked;
+  }
   if (text == "all") {
     asked.all = true;
     return asked;

@@ -83,6 +83,10 @@ RecomputeStart parse_recompute_start(const std::string& text, const std::string&
 std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model& model,
                                          const Partition& partition);
 
+/// By stage of the cut, whether none is asked for every layer of it: then the schedule may not
+/// recompute it either. Throws UsageError as by_stage().
+std::vector<bool> kept_stages(const Recomputation& asked, const Partition& partition);
+
 /// The time that R takes for a layer that it rebuilds so. Of a stage of which nothing is asked, R
 /// (by a schedule's own will) runs the whole forward.
 Time rebuilding_time(const Layer& layer, Rebuild how);
@@ -102,6 +106,7 @@ struct Offloading {
   bool all = false;
   std::vector<NumberRange> stages;  // besides
   int ahead = 2;
+  bool none = false;  // "none" is asked for: a schedule that copies by itself is refused
   friend bool operator==(const Offloading&, const Offloading&) = default;
 };
 

@@ -232,11 +232,28 @@ TEST_CASE("a tensor that skips a block is kept once, by the block or by the laye
   CHECK(one_stage(model, "full@layers:0-1").boundary == Bytes{10 + 10 + 2 * 44});
 }
 
+TEST_CASE("a stage is kept where none is asked for all of its layers") {
+  const Partition partition{{0, 0, 1, 1}, 2};
+  const auto kept = [&](const std::string& text) {
+    return kept_stages(text.empty() ? Recomputation{} : asked(text), partition);
+  };
+  CHECK(kept("") == std::vector<bool>{false, false});
+  CHECK(kept("none") == std::vector<bool>{true, true});
+  CHECK(kept("full@0") == std::vector<bool>{false, false});
+  CHECK(kept("none,full@0") == std::vector<bool>{false, true});
+  CHECK(kept("full@0,none@1") == std::vector<bool>{false, true});
+  CHECK(kept("none@layers:0-2") == std::vector<bool>{true, false});
+  CHECK(kept("full,none@layers:2-3") == std::vector<bool>{false, true});
+}
+
 TEST_CASE("offloading is of none, of all or of some stages") {
   const auto of = [](const std::string& text, int stages) {
     return by_stage(parse_offloading(text, "--offload"), stages);
   };
   CHECK(of("none", 3).empty());
+  CHECK(parse_offloading("none", "--offload").none);
+  CHECK(print(parse_offloading("none", "--offload")) == "none");
+  CHECK_FALSE(Offloading{}.none);
   CHECK(of("all", 3) == std::vector<bool>{true, true, true});
   CHECK(of("@0,2-", 4) == std::vector<bool>{true, false, true, true});
   CHECK(complaint<UsageError>([&] { of("al", 3); }) ==

@@ -7,10 +7,12 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/engine.hpp"
+#include "sim/errors.hpp"
 #include "sim/stash_readers.hpp"
 #include "sim/text/figure.hpp"
 #include "tests/make.hpp"
 #include "tests/study/uniform.hpp"
+#include "tests/text.hpp"
 #include "tools/study/layout.hpp"
 
 namespace stageline {
@@ -312,6 +314,44 @@ TEST_CASE("what is recomputed is offloaded as the stage's input, which takes les
   const Program some = measured(by_knob).ran.program;
   CHECK(count(some, OpKind::recompute) == 4 * 7);
   CHECK(count(some, OpKind::offload) > 0);
+}
+
+TEST_CASE("none is refused where the schedule or the given program does so by itself") {
+  const auto refusal = [](const Case& asked) {
+    return test::complaint<UsageError>([&] { measured(asked); });
+  };
+  const auto with = [](const std::string& schedule, const std::string& recompute,
+                       const std::string& offload) {
+    Case asked = case_of(parse_schedules(schedule).at(0), 4, 8);
+    if (!recompute.empty()) asked.recomputation = parse_recomputation(recompute, "--recompute");
+    if (!offload.empty()) asked.offloading = parse_offloading(offload, "--offload");
+    return asked;
+  };
+  CHECK(refusal(with("gpipe:recompute=always", "none", "")) ==
+        "--recompute none: gpipe:recompute=always recomputes by itself; leave out "
+        "recompute=always");
+  CHECK(refusal(with("1f1b:recompute=always", "full,none@2-", "")) ==
+        "--recompute full;none@2-: 1f1b:recompute=always recomputes stage 2 by itself; leave out "
+        "recompute=always");
+  CHECK(refusal(with("pipedream:transfer=half", "", "none")) ==
+        "--offload none: pipedream:transfer=half offloads by itself; leave out transfer=half");
+  CHECK(refusal(with("pipefb", "", "none")) ==
+        "--offload none: pipefb offloads by itself; leave out --offload");
+  CHECK(refusal(with("gpipe:recompute=always", "full", "")).empty());
+  CHECK(measured(with("1f1b", "none", "none")).ran.program ==
+        measured(with("1f1b", "", "")).ran.program);
+  Case given = with("1f1b", "", "");
+  given.program = measured(with("1f1b", "full@1", "all")).ran.program;
+  CHECK(refusal(given).empty());
+  given.recomputation = parse_recomputation("none@0", "--recompute");
+  CHECK(refusal(given).empty());
+  given.recomputation = parse_recomputation("none", "--recompute");
+  CHECK(refusal(given) ==
+        "--recompute none: the given program recomputes by itself; leave out --recompute");
+  given.recomputation = {};
+  given.offloading = parse_offloading("none", "--offload");
+  CHECK(refusal(given) ==
+        "--offload none: the given program offloads by itself; leave out --offload");
 }
 
 TEST_CASE("a given program is recomputed where it is asked, and keeps the R that it has") {

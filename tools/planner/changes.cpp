@@ -147,11 +147,11 @@ class Changes {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       Candidate some = from_;
       for (const NumberRange& range : ranges_of(lists[i])) some.offloading.stages.push_back(range);
+      some.offloading.none = false;
       add(ChangeKind::offload, fmt::format("offload {}", i), std::move(some));
     }
     Candidate all = from_;
-    all.offloading.all = true;
-    all.offloading.stages.clear();
+    all.offloading = {true, {}, from_.offloading.ahead};
     add(ChangeKind::offload, "offload all", std::move(all));
   }
 

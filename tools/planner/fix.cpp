@@ -81,7 +81,9 @@ void set_recomputation(PlanSpace& space, const std::string& key, const Texts& te
 void set_offloading(PlanSpace& space, const std::string& key, const Texts& texts) {
   space.offloading.clear();
   for (const std::string& text : texts) {
-    space.offloading.push_back(parse_offloading(text, fmt::format("--fix {}=", key)));
+    Offloading copied;
+    if (text != "none") copied = parse_offloading(text, fmt::format("--fix {}=", key));
+    space.offloading.push_back(std::move(copied));
   }
 }
 

@@ -144,8 +144,52 @@ Problem problem_of(const Case& asked, const Layout& layout, const Costs& costs, 
 
 namespace {
 
+// The stage of the first op of that kind, of the stages that are marked.
+std::optional<int> first_stage(const Program& program, OpKind kind, const std::vector<bool>& of) {
+  if (std::find(of.begin(), of.end(), true) == of.end()) return std::nullopt;
+  for (const std::vector<Op>& list : program.ops) {
+    for (const Op op : list) {
+      if (op.kind == kind && nth(of, op.stage)) return op.stage;
+    }
+  }
+  return std::nullopt;
+}
+
+// A knob that makes the schedule do so, as the user has set it ("recompute=always"); else the flag.
+std::string to_leave_out(const Case& asked, std::string_view knob, const std::string& flag) {
+  if (asked.program) return flag;
+  const auto is_off = [](std::string_view value) { return value == "never" || value == "none"; };
+  for (const Knob& one : asked.spec.scheduler->knobs) {
+    const std::string& value = asked.spec.knobs.at(std::string(one.name));
+    if (one.name == knob && is_off(one.fallback) && value != one.fallback) {
+      return fmt::format("{}={}", knob, value);
+    }
+  }
+  return flag;
+}
+
+// `program`: before anything that is asked for is added. Throws UsageError where it does by itself
+// what is not to be done at all.
+void check_none(const Case& asked, const Layout& layout, const Program& program) {
+  const auto who = [&] { return asked.program ? "the given program" : spelled(asked.spec); };
+  const std::vector<bool> kept = kept_stages(asked.recomputation, layout.plan.partition);
+  if (const std::optional<int> stage = first_stage(program, OpKind::recompute, kept)) {
+    const bool everywhere = std::find(kept.begin(), kept.end(), false) == kept.end();
+    throw UsageError(fmt::format("--recompute {}: {} recomputes {}by itself; leave out {}",
+                                 print(asked.recomputation), who(),
+                                 everywhere ? "" : fmt::format("stage {} ", *stage),
+                                 to_leave_out(asked, "recompute", "--recompute")));
+  }
+  const std::vector<bool> resident(kept.size(), asked.offloading.none);
+  if (first_stage(program, OpKind::offload, resident)) {
+    throw UsageError(fmt::format("--offload none: {} offloads by itself; leave out {}", who(),
+                                 to_leave_out(asked, "transfer", "--offload")));
+  }
+}
+
 // With what is asked to happen to stashes, beside what the program says itself.
 Program with_stashes(const Case& asked, const Layout& layout, Program program) {
+  check_none(asked, layout, program);
   const std::vector<StageRecomputation> rebuilt =
       by_stage(asked.recomputation, asked.model, layout.plan.partition);
   if (!rebuilt.empty()) {

@@ -133,6 +133,7 @@ struct Inputs {
   std::vector<StageEdge> edges;
   std::vector<std::string> devices;
   std::vector<StageRecomputation> recomputed;
+  std::vector<bool> kept;  // not recomputed by the schedule either
   std::optional<RecomputeStart> start;
   std::vector<bool> copied;
   int ahead = 0;
@@ -160,6 +161,7 @@ std::optional<Inputs> inputs_of(const Case& asked, const Layout& layout, const C
   for (const EdgeCosts& edge : costs.edges) inputs.edges.push_back(edge.edge);
   for (const Device& device : asked.cluster.devices) inputs.devices.push_back(device.name);
   inputs.recomputed = by_stage(asked.recomputation, asked.model, layout.plan.partition);
+  inputs.kept = kept_stages(asked.recomputation, layout.plan.partition);
   inputs.start = asked.recomputation.start;
   inputs.copied = by_stage(asked.offloading, layout.plan.partition.stages);
   inputs.ahead = asked.offloading.ahead;
