@@ -11,3 +11,4 @@ stageline hybrid uniform:layers=2 --pipelined-iterations 70000
 stageline hybrid uniform:layers=2 --pipelined-iterations 7 --pipelined-fraction 0.5
 stageline hybrid uniform:layers=2 --microbatches 8
 stageline hybrid uniform:layers=2,forward=100s --iterations 1000000000
+stageline hybrid uniform:layers=2 --program deadlock.slp

@@ -155,10 +155,11 @@ int run_bound(const CommonFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<CommonFlags>();
-  add_problem_flags(command, *flags);
+  add_problem_flags(command, *flags, Many::no, Many::no, Given::no);
   add_output_flags(command, *flags);
   command.footer(
       "Example:\n  stageline bound resnet50-cpu --schedule pipedream --devices 4\n"
+      "Of pipelines alone: without tensor, context, expert or data parallelism.\n"
       "Exit code 1: the schedule has no rounds that repeat exactly.");
   command.runs([flags] { return run_bound(*flags); });
 }

@@ -219,7 +219,7 @@ void add_messages_flag(Flags command, CommonFlags& flags) {
                  "together; default: async, or as the program text says");
 }
 
-void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts) {
+void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {
   const bool one = many == Many::no;
   add_trace_flags(command, flags);
   const Flag schedule =
@@ -252,7 +252,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts) 
                  "double_buffer, latest");
   add_unequal_flags(command, flags);
   add_stash_flags(command, flags);
-  if (one) {
+  if (one && given == Given::yes) {
     command
         .option("--program", flags.program,
                 "run this program instead of a schedule: our own text or PyTorch's schedule CSV")
@@ -260,8 +260,8 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts) 
   }
 }
 
-void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts) {
-  add_problem_flags(command, flags, many, cuts);
+void add_case_flags(Flags command, CommonFlags& flags, Many many, Many cuts, Given given) {
+  add_problem_flags(command, flags, many, cuts, given);
   add_output_flags(command, flags);
 }
 

@@ -85,13 +85,16 @@ void add_stash_flags(Flags command, CommonFlags& flags);
 void add_messages_flag(Flags command, CommonFlags& flags);
 
 /// The flags of one problem: trace, cluster, schedule and cut; with Many::yes, a sweep of devices
-/// and a list of schedules, but no program text; `cuts`: whether also several cuts.
+/// and a list of schedules, but no program text; `cuts`: whether also several cuts; `given`:
+/// whether a program may take the place of a schedule (--program).
 enum class Many : std::uint8_t { no, yes };
+enum class Given : std::uint8_t { no, yes };
 void add_problem_flags(Flags command, CommonFlags& flags, Many many = Many::no,
-                       Many cuts = Many::no);
+                       Many cuts = Many::no, Given given = Given::yes);
 
 /// The same with --json and --quiet.
-void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Many cuts = Many::no);
+void add_case_flags(Flags command, CommonFlags& flags, Many many = Many::no, Many cuts = Many::no,
+                    Given given = Given::yes);
 
 /// The flags as values; reads the file of --program. Throws UsageError and ProgramError.
 SettingRequest request_of(const CommonFlags& flags);

@@ -101,9 +101,6 @@ int run_hybrid(const HybridFlags& flags) {
   check_pictures(flags.svg);
   const bool silent = to_stdout(flags.common.json, flags.svg);
   const PipelinedShare share = share_of(flags);
-  if (!flags.common.program.empty()) {
-    throw UsageError("hybrid needs runs of any length; take a --schedule instead of a --program");
-  }
   if (flags.common.microbatches > 0 || flags.common.steps > 0) {
     throw UsageError(
         "hybrid counts --iterations of one mini-batch each; leave out --microbatches and --steps");
@@ -159,7 +156,7 @@ int run_hybrid(const HybridFlags& flags) {
 
 void add(Flags command) {
   const auto flags = std::make_shared<HybridFlags>();
-  add_case_flags(command, flags->common);
+  add_case_flags(command, flags->common, Many::no, Many::no, Given::no);
   command.find("--schedule")
       .describe(
           "an asynchronous schedule, NAME[:knob=value,…]; default: stale_weights:mapping=paired, on 2 "
