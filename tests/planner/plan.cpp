@@ -341,6 +341,22 @@ TEST_CASE("a search that leaves what is far behind finds what a thorough one fin
   }
 }
 
+TEST_CASE("numbers of devices are taken in any order") {
+  PlanRequest request;
+  request.setting.trace = "uniform:layers=16,batch=1";
+  request.setting.cluster.cluster = "h100x8*2";
+  request.setting.devices = {8, 16};
+  request.samples = 16;
+  fix(request.space, "schedule=1f1b");
+  const Plan rising = plan(request);
+  request.setting.devices = {16, 8};
+  const Plan falling = plan(request);
+  CHECK(falling.counts.judged == rising.counts.judged);
+  REQUIRE_FALSE(rising.front.empty());
+  REQUIRE_FALSE(falling.front.empty());
+  CHECK(falling.front.front().verdict.step == rising.front.front().verdict.step);
+}
+
 TEST_CASE("contradictions are refused in one sentence") {
   std::mt19937 random(9);
   PlanRequest request = test::random_chain_request(random, 6, 4, 7);

@@ -74,7 +74,7 @@ Ground ground_of(const PlanRequest& request) {
   SettingRequest any = without_shape(request.setting);
   Setting setting = read_setting(any);
   Ground ground;
-  ground.devices = setting.device_counts.back();
+  ground.devices = *std::max_element(setting.device_counts.begin(), setting.device_counts.end());
   const Cluster cluster = cluster_of(setting.cluster, ground.devices);
   ground.in_a_machine = static_cast<int>(std::count_if(
       cluster.devices.begin(), cluster.devices.end(),
