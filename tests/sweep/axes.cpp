@@ -136,6 +136,16 @@ TEST_CASE("sweeps: variables stand in other settings") {
         "uniform:layers=8 --devices 4 --link 2GB/s,5us --schedule zb_auto:limit=5");
 }
 
+TEST_CASE("sweeps: the refusal of an axis says what the name of a variable may be") {
+  CHECK_THROWS_WITH(
+      read_sweep(R"({"format": "stageline-sweep 1", "fixed": {"trace": "uniform:layers={L}"},)"
+                 R"("axes": {"L": [8, 16]}})"),
+      doctest::Contains("axis L: it is no setting, and no name of a variable, which has small "
+                        "letters, digits and underscores alone; the settings are trace"));
+  CHECK_THROWS_WITH(spec_of(R"("l": [8, 16])"),
+                    doctest::Contains("axis l: it is no setting, and no other setting has {l} "));
+}
+
 TEST_CASE("sweeps: bad ones are refused") {
   const auto refused = [](const std::string& axes, const std::string& more, const char* words) {
     CAPTURE(axes);

@@ -138,9 +138,13 @@ void check_names(const SweepSpec& spec) {
     if (is_sweep_key(axes[i]) || has(variables, axes[i])) continue;
     std::vector<std::string> known = sweep_keys();
     known.insert(known.end(), variables.begin(), variables.end());
-    throw UsageError(fmt::format(
-        "axis {}: it is no setting, and no other setting has {{{}}} in it{}; the settings are {}",
-        axes[i], axes[i], did_you_mean(axes[i], known), fmt::join(sweep_keys(), ", ")));
+    const std::string no_variable =
+        is_name(axes[i])
+            ? fmt::format("no other setting has {{{}}} in it", axes[i])
+            : "no name of a variable, which has small letters, digits and underscores alone";
+    throw UsageError(fmt::format("axis {}: it is no setting, and {}{}; the settings are {}",
+                                 axes[i], no_variable, did_you_mean(axes[i], known),
+                                 fmt::join(sweep_keys(), ", ")));
   }
   for (const std::string& name : variables) {
     if (has(axes, name)) continue;
