@@ -83,6 +83,9 @@ TEST_CASE("counts have four digits and a unit") {
   CHECK(dollars_text(12.5) == "$12.50");
   CHECK(dollars_text(999.999) == "$1k");
   CHECK(dollars_text(2'531'000) == "$2.531M");
+  CHECK(days_text(0.05 / 86400) == "0.05 seconds");
+  CHECK(days_text(73.8 / 86400) == "73.8 seconds");
+  CHECK(days_text(0.05) == "72.0 minutes");
   CHECK(days_text(1.5) == "36.0 hours");
   CHECK(days_text(42.04) == "42.0 days");
   CHECK(days_text(5165) == "14.1 years");

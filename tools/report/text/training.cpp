@@ -95,7 +95,10 @@ std::string budget_line(const Case& asked, const TrainingRates& rates,
 }  // namespace
 
 std::string days_text(double days) {
-  if (days < 2) return fmt::format("{:.1f} hours", days * 24);
+  const double hours = days * 24;
+  if (hours < 2.0 / 60) return fmt::format("{:.3g} seconds", hours * 3600);
+  if (hours < 2) return fmt::format("{:.1f} minutes", hours * 60);
+  if (days < 2) return fmt::format("{:.1f} hours", hours);
   return days < 730 ? fmt::format("{:.1f} days", days) : fmt::format("{:.1f} years", days / 365.25);
 }
 

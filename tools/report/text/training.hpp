@@ -8,7 +8,8 @@
 
 namespace stageline {
 
-/// Of a number of days: "31.2 hours", "42.0 days", from two years on "14.1 years".
+/// Of a number of days, in the largest unit of which there are two or more: "73.8 seconds",
+/// "31.2 hours", "42.0 days", "14.1 years".
 std::string days_text(double days);
 
 /// A line each, with a name before it, on tokens, FLOPs, communication and the training that the
