@@ -125,6 +125,28 @@ TEST_CASE("a log whose results were wrong is refused with its line") {
   CHECK(read(unchecked)[0].rows.size() == 6);
 }
 
+TEST_CASE("a log with the CPU's times is refused, since they are not the collective's") {
+  const std::string cpu = replaced(log_text(), "root     time", "root  cputime");
+  CHECK(refused(cpu).where == "line 17");
+  CHECK(contains(refused(cpu).what(), "run the test without -C"));
+}
+
+TEST_CASE("a log whose algbw is not size over time, as far as digits are printed, is refused") {
+  // 16777216 bytes in 231.0 +- 0.05 us are 72.63 +- 0.016 GB/s; algbw rounds by 0.005.
+  const auto with_time = [](const std::string& time) {
+    return replaced(log_text(), "231.0   72.63", time + "   72.63");
+  };
+  for (const std::string time : {"231.0", "230.99", "231"}) {
+    CHECK_MESSAGE(read(with_time(time))[0].rows.size() == 6, time);
+  }
+  for (const std::string time : {"230.9", "231.05", "232", "4.25", "23100"}) {
+    CHECK_MESSAGE(refused(with_time(time)).where == "line 21", time);
+  }
+  CHECK(contains(refused(with_time("4.25")).what(),
+                 "algbw is 72.63 GB/s, but size over time is 3947.58 GB/s: 16777216 bytes in 4.25 "
+                 "us; give the log as the test printed it"));
+}
+
 TEST_CASE("what is no log is refused") {
   CHECK(contains(refused("").what(), "a.log: it is no output of nccl-tests"));
   CHECK(contains(refused("{\"format\": \"stageline-trace 1\"}\n").what(),

@@ -56,6 +56,16 @@ std::string_view comment_of(std::string_view line) {
   return begin == std::string_view::npos ? std::string_view{} : line.substr(begin);
 }
 
+// Of a word that is a number.
+double number_of(std::string_view word) { return *parse_number<double>(word); }
+
+// Half a unit of the last digit that is printed: 0.005 of "15.43".
+double rounding_of(std::string_view word) {
+  const std::size_t point = word.find('.');
+  const std::size_t decimals = point == std::string_view::npos ? 0 : word.size() - point - 1;
+  return 0.5 * std::pow(10.0, -static_cast<double>(decimals));
+}
+
 // The columns of the table, as its header has them.
 struct TableColumns {
   std::size_t count = 0;
@@ -96,6 +106,7 @@ class LogReader {
   void read_header(const std::vector<std::string_view>& words);
   void add_row(const std::vector<std::string_view>& words);
   void check_wrong(std::string_view wrong, std::string_view size) const;
+  void check_time(std::string_view size, std::string_view time, std::string_view bandwidth) const;
   void check_kind(const LoggedRun& logged) const;
 
   const std::string& file_;
@@ -202,7 +213,12 @@ void LogReader::read_header(const std::vector<std::string_view>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "#wrong") columns.wrong.push_back(i);
     if (columns.bus_bandwidth > 0) continue;  // of the columns in place
-    if (words[i] == "time" || words[i] == "cputime") columns.time = i;
+    if (words[i] == "cputime") {
+      refuse(line_,
+             "the table has cputime, the time that the CPU took to launch the collective, and not "
+             "the collective's; run the test without -C (--report_cputime)");
+    }
+    if (words[i] == "time") columns.time = i;
     if (words[i] == "algbw") columns.algorithm_bandwidth = i;
     if (words[i] == "busbw") columns.bus_bandwidth = i;
   }
@@ -235,6 +251,7 @@ void LogReader::add_row(const std::vector<std::string_view>& words) {
   // Bandwidths have two decimals: the ratio of small ones says little.
   if (*algorithm >= 1 && *bus >= 1) open_->ratios.emplace_back(*bus / *algorithm, line_);
   if (bytes->value == 0 || time->value == 0) return;
+  check_time(words[0], words[columns.time], words[columns.algorithm_bandwidth]);
   open_->run.rows.push_back({Bytes{bytes->value}, Time{time->value}, line_});
 }
 
@@ -245,6 +262,22 @@ void LogReader::check_wrong(std::string_view wrong, std::string_view size) const
   refuse(line_, fmt::format("#wrong is {} at size {}: the results of the collective were wrong, so "
                             "its times say nothing",
                             wrong, size));
+}
+
+// algbw is size over time before both are rounded to the digits that are printed: time to 2, 1 or
+// no decimals by its size, algbw to 2 (fewer where it is large, from 2.17 on).
+void LogReader::check_time(std::string_view size, std::string_view time,
+                           std::string_view bandwidth) const {
+  const double kilobytes = number_of(size) / 1e3;  // over us: GB/s
+  const double us = number_of(time);
+  const double shortest = us - rounding_of(time);
+  const double slack = rounding_of(bandwidth) + 1e-9 * number_of(bandwidth);
+  const bool above = shortest > 0 && number_of(bandwidth) > kilobytes / shortest + slack;
+  const bool below = number_of(bandwidth) < kilobytes / (us + rounding_of(time)) - slack;
+  if (!above && !below) return;
+  refuse(line_, fmt::format("algbw is {} GB/s, but size over time is {:.2f} GB/s: {} bytes in {} "
+                            "us; give the log as the test printed it",
+                            bandwidth, kilobytes / us, size, time));
 }
 
 void LogReader::check_kind(const LoggedRun& logged) const {
