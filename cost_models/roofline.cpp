@@ -87,6 +87,7 @@ Layer priced(const LayerShape& shape, const Pricing& price) {
   const bool only_weight_grad = total(shape, &Primitive::input_grad) == Work{};
   (only_weight_grad ? layer.stash_weight_grad : layer.stash_input_grad) += mask_bytes(shape.masks);
   layer.parameters = shape.parameters;
+  if (shape.parameters == 0) layer.tied_weights = layer.weights;
   layer.memory_bound = memory_bound(shape, price);
   const auto selective = std::span(shape.ops).subspan(
       as_size(shape.selective_begin), as_size(shape.selective_end - shape.selective_begin));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/rates.hpp"
@@ -62,9 +63,7 @@ Time on_fastest(const Cluster& cluster, const std::vector<SerialWork>& ways,
 
 // Optimizer steps are bound by memory.
 void add_updates(SerialWork& work, const Model& model, std::int64_t updates) {
-  Time once{};
-  for (const Layer& layer : model.layers) once += layer.update;
-  const Wide all = static_cast<Wide>(once.count()) * updates;
+  const Wide all = static_cast<Wide>(update_once(model).count()) * updates;
   work.all += all;
   work.memory += all;
 }

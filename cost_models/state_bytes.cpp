@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -68,21 +69,23 @@ Divided divided_by(Zero zero) {
   return {};  // unreachable; g++ wants it
 }
 
-// Of the layers that state both.
+// Of the layers that state both, without weights that are another layer's.
 double bytes_per_parameter(const Model& model) {
   double bytes = 0;
   double parameters = 0;
   for (const Layer& layer : model.layers) {
     if (layer.parameters == 0) continue;
-    bytes += static_cast<double>(layer.weights.count);
+    bytes += static_cast<double>((layer.weights - layer.tied_weights).count);
     parameters += static_cast<double>(layer.parameters);
   }
   return parameters > 0 ? bytes / parameters : 0;
 }
 
+// With those of another layer, which are counted there.
 std::int64_t held_parameters(const Layer& layer, double each) {
-  if (layer.parameters > 0 || layer.weights == Bytes{} || each == 0) return layer.parameters;
-  return std::llround(static_cast<double>(layer.weights.count) / each);
+  if (each == 0) return layer.parameters;
+  const Bytes uncounted = layer.parameters > 0 ? layer.tied_weights : layer.weights;
+  return layer.parameters + std::llround(static_cast<double>(uncounted.count) / each);
 }
 
 // Of the parameters that the layer holds, those of experts.
@@ -144,7 +147,7 @@ StateBytes part_of_layer(const Layer& layer, const StateBytes& whole, const Degr
 double update_rate(const Model& model) {
   double least = 0;
   for (const Layer& layer : model.layers) {
-    if (layer.parameters == 0 || layer.update == Time{}) continue;
+    if (layer.parameters == 0 || layer.tied_weights != Bytes{} || layer.update == Time{}) continue;
     const double rate =
         static_cast<double>(layer.update.count()) / static_cast<double>(layer.parameters);
     if (least == 0 || rate < least) least = rate;
@@ -228,6 +231,9 @@ Model with_state(Model model, const Degrees& degrees) {
     Layer& layer = model.layers[i];
     const StateBytes part = part_of_layer(layer, whole[i], degrees, each);
     const std::int64_t held = held_parameters(layer, each);
+    if (layer.tied_weights != Bytes{}) {
+      layer.tied_weights = portion(part.weights, layer.tied_weights, layer.weights);
+    }
     layer.weights = part.weights;
     layer.gradients = part.gradients;
     layer.optimizer_state = part.optimizer;

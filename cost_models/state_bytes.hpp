@@ -54,9 +54,9 @@ StateBytes state_bytes(std::int64_t parameters, const Precision& precision, Zero
 
 /// The model as one rank of the degrees holds it. Gradients are reduced among data · context ranks,
 /// those of experts among data · context / expert, and ZeRO divides by as many, as in Megatron-LM.
-///   * With a precision, weights, gradients and optimizer state are those of the recipe. A layer
-///     whose weights are another's, and which has no parameters for that reason, holds as many as
-///     its bytes say at the bytes a parameter of the other layers.
+///   * With a precision, weights, gradients and optimizer state are those of the recipe. Weights
+///     that are another layer's are as many as their bytes say at the bytes a parameter of the
+///     other layers.
 ///   * ZeRO leaves the rank its part of them, and of the optimizer's step: of the time that the
 ///     parameters take at the rate of the layer with the fastest step. What a layer takes beyond
 ///     that (launches, work that is done once a step) every rank takes.

@@ -63,6 +63,8 @@ struct Layer {
   Time backward_spread{};         // as forward_spread
   Time update_spread{};           // as forward_spread
   Bytes weights{};                // one version of the parameters
+  Bytes tied_weights{};           // of those: another layer's, of which it holds a copy
+  Bytes shared_weights{};         // not in those: another layer's on the same device, read as well
   Bytes gradients{};              // weight gradients, usually as large as the weights
   Bytes optimizer_state{};        // moments and the like
   Bytes output{};                 // read by the next layers; the gradient sent back is as large

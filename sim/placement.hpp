@@ -1,6 +1,7 @@
 // The device of each stage, and the stage of each layer.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -18,6 +19,7 @@ enum class Role : std::uint8_t {
   input_grad,   // I, in one or several parts
   weight_grad,  // W, and with it B, U, PREFETCH and the weights
 };
+inline constexpr std::array all_roles{Role::forward, Role::input_grad, Role::weight_grad};
 
 /// The devices of one stage's ops. The usual case is one device: `replicas` of size 1 and nothing
 /// else. Micro-batch m of a replicated stage belongs to replicas[m mod r], forward and backward.

@@ -13,7 +13,7 @@ namespace stageline {
 namespace {
 
 // Whether the model counts parameters: a layer with weights and none of its own then has another
-// layer's.
+// layer's, as in traces that do not state which weights are tied.
 bool counts_parameters(const Model& model) {
   return std::any_of(model.layers.begin(), model.layers.end(),
                      [](const Layer& one) { return one.parameters > 0; });
@@ -362,10 +362,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
     if (partition.stage_of[l] != number) continue;
     const int layer_place = next++;
     const Layer& layer = model.layers[l];
-    if (layer.weights == Bytes{}) continue;
+    if (layer.weights + layer.shared_weights == Bytes{}) continue;
     GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
     for (const WeightKind kind : kinds) {
-      const Bytes weights = part_of_kind(layer, layer.weights, kind);
+      const Bytes weights =
+          part_of_kind(layer, layer.weights + layer.shared_weights, kind);  // all that F and B read
       const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
       if (weights == Bytes{} && gradients == Bytes{}) continue;
       add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
@@ -390,12 +391,13 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
 // both hold a copy, and add up their gradients before the update.
 void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
                              const Placement& placement) {
-  if (!counts_parameters(model)) return;
+  const bool counts = counts_parameters(model);
   const auto first = as_size(partition.stage_of.front());
   for (std::size_t l = 1; l < model.layers.size(); ++l) {
     const Layer& layer = model.layers[l];
     const auto other = as_size(partition.stage_of[l]);
-    const bool tied = layer.parameters == 0 && layer.weights != Bytes{};
+    const bool tied = layer.tied_weights != Bytes{} ||
+                      (counts && layer.parameters == 0 && layer.weights != Bytes{});
     if (!tied || other == first) continue;
     const PipelineRank one = rank_of(placement.stage[first].replicas.front());
     const PipelineRank two = rank_of(placement.stage[other].replicas.front());

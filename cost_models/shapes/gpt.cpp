@@ -219,8 +219,6 @@ LayerShape output_layer(Size z) {
 
 std::vector<std::string> notes_of(Size z) {
   std::vector<std::string> notes = {
-      "the head's weights are the embedding's; both layers hold them, since a pipeline "
-      "puts them on different devices",
       "attention is plain: its seq x seq probabilities are written and kept"};
   if (z.tensor > 1 || z.context > 1) {
     notes.push_back(fmt::format("the layers are those of one rank: tp {}{}, cp {}", z.tensor,

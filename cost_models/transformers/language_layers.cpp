@@ -222,10 +222,14 @@ Layer head_layer(const LanguagePricing& pricing) {
   layer.name = layer.kind = "head";
   layer.recompute = Time{1};  // as good as none: checkpointing repeats blocks, and keeps the logits
   set_times(layer, head_kernels(config, pricing.form), pricing);
-  const std::int64_t own = parameters_of_head(config, pricing.form.sharding);
-  layer.parameters = config.tied ? 0 : own;
-  set_state(layer, own, pricing.base);
-  set_update(layer, own, pricing);
+  const std::int64_t held = parameters_of_head(config, pricing.form.sharding);
+  set_state(layer, held, pricing.base);
+  set_update(layer, held, pricing);
+  layer.parameters = held;
+  if (config.tied) {
+    layer.parameters = parameters_of_last_norm(config);
+    layer.tied_weights = layer.weights - Bytes{layer.parameters * pricing.base.format.bytes};
+  }
   set_stash(layer, kept_by_head(config, pricing.form));
   const double logits =
       pricing.tokens() * static_cast<double>(config.vocab) / pricing.form.sharding.tensor;

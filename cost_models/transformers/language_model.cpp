@@ -125,11 +125,6 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
     notes.push_back(fmt::format("the vocabulary of {} is padded to {}, a multiple of {}·tp",
                                 pricing.published.vocab, pricing.config.vocab, vocab_padding));
   }
-  if (pricing.config.tied) {
-    notes.emplace_back(
-        "the head's weights are the embedding's; both layers hold them, since a pipeline puts them "
-        "on different devices");
-  }
   if (pricing.config.prediction_modules > 0) {
     notes.push_back(fmt::format(
         "num_nextn_predict_layers is {}: multi-token prediction is not priced (about {:.3g} "

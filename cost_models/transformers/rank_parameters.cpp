@@ -64,7 +64,11 @@ std::int64_t parameters_of_embedding(const TransformerConfig& config, const Shar
 }
 
 std::int64_t parameters_of_head(const TransformerConfig& config, const Sharding& sharding) {
-  return part(config.vocab, sharding.tensor) * config.hidden + norm_of(config, config.hidden);
+  return part(config.vocab, sharding.tensor) * config.hidden + parameters_of_last_norm(config);
+}
+
+std::int64_t parameters_of_last_norm(const TransformerConfig& config) {
+  return norm_of(config, config.hidden);
 }
 
 }  // namespace stageline

@@ -220,7 +220,7 @@ TEST_CASE("the provenance says estimate, device, dtype, optimizer and efficiency
   CHECK(p.origin == Origin::estimated);
   CHECK(p.device == "NVIDIA H100 SXM5 80 GB");
   CHECK(p.method == "estimated: roofline, a lower bound, bf16, adam, efficiency 1");
-  CHECK(p.notes.size() == 3);
+  CHECK(p.notes.size() == 2);
   const Provenance half =
       roofline(model_shape("vgg11"), gtx1060_like(), {.efficiency = 0.5}).provenance;
   CHECK(half.method == "estimated: roofline, fp32, momentum, efficiency 0.5");

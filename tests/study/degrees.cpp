@@ -11,6 +11,7 @@
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tests/study/uniform.hpp"
+#include "tools/study/notes.hpp"
 #include "tools/study/study.hpp"
 
 namespace stageline {
@@ -273,6 +274,37 @@ TEST_CASE("tied weights on two ranks add up their gradients before the update") 
     CHECK(tied.stage[stage].blocking.update == tied.stage[stage].update);
   }
   CHECK(tied.stage[1].update == apart.stage[1].update);
+}
+
+TEST_CASE("tied weights are held, reduced and updated once by ranks with both their layers") {
+  const auto costs_on = [&](const std::string& schedule, const Degrees& degrees) {
+    Case asked = case_of(schedule, ports(degrees.data * degrees.pipeline), degrees);
+    for (Layer& layer : asked.model.layers) {
+      layer.parameters = 500'000;
+      layer.weights = layer.gradients = layer.optimizer_state = megabyte;
+      layer.update = Time{1'000'000};
+    }
+    Layer& head = asked.model.layers.back();
+    head.parameters = 125'000;
+    head.tied_weights = Bytes{3 * megabyte.count / 4};
+    const Outcome outcome = study(asked);
+    CHECK(copies_note(asked, outcome).empty() == (schedule == "zb_v" || degrees.pipeline == 1));
+    return outcome.costs;
+  };
+  const Costs one = costs_on("1f1b", degrees_of(1, 2, 1));
+  CHECK(one.stage[0].weights == Bytes{7 * megabyte.count + megabyte.count / 4});
+  CHECK(one.stage[0].gradients == one.stage[0].weights);
+  CHECK(one.stage[0].optimizer_state == one.stage[0].weights);
+  CHECK(one.stage[0].update == Time{7'250'000});
+  REQUIRE(one.stage[0].reduction);
+  CHECK(one.stage[0].reduction->bytes == one.stage[0].weights);
+  const Costs v = costs_on("zb_v", degrees_of(1, 1, 2));
+  CHECK(v.stage[3].weights == Bytes{megabyte.count + megabyte.count / 4});
+  CHECK(v.stage[3].update == Time{1'250'000});
+  CHECK(v.stage[3].blocking.update == Time{});
+  const Costs apart = costs_on("1f1b", degrees_of(1, 1, 2));
+  CHECK(apart.stage[1].weights == Bytes{4 * megabyte.count});
+  CHECK(apart.stage[1].blocking.update > Time{});
 }
 
 TEST_CASE("parallel ranks that share a port share its bandwidth") {

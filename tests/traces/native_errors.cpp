@@ -146,6 +146,8 @@ const std::vector<Broken> wrong_values{
      "/layers/0/backward_flops", "2 numbers, not 1"},
     {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"parameters\": 3, \"expert_parameters\": 4",
      "/layers/0/expert_parameters", "from 0 to 3 (it is 4)"},
+    {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"tied_weights_bytes\": 4000000000",
+     "/layers/0/tied_weights_bytes", "part of the layer's weights"},
     {"\"name\": \"m\"", "\"name\": \"m\", \"name\": \"m\"", "/name", "appears twice"},
     {"\"kind\": \"relu\"", "\"kind\": \"relu\", \"kind\": \"relu\"", "/layers/1/kind",
      "appears twice"},

@@ -49,8 +49,9 @@ void append(Layer& group, const Layer& layer) {
     group.*time += layer.*time;
   }
   for (Bytes Layer::*const bytes :
-       {&Layer::weights, &Layer::gradients, &Layer::optimizer_state, &Layer::stash_input_grad,
-        &Layer::stash_weight_grad, &Layer::stash_gradient, &Layer::selective_stash}) {
+       {&Layer::weights, &Layer::tied_weights, &Layer::gradients, &Layer::optimizer_state,
+        &Layer::stash_input_grad, &Layer::stash_weight_grad, &Layer::stash_gradient,
+        &Layer::selective_stash}) {
     group.*bytes += layer.*bytes;
   }
   for (Bytes Layer::*const bytes :

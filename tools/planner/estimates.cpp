@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/routes.hpp"
 
@@ -89,7 +90,8 @@ Estimates::Estimates(const ShapeLoads& loads, const Model& model, const Shape& s
       degrees_(shape.degrees),
       devices_(shape.degrees.pipeline),
       microbatches_(shape.microbatches) {
-  for (const Layer& layer : model.layers) {
+  const Model held = shape.degrees.pipeline > 1 ? model : held_once(model);
+  for (const Layer& layer : held.layers) {
     weights_ += static_cast<double>(layer.weights.count);
     gradients_ += static_cast<double>(layer.gradients.count);
     outputs_ += static_cast<double>(layer.output.count);

@@ -1,6 +1,7 @@
 // What gathers of divided weights expose on any cut.
 #include <algorithm>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/index.hpp"
 #include "tools/planner/shape_loads.hpp"
 
@@ -13,6 +14,8 @@ std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& mode
                      degrees.expert == 1 && ranks.replicas() == 1;
   if (!known) return {};
   // The same collectives as if they blocked: gathers in F, reductions in I.
+  // Gradients of tied weights are exchanged once where both their layers are on one device.
+  const Model once = held_once(model);
   Model exchanged = model;
   std::vector<std::size_t> units;
   for (std::size_t l = 0; l < exchanged.layers.size(); ++l) {
@@ -28,7 +31,7 @@ std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& mode
     LayerCollective scatter;
     scatter.kind = CollectiveKind::reduce_scatter;
     scatter.group = Dimension::data;
-    scatter.bytes = layer.gradients;
+    scatter.bytes = once.layers[l].gradients;
     scatter.input_grad = 1;
     layer.collectives = {gather, scatter};
   }

@@ -26,9 +26,7 @@ Bytes whole_bytes(double bytes) {
 }  // namespace
 
 double ShapeLoads::work(const Sums& sums) const {
-  double update = 0;
-  for (const LayerLoad& layer : layer_) update += layer.update;
-  return (microbatches_ * sums.load.back() + update) / rates_;
+  return (microbatches_ * sums.load.back() + sums.update) / rates_;
 }
 
 // The least T for which so many stages cover the layers, each at most T long: by bisection.
@@ -140,6 +138,10 @@ void ShapeLoads::bound_time(const Family& family, ShapeBound& bound) const {
   bound.step = whole(step - (family.chunks - 1) * 4.0 * microbatches_ * family.stages);
 }
 
+double ShapeLoads::held(const Family& family, const LayerLoad& layer) {
+  return layer.state + (family.copies ? layer.copy_state : 0);
+}
+
 // The least M for which straight stages with in-flight · stash + state ≤ M cover the layers: from
 // the last one, which has fewest in flight, each as long as it can be.
 double ShapeLoads::fullest_stage(const Family& family) const {
@@ -155,7 +157,7 @@ double ShapeLoads::fullest_stage(const Family& family) const {
                                                : layer.stash;
     const bool at_once = !family.partly_rebuilt && family.rebuild != Rebuild::every &&
                          family.rebuild != Rebuild::selective;
-    state.push_back(state.back() + layer.state);
+    state.push_back(state.back() + held(family, layer));
     kept.push_back(kept.back() + keeps);
     made.push_back(made.back() + (at_once ? layer.stash : keeps));
   }
@@ -203,7 +205,7 @@ void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
   double state = 0;
   double least_workspace = layer_.empty() ? 0 : layer_.front().workspace;
   for (const LayerLoad& layer : layer_) {
-    state += layer.state;
+    state += held(family, layer);
     least_workspace = std::min(least_workspace, layer.workspace);
   }
   const double copies = family.apart ? 1 : family.least_replicas;
@@ -216,7 +218,7 @@ void ShapeLoads::bound_memory(const Family& family, ShapeBound& bound) const {
   }
   for (std::size_t l = 0; l < layer_.size(); ++l) {
     const double stash = family.any_chunks ? 0 : layer_[l].stash / family.chunks;
-    raise(layer_[l].state + stash,
+    raise(held(family, layer_[l]) + stash,
           [&] { return fmt::format("the device of layer {}", names_[l]); });
   }
   if (family.straight) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cost_models/state_bytes.hpp"
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/rates.hpp"
@@ -30,6 +31,11 @@ double at(Rates rates, Time time, bool memory_bound) {
   const double scaled =
       static_cast<double>(time.count()) / (memory_bound ? rates.memory : rates.matrix);
   return std::max(0.0, scaled - op_rounding);
+}
+
+double state_of(const Layer& layer) {
+  return static_cast<double>(layer.weights.count) + static_cast<double>(layer.gradients.count) +
+         static_cast<double>(layer.optimizer_state.count);
 }
 
 }  // namespace
@@ -87,6 +93,7 @@ void ShapeLoads::add_devices(const Cluster& cluster, int pipelines, bool blockin
 void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>& blocking,
                             const Cluster& cluster) {
   const Rates fastest = fastest_of(cluster);
+  const Model once = held_once(model);
   cut_sequences_ = model.sample != "image";
   layer_.resize(model.layers.size());
   for (LayerLoad& layer : layer_) layer.reads_data = true;
@@ -107,10 +114,13 @@ void ShapeLoads::add_layers(const Model& model, const std::vector<BlockingTimes>
     load.recompute_full =
         time(rebuilding_time(layer, Rebuild::full)) + blocked(blocking[l].recompute);
     load.recompute_selective = time(layer.selective_forward);
-    load.update = at(fastest, layer.update, true);
-    load.state = static_cast<double>(layer.weights.count) +
-                 static_cast<double>(layer.gradients.count) +
-                 static_cast<double>(layer.optimizer_state.count);
+    load.update = at(fastest, once.layers[l].update, true);
+    load.state = state_of(once.layers[l]);
+    // Every cut has the last layer in the last stage.
+    if (l + 1 == layer_.size()) {
+      load.copy_update = std::max(0.0, at(fastest, layer.update, true) - load.update);
+      load.copy_state = state_of(layer) - load.state;
+    }
     const double made = static_cast<double>(layer.stash_input_grad.count) +
                         static_cast<double>(layer.stash_weight_grad.count);
     load.stash = std::max(0.0, made - fed[l]);
@@ -157,6 +167,7 @@ ShapeLoads::Family ShapeLoads::family_of(const ScheduleSpec& spec,
                                  spelled(spec), devices_, family.stages, layers()));
   }
   family.straight = family.stages == devices_;
+  family.copies = !shares_devices(placement.stage.back(), placement.stage.front());
   family.least_replicas = devices_;
   for (int s = 0; s < family.stages; ++s) {
     const StagePlace& place = nth(placement.stage, s);
@@ -196,6 +207,7 @@ ShapeLoads::Sums ShapeLoads::sums_of(const Family& family) const {
     const double exposed = gather + gather_back;
     sums.load.push_back(sums.load.back() + layer.forward + backward + again + exposed);
     sums.way.push_back(sums.way.back() + layer.forward + back + exposed);
+    sums.update += layer.update + (family.copies ? layer.copy_update : 0);
   }
   return sums;
 }
@@ -208,8 +220,8 @@ ShapeLoads::Totals ShapeLoads::totals() const {
     totals.backward += layer.backward;
     totals.recompute_full += layer.recompute_full;
     totals.recompute_selective += layer.recompute_selective;
-    totals.update += layer.update;
-    totals.state += layer.state;
+    totals.update += layer.update + (devices_ > 1 ? layer.copy_update : 0);
+    totals.state += layer.state + (devices_ > 1 ? layer.copy_state : 0);
     totals.stash += layer.stash;
     totals.stash_kept += layer.stash_kept;
     totals.stash_of_layer = std::max(totals.stash_of_layer, layer.stash);

@@ -105,6 +105,7 @@ class ShapeLoads {
   struct Sums {
     std::vector<double> load;  // that a device is busy for
     std::vector<double> way;   // of what must pass before the next stage can go on
+    double update = 0;         // of all
   };
   struct Family {
     ScheduleTraits traits;
@@ -112,6 +113,7 @@ class ShapeLoads {
     bool straight = false;  // stage s on device s alone
     bool apart = false;     // roles of a stage on several devices
     bool flushed = true;
+    bool copies = false;  // the last stage holds tied weights that are the first one's
     int most_replicas = 1;
     int least_replicas = 1;
     int chunks = 1;                   // of a sequence
@@ -140,14 +142,17 @@ class ShapeLoads {
     double recompute_full = 0;
     double recompute_selective = 0;
     double update = 0;
-    double state = 0;       // bytes that the rank holds
-    double stash = 0;       // at least
-    double stash_kept = 0;  // of it, with selective recomputation
-    double workspace = 0;   // of a backward
+    double state = 0;        // bytes that the rank holds
+    double copy_update = 0;  // of tied weights, where the first layer is on other devices
+    double copy_state = 0;   // as copy_update
+    double stash = 0;        // at least
+    double stash_kept = 0;   // of it, with selective recomputation
+    double workspace = 0;    // of a backward
     double gather_forward = 0;
     double gather_backward = 0;
     bool reads_data = false;  // and so has no I
   };
+  static double held(const Family& family, const LayerLoad& layer);  // bytes of state
   std::vector<LayerLoad> layer_;
   std::vector<std::string> names_;
   int devices_ = 1;  // of one pipeline

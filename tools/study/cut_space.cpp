@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cost_models/state_bytes.hpp"
+#include "cost_models/tied_weights.hpp"
 #include "schedulers/partition/cuts.hpp"
 #include "schedulers/partition/pipedream.hpp"
 #include "schedulers/partition/transformer_blocks.hpp"
@@ -242,8 +243,10 @@ void CutSpace::sum_times() {
 
 void CutSpace::sum_bytes() {
   const Case& asked = balanced_;
+  // Every cut has the first layer and the last one on the same devices.
   const Model model =
-      asked.ranked ? with_state(asked.model, asked.ranked->grid().degrees()) : asked.model;
+      held_on(asked.ranked ? with_state(asked.model, asked.ranked->grid().degrees()) : asked.model,
+              layout_.plan.partition, layout_.placement);
   const std::vector<Bytes> crossing = crossing_bytes(model);
   for (std::vector<double>* const sum : {&weights_, &state_, &stash_, &selective_}) {
     sum->assign(first_layer_.size(), 0);

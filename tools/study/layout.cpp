@@ -8,6 +8,7 @@
 #include "cost_models/serial.hpp"
 #include "cost_models/stage_costs.hpp"
 #include "cost_models/state_bytes.hpp"
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "sim/lower/passes.hpp"
@@ -366,10 +367,10 @@ int microbatches_of(const Case& asked, const Layout& layout) {
   return in_one * asked.pipelines();
 }
 
-Model exchanged_model(const Case& asked) {
+Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement) {
   Degrees undivided = asked.ranked->grid().degrees();
   undivided.zero = Zero::none;
-  return with_state(asked.model, undivided);
+  return held_on(with_state(asked.model, undivided), partition, placement);
 }
 
 Time time_alone(const Case& asked, const Program& program, const Partition& partition,
@@ -387,15 +388,19 @@ Time time_alone(const Case& asked, const Program& program, const Partition& part
 
 Costs costs_of(const Case& asked, const Layout& layout) {
   const Partition& cut = layout.plan.partition;
+  const Placement& placement = layout.placement;
+  const auto summed = [&](const Model& model) {
+    return stage_costs(model, cut, placement, asked.cluster, asked.recomputation);
+  };
   Costs costs;
   if (asked.ranked) {
     const Degrees& degrees = asked.ranked->grid().degrees();
-    costs =
-        asked.ranked->priced(stage_costs(with_state(asked.model, degrees), cut, layout.placement,
-                                         asked.cluster, asked.recomputation),
-                             exchanged_model(asked), cut, layout.placement, asked.recomputation);
+    costs = asked.ranked->priced(summed(held_on(with_state(asked.model, degrees), cut, placement)),
+                                 exchanged_model(asked, cut, placement), cut, placement,
+                                 asked.recomputation);
   } else {
-    costs = stage_costs(asked.model, cut, layout.placement, asked.cluster, asked.recomputation);
+    costs = has_tied_weights(asked.model) ? summed(held_on(asked.model, cut, placement))
+                                          : summed(asked.model);
   }
   costs.sharing = asked.sharing;
   return chunk_costs(std::move(costs), layout.sequence_chunks);

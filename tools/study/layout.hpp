@@ -30,8 +30,9 @@ Layout lay_out(const Case& asked);
 /// model does not allow.
 Layout checked_layout(const Case& asked);
 
-/// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO.
-Model exchanged_model(const Case& asked);
+/// Of a case with degrees: the model whose gradients are exchanged, as without ZeRO, and as the
+/// devices of the placement hold it.
+Model exchanged_model(const Case& asked, const Partition& partition, const Placement& placement);
 
 /// On the fastest device alone (cost_models/serial.hpp); of a case with degrees, on the devices of
 /// one pipeline rank, which divide among them what tensor and context parallelism do, and with ZeRO

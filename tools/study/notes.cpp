@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/tied_weights.hpp"
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 
@@ -107,8 +108,10 @@ std::string chunks_note(const ScheduleSpec& spec) {
 
 std::vector<UsedAlgorithm> used_algorithms(const Case& asked, const Outcome& outcome) {
   if (!asked.ranked) return {};
-  return asked.ranked->algorithms(exchanged_model(asked), outcome.plan.partition,
-                                  outcome.program.placement);
+  const Partition& partition = outcome.plan.partition;
+  const Placement& placement = outcome.program.placement;
+  return asked.ranked->algorithms(exchanged_model(asked, partition, placement), partition,
+                                  placement);
 }
 
 std::string algorithms_note(const Case& asked, const Outcome& outcome) {
@@ -136,6 +139,12 @@ bool offloads_for_free(const Outcome& outcome) {
   return offloads;
 }
 
+std::string copies_note(const Case& asked, const Outcome& outcome) {
+  if (!holds_copies(asked.model, outcome.plan.partition, outcome.program.placement)) return "";
+  return "the head's weights are the embedding's; both hold them, since they are on different "
+         "devices";
+}
+
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
   std::vector<std::string> notes;
   if (const std::string note = rebuilt_note(asked); !note.empty()) notes.push_back(note);
@@ -144,6 +153,7 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   }
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (offloads_for_free(outcome)) {
     notes.push_back(fmt::format(
         "{}: copies to the host are free: no --host-link and no cluster with one was given",

@@ -24,6 +24,9 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome);
 /// Whether it offloads, and every device that does copies over no link.
 bool offloads_for_free(const Outcome& outcome);
 
+/// That tied weights are held by the devices of both their layers; empty where they are held once.
+std::string copies_note(const Case& asked, const Outcome& outcome);
+
 /// All notes on an outcome, one sentence each.
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome);
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/analysis/metrics.hpp"
 #include "sim/analysis/rhythm.hpp"
 #include "sim/batch/batched_sweep.hpp"
@@ -247,9 +248,10 @@ class ScenarioRunner {
     // what they take alone.
     alone_ = is_fair(run_.graph) ? compile(run_.program, costs) : run_.graph;
     together_ = {costs.slowdown, costs.network.host};
-    scenarios_.emplace(alone_, request.perturbation,
-                       static_cast<std::uint32_t>(run_.program.microbatches),
-                       variation_of(asked.model, nominal.plan.partition, run_.program.stages()));
+    scenarios_.emplace(
+        alone_, request.perturbation, static_cast<std::uint32_t>(run_.program.microbatches),
+        variation_of(held_on(asked.model, nominal.plan.partition, run_.program.placement),
+                     nominal.plan.partition, run_.program.stages()));
     const bool shared = is_fair(run_.graph) || shares_resources(run_.graph);
     found_.engine = !shared          ? ScenarioEngine::batched
                     : request.freeze ? ScenarioEngine::frozen

@@ -42,8 +42,9 @@ struct ByteField {
   bool required;
   PerBatch per_batch;
 };
-inline constexpr std::array<ByteField, 15> byte_fields{
+inline constexpr std::array<ByteField, 16> byte_fields{
     {{"weights_bytes", &Layer::weights, true, PerBatch::never},
+     {"tied_weights_bytes", &Layer::tied_weights, false, PerBatch::never},
      {"gradients_bytes", &Layer::gradients, false, PerBatch::never},
      {"optimizer_state_bytes", &Layer::optimizer_state, false, PerBatch::never},
      {"output_bytes", &Layer::output, true, PerBatch::may},

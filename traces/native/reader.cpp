@@ -90,6 +90,11 @@ std::vector<Layer> read_layer(const JsonNode& node, const TraceSizes& batches, b
   for (const ByteField& field : byte_fields) {
     fill(field, [](const JsonNode& value) { return value.bytes(); });
   }
+  if (layers.front().tied_weights > layers.front().weights) {
+    node.at("tied_weights_bytes")
+        .refuse(fmt::format("tied weights are part of the layer's weights, {} of them",
+                            layers.front().weights.count));
+  }
   for (const FlopsField& field : flops_fields) {
     const std::optional<JsonNode> found = node.find(field.key);
     if (!found) continue;

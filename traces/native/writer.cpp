@@ -128,8 +128,9 @@ std::string whole_text(const std::vector<Model>& models) {
 
 // The parts of a layer that the file holds once.
 auto constant_part(const Layer& layer) {
-  return std::tie(layer.name, layer.kind, layer.weights, layer.gradients, layer.optimizer_state,
-                  layer.parameters, layer.expert_parameters, layer.memory_bound);
+  return std::tie(layer.name, layer.kind, layer.weights, layer.tied_weights, layer.gradients,
+                  layer.optimizer_state, layer.parameters, layer.expert_parameters,
+                  layer.memory_bound);
 }
 
 void check_whole(const std::vector<Model>& models) {

@@ -187,11 +187,11 @@ TEST_CASE("the vocabulary is padded to a multiple of 128 tp") {
   CHECK(priced(config, of_2021(1, 1)).layers.back().parameters == 50304 * 1024 + 2 * 1024);
 }
 
-TEST_CASE("a tied head holds its weights and counts no parameters") {
+TEST_CASE("a tied head states which of its weights are the embedding's, and counts the others") {
   const Model model = priced(gpt_of(1, 1024, 16), of_2021(1, 1));
-  CHECK(model.layers.back().parameters == 0);
+  CHECK(model.layers.back().parameters == 2 * 1024);
   CHECK(model.layers.back().weights == Bytes{2 * (51200 * 1024 + 2 * 1024)});
-  CHECK(has_note(model, "the head's weights are the embedding's"));
+  CHECK(model.layers.back().tied_weights == Bytes{2 * 51200 * 1024});
 }
 
 TEST_CASE("the parameters of one rank without degrees are the model's") {
@@ -211,9 +211,7 @@ TEST_CASE("the parameters of one rank without degrees are the model's") {
       CHECK(layer.weights.count == layer.gradients.count);
       CHECK(layer.optimizer_state.count == 6 * layer.weights.count);
     }
-    // A tied head counts nothing, and so not the last norm, either.
-    const std::int64_t last_norm = config.hidden * (config.norm == NormKind::layer ? 2 : 1);
-    CHECK(sum + (config.tied ? last_norm : 0) == parameters(config));
+    CHECK(sum == parameters(config));
     std::int64_t routed = 0;
     for (std::int64_t i = 0; i < config.layers; ++i) routed += expert_parameters(config, i);
     CHECK(experts == routed);
