@@ -15,7 +15,7 @@
 namespace stageline {
 
 /// A Chrome trace as tools/report/timeline/chrome_trace.hpp writes it; the timeline is restored
-/// exactly, to the picosecond.
+/// exactly, to the picosecond. A pair of events "B" and "E" of one thread is a span as well.
 struct ChromeTrace {
   Timeline timeline;
   std::string title;
@@ -23,7 +23,7 @@ struct ChromeTrace {
 };
 
 /// Throws TraceError as scan_trace_events does, and where a span is not an op, lies on no device or
-/// lane, or has a time that is negative or missing.
+/// lane, has a time that is negative or missing, or has a "B" without its "E" or the other way.
 ChromeTrace read_chrome_trace(const std::string& text, const std::string& file);
 
 /// A text and its file name, for messages.

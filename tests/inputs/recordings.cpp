@@ -89,6 +89,39 @@ TEST_CASE("a Chrome trace that breaks the format is refused with its place") {
       "this is not JSON"));
 }
 
+TEST_CASE("pairs of B and E in a Chrome trace are spans, innermost first") {
+  const auto trace = [](const std::string& events) {
+    return "{\"traceEvents\": [" + events + "]}";
+  };
+  const auto event = [](const std::string& phase, const std::string& rest) {
+    return R"({"ph": ")" + phase + R"(", "cat": "compute", "pid": 0, "tid": 0, )" + rest + "}";
+  };
+  const std::string forward = R"("name": "0F0", "ts": )";
+  const std::string backward = R"("name": "0B0", "ts": )";
+  const auto read = [&](const std::string& events) {
+    return read_chrome_trace(trace(events), "a.json").timeline;
+  };
+  const Timeline complete =
+      read(event("X", forward + "1, \"dur\": 2") + "," + event("X", backward + "3, \"dur\": 4.5"));
+  CHECK(read(event("B", forward + "1") + "," + event("E", forward + "3") + "," +
+             event("B", backward + "3") + "," + event("E", "\"ts\": 7.5")) == complete);
+  CHECK(read(event("B", forward + "1") + "," + event("B", backward + "3") + "," +
+             event("E", "\"ts\": 7.5") + "," + event("E", "\"ts\": 8"))
+            .lanes[0][0]
+            .end == parse_time("8us"));
+  const auto refused = [&](const std::string& events) {
+    return trace_error_of([&] { read(events); });
+  };
+  const TraceError open = refused(event("B", forward + "1"));
+  CHECK(open.where == "/traceEvents/0/ph");
+  CHECK(contains(open.what(), "\"0F0\" begins here (\"B\"), and no event of its thread ends it"));
+  CHECK(contains(refused(event("E", forward + "1")).what(), "none is open there (\"B\")"));
+  CHECK(contains(refused(event("B", forward + "1") + "," + event("E", backward + "3")).what(),
+                 "which is \"0F0\", not \"0B0\""));
+  CHECK(contains(refused(event("B", forward + "3") + "," + event("E", forward + "1")).what(),
+                 "\"0F0\" ends at 1 µs, before it begins at 3"));
+}
+
 // Files of a test, removed at its end.
 class Folder {
  public:

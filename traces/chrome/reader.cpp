@@ -1,10 +1,12 @@
-// Reads back the Chrome traces that tools/report/timeline/chrome_trace.cpp writes.
+// Reads back the Chrome traces that tools/report/timeline/chrome_trace.cpp writes, and those that
+// other programs wrote in their manner: complete events ("X"), and pairs of "B" and "E".
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
@@ -27,11 +29,20 @@ class ChromeReader {
     if (event.phase == "M" && event.name == "process_name") names_[event.pid] = event.label;
     // Hosts have a process name, but no lanes.
     if (event.phase == "M" && event.name == "thread_name") device_of(event);
-    // What is idle follows from the spans.
-    if (event.phase == "X" && event.category != "idle") span(event);
+    if (event.phase == "X") {
+      span(event, [&](Time) { return time(event, "dur", event.duration); });
+    }
+    if (event.phase == "B") open_[{event.pid, event.tid}].push_back(event);
+    if (event.phase == "E") end(event);
   }
 
   Timeline take() {
+    for (const auto& [thread, begun] : open_) {
+      if (begun.empty()) continue;
+      refuse(begun.back(), "ph",
+             fmt::format("{} begins here (\"B\"), and no event of its thread ends it (\"E\")",
+                         in_quotes(begun.back().name)));
+    }
     Timeline timeline;
     lanes_.resize(as_size(devices_) * lane_kinds);
     timeline.lanes = std::move(lanes_);
@@ -90,7 +101,34 @@ class ChromeReader {
     return Time{number->value};
   }
 
-  void span(const TraceEvent& event) {
+  // Ends the span that its thread has begun last. Its own name may be left out.
+  void end(const TraceEvent& event) {
+    std::vector<TraceEvent>& begun = open_[{event.pid, event.tid}];
+    if (begun.empty()) {
+      refuse(event, "ph", "an \"E\" ends a span of its thread, and none is open there (\"B\")");
+    }
+    const TraceEvent begin = std::move(begun.back());
+    begun.pop_back();
+    if (!event.name.empty() && event.name != begin.name) {
+      refuse(
+          event, "name",
+          fmt::format("an \"E\" ends the span that its thread has begun last, which is {}, not {}",
+                      in_quotes(begin.name), in_quotes(event.name)));
+    }
+    span(begin, [&](Time start) {
+      const Time end = time(event, "ts", event.start);
+      if (end < start) {
+        refuse(event, "ts",
+               fmt::format("{} ends at {} µs, before it begins at {}", in_quotes(begin.name),
+                           event.start, begin.start));
+      }
+      return end - start;
+    });
+  }
+
+  template <class DurationFrom>  // Time(Time start)
+  void span(const TraceEvent& event, const DurationFrom& duration_from) {
+    if (event.category == "idle") return;  // what is idle follows from the spans
     std::optional<Op> op = parse_op(event.name);
     if (!op) {
       refuse(event, "name",
@@ -98,7 +136,7 @@ class ChromeReader {
     }
     op->overlapped = event.overlapped ? 1 : 0;
     const Time start = time(event, "ts", event.start);
-    const Time duration = time(event, "dur", event.duration);
+    const Time duration = duration_from(start);
     if (duration > longest_run - start) {
       refuse(event, "dur",
              fmt::format("a span must end by {} µs (this one begins at {} and takes {})",
@@ -110,7 +148,8 @@ class ChromeReader {
   }
 
   const std::string& file_;
-  std::map<std::string, std::string> names_;  // by pid
+  std::map<std::string, std::string> names_;                                     // by pid
+  std::map<std::pair<std::string, std::string>, std::vector<TraceEvent>> open_;  // by pid and tid
   std::vector<Spans> lanes_;
   int devices_ = 0;
 };
