@@ -44,7 +44,7 @@ struct sigaction before = {};
 // libFuzzer has room for 4096 pieces of counters, and does not look.
 constexpr std::size_t most_blocks = 4000;
 constexpr std::size_t least_block = 64;
-std::size_t block = 0;  // divides a page
+std::size_t block = 0;                 // divides a page
 std::vector<std::uint8_t*> unwritten;  // blocks of open pages; all that there can be have room
 
 constexpr unsigned sampled = 17;  // one of so many; prime, since loops rarely repeat so often
@@ -126,8 +126,7 @@ STAGELINE_NO_COVERAGE void guard_counters() {
   struct sigaction action = {};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  if (sigaction(SIGSEGV, &action, &before) != 0 ||
-      mprotect(guarded, all, PROT_READ) != 0) {
+  if (sigaction(SIGSEGV, &action, &before) != 0 || mprotect(guarded, all, PROT_READ) != 0) {
     std::fputs("the counters cannot be guarded\n", stderr);
     std::exit(2);
   }

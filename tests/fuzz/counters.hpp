@@ -4,7 +4,8 @@
 
 namespace stageline::fuzz {
 
-/// Adds a counter, with its neighbours, once it has been written: a call behind each execution does.
+/// Adds a counter, with its neighbours, once it has been written: a call behind each execution
+/// does.
 void guard_counters();
 void watch_written_counters();
 /// Adds all at once: features have the same numbers in every process, as a merge needs.
