@@ -9,17 +9,20 @@ namespace stageline {
 std::vector<StateExchange> state_exchanges(Zero zero, Bytes weights, Bytes gradients) {
   const StateExchange scatter{CollectiveKind::reduce_scatter, gradients,
                               ExchangeTime::last_backward};
+  const StateExchange scatter_each{CollectiveKind::reduce_scatter, gradients,
+                                   ExchangeTime::backward};
   const StateExchange gather{CollectiveKind::all_gather, weights, ExchangeTime::update};
   switch (zero) {
     case Zero::none:
       return {{CollectiveKind::all_reduce, gradients, ExchangeTime::last_backward}};
     case Zero::optimizer:
-    case Zero::gradients:
       return {scatter, gather};
+    case Zero::gradients:
+      return {scatter_each, gather};
     case Zero::weights:
       return {{CollectiveKind::all_gather, weights, ExchangeTime::forward},
               {CollectiveKind::all_gather, weights, ExchangeTime::backward},
-              {CollectiveKind::reduce_scatter, gradients, ExchangeTime::backward}};
+              scatter_each};
   }
   return {};  // unreachable; g++ wants it
 }

@@ -24,16 +24,17 @@ struct StateExchange {
 };
 /// Of weights and gradients of so many bytes, undivided:
 ///   ZeRO 0   all-reduce of the gradients once a step
-///   1, 2     reduce-scatter of the gradients once a step, all-gather of the updated weights
+///   1        reduce-scatter of the gradients once a step, all-gather of the updated weights
+///   2        reduce-scatter of the gradients in every B, all-gather of the updated weights
 ///   3        all-gather of the weights in every F and every B, reduce-scatter of the gradients in
 ///            every B
 std::vector<StateExchange> state_exchanges(Zero zero, Bytes weights, Bytes gradients);
 
-/// A layer whose weights are divided: FSDP's unit.
+/// A layer whose gradients are divided, or its weights, too: FSDP's unit.
 struct GatheredUnit {
   Time forward{};
   Time backward{};
-  Time gather{};   // all-gather of its weights
+  Time gather{};   // all-gather of its weights; 0 where they are whole
   Time scatter{};  // reduce-scatter of its gradients
 };
 

@@ -25,6 +25,10 @@ enum class Zero : std::uint8_t { none, optimizer, gradients, weights };
 inline constexpr std::array all_zeros{Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
 /// "0" to "3", as in --zero.
 std::string_view name(Zero zero);
+/// Whether gradients are reduced in every backward: a rank that keeps a part of them cannot add up
+/// those of several micro-batches first (DeepSpeed refuses no_sync() from stage 2 on; FSDP's
+/// SHARD_GRAD_OP). Else once a step.
+constexpr bool reduces_in_every_backward(Zero zero) { return zero >= Zero::gradients; }
 
 /// The ranks of a run. Their product is the number of devices; but expert parallelism divides the
 /// context- and data-parallel ranks, and does not count.

@@ -281,13 +281,13 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
     const int here = static_cast<int>(place.replicas.size());
     if (here * degrees.context * copies() == 1) continue;
     StageCosts& stage = costs.stage[s];
-    if (degrees.zero == Zero::weights) {
+    if (reduces_in_every_backward(degrees.zero)) {
       add_gathers(stage, model, partition, static_cast<int>(s), place,
                   rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
-      if (here > 1) stage.reduction = CollectiveCosts{};  // scattered in every backward
-      continue;
+      if (here > 1) stage.reduction = CollectiveCosts{};
+    } else {
+      stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
     }
-    stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
     for (const WeightKind kind : kinds_in(model)) {
       const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
       for (const StateExchange& exchange :
@@ -298,7 +298,9 @@ void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partit
         add(nth(stage.blocking_by, Dimension::data).update, gather);
         add(stage.update, gather);
       }
-      if (find_bucket_rule(buckets_).copies) stage.gradients += bytes.gradients;
+      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees.zero)) {
+        stage.gradients += bytes.gradients;
+      }
     }
   }
 }
@@ -347,6 +349,7 @@ CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& p
 void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
                                 int number, const StagePlace& place,
                                 const StageRecomputation& rebuilt) {
+  const bool gathers = grid_.degrees().zero == Zero::weights;
   const std::vector<WeightKind> kinds = kinds_in(model);
   // Layers are mostly alike.
   std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
@@ -357,6 +360,7 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   };
   std::vector<GatheredUnit> units;
   std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  std::vector<GatheredUnit> split;  // beside W alone
   int next = 0;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     if (partition.stage_of[l] != number) continue;
@@ -369,10 +373,11 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
           part_of_kind(layer, layer.weights + layer.shared_weights, kind);  // all that F and B read
       const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
       if (weights == Bytes{} && gradients == Bytes{}) continue;
-      add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
+      if (gathers) add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
       add(unit.scatter, time_of(CollectiveKind::reduce_scatter, gradients, kind));
     }
     units.push_back(unit);
+    split.push_back({layer.forward, layer.weight_grad, unit.gather, unit.scatter});
     if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
   }
   const ExposedTimes exposed = exposed_gathers(units);
@@ -381,7 +386,10 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
   BlockingTimes more;
   more.forward = exposed.forward;
   more.recompute = in_recompute;
-  more.input_grad = more.backward = exposed.backward;
+  more.backward = exposed.backward;
+  // Where weights are gathered, the last reduce-scatter is priced with them, in I.
+  (gathers ? more.input_grad : more.weight_grad) =
+      gathers ? exposed.backward : exposed_gathers(split).backward;
   add_times(stage.blocking, more);
   add_times(nth(stage.blocking_by, Dimension::data), more);
   add_times(stage, more);

@@ -65,16 +65,18 @@ bool has_split_roles(const Case& asked) {
   return asked.spec.scheduler->assign != nullptr;
 }
 
-TEST_CASE("sequences are not cut where each chunk would gather sharded weights") {
+TEST_CASE("sequences are not cut where each chunk would exchange sharded weights or gradients") {
   Degrees degrees = degrees_of(1, 2, 4);
   const std::string schedule = "seq1f1b:sequence_chunks=2";
-  for (const Zero level : {Zero::none, Zero::optimizer, Zero::gradients}) {
+  for (const Zero level : all_zeros) {
     degrees.zero = level;
-    CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
+    if (!reduces_in_every_backward(level)) {
+      CHECK_NOTHROW(study(case_of(schedule, ports(8), degrees)));
+      continue;
+    }
+    CHECK_THROWS_WITH_AS(study(case_of(schedule, ports(8), degrees)),
+                         doctest::Contains("take --zero 1, or another schedule"), UsageError);
   }
-  degrees.zero = Zero::weights;
-  CHECK_THROWS_WITH_AS(study(case_of(schedule, ports(8), degrees)),
-                       doctest::Contains("take --zero 2, or another schedule"), UsageError);
   CHECK_NOTHROW(study(case_of("seq1f1b:sequence_chunks=1", ports(8), degrees)));
   CHECK_NOTHROW(study(case_of("1f1b", ports(8), degrees)));
 }
@@ -365,6 +367,27 @@ TEST_CASE("gradients of experts are reduced among the ranks that hold the same e
   CHECK(reduction(2, 1, 4) == doctest::Approx(2e-3 * 1.5 + 2e-3 * 1.0));
   CHECK(reduction(4, 1, 4) == doctest::Approx(2e-3 * 1.5));
   CHECK(reduction(4, 2, 4) == doctest::Approx(2e-3 * 1.75 + 2e-3 * 1.0));
+}
+
+TEST_CASE("a rank that keeps a part of the gradients reduces them in every backward") {
+  Degrees degrees = degrees_of(1, 2, 4);
+  const auto costs = [&](Zero zero, const std::string& schedule = "1f1b") {
+    degrees.zero = zero;
+    return study(case_of(schedule, ports(8), degrees));
+  };
+  const Outcome once = costs(Zero::optimizer);
+  const Outcome each = costs(Zero::gradients);
+  const Outcome split = costs(Zero::gradients, "zb_h1");
+  const StageCosts& first = each.costs.stage[0];
+  CHECK_FALSE(first.reduction.has_value());
+  // Two layers, each with 1 MB of gradients to scatter at (n-1)/n bytes a byte and 1 GB/s: behind
+  // the second layer's backward of 2 ms the first one's is hidden, but for its own.
+  CHECK(to_seconds(first.blocking.backward) == doctest::Approx(1e-3 * 0.5));
+  CHECK(first.blocking.forward == Time{});
+  CHECK(first.blocking.update == once.costs.stage[0].blocking.update);
+  CHECK(each.step_time > once.step_time);
+  CHECK(split.costs.stage[0].blocking.weight_grad > Time{});
+  CHECK(split.costs.stage[0].blocking.input_grad == Time{});
 }
 
 TEST_CASE("ZeRO scatters and gathers experts among the same ranks") {

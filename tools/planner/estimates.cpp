@@ -145,12 +145,14 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   const double uneven = each > 0 ? std::ceil(each - 1e-9) / each : 1;
   double forward = picoseconds(totals_.forward) / devices;
   double backward = picoseconds(totals_.backward + memory.again) / devices;
-  // Of divided weights, in every op.
+  // Of divided weights in every op, of divided gradients in every backward.
   if (degrees_.zero == Zero::weights) {
     const double gather = exchange(weights_ / devices);
     if (memory.again > 0) backward += std::max(0.0, gather - forward);
     forward = std::max(forward, gather);
     backward = std::max(backward, gather + exchange(gradients_ / devices));
+  } else if (degrees_.zero == Zero::gradients) {
+    backward = std::max(backward, exchange(gradients_ / devices));
   }
   double waiting = habit.fill * (devices - 1) / chunks;
   double held = habit.held == all ? microbatches_ : habit.held * devices + habit.more;
@@ -173,7 +175,8 @@ Estimates::Estimate Estimates::of(const Family& family, int stages) const {
   double step = (microbatches_ + waiting) * (forward + backward) * uneven +
                 picoseconds(totals_.update) / devices;
   // Reduced while the last backward of the last stage runs.
-  if (degrees_.zero != Zero::weights) {
+  if (degrees_.zero == Zero::gradients) step += exchange(weights_ / devices);
+  if (!reduces_in_every_backward(degrees_.zero)) {
     const double reduced = exchange(gradients_ / devices);
     const double behind = degrees_.zero == Zero::none ? reduced : exchange(weights_ / devices);
     const double whole = degrees_.zero == Zero::none ? 2 * reduced : reduced;

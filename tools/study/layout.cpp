@@ -349,13 +349,15 @@ Layout checked_layout(const Case& asked) {
                                  asked.program ? asked.program->schedule : spelled(asked.spec),
                                  asked.model.name));
   }
-  // Every chunk would gather its weights, which neither divides nor hides as its compute does.
-  if (layout.sequence_chunks > 1 && asked.ranked &&
-      asked.ranked->grid().degrees().zero == Zero::weights) {
+  // Every chunk would exchange weights or gradients, which neither divides nor hides as its
+  // compute.
+  const Zero zero = asked.ranked ? asked.ranked->grid().degrees().zero : Zero::none;
+  if (layout.sequence_chunks > 1 && reduces_in_every_backward(zero)) {
     throw UsageError(fmt::format(
-        "{} cuts sequences into {} chunks, and under --zero 3 each of them gathers the weights anew, "
-        "which is not priced; take --zero 2, or another schedule",
-        asked.program ? asked.program->schedule : spelled(asked.spec), layout.sequence_chunks));
+        "{} cuts sequences into {} chunks, and under --zero {} each of them {}, which is not "
+        "priced; take --zero 1, or another schedule",
+        asked.program ? asked.program->schedule : spelled(asked.spec), layout.sequence_chunks,
+        name(zero), zero == Zero::weights ? "gathers the weights anew" : "reduces the gradients"));
   }
   check(layout.plan.partition, asked.model);
   return layout;
@@ -441,8 +443,7 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   Program program = one_program_of(asked, layout, costs, steps);
   if (!asked.ranked) return program;
   const Degrees& degrees = asked.ranked->grid().degrees();
-  // Divided weights have their gradients reduced in every backward.
-  if (degrees.zero != Zero::weights) {
+  if (!reduces_in_every_backward(degrees.zero)) {
     program.settings.data_ranks = asked.ranked->copies() * degrees.context;
   }
   if (asked.pipelines() == 1) return program;
