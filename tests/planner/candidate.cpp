@@ -140,6 +140,23 @@ TEST_CASE("the command, asked with those flags, says what the evaluator says") {
   }
 }
 
+TEST_CASE("a pipeline whose ends are tied is asked for by its ranks, which reduce the gradients") {
+  SettingRequest base = language_model();
+  base.cluster.cluster = "h100x8";
+  Evaluator evaluator(base);
+  const Candidate devices = on_pipeline("1f1b", 8, 8);
+  Candidate ranks = devices;
+  ranks.shape.as_ranks = true;
+  CHECK(flags_of(base, devices) == "--schedule 1f1b --devices 8 --microbatches 8");
+  CHECK(flags_of(base, ranks) == "--schedule 1f1b --pp 8 --microbatches 8");
+  const Judgement judged = Evaluator(base).judge(ranks);
+  REQUIRE(judged.verdict);
+  CHECK(judged.verdict->step > evaluator.judge(devices).verdict.value().step);
+  const test::Answer answer = test::ask({"simulate", base.trace, "--cluster", "h100x8", "--pp", "8",
+                                         "--microbatches", "8", "--quiet", "--json", "-"});
+  CHECK(nlohmann::json::parse(answer.out)["step_time_ps"] == judged.verdict->step.count());
+}
+
 TEST_CASE("what refuses a candidate is a sentence, each time it is asked") {
   Evaluator evaluator(language_model(), 1);
   Candidate too_many = on_pipeline("1f1b", 4, 4);

@@ -13,11 +13,11 @@
 namespace stageline {
 namespace {
 
-// Whether the command asks for it without a flag of a degree. A pipeline alone is one, too.
-bool is_pipeline_alone(const Degrees& degrees) {
-  Degrees beside = degrees;
+// Whether the command asks for it without a flag of a degree.
+bool is_pipeline_alone(const Shape& shape) {
+  Degrees beside = shape.degrees;
   beside.pipeline = 0;
-  return beside.plain();
+  return beside.plain() && !shape.as_ranks;
 }
 
 class FlagText {
@@ -44,8 +44,9 @@ std::string order_of(const Degrees& degrees) {
   return text;
 }
 
-void add_degrees(const Degrees& degrees, FlagText& flags) {
-  if (is_pipeline_alone(degrees)) {
+void add_degrees(const Shape& shape, FlagText& flags) {
+  const Degrees& degrees = shape.degrees;
+  if (is_pipeline_alone(shape)) {
     flags.add("--devices", degrees.pipeline, 0);
     return;
   }
@@ -68,7 +69,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   const Shape& shape = candidate.shape;
   request.degrees = shape.degrees;
   request.devices = {shape.devices()};
-  if (is_pipeline_alone(shape.degrees)) request.degrees = Degrees{};
+  if (is_pipeline_alone(shape)) request.degrees = Degrees{};
   request.sequence_parallel = shape.sequence_parallel;
   request.microbatch_size = shape.microbatch_size;
   request.microbatches = shape.microbatches;
@@ -85,8 +86,8 @@ std::string flags_of(const SettingRequest& base, const Candidate& candidate) {
   flags.add("--schedule", spelled(candidate.spec));
   // Of a named cluster, a part is used only where --devices says so.
   const bool part = !base.devices.empty() && !base.cluster.cluster.empty();
-  if (part && !is_pipeline_alone(shape.degrees)) flags.add("--devices", shape.devices(), 0);
-  add_degrees(shape.degrees, flags);
+  if (part && !is_pipeline_alone(shape)) flags.add("--devices", shape.devices(), 0);
+  add_degrees(shape, flags);
   if (shape.sequence_parallel) flags.add("--sequence-parallel");
   flags.add("--microbatch-size", shape.microbatch_size, 0);
   flags.add("--microbatches", shape.microbatches, 0);

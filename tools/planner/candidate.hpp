@@ -16,6 +16,8 @@ struct Shape {
   bool sequence_parallel = false;
   int microbatch_size = 0;  // samples; 0: as in the trace
   int microbatches = 1;     // per step and pipeline
+  bool as_ranks = false;    // a pipeline alone is asked for by --pp, so that the gradients of tied
+                            // weights on two of its ranks are reduced
 
   int devices() const { return degrees.width() * degrees.pipeline; }
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -30,8 +32,8 @@ struct Candidate {
 };
 
 /// The request that asks for it: `base`, with what the candidate says in its place. A pipeline
-/// without other degrees is asked for by its devices, as the command does without flags of degrees:
-/// so any trace and any cluster will do.
+/// without other degrees is asked for by its devices, as the command does without flags of degrees
+/// (so any trace and any cluster will do), but where Shape::as_ranks says otherwise.
 SettingRequest request_of(const SettingRequest& base, const Candidate& candidate);
 
 /// The flags that ask for it, to paste behind those of the base that no candidate decides (trace,

@@ -354,6 +354,7 @@ Candidate candidate_of(const SettingRequest& request, const Setting& setting,
                        const ScheduleSpec& spec, int devices) {
   Candidate candidate;
   candidate.shape.degrees = completed(request.degrees, devices);
+  candidate.shape.as_ranks = !request.degrees.plain();
   candidate.shape.sequence_parallel = request.sequence_parallel;
   candidate.shape.microbatch_size = request.microbatch_size;
   SettingRequest asked = request;

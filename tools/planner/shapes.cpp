@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 #include "tools/planner/planner.hpp"
@@ -247,6 +248,7 @@ class Shapes {
             shape.sequence_parallel = sequence;
             shape.microbatch_size = size;
             shape.microbatches = static_cast<int>(samples / std::max(size, 1));
+            shape.as_ranks = has_tied_weights(ground_.model);
             shapes_.push_back(shape);
           }
         }
