@@ -69,18 +69,6 @@ Divided divided_by(Zero zero) {
   return {};  // unreachable; g++ wants it
 }
 
-// Of the layers that state both, without weights that are another layer's.
-double bytes_per_parameter(const Model& model) {
-  double bytes = 0;
-  double parameters = 0;
-  for (const Layer& layer : model.layers) {
-    if (layer.parameters == 0) continue;
-    bytes += static_cast<double>((layer.weights - layer.tied_weights).count);
-    parameters += static_cast<double>(layer.parameters);
-  }
-  return parameters > 0 ? bytes / parameters : 0;
-}
-
 // With those of another layer, which are counted there.
 std::int64_t held_parameters(const Layer& layer, double each) {
   if (each == 0) return layer.parameters;
@@ -184,6 +172,17 @@ void add_gathered(Layer& layer, Bytes forward, Bytes backward) {
 }
 
 }  // namespace
+
+double bytes_per_parameter(const Model& model) {
+  double bytes = 0;
+  double parameters = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.parameters == 0) continue;
+    bytes += static_cast<double>((layer.weights - layer.tied_weights).count);
+    parameters += static_cast<double>(layer.parameters);
+  }
+  return parameters > 0 ? bytes / parameters : 0;
+}
 
 std::span<const PrecisionRecipe> precision_recipes() { return recipes; }
 

@@ -25,6 +25,10 @@ std::span<const PrecisionRecipe> precision_recipes();
 /// By name. Throws UsageError with the names there are, and the nearest.
 const Precision& find_precision(const std::string& text);
 
+/// Bytes of the weights a parameter, over the layers that state both, without those that are
+/// another layer's; 0: none does.
+double bytes_per_parameter(const Model& model);
+
 struct StateBytes {
   Bytes weights{};
   Bytes gradients{};

@@ -24,3 +24,12 @@ try simulate $gpt --cluster 'h100x8*4' --tp 8 --sharing fare
 try simulate $gpt --cluster 'h100x8*4' --tp 8 --buckets ddq
 try simulate resnet50-h100 --cluster h100x8 --tp 2 --pp 4
 try simulate $gpt --cluster h100x8 --devices 64
+# What has no effect is said, also where it is written wrong.
+try simulate uniform:layers=4 --devices 2 --buckets 25MB
+notes() {
+  echo "\$ stageline $*"
+  COLUMNS=0 stageline "$@" | grep '^note: \(nothing\|--precision\|optimizer\|.*recompute full\|.*what if\)'
+}
+notes simulate uniform:layers=4 --devices 2 --collectives ring
+notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --precision fp32
+notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --recompute full --slow 'gpu1:1.5'

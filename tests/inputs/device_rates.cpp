@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "sim/errors.hpp"
+#include "tests/text.hpp"
 #include "tools/inputs/setting.hpp"
 #include "tools/study/study.hpp"
 
@@ -63,8 +64,8 @@ TEST_CASE("a slow machine makes the step as long as its stages are") {
   const Outcome outcome = study(asked);
   CHECK(outcome.costs.stage[2].forward == parse_time("3ms"));
   CHECK(outcome.costs.stage[1].forward == parse_time("1ms"));
-  CHECK(setting.notes ==
-        std::vector<std::string>{"what if: compute takes 3 times as long on gpu2"});
+  CHECK(setting.notes == std::vector<std::string>{
+                             "what if: compute takes 3 times as long on gpu2, and cuts weigh it"});
   request.slow = {{"gpu7", 3}};
   CHECK_THROWS_AS(read_setting(request), UsageError);
 }
@@ -110,7 +111,12 @@ TEST_CASE("a trace of another kind than all devices has a note, unless they have
         "the layers' times are those of NVIDIA H100 SXM5 80 GB, and the devices are Fast, Old, "
         "which count as equally fast: price the model for them, or give the devices a rate");
   CHECK(note("Old").empty());
-  CHECK(note("AMD EPYC").empty());  // of no known kind
+  CHECK(
+      test::contains(note("AMD EPYC"), "the layers' times are those of AMD EPYC, and the devices"));
+  Cluster alike = mixed_kinds();
+  alike.kinds[0].title = alike.kinds[1].title = "NVIDIA H100 SXM";
+  CHECK(other_kind_note(alike, "NVIDIA H100 80GB HBM3").empty());
+  CHECK_FALSE(other_kind_note(alike, "NVIDIA A100 SXM 80 GB").empty());
   CHECK(note("").empty());
   Cluster rated = mixed_kinds();
   for (Device& device : rated.devices) device.rate = 0.5;

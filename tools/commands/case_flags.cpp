@@ -145,7 +145,7 @@ void add_degree_flags(Flags command, CommonFlags& flags) {
          "pipeline ranks; default: the number of devices over the other degrees");
   command.option("--zero", flags.zero,
                  "state divided among data-parallel ranks: 0 none, 1 optimizer, 2 gradients, too, "
-                 "3 weights, too (FSDP); default: 0");
+                 "which are then reduced in every backward, 3 weights, too (FSDP); default: 0");
   command.flag("--sequence-parallel", flags.sequence_parallel,
                "tensor-parallel ranks share the norms' and dropouts' activations, too");
   add_layout_flags(command, flags);
@@ -182,7 +182,8 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
   command.option(
       "--recompute", flags.recompute,
       "what each backward has computed again, by any schedule: none, selective (attention's "
-      "scores), every:N (blocks of N layers) or full, for all stages or after @ for some, or for "
+      "scores), every:N (blocks of N layers; every:1 is what Megatron calls full) or full (the "
+      "stage as one block), for all stages or after @ for some, or for "
       "some layers of the model: every:2@0,2-3,full@1 or full@layers:3-7; layers:3-7 is "
       "every:1@layers:3-7; default: as the schedule does");
   command.option("--recompute-start", flags.recompute_start,
@@ -201,9 +202,11 @@ void add_stash_flags(Flags command, CommonFlags& flags) {
 }
 
 void add_unequal_flags(Flags command, CommonFlags& flags) {
-  command.option("--slow", flags.slow,
-                 "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
-                 "host3:1.1 (compute there takes as many times as long), or gpu*:1.05");
+  command.option(
+      "--slow", flags.slow,
+      "what if devices or machines were slower: NAME:FACTOR[,…], such as gpu2:1.2 or "
+      "host3:1.1 (compute there takes as many times as long), or gpu*:1.05; the model is cut "
+      "anew for them: --partition keeps a cut");
   command.option(
       "--device-order", flags.device_order,
       fmt::format("given: stages on the devices in the order of the cluster; search: in the order "

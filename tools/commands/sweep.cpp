@@ -51,6 +51,23 @@ Json summary_json(const SweepFolder& folder, const Shard& shard, const SweepCoun
           {"table", merged ? Json(folder.table_file()) : Json()}};
 }
 
+// Axes that change how many samples a step has; micro-batches are by default four a device.
+std::vector<std::string> axes_of_work(const SweepSpec& spec) {
+  const std::string count = "microbatches";
+  const bool counted = std::any_of(spec.fixed.begin(), spec.fixed.end(),
+                                   [&](const SettingWord& word) { return word.key == count; }) ||
+                       std::any_of(spec.axes.begin(), spec.axes.end(),
+                                   [&](const SweepAxis& axis) { return axis.name == count; });
+  std::vector<std::string> names;
+  for (const SweepAxis& axis : spec.axes) {
+    const std::string& name = axis.name;
+    const bool direct = name == count || name == "microbatch_size" || name == "dp";
+    const bool by_devices = name == "devices" || name == "pp" || name == "tp" || name == "cp";
+    if (direct || (by_devices && !counted)) names.push_back(name);
+  }
+  return names;
+}
+
 void print_summary(const SweepFolder& folder, const Shard& shard, const SweepCount& count) {
   const SweepSpec& spec = folder.spec();
   print_wrapped(
@@ -64,6 +81,12 @@ void print_summary(const SweepFolder& folder, const Shard& shard, const SweepCou
                     "not possible, with the reason\n",
                     count.rows, count.possible, count.fit, count.rows - count.possible));
     if (count.possible == 0) print_wrapped(fmt::format("why, in the first: {}\n", count.why_not));
+  }
+  const std::vector<std::string> work = axes_of_work(spec);
+  if (!work.empty() && count.possible > 0) {
+    print_wrapped(fmt::format(
+        "note: a step has other numbers of samples by {}: compare throughput, and not step_ps\n",
+        fmt::join(work, ", ")));
   }
 }
 

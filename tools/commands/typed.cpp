@@ -18,10 +18,10 @@ namespace stageline {
 std::string typed_setting(const CommonFlags& flags, const std::vector<Flag>& all,
                           const std::vector<std::string>& more) {
   static const std::vector<std::string> shared{
-      "--batch",         "--cluster",     "--link",        "--memory",
-      "--reserve",       "--host-link",   "--host-memory", "--pair-overlap",
-      "--calibration",   "--collectives", "--sharing",     "--buckets",
-      "--all-pipelines", "--messages",    "--slow",        "--device-order"};
+      "--batch",        "--cluster",     "--link",          "--memory",      "--reserve",
+      "--host-link",    "--host-memory", "--pair-overlap",  "--calibration", "--collectives",
+      "--sharing",      "--buckets",     "--all-pipelines", "--messages",    "--slow",
+      "--device-order", "--price",       "--tokens"};
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "cost_models/perturbation/perturbation.hpp"
@@ -42,6 +46,25 @@ std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
     if (key == "dtype") return value;
   }
   return peak_at(kind, "bf16") > 0 ? "bf16" : "fp32";
+}
+
+// Whether both name the same chip: "NVIDIA H100 80GB HBM3" and "NVIDIA H100 SXM". A chip has a word
+// of letters and digits.
+bool is_named_alike(const std::string& title, const std::string& device) {
+  if (title == device) return true;
+  const auto is_chip = [](std::string_view word) {
+    return !word.empty() && std::isalpha(static_cast<unsigned char>(word.front())) != 0 &&
+           word.find_first_of("0123456789") != std::string_view::npos && !word.starts_with("HBM");
+  };
+  const auto words = [](const std::string& text) {
+    std::istringstream stream(text);
+    return std::set<std::string>(std::istream_iterator<std::string>(stream), {});
+  };
+  const std::set<std::string> others = words(device);
+  for (const std::string& word : words(title)) {
+    if (is_chip(word) && others.count(word) > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -158,20 +181,17 @@ KindRates with_rates_of_kinds(Cluster cluster, const std::string& trace) {
 }
 
 std::string other_kind_note(const Cluster& cluster, const std::string& device) {
-  const auto has_title = [&](const DeviceKind& kind) { return kind.title == device; };
   std::vector<std::string> others;
   for (const Device& one : cluster.devices) {
     if (one.kind < 0) continue;
     const DeviceKind& kind = nth(cluster.kinds, one.kind);
-    if (has_title(kind)) return "";
+    if (is_named_alike(kind.title, device)) return "";
     if (one.rate != 1 || one.memory_rate != 0) continue;
     if (std::find(others.begin(), others.end(), kind.title) == others.end()) {
       others.push_back(kind.title);
     }
   }
   if (others.empty() || device.empty()) return "";
-  const std::vector<DeviceKind> known = known_kinds();
-  if (std::none_of(known.begin(), known.end(), has_title)) return "";
   return fmt::format(
       "the layers' times are those of {}, and the devices are {}, which count as equally fast: "
       "price the model for them, or give the devices a rate",

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/buckets.hpp"
+#include "cost_models/network/collectives.hpp"
+#include "cost_models/pricing.hpp"
 #include "cost_models/sharding.hpp"
+#include "cost_models/state_bytes.hpp"
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/checked.hpp"
 #include "sim/errors.hpp"
@@ -67,7 +71,8 @@ void set_rates(const SettingRequest& request, Setting& setting) {
   check_slow(cluster_of(setting.cluster, *most), request.slow);
   for (const Slowdown& item : request.slow) {
     setting.notes.push_back(
-        fmt::format("what if: compute takes {:g} times as long on {}", item.factor, item.name));
+        fmt::format("what if: compute takes {:g} times as long on {}, and cuts weigh it",
+                    item.factor, item.name));
   }
 }
 
@@ -122,6 +127,36 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
   }
 }
 
+// What is written wrong is refused without degrees, too, and what is of no effect is said.
+void check_collectives(const SettingRequest& request, Setting& setting) {
+  const SettingRequest usual;
+  parse_algorithms(request.collectives);
+  find_bucket_rule(request.buckets);
+  const bool asked = request.collectives != usual.collectives || request.buckets != usual.buckets;
+  if (!asked || !request.degrees.plain()) return;
+  setting.notes.emplace_back(
+      "nothing is reduced or gathered without --tp, --cp or --dp: --collectives and --buckets have "
+      "no effect");
+}
+
+// A recipe replaces the state that the trace states; times and activations stay as they are.
+void check_precision(const Precision& precision, Setting& setting) {
+  if (precision.name.empty()) return;
+  Model& model = setting.model;
+  std::erase(model.provenance.notes, master_copy_note);
+  const double each = bytes_per_parameter(model);
+  if (each == 0) return;  // which with_state() refuses
+  const bool is_fp8 = precision.name == "fp8";
+  const bool products_in_fp8 = model.provenance.method.find("fp8") != std::string::npos;
+  const bool alike = each > 0.75 * precision.weights && each < 1.5 * precision.weights;
+  if (alike && (!is_fp8 || products_in_fp8)) return;
+  setting.notes.push_back(fmt::format(
+      "--precision {} counts the bytes of weights, gradients and optimizer alone: times and "
+      "activations are those of the trace, whose weights take {:.2g} bytes a parameter (model:… "
+      "is priced in its dtype=…)",
+      precision.name, each));
+}
+
 // `alike`: has those of the same devices and degrees already; or null.
 void add_ranks(const SettingRequest& request, const Setting* alike, Setting& setting) {
   if (request.degrees.plain()) return;
@@ -145,6 +180,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   check_pair_overlap(request.cluster.pair_overlap);
   check_product(request.degrees);
   Setting setting;
+  check_collectives(request, setting);
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);
   cluster.groups = !request.degrees.plain();
@@ -161,6 +197,7 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
   check_sharding(setting.model, request.degrees);
+  check_precision(request.degrees.precision, setting);
   setting.program = request.program;
   setting.orders_searched = request.device_order == DeviceOrdering::search;
   if (request.program) {

@@ -81,6 +81,22 @@ std::string cut_note(const Case& asked, const Outcome& outcome) {
                      asked.partition, cuts, print(found.found), gain);
 }
 
+// Megatron, Hugging Face and Korthikanti et al. (arXiv 2205.05198) mean every block by itself.
+std::string whole_stage_note(const Case& asked, const Outcome& outcome) {
+  if (asked.program || asked.model.tokens == 0) return "";
+  const std::vector<Recomputation::Part>& parts = asked.recomputation.parts;
+  const bool is_asked = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
+    return part.how.rebuild == Rebuild::full && part.layers.empty();
+  });
+  if (!is_asked || outcome.plan.partition.stages == static_cast<int>(asked.model.layers.size())) {
+    return "";
+  }
+  return fmt::format(
+      "{}: recompute full keeps the input of a stage, and makes the stashes of all its layers again "
+      "at once; full recomputation of Megatron and Hugging Face, layer by layer, is every:1",
+      outcome.schedule);
+}
+
 }  // namespace
 
 std::string rebuilt_note(const Case& asked) {
@@ -141,8 +157,9 @@ bool offloads_for_free(const Outcome& outcome) {
 
 std::string copies_note(const Case& asked, const Outcome& outcome) {
   if (!holds_copies(asked.model, outcome.plan.partition, outcome.program.placement)) return "";
-  return "the head's weights are the embedding's; both hold them, since they are on different "
-         "devices";
+  return fmt::format(
+      "the head's weights are the embedding's; both hold them, since they are on different devices{}",
+      asked.ranked ? "" : ", and the reduction of their gradients is left out (--pp counts it)");
 }
 
 std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome) {
@@ -153,6 +170,9 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   }
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
+  if (std::string note = whole_stage_note(asked, outcome); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
   if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (offloads_for_free(outcome)) {
     notes.push_back(fmt::format(
