@@ -61,9 +61,9 @@ std::string shown(const Compared& all, const ComparisonView& view) {
 }
 
 // Those that a model without tokens has no values for.
-// Of scenarios, or of what ranks the rows.
+// Of scenarios, of what ranks the rows, or of degrees.
 bool is_asked_for(const std::string& title) {
-  for (const char* const one : {"p95", "best", "cost", "energy"}) {
+  for (const char* const one : {"p95", "best", "cost", "energy", "blocking"}) {
     if (title == one) return true;
   }
   return false;

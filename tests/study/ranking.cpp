@@ -116,17 +116,6 @@ TEST_CASE("a host that is too small is named as the place that lacks memory") {
   CHECK(need->missing() == megabyte);
 }
 
-TEST_CASE("one device that is faster than all is said first") {
-  std::vector<Outcome> outcomes{outcome_of("slow", 1000 * millisecond, megabyte),
-                                outcome_of("slower", 2000 * millisecond, megabyte)};
-  outcomes[0].speedup = 0.5;
-  outcomes[1].speedup = 0.25;
-  CHECK(test::ranked(outcomes).sentence.starts_with(
-      "one device is faster than any of these (0.50× at best); of them, slow: 1.000 s"));
-  outcomes[1].speedup = 1.2;  // of other work in a step
-  CHECK(test::ranked(outcomes).sentence.starts_with("slow: "));
-}
-
 TEST_CASE("a sweep is ranked and worded by throughput") {
   std::vector<Outcome> outcomes{outcome_of("1f1b", 1000 * millisecond, megabyte * 2),
                                 outcome_of("1f1b", 1500 * millisecond, megabyte)};

@@ -48,11 +48,12 @@ std::string peak_text(const Outcome& outcome) {
   if (!outcome.bytes_known()) return "peak memory unknown: the trace does not say bytes";
   const auto device = as_size(outcome.peak_device());
   const auto& limit = outcome.memory_limit[device];
+  const bool fits = !limit || outcome.memory.device[device].peak <= *limit;
   return fmt::format("peak memory {} on {}{}", print(outcome.memory.device[device].peak),
                      outcome.program.devices[device],
-                     !limit                   ? " (memory unknown: give --memory or --cluster)"
-                     : outcome.fit == Fit::no ? fmt::format(": does NOT fit in {}", print(*limit))
-                                              : fmt::format(" of {}: fits", print(*limit)));
+                     !limit  ? " (memory unknown: give --memory or --cluster)"
+                     : !fits ? fmt::format(": does NOT fit in {}", print(*limit))
+                             : fmt::format(" of {}: fits", print(*limit)));
 }
 
 std::string summary(const Case& asked, const Outcome& outcome) {

@@ -98,7 +98,8 @@ struct Outcome {
   int round = 1;                     // micro-batches; meaningless without a period
   double throughput = 0;             // per second, in `throughput_unit`
   std::string throughput_unit;       // "images/s", or "micro-batches/s" when the batch is unknown
-  double speedup = 0;                // over one device that does the same step, updates included
+  double speedup = 0;                // over one device (or rank) that does the same step, updates
+                                     // included
   double bubble_fraction = 0;        // 1 - busy / (devices × step time), idle devices counted
   double exposed_communication = 0;  // 1 - step time with free links / step time
   Fit fit = Fit::unknown;
@@ -107,6 +108,9 @@ struct Outcome {
   /// Whether the trace has sizes in bytes; if not, memory is unknown and messages take their
   /// latency alone.
   bool bytes_known() const { return costs.bytes_known; }
+  /// Whether a rank has a part of each layer (tp, cp): `speedup` is over such a rank then, whose
+  /// collectives do not count.
+  bool divides_layers() const { return all_devices > devices * copies; }
   int peak_device() const;    // the highest memory peak; where it does not fit, the most over
   int versions_peak() const;  // most weight versions that any stage holds
   double staleness_max() const;

@@ -35,9 +35,9 @@ class Ranking {
     }
     ranked.fastest = order_[0];
     ranked.recommended = recommended();
-    ranked.sentence = beside_one_device() + (ranked.recommended == ranked.fastest
-                                                 ? fastest_is_recommended()
-                                                 : less_memory_for_time(*ranked.recommended));
+    ranked.sentence = ranked.recommended == ranked.fastest
+                          ? fastest_is_recommended()
+                          : less_memory_for_time(*ranked.recommended);
     ranked.sentence += faster_but_too_large(*ranked.recommended) + unlike_steps();
     return ranked;
   }
@@ -118,19 +118,6 @@ class Ranking {
                      : fmt::format("{:.1f}× the memory", ratio);
   }
 
-  std::string beside_one_device() const {
-    double best = 0;
-    for (const std::size_t i : order_) {
-      if (!fits(i)) break;
-      if (!takes_time(i)) return "";
-      best = std::max(best, at(i).speedup);
-    }
-    return best < 1 - same_time
-               ? fmt::format("one device is faster than any of these ({:.2f}× at best); of them, ",
-                             best)
-               : "";
-  }
-
   std::string less_memory_for_time(std::size_t i) const {
     const std::size_t first = order_[0];
     const std::string memory = memory_beside(first, i);
@@ -152,7 +139,10 @@ class Ranking {
     if (!rival) {
       reason = fmt::format(
           "{}{}", alone ? "" : "the only one that fits, ",
-          takes_time(best) ? fmt::format("{:.2f}× one device", at(best).speedup) : "takes no time");
+          takes_time(best)
+              ? fmt::format("{:.2f}× one {}", at(best).speedup,
+                            at(best).divides_layers() ? "rank without collectives" : "device")
+              : "takes no time");
     } else {
       reason = beside(best, order_[1]);
     }

@@ -8,6 +8,7 @@
 
 #include "sim/index.hpp"
 #include "tools/base/amounts.hpp"
+#include "tools/study/blocking.hpp"
 #include "tools/study/recompute.hpp"
 
 namespace stageline {
@@ -203,7 +204,8 @@ std::vector<ComparisonColumn> joined_columns() {
        throughput_figure,
        without_tokens},
       {{"speed-up", false, 20},
-       "Over one device that does the same step, updates included",
+       "Over one device that does the same step, updates included; with tp or cp over one rank, "
+       "whose collectives do not count",
        [](const Facts& row) {
          return takes_time(*row.outcome) ? fmt::format("{:.2f}×", row.outcome->speedup)
                                          : std::string(unknown);
@@ -222,8 +224,13 @@ std::vector<ComparisonColumn> joined_columns() {
        [](const Facts& row) { return percent(recompute_fraction(*row.outcome)); },
        [](const Facts& row) { return number_figure(recompute_fraction(*row.outcome)); },
        [](const Facts& row) { return recompute_fraction(*row.outcome) > 0; }},
+      {{"blocking", false, 45},
+       "Share of the devices' time in collectives inside ops: those of tp, cp, ep and ZeRO's gathers",
+       [](const Facts& row) { return percent(blocking_fraction(*row.outcome)); },
+       [](const Facts& row) { return number_figure(blocking_fraction(*row.outcome)); },
+       [](const Facts& row) { return blocking_fraction(*row.outcome) > 0; }},
       {{"exposed comm", false, 80},
-       "What links add to a step: 1 − step with free links / step",
+       "What messages and reductions beside compute add to a step: 1 − step with these free / step",
        [](const Facts& row) { return percent(row.outcome->exposed_communication); },
        [](const Facts& row) { return number_figure(row.outcome->exposed_communication); }},
       {{"peak memory", false, 10},
