@@ -73,7 +73,7 @@ std::vector<Model> random_models(std::mt19937_64& random) {
     layer.name = word() + "." + std::to_string(i);
     layer.kind = word();
     layer.weights = bytes();
-    if (below(3) == 0) layer.tied_weights = Bytes{layer.weights.count / 2};
+    if (i > 0 && below(3) == 0) layer.tied_weights = Bytes{layer.weights.count / 2};
     layer.gradients = below(2) == 0 ? layer.weights : bytes();
     layer.optimizer_state = bytes();
     layer.parameters = bytes().count;

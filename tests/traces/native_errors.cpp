@@ -148,6 +148,8 @@ const std::vector<Broken> wrong_values{
      "/layers/0/expert_parameters", "from 0 to 3 (it is 4)"},
     {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"tied_weights_bytes\": 4000000000",
      "/layers/0/tied_weights_bytes", "part of the layer's weights"},
+    {"\"kind\": \"conv\"", "\"kind\": \"conv\", \"tied_weights_bytes\": 1", "/layers",
+     "is the first layer, whose weights others have"},
     {"\"name\": \"m\"", "\"name\": \"m\", \"name\": \"m\"", "/name", "appears twice"},
     {"\"kind\": \"relu\"", "\"kind\": \"relu\", \"kind\": \"relu\"", "/layers/1/kind",
      "appears twice"},

@@ -264,6 +264,12 @@ std::vector<Model> read_trace(const JsonNode& root) {
       model = in_topological_order(std::move(model), root.file());
     }
   }
+  if (models.front().layers.front().tied_weights != Bytes{}) {
+    root.at("layers").refuse(
+        fmt::format("{} is the first layer, whose weights others have: it has no "
+                    "tied_weights_bytes itself",
+                    in_quotes(models.front().layers.front().name)));
+  }
   return models;
 }
 
