@@ -117,6 +117,13 @@ TEST_CASE("a trace of another kind than all devices has a note, unless they have
   alike.kinds[0].title = alike.kinds[1].title = "NVIDIA H100 SXM";
   CHECK(other_kind_note(alike, "NVIDIA H100 80GB HBM3").empty());
   CHECK_FALSE(other_kind_note(alike, "NVIDIA A100 SXM 80 GB").empty());
+  // Of a known kind the whole title counts, of another neither its socket nor its memory.
+  CHECK_FALSE(other_kind_note(alike, "NVIDIA H100 SXM5 80 GB").empty());
+  alike.kinds[0].title = alike.kinds[1].title = "NVIDIA GeForce RTX 4090 24 GB";
+  CHECK(other_kind_note(alike, "NVIDIA GeForce RTX 4090").empty());
+  CHECK_FALSE(other_kind_note(alike, "NVIDIA GeForce RTX 3090").empty());
+  alike.kinds[0].title = alike.kinds[1].title = "NVIDIA H200 SXM5 141 GB HBM3";
+  CHECK_FALSE(other_kind_note(alike, "NVIDIA H100 SXM5 HBM3").empty());
   CHECK(note("").empty());
   Cluster rated = mixed_kinds();
   for (Device& device : rated.devices) device.rate = 0.5;

@@ -48,13 +48,17 @@ std::string dtype_of(const std::string& trace, const DeviceKind& kind) {
   return peak_at(kind, "bf16") > 0 ? "bf16" : "fp32";
 }
 
-// Whether both name the same chip: "NVIDIA H100 80GB HBM3" and "NVIDIA H100 SXM". A chip has a word
-// of letters and digits.
+// Whether both name the same chip: "NVIDIA H100 80GB HBM3" and "NVIDIA H100 SXM5 80 GB". A chip has
+// a word of letters and digits, as memories and sockets have, too, or a number ("RTX 4090").
 bool is_named_alike(const std::string& title, const std::string& device) {
-  if (title == device) return true;
   const auto is_chip = [](std::string_view word) {
-    return !word.empty() && std::isalpha(static_cast<unsigned char>(word.front())) != 0 &&
-           word.find_first_of("0123456789") != std::string_view::npos && !word.starts_with("HBM");
+    for (const std::string_view other : {"HBM", "GDDR", "SXM", "PCIe", "OAM", "NVL"}) {
+      if (word.starts_with(other)) return false;
+    }
+    const bool is_number = word.find_first_not_of("0123456789") == std::string_view::npos;
+    if (is_number) return word.size() >= 4;
+    return std::isalpha(static_cast<unsigned char>(word.front())) != 0 &&
+           word.find_first_of("0123456789") != std::string_view::npos;
   };
   const auto words = [](const std::string& text) {
     std::istringstream stream(text);
@@ -181,11 +185,14 @@ KindRates with_rates_of_kinds(Cluster cluster, const std::string& trace) {
 }
 
 std::string other_kind_note(const Cluster& cluster, const std::string& device) {
+  const std::vector<DeviceKind> known = known_kinds();
+  const bool is_known = std::any_of(known.begin(), known.end(),
+                                    [&](const DeviceKind& kind) { return kind.title == device; });
   std::vector<std::string> others;
   for (const Device& one : cluster.devices) {
     if (one.kind < 0) continue;
     const DeviceKind& kind = nth(cluster.kinds, one.kind);
-    if (is_named_alike(kind.title, device)) return "";
+    if (kind.title == device || (!is_known && is_named_alike(kind.title, device))) return "";
     if (one.rate != 1 || one.memory_rate != 0) continue;
     if (std::find(others.begin(), others.end(), kind.title) == others.end()) {
       others.push_back(kind.title);
