@@ -34,3 +34,5 @@ try simulate $trace --recompute layers:3-1
 try simulate $trace --offload half
 try simulate $trace --offload @4
 try simulate $trace --prefetch 2
+# A host that is too small is no device that is.
+try simulate $trace --devices 4 --microbatches 8 --offload all --host-link 16GB/s --host-memory 1kB --memory 1GB --quiet

@@ -116,6 +116,16 @@ TEST_CASE("a host that is too small is named as the place that lacks memory") {
   CHECK(need->missing() == megabyte);
 }
 
+TEST_CASE("with tensor or context parallelism the speed-up is over a rank, and not one device") {
+  std::vector<Outcome> outcomes{outcome_of("1f1b", 1000 * millisecond, megabyte)};
+  outcomes[0].speedup = 0.5;
+  CHECK(test::ranked(outcomes).sentence.ends_with("; 0.50× one device"));
+  outcomes[0].all_devices = outcomes[0].devices * 8;
+  CHECK(test::ranked(outcomes).sentence.ends_with("; 0.50× one rank without collectives"));
+  outcomes[0].copies = 8;
+  CHECK(test::ranked(outcomes).sentence.ends_with("; 0.50× one device"));
+}
+
 TEST_CASE("a sweep is ranked and worded by throughput") {
   std::vector<Outcome> outcomes{outcome_of("1f1b", 1000 * millisecond, megabyte * 2),
                                 outcome_of("1f1b", 1500 * millisecond, megabyte)};

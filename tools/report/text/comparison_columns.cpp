@@ -225,7 +225,7 @@ std::vector<ComparisonColumn> joined_columns() {
        [](const Facts& row) { return number_figure(recompute_fraction(*row.outcome)); },
        [](const Facts& row) { return recompute_fraction(*row.outcome) > 0; }},
       {{"blocking", false, 45},
-       "Share of the devices' time in collectives inside ops: those of tp, cp, ep and ZeRO's gathers",
+       "Share of the devices' time in collectives inside ops: of tp, cp and ep, and what ZeRO exchanges",
        [](const Facts& row) { return percent(blocking_fraction(*row.outcome)); },
        [](const Facts& row) { return number_figure(blocking_fraction(*row.outcome)); },
        [](const Facts& row) { return blocking_fraction(*row.outcome) > 0; }},
