@@ -28,8 +28,12 @@ try simulate $gpt --cluster h100x8 --devices 64
 try simulate uniform:layers=4 --devices 2 --buckets 25MB
 notes() {
   echo "\$ stageline $*"
-  COLUMNS=0 stageline "$@" | grep '^note: \(nothing\|--precision\|optimizer\|.*recompute full\|.*what if\)'
+  COLUMNS=0 stageline "$@" | grep '^note: \(.*no effect\|--precision\|optimizer\|.*recompute full\|.*what if\)'
 }
 notes simulate uniform:layers=4 --devices 2 --collectives ring
+notes simulate model:llama3.2-1b@h100 --devices 4 --order cp-tp-ep-dp-pp --zero 2 --all-pipelines --sequence-parallel
+notes simulate model:llama3.2-1b@h100 --devices 4 --dp 2 --order cp-tp-ep-dp-pp --zero 2 --all-pipelines
+notes simulate model:llama3.2-1b@h100 --devices 4 --pp 4 --buckets ddp
+notes plan model:gpt2@h100 --samples 8 --devices 2 --schedule 1f1b --collectives ring --order cp-tp-ep-dp-pp
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --precision fp32
 notes simulate model:llama3.2-1b@h100 --cluster h100x8 --devices 2 --recompute full --slow 'gpu1:1.5'

@@ -34,5 +34,7 @@ try simulate $trace --recompute layers:3-1
 try simulate $trace --offload half
 try simulate $trace --offload @4
 try simulate $trace --prefetch 2
+# Nothing waits long enough to be copied.
+stageline simulate $trace --devices 2 --offload all --host-link 16GB/s | grep '^note: .*offload'
 # A host that is too small is no device that is.
 try simulate $trace --devices 4 --microbatches 8 --offload all --host-link 16GB/s --host-memory 1kB --memory 1GB --quiet

@@ -34,6 +34,7 @@ say stageline sweep "$trace" --axis devices=2..4
 say stageline sweep --merge --out nowhere
 say stageline sweep shards.json --axis devices=2..4 --out other
 say stageline sweep "$trace" --axis devices=2..3 --schedule 1f1b --out grown
+say stageline sweep resnet50-cpu --axis slow=gpu0:1.2,gpu1:1.5 --cluster h100x8 --devices 2 --schedule 1f1b --out notes
 say stageline sweep no-such-trace --axis devices=2..4 --out other
 say stageline sweep "$trace" --axis devices=2..3 --partition 0-999 --out none
 say stageline sweep --out other

@@ -147,9 +147,8 @@ int run_bound(const CommonFlags& flags) {
   if (bound->middle) print_wrapped(in_words(*bound->middle) + "\n");
   std::vector<std::string> said = read_as_notes(flags.schedules);
   if (std::string note = rebuilt_note(asked); !note.empty()) said.push_back(std::move(note));
-  for (std::size_t i = 0; i < said.size() && !flags.quiet; ++i) {
-    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
-  }
+  for (std::string& note : notes(setting)) said.push_back(std::move(note));
+  if (!flags.quiet) print_notes(said);
   return 0;
 }
 

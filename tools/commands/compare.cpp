@@ -137,9 +137,7 @@ int run_compare(const CompareFlags& flags) {
     return answer;
   }
   const std::vector<std::string> said = compare_notes(flags, found);
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
-  }
+  print_notes(said);
   const std::string hint =
       plan_hint(request, setting, rows, ranked(rows, Synchrony::synchronous, found.question.within),
                 typed_question(flags));

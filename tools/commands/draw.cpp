@@ -20,6 +20,7 @@
 #include "tools/report/timeline/chrome_trace.hpp"
 #include "tools/report/timeline/svg.hpp"
 #include "tools/report/timeline/weights.hpp"
+#include "tools/study/notes.hpp"
 
 namespace stageline {
 namespace {
@@ -146,6 +147,13 @@ void print_text(const DrawFlags& flags, const Drawn& drawn) {
   for (const Outcome& outcome : drawn.outcomes) timelines.push_back(&outcome.timeline);
   print_wrapped(space_time_legend(timelines) + "\n" +
                 (several ? "" : held_legend(drawn.outcomes[0].versions)));
+  std::vector<std::string> said = notes(drawn.setting);
+  for (std::size_t i = 0; i < drawn.outcomes.size(); ++i) {
+    for (const std::string& note : stream_notes(drawn.asked[i], drawn.outcomes[i])) {
+      if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(note);
+    }
+  }
+  print_notes(said);
 }
 
 void draw(const DrawFlags& flags) {

@@ -196,6 +196,7 @@ std::vector<std::string> notes_of_plan(const PlanFlags& flags, const Setting& se
 PlanRequest plan_request(const PlanFlags& flags) {
   PlanRequest request;
   request.setting = request_of(flags.common);
+  request.setting.degrees_are_searched = true;
   request.space = space_of(flags);
   if (!flags.objective.empty()) {
     request.objective = one_of(all_objectives, flags.objective, "--objective");
@@ -293,9 +294,7 @@ int run_plan(const PlanFlags& flags) {
   print_wrapped(fmt::format("{}{}", view.flags ? "\n" : "", plan_search(plan)));
   if (flags.all) show("\n{}", plan_dropped(plan, view.width));
   if (common.quiet) return answer;
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
-  }
+  print_notes(said);
   for (const OutputFile& one : picture_files(flags.svg)) {
     if (drawn && !one.file.empty()) show("wrote {}\n", one.file);
   }

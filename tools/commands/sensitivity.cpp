@@ -74,11 +74,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   show("\n{}", sensitivity_table(found, flags.full ? 0 : most_rows, text_width()));
   print_wrapped(fmt::format("→ {}\n", advice_of(found)));
   if (common.quiet && !found.partial) return answer;
-  std::string before = "\n";
-  for (const std::string& note : said) {
-    print_wrapped(fmt::format("{}note: {}\n", before, note));
-    before.clear();
-  }
+  print_notes(said);
   if (!flags.html.empty()) show("wrote {}\n", flags.html);
   return answer;
 }

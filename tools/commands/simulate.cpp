@@ -194,18 +194,18 @@ int run_simulate(const SimulateFlags& flags) {
        held_figure(outcome.program, outcome.timeline, outcome.versions, options));
   if (common.quiet) return answer;
   print_wrapped(space_time_legend({&outcome.timeline}) + "\n" + held_legend(outcome.versions));
-  print_wrapped(
-      fmt::format("\nnote: cut \"{}\": {}\n", print(outcome.plan.partition), outcome.plan.reason));
-  for (const std::string& note : read_as_notes(common.schedules))
-    print_wrapped("note: " + note + "\n");
-  for (const std::string& note : power_notes(asked)) print_wrapped("note: " + note + "\n");
-  for (const std::string& note : price_notes(asked, budget.price_per_hour))
-    print_wrapped("note: " + note + "\n");
-  for (const std::string& note : notes(setting)) print_wrapped("note: " + note + "\n");
-  if (const std::string note = algorithms_note(asked, outcome); !note.empty())
-    print_wrapped("note: " + note + "\n");
-  for (const std::string& note : stream_notes(asked, outcome))
-    print_wrapped("note: " + note + "\n");
+  std::vector<std::string> said{
+      fmt::format("cut \"{}\": {}", print(outcome.plan.partition), outcome.plan.reason)};
+  const auto say = [&](const std::vector<std::string>& more) {
+    said.insert(said.end(), more.begin(), more.end());
+  };
+  say(read_as_notes(common.schedules));
+  say(power_notes(asked));
+  say(price_notes(asked, budget.price_per_hour));
+  say(notes(setting));
+  if (std::string note = algorithms_note(asked, outcome); !note.empty()) say({std::move(note)});
+  say(stream_notes(asked, outcome));
+  print_notes(said);
   return answer;
 }
 

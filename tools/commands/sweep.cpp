@@ -47,6 +47,7 @@ Json summary_json(const SweepFolder& folder, const Shard& shard, const SweepCoun
           {"rows", count.rows},
           {"possible", count.possible},
           {"fit", count.fit},
+          {"notes", count.notes},
           {"missing", folder.missing().size()},
           {"table", merged ? Json(folder.table_file()) : Json()}};
 }
@@ -82,12 +83,17 @@ void print_summary(const SweepFolder& folder, const Shard& shard, const SweepCou
                     count.rows, count.possible, count.fit, count.rows - count.possible));
     if (count.possible == 0) print_wrapped(fmt::format("why, in the first: {}\n", count.why_not));
   }
+}
+
+std::vector<std::string> said_of(const SweepSpec& spec, const SweepCount& count) {
+  std::vector<std::string> said = count.notes;
   const std::vector<std::string> work = axes_of_work(spec);
   if (!work.empty() && count.possible > 0) {
-    print_wrapped(fmt::format(
-        "note: a step has other numbers of samples by {}: compare throughput, and not step_ps\n",
+    said.push_back(fmt::format(
+        "a step has other numbers of samples by {}: compare throughput, and not step_ps",
         fmt::join(work, ", ")));
   }
+  return said;
 }
 
 // The settings of one scenario, as flags.
@@ -176,6 +182,7 @@ int run_command(const SweepFlags& flags) {
             : fmt::format("{} of {} chunks are still missing in {}\n", missing,
                           folder.spec().chunks(), folder.path()));
   }
+  if (asked) print_notes(said_of(folder.spec(), count));
   return 0;
 }
 

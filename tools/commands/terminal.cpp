@@ -63,4 +63,9 @@ void show(std::FILE* out, const std::string& text) { fmt::print(out, "{}", visib
 
 void print_wrapped(const std::string& text) { show(stdout, wrapped(text, text_width())); }
 
+void print_notes(const std::vector<std::string>& notes) {
+  if (!notes.empty()) show("\n");
+  for (const std::string& note : notes) print_wrapped("note: " + note + "\n");
+}
+
 }  // namespace stageline

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stageline {
 
@@ -41,5 +42,8 @@ void show(std::FILE* out, fmt::format_string<Args...> format, Args&&... args) {
 
 /// Prints a report, its lines wrapped at text_width().
 void print_wrapped(const std::string& text);
+
+/// Prints "note: …", a line each, behind an empty line; nothing where there are none.
+void print_notes(const std::vector<std::string>& notes);
 
 }  // namespace stageline

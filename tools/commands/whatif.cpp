@@ -196,9 +196,7 @@ int run_whatif(const WhatIfFlags& flags) {
     }
   }
   for (const std::string& sentence : advice) print_wrapped(fmt::format("→ {}\n", sentence));
-  for (std::size_t i = 0; i < said.size() && !common.quiet; ++i) {
-    print_wrapped(fmt::format("{}note: {}\n", i == 0 ? "\n" : "", said[i]));
-  }
+  if (!common.quiet) print_notes(said);
   if (!flags.html.empty() && !common.quiet) show("wrote {}\n", flags.html);
   return answer;
 }

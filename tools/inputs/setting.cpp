@@ -127,16 +127,39 @@ void count_by_degrees(const SettingRequest& request, Setting& setting) {
   }
 }
 
-// What is written wrong is refused without degrees, too, and what is of no effect is said.
-void check_collectives(const SettingRequest& request, Setting& setting) {
-  const SettingRequest usual;
+// What is written wrong is refused also where it has no effect.
+void check_collectives(const SettingRequest& request) {
   parse_algorithms(request.collectives);
   find_bucket_rule(request.buckets);
-  const bool asked = request.collectives != usual.collectives || request.buckets != usual.buckets;
-  if (!asked || !request.degrees.plain()) return;
-  setting.notes.emplace_back(
-      "nothing is reduced or gathered without --tp, --cp or --dp: --collectives and --buckets have "
-      "no effect");
+}
+
+// What is asked of ranks that there are none of.
+void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
+  if (request.degrees_are_searched) return;
+  const SettingRequest usual;
+  const Degrees& degrees = request.degrees;
+  const bool replicated = degrees.data > 1;
+  const bool divided = degrees.tensor > 1 || degrees.context > 1 || degrees.expert > 1;
+  const bool ranks = replicated || divided;
+  const bool reduced = ranks || degrees.pipeline > 0;  // tied weights are, then
+  const bool sharing = replicated || degrees.context > 1;
+  const struct {
+    bool asked;
+    const char* flag;
+    bool has_effect;
+    const char* needs;
+  } each[] = {
+      {request.collectives != usual.collectives, "--collectives", reduced, "--tp, --cp or --dp"},
+      {request.buckets != usual.buckets, "--buckets", reduced, "--tp, --cp or --dp"},
+      {degrees.order != usual.degrees.order, "--order", ranks, "--tp, --cp, --ep or --dp"},
+      {degrees.zero != usual.degrees.zero, "--zero", sharing, "--dp or --cp"},
+      {request.all_pipelines, "--all-pipelines", replicated, "--dp"},
+      {request.sequence_parallel, "--sequence-parallel", degrees.tensor > 1, "--tp"},
+  };
+  for (const auto& one : each) {
+    if (!one.asked || one.has_effect) continue;
+    setting.notes.push_back(fmt::format("{} has no effect without {}", one.flag, one.needs));
+  }
 }
 
 // A recipe replaces the state that the trace states; times and activations stay as they are.
@@ -180,7 +203,8 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   check_pair_overlap(request.cluster.pair_overlap);
   check_product(request.degrees);
   Setting setting;
-  check_collectives(request, setting);
+  check_collectives(request);
+  add_notes_on_no_effect(request, setting);
   ClusterRequest cluster = request.cluster;
   cluster.priced_for = priced_device(request.trace);
   cluster.groups = !request.degrees.plain();

@@ -42,6 +42,7 @@ struct SettingRequest {
   int microbatches = 0;               // per step; 0: four for each device
   int steps = 0;                      // 0: one, or enough to run steadily
   Degrees degrees{};                  // beside the pipeline; none by default
+  bool degrees_are_searched = false;  // for each candidate of a plan, so that `degrees` say nothing
   std::optional<Sharing> sharing;     // empty: fair with degrees, else fifo
   std::string collectives = "best";   // as parse_algorithms() takes it
   std::string buckets = "megatron";   // rule by which gradients are reduced

@@ -68,6 +68,7 @@ SettingRequest request_of(const SettingRequest& base, const Candidate& candidate
   SettingRequest request = base;
   const Shape& shape = candidate.shape;
   request.degrees = shape.degrees;
+  request.degrees_are_searched = false;
   request.devices = {shape.devices()};
   if (is_pipeline_alone(shape)) request.degrees = Degrees{};
   request.sequence_parallel = shape.sequence_parallel;

@@ -62,6 +62,9 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
   if (!setting.cluster.note.empty()) {
     drawing.footnotes.push_back("Note: " + setting.cluster.note + ".");
   }
+  for (const std::string& note : setting.notes) {
+    drawing.footnotes.push_back("Note: " + note + ".");
+  }
   for (const std::string& note : stream_notes(asked, outcome)) {
     drawing.footnotes.push_back("Note: " + note + ".");
   }

@@ -34,7 +34,7 @@ void drop_spans(Outcome& outcome) {
   facts.path = path_shares(outcome);
   facts.is_apart = is_apart(outcome);
   facts.is_plain = is_plain(outcome.program);
-  facts.offloads_for_free = offloads_for_free(outcome);
+  facts.copies = host_copies(outcome);
   outcome.facts = std::move(facts);
   free_all(outcome.graph);
   free_all(outcome.times);

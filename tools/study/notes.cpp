@@ -142,17 +142,17 @@ std::string algorithms_note(const Case& asked, const Outcome& outcome) {
   return text;
 }
 
-bool offloads_for_free(const Outcome& outcome) {
-  if (outcome.facts) return outcome.facts->offloads_for_free;
+HostCopies host_copies(const Outcome& outcome) {
+  if (outcome.facts) return outcome.facts->copies;
   bool offloads = false;
   for (std::size_t device = 0; device < outcome.program.ops.size(); ++device) {
     const std::vector<Op>& list = outcome.program.ops[device];
     const bool any =
         std::any_of(list.begin(), list.end(), [](Op op) { return op.kind == OpKind::offload; });
-    if (any && !outcome.costs.network.to_host[device].is_free()) return false;
+    if (any && !outcome.costs.network.to_host[device].is_free()) return HostCopies::over_links;
     offloads = offloads || any;
   }
-  return offloads;
+  return offloads ? HostCopies::free : HostCopies::none;
 }
 
 std::string copies_note(const Case& asked, const Outcome& outcome) {
@@ -174,10 +174,18 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
     notes.push_back(std::move(note));
   }
   if (const std::string note = copies_note(asked, outcome); !note.empty()) notes.push_back(note);
-  if (offloads_for_free(outcome)) {
+  const HostCopies copies = host_copies(outcome);
+  if (copies == HostCopies::free) {
     notes.push_back(fmt::format(
         "{}: copies to the host are free: no --host-link and no cluster with one was given",
         outcome.schedule));
+  }
+  const Offloading& offloading = asked.offloading;
+  if (copies == HostCopies::none && (offloading.all || !offloading.stages.empty())) {
+    notes.push_back(fmt::format(
+        "{}: --offload copies nothing: with --prefetch {} every stash would have to come back before "
+        "another op has run",
+        outcome.schedule, offloading.ahead));
   }
   if (repeats(asked)) {
     notes.push_back(fmt::format(

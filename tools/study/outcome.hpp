@@ -27,6 +27,8 @@ using GroupShares = std::array<double, all_dimensions.size()>;
 enum class Fit : std::uint8_t { yes, no, unknown };
 std::string_view name(Fit fit);
 
+enum class HostCopies : std::uint8_t { none, free, over_links };
+
 /// What a schedule without flush does to weights and memory; see stream_facts().
 struct StreamFacts {
   std::vector<int> live;       // by stage, mini-batches
@@ -65,7 +67,7 @@ struct SpanFacts {
   GroupShares blocking_by_group{};    // blocking_of_busiest()
   bool is_apart = false;              // has W's apart from I's
   bool is_plain = false;              // for stash_gap(): no R, no copies, no overlapped pairs
-  bool offloads_for_free = false;     // offloads_for_free()
+  HostCopies copies{};                // host_copies()
 };
 
 /// What was simulated and measured. Times are of `program`, except those of the steady state.

@@ -107,6 +107,7 @@ class Refinement {
     for (const Rectangle& one : agreed) fill(one);  // last, beside what others have simulated
     for (const Rectangle& one : unsettled_) fill_from_corners(one);
     map_.partial = !unsettled_.empty();
+    map_.notes = runner_.notes();
   }
 
  private:
@@ -139,13 +140,24 @@ class Refinement {
       }
       const std::int64_t first =
           number_of(spec_, {static_cast<std::int64_t>(at.y), static_cast<std::int64_t>(at.x), 0});
-      cell(at.x, at.y) = cell_of(runner_.rows(first, schedules), map_.request.schedules);
+      const std::vector<SweepRow> rows = runner_.rows(first, schedules);
+      cell(at.x, at.y) = cell_of(rows, map_.request.schedules);
       const std::lock_guard<std::mutex> held(access);
+      note_refused(rows);
       ++map_.cells;
       map_.rows += schedules;
       if (map_.request.progress) map_.request.progress(map_.cells, wanted);
     });
     return map_.cells == wanted;
+  }
+
+  // The reason of the first row without a result, in the order of the sweep.
+  void note_refused(const std::vector<SweepRow>& rows) {
+    for (const SweepRow& row : rows) {
+      if (row.why_not.empty() || (refused_ >= 0 && refused_ <= row.number)) continue;
+      refused_ = row.number;
+      map_.why_not = row.why_not;
+    }
   }
 
   bool agree(const Rectangle& one) {
@@ -236,6 +248,7 @@ class Refinement {
   PhaseMap& map_;
   std::vector<std::vector<char>> done_;  // [y][x]
   std::vector<Rectangle> unsettled_;     // where it was stopped
+  std::int64_t refused_ = -1;            // the first scenario without a result
 };
 
 std::vector<std::string> values_of(const SweepAxis& axis) {
@@ -307,6 +320,14 @@ PhaseMap phase_map(PhaseRequest request) {
                   map.partial         ? "; interrupted: borders are no finer than that"
                   : map.cells < cells ? "; the others lie between cells that agree"
                                       : ""));
+  const bool possible = std::any_of(chart.cells.begin(), chart.cells.end(), [](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [](const PhaseCell& one) { return one.possible; });
+  });
+  if (!possible) {
+    chart.footnotes.push_back(
+        fmt::format("No schedule can run. Why, in the first: {}.", map.why_not));
+  }
+  for (const std::string& note : map.notes) chart.footnotes.push_back("Note: " + note + ".");
   return map;
 }
 
@@ -334,6 +355,8 @@ Json phase_json(const PhaseMap& map) {
           {"y", {{"name", chart.y}, {"values", chart.ys}}},
           {"simulated", map.cells},
           {"partial", map.partial},
+          {"why_not", map.why_not.empty() ? Json() : Json(map.why_not)},
+          {"notes", map.notes},
           {"cells", cells}};
 }
 

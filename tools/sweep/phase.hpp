@@ -36,6 +36,9 @@ struct PhaseMap {
   std::int64_t rows = 0;   // simulated, of all schedules
   bool any = false;        // whether any schedule fits anywhere
   bool partial = false;    // stopped before its borders were followed to single cells
+  std::string
+      why_not{};  // of the first of the simulated rows without a result; empty: all have one
+  std::vector<std::string> notes{};  // SweepRunner::notes()
 };
 
 /// "1GB/s..400GB/s" without a form, spread by its logarithm over `points` values where its ends are

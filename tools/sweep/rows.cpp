@@ -190,12 +190,20 @@ std::int64_t SweepRunner::block() const {
   return uncertain_columns(spec_).one ? drawn_block : usual_block;
 }
 
+// Numbers of scenarios evenly over the sweep.
+std::vector<std::int64_t> SweepRunner::probed() const {
+  const std::int64_t count = spec_.scenarios();
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
+    numbers.push_back(count <= probes ? i : i * ((count - 1) / (probes - 1)));
+  }
+  return numbers;
+}
+
 int SweepRunner::at_a_time(int workers) {
   const ProvidedFiles provided(files_);
   double largest = 1;
-  const std::int64_t count = spec_.scenarios();
-  for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
-    const std::int64_t number = count <= probes ? i : i * ((count - 1) / (probes - 1));
+  for (const std::int64_t number : probed()) {
     try {
       const std::vector<SettingWord> words = words_of(spec_, axis_values(spec_, number));
       const SweepQuestion question = question_of(words);
@@ -208,12 +216,38 @@ int SweepRunner::at_a_time(int workers) {
   return cases_at_a_time(largest, workers);
 }
 
+std::vector<std::string> SweepRunner::notes() {
+  const ProvidedFiles provided(files_);
+  std::vector<std::pair<std::string, int>> found;  // with how many settings have it
+  int settings = 0;
+  for (const std::int64_t number : probed()) {
+    try {
+      const std::vector<SettingWord> words = words_of(spec_, axis_values(spec_, number));
+      const auto opened = kept_->setting(words, question_of(words).request.setting);
+      ++settings;
+      for (std::string& note : stageline::notes(*opened)) {
+        const auto known = std::find_if(found.begin(), found.end(),
+                                        [&](const auto& one) { return one.first == note; });
+        if (known == found.end()) {
+          found.emplace_back(std::move(note), 1);
+        } else {
+          ++known->second;
+        }
+      }
+    } catch (const std::runtime_error&) {  // its row says so
+    }
+  }
+  std::vector<std::string> said;
+  for (const auto& [note, times] : found) {
+    said.push_back(times == settings ? note : "in some scenarios: " + note);
+  }
+  return said;
+}
+
 void SweepRunner::probe() {
   const ProvidedFiles provided(files_);
-  const std::int64_t count = spec_.scenarios();
   std::string shared;
-  for (std::int64_t i = 0; i < std::min(count, probes); ++i) {
-    const std::int64_t number = count <= probes ? i : i * ((count - 1) / (probes - 1));
+  for (const std::int64_t number : probed()) {
     const std::vector<SettingWord> words = words_of(spec_, axis_values(spec_, number));
     try {
       const SweepQuestion question = question_of(words);

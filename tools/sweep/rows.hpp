@@ -43,12 +43,16 @@ class SweepRunner {
   /// of the machine. `workers`: 0 for one a processor core.
   std::int64_t block() const;
   int at_a_time(int workers);
+  /// What a reader of the rows must know (notes() of the settings), of up to 32 scenarios evenly
+  /// over the sweep; what holds of some alone says so.
+  std::vector<std::string> notes();
   /// Throws the error that scenarios from the whole sweep share before any is simulated: a trace
   /// that cannot be opened, a cluster that does not exist.
   void probe();
 
  private:
   struct Kept;
+  std::vector<std::int64_t> probed() const;
   SweepSpec spec_;
   FileContents files_;
   std::unique_ptr<Kept> kept_;

@@ -150,6 +150,7 @@ SweepCount run_sweep(const SweepFolder& folder, const SweepRun& run) {
       [&](std::int64_t chunk, const std::string& text) { folder.write_chunk(chunk, text); });
   const std::int64_t of_shard =
       run.shard.index > chunks ? 0 : (chunks - run.shard.index + run.shard.count) / run.shard.count;
+  if (count.chunks > 0) count.notes = runner.notes();
   count.before = of_shard - static_cast<std::int64_t>(missing.size());
   return count;
 }

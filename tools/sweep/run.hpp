@@ -32,7 +32,8 @@ struct SweepCount {
   std::int64_t possible = 0;  // of these rows, with a result
   std::int64_t fit = 0;       // of these, that fit into memory or may
   bool stopped = false;
-  std::string why_not;  // of the first row without a result
+  std::string why_not;             // of the first row without a result
+  std::vector<std::string> notes;  // SweepRunner::notes(), where this run made chunks
 };
 
 /// Gets the table of a chunk, with header; several threads may call it at the same time.
