@@ -133,6 +133,15 @@ Bytes fitting_bytes(const std::string& layer, std::string_view what, double byte
   return {static_cast<std::int64_t>(std::ceil(bytes))};
 }
 
+std::int64_t fitting_flops(const std::string& layer, double flops) {
+  constexpr double most = 4611686018427387904.0;  // 2^62
+  if (!(flops <= most)) {
+    throw UsageError(fmt::format("layer \"{}\" takes {:.3g} FLOPs; at most {:.3g} are counted",
+                                 layer, flops, most));
+  }
+  return std::llround(flops);
+}
+
 Time fitting_time(const std::string& layer, double seconds) {
   if (!(seconds <= to_seconds(longest_input))) {
     throw UsageError(fmt::format("layer \"{}\" takes {:.3g} s; at most {:.0f} s are allowed", layer,

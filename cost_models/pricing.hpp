@@ -55,6 +55,10 @@ std::int64_t fitting_product(const std::string& layer, std::string_view what, st
 /// Rounds up to whole bytes; throws likewise.
 Bytes fitting_bytes(const std::string& layer, std::string_view what, double bytes);
 
+/// Rounds to whole operations. Throws UsageError, with the layer's name, above 2^62, the most
+/// that a trace may have.
+std::int64_t fitting_flops(const std::string& layer, double flops);
+
 /// Rounds once. Throws UsageError, with the layer's name, where it is longer than longest_input.
 Time fitting_time(const std::string& layer, double seconds);
 

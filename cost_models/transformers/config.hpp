@@ -70,6 +70,7 @@ struct TransformerConfig {
   std::optional<Experts> experts{};
   std::int64_t prediction_modules = 0;  // each predicts one more token (DeepSeek-V3); not priced
   std::int64_t seq = 2048;              // usual length of a sequence in pretraining
+  std::string headless;  // class that the config.json is of, without the head that is priced; or ""
   std::string source;
 
   bool has_experts(std::int64_t block) const;

@@ -20,20 +20,26 @@ using Keys = HuggingFaceKeys;
 
 constexpr std::int64_t longest_usual_sequence = 8192;
 
-// The first of two spellings that is there.
+// The one of two spellings that is there. Where both are, they must agree: which one counts differs
+// from class to class.
 std::string spelled(const Keys& keys, const char* key, const char* other) {
   const bool has = keys.has(key);
-  return keys.has(other) && !has ? other : key;
+  if (!keys.has(other)) return key;
+  if (has && keys.whole(key) != keys.whole(other)) {
+    keys.refuse(other, fmt::format("{} is {}, and {}, another word for it, is {}; remove one",
+                                   other, keys.whole(other), key, keys.whole(key)));
+  }
+  return has ? key : other;
 }
 
 // What refuses a model with it.
-void must_not_be_set(const Keys& keys, const std::string& key, const char* why) {
+void must_not_be_set(const Keys& keys, const std::string& key, const std::string& why) {
   if (keys.flag_or(key, false)) keys.refuse(key, fmt::format("{} is true, and {}", key, why));
 }
 
-// transformers takes a window that is missing as 4096 tokens, and null as none.
-std::int64_t window_of(const Keys& keys) {
-  return keys.is_null("sliding_window") ? 0 : keys.whole_or("sliding_window", 4096);
+// transformers takes a window that is missing as 4096 tokens, and null (of Qwen's also 0) as none.
+std::int64_t window_of(const Keys& keys, std::int64_t least = 1) {
+  return keys.is_null("sliding_window") ? 0 : keys.whole_or("sliding_window", 4096, least);
 }
 
 // Training usually starts with shorter sequences than a model takes in the end: the length before
@@ -81,8 +87,15 @@ void read_layer_types(const Keys& keys, TransformerConfig& config) {
   }
 }
 
+// Where the classes of model types differ that have Llama's keys.
+struct LlamaKeys {
+  std::int64_t longest = 2048;  // max_position_embeddings where it is missing
+  bool tied = false;            // tie_word_embeddings, likewise
+  bool bias = true;             // whether attention_bias is read; else it must not be set
+};
+
 // Llama's keys, which most others have, too.
-TransformerConfig read_llama(const Keys& keys, bool tied = false) {
+TransformerConfig read_llama(const Keys& keys, const LlamaKeys& of = {}) {
   TransformerConfig config;
   config.layers = keys.whole("num_hidden_layers");
   config.hidden = keys.whole("hidden_size");
@@ -92,17 +105,21 @@ TransformerConfig read_llama(const Keys& keys, bool tied = false) {
   config.ffn = keys.whole("intermediate_size");
   config.vocab = keys.whole("vocab_size");
   config.gated = true;
-  config.tied = keys.flag_or("tie_word_embeddings", tied);
-  const bool bias = keys.flag_or("attention_bias", false);
+  config.tied = keys.flag_or("tie_word_embeddings", of.tied);
+  if (!of.bias) {
+    must_not_be_set(keys, "attention_bias",
+                    fmt::format("{} does not read it in transformers", keys.model_type()));
+  }
+  const bool bias = of.bias && keys.flag_or("attention_bias", false);
   config.query_key_value_bias = bias;
   config.projection_bias = bias;
-  config.seq = usual_sequence(keys, keys.whole_or("max_position_embeddings", 2048));
+  config.seq = usual_sequence(keys, keys.whole_or("max_position_embeddings", of.longest));
   return config;
 }
 
 // Where it is missing, transformers takes 8, 32 or another number by model_type.
-TransformerConfig read_grouped(const Keys& keys, bool tied = false) {
-  TransformerConfig config = read_llama(keys, tied);
+TransformerConfig read_grouped(const Keys& keys, const LlamaKeys& of) {
+  TransformerConfig config = read_llama(keys, of);
   config.kv_heads = keys.whole("num_key_value_heads");
   return config;
 }
@@ -114,13 +131,13 @@ TransformerConfig read_plain_llama(const Keys& keys) {
 }
 
 TransformerConfig read_mistral(const Keys& keys) {
-  TransformerConfig config = read_grouped(keys);
+  TransformerConfig config = read_grouped(keys, {.longest = 131072, .bias = false});
   config.window = window_of(keys);
   return config;
 }
 
 TransformerConfig read_mixtral(const Keys& keys) {
-  TransformerConfig config = read_grouped(keys);
+  TransformerConfig config = read_grouped(keys, {.longest = 131072, .bias = false});
   config.window = keys.whole_or("sliding_window", 0);
   config.experts = Experts{.count = keys.whole("num_local_experts"),
                            .chosen = keys.whole("num_experts_per_tok"),
@@ -131,7 +148,7 @@ TransformerConfig read_mixtral(const Keys& keys) {
 // Windows are off unless use_sliding_window says otherwise, and then in the blocks from
 // max_window_layers on.
 void read_qwen_windows(const Keys& keys, TransformerConfig& config) {
-  const std::int64_t window = window_of(keys);
+  const std::int64_t window = window_of(keys, 0);
   const std::int64_t from = keys.whole_or("max_window_layers", 28, 0);
   must_not_be_set(keys, "use_mrope", "positions of images are not known here");
   if (keys.flag_or("use_sliding_window", false) && from < config.layers) {
@@ -147,17 +164,36 @@ void read_qwen_windows(const Keys& keys, TransformerConfig& config) {
   read_layer_types(keys, config);
 }
 
-TransformerConfig read_qwen2(const Keys& keys) {
-  TransformerConfig config = read_grouped(keys);
+// The classes of the two types with experts count the blocks with a window each in its own way.
+void read_windows_beside_experts(const Keys& keys, TransformerConfig& config) {
+  if (!keys.has("layer_types")) {
+    must_not_be_set(keys, "use_sliding_window",
+                    "which blocks have a window is not known here without layer_types");
+  }
+  read_qwen_windows(keys, config);
+}
+
+TransformerConfig read_qwen2_without_windows(const Keys& keys) {
+  TransformerConfig config = read_grouped(keys, {.longest = 32768, .bias = false});
   config.query_key_value_bias = true;
+  return config;
+}
+
+TransformerConfig read_qwen2(const Keys& keys) {
+  TransformerConfig config = read_qwen2_without_windows(keys);
   read_qwen_windows(keys, config);
   return config;
 }
 
-TransformerConfig read_qwen3(const Keys& keys) {
-  TransformerConfig config = read_grouped(keys);
-  if (config.head_width == 0) config.head_width = 128;
+TransformerConfig read_qwen3_without_windows(const Keys& keys) {
+  TransformerConfig config = read_grouped(keys, {.longest = 32768});
   config.query_key_norm = true;
+  return config;
+}
+
+TransformerConfig read_qwen3(const Keys& keys) {
+  TransformerConfig config = read_qwen3_without_windows(keys);
+  if (config.head_width == 0) config.head_width = 128;
   read_qwen_windows(keys, config);
   return config;
 }
@@ -165,7 +201,7 @@ TransformerConfig read_qwen3(const Keys& keys) {
 // Block i has experts where decoder_sparse_step divides i + 1 and mlp_only_layers lacks i.
 Experts read_qwen_experts(const Keys& keys) {
   Experts experts;
-  experts.count = keys.whole("num_experts");
+  experts.count = keys.whole(spelled(keys, "num_experts", "num_local_experts"));
   experts.chosen = keys.whole("num_experts_per_tok");
   experts.ffn = keys.whole("moe_intermediate_size");
   experts.every = keys.whole_or("decoder_sparse_step", 1);
@@ -181,7 +217,8 @@ Experts read_qwen_experts(const Keys& keys) {
 }
 
 TransformerConfig read_qwen2_moe(const Keys& keys) {
-  TransformerConfig config = read_qwen2(keys);
+  TransformerConfig config = read_qwen2_without_windows(keys);
+  read_windows_beside_experts(keys, config);
   config.query_key_value_bias = keys.flag_or("qkv_bias", true);
   Experts experts = read_qwen_experts(keys);
   experts.shared_ffn = keys.whole("shared_expert_intermediate_size");
@@ -191,16 +228,18 @@ TransformerConfig read_qwen2_moe(const Keys& keys) {
 }
 
 TransformerConfig read_qwen3_moe(const Keys& keys) {
-  TransformerConfig config = read_qwen3(keys);
-  if (!keys.has("head_dim")) config.head_width = 0;  // hidden_size / num_attention_heads
+  TransformerConfig config = read_qwen3_without_windows(keys);
+  read_windows_beside_experts(keys, config);
   config.experts = read_qwen_experts(keys);
   return config;
 }
 
 TransformerConfig read_deepseek(const Keys& keys) {
   must_not_be_set(keys, "attention_bias", "latent attention with biases is not known here");
+  must_not_be_set(keys, "mlp_bias", "experts with biases are not known here");
   keys.has("qk_head_dim");
-  TransformerConfig config = read_llama(keys);
+  const bool third = keys.model_type() == "deepseek_v3";
+  TransformerConfig config = read_llama(keys, {.longest = third ? 4096 : 2048});
   config.prediction_modules = keys.whole_or("num_nextn_predict_layers", 0, 0);
   LatentAttention latent;
   latent.query_rank = keys.is_null("q_lora_rank") ? 0 : keys.whole("q_lora_rank");
@@ -218,7 +257,6 @@ TransformerConfig read_deepseek(const Keys& keys) {
   experts.count = keys.whole("n_routed_experts");
   experts.chosen = keys.whole("num_experts_per_tok");
   experts.ffn = keys.whole("moe_intermediate_size");
-  const bool third = keys.model_type() == "deepseek_v3";
   const std::int64_t shared =
       keys.is_null("n_shared_experts") ? 0 : keys.whole_or("n_shared_experts", third ? 1 : 2, 0);
   experts.shared_ffn = shared * experts.ffn;
@@ -230,7 +268,8 @@ TransformerConfig read_deepseek(const Keys& keys) {
 }
 
 TransformerConfig read_gemma2(const Keys& keys) {
-  TransformerConfig config = read_grouped(keys, true);
+  must_not_be_set(keys, "use_bidirectional_attention", "a decoder's attention is causal");
+  TransformerConfig config = read_grouped(keys, {.longest = 8192, .tied = true});
   if (config.head_width == 0) config.head_width = 256;
   config.norms_behind = true;
   config.window = window_of(keys);
@@ -270,6 +309,9 @@ TransformerConfig read_gpt_neox(const Keys& keys) {
   if (config.kv_heads != config.heads) {
     keys.refuse("num_key_value_heads", "gpt_neox has keys and values of all heads");
   }
+  if (config.head_width != 0 && config.head_width * config.heads != config.hidden) {
+    keys.refuse("head_dim", "gpt_neox has heads of hidden_size / num_attention_heads");
+  }
   make_gpt_like(config);
   config.parallel_residual = keys.flag_or("use_parallel_residual", true);
   const bool bias = keys.flag_or("attention_bias", true);
@@ -283,7 +325,10 @@ TransformerConfig read_bloom(const Keys& keys) {
   config.layers = keys.whole(spelled(keys, "n_layer", "num_hidden_layers"));
   config.hidden = keys.whole(spelled(keys, "hidden_size", "n_embed"));
   config.heads = keys.whole(spelled(keys, "n_head", "num_attention_heads"));
-  config.ffn = keys.whole_or("n_inner", 4 * config.hidden);
+  config.ffn = 4 * config.hidden;
+  if (keys.whole_or("n_inner", config.ffn) != config.ffn) {
+    keys.refuse("n_inner", "bloom has MLPs of four times the hidden size");
+  }
   config.vocab = keys.whole("vocab_size");
   config.tied = keys.flag_or("tie_word_embeddings", true);
   config.positions = Positions::alibi;
@@ -291,6 +336,23 @@ TransformerConfig read_bloom(const Keys& keys) {
   config.seq = keys.whole_or("seq_length", 2048);
   make_gpt_like(config);
   return config;
+}
+
+// The class of a model without a head, "MistralModel"; empty of one with the head of a language
+// model. One with another head ("LlamaForSequenceClassification") has other sizes.
+std::string class_without_head(const Keys& keys) {
+  const std::vector<std::string> classes = keys.texts("architectures");
+  if (classes.empty()) return "";
+  const std::string& name = classes.front();
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("ForCausalLM") || has("LMHead")) return "";
+  if (has("For") || has("Heads")) {
+    keys.refuse("architectures",
+                fmt::format("{} has another head than a language model's, over the vocabulary; "
+                            "remove architectures to price the language model of these sizes",
+                            name));
+  }
+  return name;
 }
 
 struct Reader {
@@ -332,6 +394,7 @@ TransformerConfig read_hugging_face(const std::string& text, const std::string& 
   const Keys keys(text, file);
   const Reader& reader = reader_of(keys);
   TransformerConfig config = reader.read(keys);
+  config.headless = class_without_head(keys);
   keys.refuse_rest();
   config.name = file;
   config.family = reader.type;

@@ -18,10 +18,9 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t most_of_any_key = 1 << 24;
 
-constexpr std::array<std::string_view, 61> neutral_keys = {
+constexpr std::array<std::string_view, 60> neutral_keys = {
     "activation_function",
     "apply_residual_connection_post_layernorm",
-    "architectures",
     "attention_softmax_in_fp32",
     "attn_logit_softcapping",
     "auto_map",

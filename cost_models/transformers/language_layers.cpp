@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cost_models/transformers/rank_parameters.hpp"
+#include "cost_models/transformers/rank_sizes.hpp"
 
 namespace stageline {
 namespace {
@@ -92,9 +93,9 @@ void set_update(Layer& layer, std::int64_t parameters, const LanguagePricing& pr
 
 // ---- FLOPs as the literature counts them: a rank's share of those of the undivided model ----
 
-std::int64_t rank_flops(const LanguagePricing& pricing, double model) {
+std::int64_t rank_flops(const std::string& layer, const LanguagePricing& pricing, double model) {
   const Sharding& sharding = pricing.form.sharding;
-  return std::llround(model / sharding.tensor / sharding.context);
+  return fitting_flops(layer, model / sharding.tensor / sharding.context);
 }
 
 double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
@@ -105,8 +106,8 @@ double flops_of(const LanguagePricing& pricing, std::int64_t layers) {
 
 // `both`: forward and backward, which is twice the forward.
 void set_flops(Layer& layer, const LanguagePricing& pricing, double both) {
-  layer.forward_flops = rank_flops(pricing, both / 3);
-  layer.backward_flops = rank_flops(pricing, both * 2 / 3);
+  layer.forward_flops = rank_flops(layer.name, pricing, both / 3);
+  layer.backward_flops = rank_flops(layer.name, pricing, both * 2 / 3);
 }
 
 // Of attention's two products, forward.
@@ -141,7 +142,7 @@ double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   if (config.has_experts(block)) {
     const Experts& experts = *config.experts;
     const double routed = static_cast<double>(experts.chosen) * static_cast<double>(experts.ffn) *
-                          pricing.form.imbalance;
+                          expert_imbalance(pricing.form);
     wide = std::max(routed, static_cast<double>(experts.shared_ffn));
   }
   return pricing.bytes(pricing.tokens() * tensors * wide / pricing.form.sharding.tensor);
@@ -187,7 +188,7 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
       layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
   if (layer.selective_forward > Time{}) {
-    layer.selective_flops = rank_flops(pricing, attention_flops(pricing, block));
+    layer.selective_flops = rank_flops(layer.name, pricing, attention_flops(pricing, block));
   }
   layer.collectives = block_collectives(config, pricing.form, block);
   return layer;

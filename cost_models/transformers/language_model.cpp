@@ -125,6 +125,12 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
     notes.push_back(fmt::format("the vocabulary of {} is padded to {}, a multiple of {}·tp",
                                 pricing.published.vocab, pricing.config.vocab, vocab_padding));
   }
+  if (!pricing.config.headless.empty()) {
+    notes.push_back(fmt::format(
+        "architectures is {}, which has no head: that of a language model is priced, over the "
+        "vocabulary",
+        pricing.config.headless));
+  }
   if (pricing.config.prediction_modules > 0) {
     notes.push_back(fmt::format(
         "num_nextn_predict_layers is {}: multi-token prediction is not priced (about {:.3g} "
@@ -141,7 +147,9 @@ std::vector<std::string> notes_of(const LanguagePricing& pricing) {
         "the layers are those of one rank: tp {}{}, cp {}, ep {}", sharding.tensor,
         sharding.sequence ? " with sequence parallelism" : "", sharding.context, sharding.expert));
   }
-  if (form.imbalance > 1) {
+  if (form.imbalance > 1 && (!pricing.config.experts || sharding.expert == 1)) {
+    notes.emplace_back("imbalance has no effect without expert-parallel ranks (--ep)");
+  } else if (form.imbalance > 1) {
     notes.push_back(fmt::format("the most loaded rank's experts take {:g} times the mean's tokens",
                                 form.imbalance));
   }

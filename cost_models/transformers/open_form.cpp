@@ -132,6 +132,12 @@ std::vector<std::string> transformer_options() {
 
 bool set_option(TransformerConfig& config, const std::string& key, const std::string& value,
                 const std::vector<std::string>& given) {
+  if (config.latent && (key == "kv_heads" || key == "head_width" || key == "qkv_bias")) {
+    throw UsageError(fmt::format(
+        "{} has latent attention, whose keys and values come from a vector of low rank: "
+        "{} is none of its sizes",
+        config.name, key));
+  }
   TransformerConfig changed = config;
   forget_followers(changed, key, given);
   if (std::int64_t* const size = size_called(changed, key)) {

@@ -38,6 +38,10 @@ RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form) 
   return sizes;
 }
 
+double expert_imbalance(const LanguageForm& form) {
+  return form.sharding.expert > 1 ? form.imbalance : 1;
+}
+
 RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& form,
                          const RankSizes& sizes) {
   RankExperts experts;
@@ -47,7 +51,7 @@ RankExperts rank_experts(const TransformerConfig& config, const LanguageForm& fo
   experts.ffn = real(config.experts->ffn) / sizes.tensor;
   experts.shared_ffn = real(config.experts->shared_ffn) / sizes.tensor;
   const bool divided = sizes.expert > 1;
-  experts.imbalance = divided ? form.imbalance : 1;
+  experts.imbalance = expert_imbalance(form);
   experts.permuted_tokens = divided ? sizes.norm_tokens : sizes.tokens;
   experts.routed_rows = sizes.tokens * experts.chosen * experts.imbalance;
   return experts;

@@ -51,6 +51,10 @@ struct RankSizes {
 };
 RankSizes rank_sizes(const TransformerConfig& config, const LanguageForm& form);
 
+/// Tokens of the most loaded rank's experts over the mean; 1 where one rank has all experts, for
+/// then its load is the mean.
+double expert_imbalance(const LanguageForm& form);
+
 /// Experts of one rank.
 struct RankExperts {
   double count = 0;  // all that the router knows
@@ -58,7 +62,7 @@ struct RankExperts {
   double chosen = 0;
   double ffn = 0;              // of one, on this rank
   double shared_ffn = 0;       // on this rank
-  double imbalance = 1;        // 1 where one rank has all experts: then its load is the mean
+  double imbalance = 1;        // expert_imbalance()
   double permuted_tokens = 0;  // tokens that this rank sorts by expert before they are sent
   double routed_rows = 0;      // rows that its experts work on, one a token and chosen expert
 };

@@ -24,3 +24,6 @@ sed -e '/^ *[0-9]/{/^ *1048576 /!d;}' all_reduce_a100x8.log > one.log
 try import nccl-tests one.log
 try import nccl-tests mine.json
 try import nccl-tests
+# Two runs of the same collective and ranks are one law.
+try import nccl-tests all_gather_2x8.log all_gather_2x8.log --out twice.json
+cat twice.json

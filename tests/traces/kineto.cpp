@@ -182,6 +182,25 @@ TEST_CASE("ranges on the GPU are preferred, whatever stream they are on") {
   }
 }
 
+TEST_CASE("a stream that works in some ranges alone counts in these") {
+  for (const bool ids : {true, false}) {
+    const KinetoRun run = read_kineto(each_rank([&](int rank, Form&) {
+      std::vector<Range> ranges = gpu_ranges(as_size(rank), ids, false);
+      std::vector<Range> gathers;  // in the last micro-batch alone
+      for (Range range : ranges) {
+        if (range.category != "gpu_user_annotation" || !contains(range.name, "3")) continue;
+        range.start += 100;
+        range.end -= 100;
+        range.tid = 22;
+        gathers.push_back(range);
+      }
+      ranges.insert(ranges.end(), gathers.begin(), gathers.end());
+      return ranges;
+    }));
+    check_compute_lanes(run.timeline, small_run().timeline);
+  }
+}
+
 TEST_CASE("without them the CPU shows launches only, which is said") {
   std::vector<NamedText> files = each_rank([](int rank, Form&) {
     std::vector<Range> ranges = gpu_ranges(as_size(rank), false, false);
@@ -219,6 +238,14 @@ TEST_CASE("one-stage schedules name no stage: it is the place of the rank") {
   CHECK(run.program.stages() == 3);
   CHECK(run.program.devices[1] == "rank2");
   CHECK(noted(run, "each rank is assumed to run the stage of its place"));
+  CHECK_FALSE(noted(run, "of the run's"));
+  std::vector<NamedText> of_four = files;
+  for (NamedText& file : of_four) {
+    file.text =
+        replaced(file.text, "\"backend\": \"gloo\"", "\"backend\": \"gloo\", \"world_size\": 6");
+  }
+  CHECK(noted(read_kineto(of_four),
+              "3 of the run's 6 ranks are given, and taken for one whole pipeline of 3 stages"));
   // Without SEND and RECV the input is there, at the earliest, when its maker ends.
   const auto spans = profiles::spans_of(run.timeline);
   CHECK(spans.at(*parse_op("1F0")).start == spans.at(*parse_op("0F0")).end);

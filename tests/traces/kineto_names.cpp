@@ -225,6 +225,38 @@ TEST_CASE("ranges on the GPU that Nsight Systems projects are preferred") {
         2 * profiles::millisecond - Time{200'000});
 }
 
+TEST_CASE("a stream that works in some named ranges alone counts in these") {
+  const RangeNames names = read_range_names(
+      R"({"format": "stageline-names 1", "rules": [{"pattern": "^forward$", "is": "forward"},
+          {"pattern": "^backward$", "is": "backward"}]})",
+      "names.json");
+  for (const bool ids : {true, false}) {
+    std::vector<Range> ranges;
+    for (int i = 0; i < 8; ++i) {  // 2 steps of 2 forwards and 2 backwards, 5 us each
+      const std::string name = i % 4 < 2 ? "forward" : "backward";
+      const int id = ids ? 1 + i : 0;
+      const std::int64_t start = 10'000 * (i + 1);
+      ranges.push_back({name, 100 * i, 100 * i + 50, "user_annotation", 1, id});
+      ranges.push_back({name, start, start + 5'000, "gpu_user_annotation", 7, id});
+      if (i % 4 != 1) continue;
+      ranges.push_back({name, start + 10, start + 90, "gpu_user_annotation", 20, id});
+    }
+    ranges.push_back({"ProfilerStep#1", 0, 400});
+    ranges.push_back({"ProfilerStep#2", 400, 800});
+    Form form;
+    form.rank = 0;
+    const std::string text = profiles::profile_text(ranges, form);
+    const KinetoRun run = read_kineto({{"rank0.json", text}}, &names);
+    CHECK(run.program.steps == 2);
+    const auto spans = profiles::spans_of(run.timeline);
+    CHECK(spans.size() == 8);
+    for (const auto& [op, span] : spans) {
+      CAPTURE(print(op));
+      CHECK(span.end - span.start == Time{5'000'000});
+    }
+  }
+}
+
 TEST_CASE("a range without names on the GPU is timed by the kernels that its operators launched") {
   const KinetoRun run = read_kineto(each_rank([](int rank, Form&) {
     const std::vector<Range> on_gpu = function_ranges(as_size(rank), megatron);

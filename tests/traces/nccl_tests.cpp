@@ -95,6 +95,22 @@ TEST_CASE("an old log is of the collective in its command, or of --kind") {
                  "2 ranks"));
 }
 
+TEST_CASE("a run of another test is refused, whatever stands before it") {
+  std::string text = log_text();
+  for (std::size_t at = text.find("all_reduce_perf"); at != std::string::npos;
+       at = text.find("all_reduce_perf")) {
+    text.replace(at, 15, "gather_perf");
+  }
+  for (const char* const before :
+       {"", "Linking build/all_gather_perf.o > build/all_gather_perf\n"}) {
+    const TraceError gather = refused(before + text);
+    CHECK(contains(gather.what(), "the run is of gather_perf, which no cluster file has"));
+  }
+  CHECK(contains(refused(old_log("$ ./build/sendrecv_perf -g 2\n")).what(), "is of sendrecv_perf"));
+  // A title is the log's own word.
+  CHECK(read("make all_gather_perf\n" + log_text())[0].kind == CollectiveKind::all_reduce);
+}
+
 TEST_CASE("a log that is cut off is refused wherever it ends") {
   const std::string text = log_text();
   const std::size_t end = text.find("# Avg bus");

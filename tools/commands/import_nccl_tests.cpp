@@ -1,6 +1,7 @@
 // stageline import nccl-tests: fits latencies and bandwidths of collectives to measured times.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -28,53 +29,96 @@ struct NcclTestsFlags {
   bool quiet = false;
 };
 
-// A run, its law, and where it was read.
-struct FittedRun {
+struct ReadRun {
   NcclTestsRun run;
-  AlphaBeta fit;
-  MeasuredCollective measured;
+  std::string file;
 };
 
-FittedRun fitted(NcclTestsRun run, const std::string& file) {
+// Of one collective among as many ranks on as many machines, for which a cluster has one law.
+using AlikeRuns = std::vector<ReadRun>;
+
+// The law of some runs that are alike.
+struct FittedRuns {
+  AlphaBeta fit;
+  MeasuredCollective measured;
+  std::size_t runs = 0;
+};
+
+void add_run(ReadRun read, std::vector<AlikeRuns>& all) {
+  const NcclTestsRun& run = read.run;
   if (run.ranks < 2) {
     throw TraceError(
-        file, fmt::format("line {}", run.rows.front().line),
+        read.file, fmt::format("line {}", run.rows.front().line),
         fmt::format("{} among {} rank moves nothing between devices; measure 2 or more",
                     name(run.kind), run.ranks));
   }
-  std::vector<TimedSize> times;
-  for (const NcclTestsRow& row : run.rows) times.push_back({row.bytes, row.time});
-  FittedRun result;
-  try {
-    result.fit = fit_alpha_beta(run.kind, run.ranks, times);
-  } catch (const UsageError& error) {
-    const int first = run.rows.front().line;
-    const int last = run.rows.back().line;
-    throw TraceError(
-        file,
-        first == last ? fmt::format("line {}", first) : fmt::format("lines {} to {}", first, last),
-        error.what());
+  const auto alike = std::find_if(all.begin(), all.end(), [&](const AlikeRuns& runs) {
+    const NcclTestsRun& other = runs.front().run;
+    return other.kind == run.kind && other.ranks == run.ranks && other.machines == run.machines;
+  });
+  if (alike != all.end()) {
+    alike->push_back(std::move(read));
+  } else {
+    all.push_back({std::move(read)});
   }
-  const std::string where = std::filesystem::path(file).filename().string();
-  const std::string on = run.device.empty() ? "" : ", " + run.device;
-  const std::string by = run.version.empty() ? "" : ", " + run.version;
-  result.measured = {
-      run.kind,
-      run.ranks,
-      run.machines,
-      result.fit.alpha,
-      result.fit.bandwidth,
-      fmt::format("nccl-tests, {}: {} sizes from {} to {}{}{}", where, run.rows.size(),
-                  print(run.rows.front().bytes), print(run.rows.back().bytes), on, by)};
-  result.run = std::move(run);
+}
+
+std::vector<std::string> files_of(const AlikeRuns& runs) {
+  std::vector<std::string> files;
+  for (const ReadRun& one : runs) {
+    if (files.empty() || files.back() != one.file) files.push_back(one.file);
+  }
+  return files;
+}
+
+FittedRuns fitted(const AlikeRuns& runs) {
+  const NcclTestsRun& first = runs.front().run;
+  std::vector<TimedSize> times;
+  Bytes least = most_bytes_held;
+  Bytes most{};
+  for (const ReadRun& one : runs) {
+    for (const NcclTestsRow& row : one.run.rows) {
+      times.push_back({row.bytes, row.time});
+      least = std::min(least, row.bytes);
+      most = std::max(most, row.bytes);
+    }
+  }
+  FittedRuns result;
+  result.runs = runs.size();
+  const std::vector<std::string> files = files_of(runs);
+  try {
+    result.fit = fit_alpha_beta(first.kind, first.ranks, times);
+  } catch (const UsageError& error) {
+    const int from = first.rows.front().line;
+    const int to = runs.back().run.rows.back().line;
+    throw TraceError(fmt::format("{}", fmt::join(files, ", ")),
+                     files.size() > 1 ? ""
+                     : from == to     ? fmt::format("line {}", from)
+                                      : fmt::format("lines {} to {}", from, to),
+                     error.what());
+  }
+  std::string where;
+  for (const std::string& file : files) {
+    where += (where.empty() ? "" : ", ") + std::filesystem::path(file).filename().string();
+  }
+  const std::string in = runs.size() > 1 ? fmt::format(" in {} runs", runs.size()) : "";
+  const std::string on = first.device.empty() ? "" : ", " + first.device;
+  const std::string by = first.version.empty() ? "" : ", " + first.version;
+  result.measured = {first.kind,
+                     first.ranks,
+                     first.machines,
+                     result.fit.alpha,
+                     result.fit.bandwidth,
+                     fmt::format("nccl-tests, {}: {} sizes{} from {} to {}{}{}", where,
+                                 times.size(), in, print(least), print(most), on, by)};
   return result;
 }
 
-std::string report(const std::vector<FittedRun>& runs) {
+std::string report(const std::vector<FittedRuns>& all) {
   std::vector<std::vector<std::string>> rows;
-  for (const FittedRun& one : runs) {
-    rows.push_back({std::string(name(one.run.kind)), fmt::format("{}", one.run.ranks),
-                    fmt::format("{}", one.run.machines), print(one.fit.alpha),
+  for (const FittedRuns& one : all) {
+    rows.push_back({std::string(name(one.measured.kind)), fmt::format("{}", one.measured.ranks),
+                    fmt::format("{}", one.measured.machines), print(one.fit.alpha),
                     print(one.fit.bandwidth), percent(one.fit.mean_error),
                     fmt::format("{} at {}", percent(one.fit.worst_error), print(one.fit.worst))});
   }
@@ -91,18 +135,27 @@ std::string report(const std::vector<FittedRun>& runs) {
 void import_nccl_tests(const NcclTestsFlags& flags) {
   std::optional<CollectiveKind> kind;
   if (!flags.kind.empty()) kind = one_of(all_collective_kinds, flags.kind, "--kind");
-  std::vector<FittedRun> runs;
-  std::vector<MeasuredCollective> measured;
+  std::vector<AlikeRuns> runs;
   for (const std::string& file : flags.files) {
     for (NcclTestsRun& run : read_nccl_tests(read_text(file), file, kind)) {
-      runs.push_back(fitted(std::move(run), file));
-      measured.push_back(runs.back().measured);
+      add_run({std::move(run), file}, runs);
     }
+  }
+  std::vector<FittedRuns> all;
+  std::vector<MeasuredCollective> measured;
+  for (const AlikeRuns& alike : runs) {
+    all.push_back(fitted(alike));
+    measured.push_back(all.back().measured);
   }
   const bool to_stdout = flags.out.empty() || flags.out == "-";
   write_file(to_stdout ? "-" : flags.out, measured_collectives_json(measured));
   if (to_stdout || flags.quiet) return;
-  show("{}", report(runs));
+  show("{}", report(all));
+  for (const FittedRuns& one : all) {
+    if (one.runs == 1) continue;
+    print_wrapped(fmt::format("note: {} runs of {} among {} ranks are fitted together\n", one.runs,
+                              name(one.measured.kind), one.measured.ranks));
+  }
   print_wrapped(
       fmt::format("wrote {}: put its \"collectives\" into your cluster file\n", flags.out));
 }

@@ -19,6 +19,7 @@ namespace {
 struct NamedEvent {
   std::size_t name = 0;  // index into names_
   std::string tid;
+  std::string external_id;
   KinetoStretch time;
   std::size_t event = 0;
 };
@@ -82,7 +83,8 @@ class NameFinder {
 
   NamedEvent named_event(const TraceEvent& event, std::size_t name) const {
     const std::int64_t start = times_.start(event);
-    return {name, event.tid, {start, start + times_.duration(event)}, event.index};
+    return {
+        name, event.tid, event.external_id, {start, start + times_.duration(event)}, event.index};
   }
 
   std::size_t known(const std::string& text) {
@@ -183,9 +185,11 @@ class NameFinder {
                "micro-batch; name both in ranges of your own, and these in a mapping file");
       }
       if (meanings[0] == RangeMeaning::ignored) continue;
+      std::optional<std::size_t>& by_id = by_id_[{event.name, event.external_id}];
       const auto [at, first] = until.try_emplace(event.tid, event.time.end);
       if (!first && event.time.start < at->second) continue;
       at->second = event.time.end;
+      by_id = run_.ranges.size();
       launches_[event.name].push_back(run_.ranges.size());
       for (const RangeMeaning meaning : meanings) {
         FoundRange range;
@@ -217,20 +221,40 @@ class NameFinder {
     return value;
   }
 
-  // The k-th range of a name on each stream of the GPU belongs to the k-th of that name on the CPU.
+  // The ranges of a name on the GPU belong to that of their External id on the CPU; without ids the
+  // k-th to the k-th, of the streams that have most of the name: one that works in some of the
+  // ranges alone (an all-gather) does not say in which.
   void join_gpu(std::size_t chosen) {
+    std::erase_if(gpu_, [&](const NamedEvent& event) { return !meaning_of(event, chosen); });
+    const bool ids = std::all_of(gpu_.begin(), gpu_.end(), [&](const NamedEvent& event) {
+      return !event.external_id.empty() && by_id_.count({event.name, event.external_id}) > 0;
+    });
+    std::map<std::pair<std::size_t, std::string>, std::size_t> all;  // by name and stream
+    std::map<std::size_t, std::size_t> most;                         // of any stream
+    for (const NamedEvent& event : gpu_) {
+      std::size_t& here = most[event.name];
+      here = std::max(here, ++all[{event.name, event.tid}]);
+    }
     std::map<std::pair<std::size_t, std::string>, std::size_t> count;
     for (const NamedEvent& event : gpu_) {
-      if (!meaning_of(event, chosen)) continue;
-      const std::size_t k = count[{event.name, event.tid}]++;
-      const std::vector<std::size_t>& launches = launches_[event.name];
-      if (k >= launches.size()) continue;
-      FoundRange& range = run_.ranges[launches[k]];
-      if (!range.on_gpu) range.on_gpu = event.time;
-      range.on_gpu->start = std::min(range.on_gpu->start, event.time.start);
-      range.on_gpu->end = std::max(range.on_gpu->end, event.time.end);
-      run_.timed_on_gpu = true;
+      std::optional<std::size_t> to;
+      if (ids) {
+        to = by_id_[{event.name, event.external_id}];
+      } else {
+        const std::size_t k = count[{event.name, event.tid}]++;
+        const std::vector<std::size_t>& launches = launches_[event.name];
+        const bool whole = all[{event.name, event.tid}] == most[event.name];
+        if (whole && k < launches.size()) to = launches[k];
+      }
+      if (to) join(event.time, run_.ranges[*to]);
     }
+  }
+
+  void join(const KinetoStretch& time, FoundRange& range) {
+    if (!range.on_gpu) range.on_gpu = time;
+    range.on_gpu->start = std::min(range.on_gpu->start, time.start);
+    range.on_gpu->end = std::max(range.on_gpu->end, time.end);
+    run_.timed_on_gpu = true;
   }
 
   const std::string& file_;
@@ -245,6 +269,8 @@ class NameFinder {
   std::vector<NamedEvent> steps_;
   std::vector<std::string> step_names_;                       // parallel to steps_
   std::map<std::size_t, std::vector<std::size_t>> launches_;  // by name: ranges, the first of each
+  // By name and External id: the range, none for one inside of another.
+  std::map<std::pair<std::size_t, std::string>, std::optional<std::size_t>> by_id_;
   bool has_kernels_ = false;
   FoundRun run_;
 };

@@ -4,7 +4,9 @@
 //   CPU   |ProfilerStep#3                                   |ProfilerStep#4
 //         |PP:1RECV_F0| PP:1F0     |PP:1SEND_F0| ...         a GPU range is found by the
 //              |gloo:recv    |                               External id of its launch, or is the
-//   GPU                 |PP:1F0  | (once a stream)           k-th of its name
+//   GPU                 |PP:1F0  | (once a stream)           k-th of its name on the streams that
+//   have
+//                                                            most of it
 //
 // A RECV only posts its receive; the backend's range that begins inside it records when the message
 // arrived, and the F or B that needs the message waits inside its own range until then.
@@ -138,12 +140,15 @@ class RankReader {
     };
     const auto named = gpu_by_name_.find(launch.name);
     if (named == gpu_by_name_.end()) return {};
+    // A stream that works in some of the ranges alone (an all-gather) does not say in which.
+    std::size_t most = 0;
+    for (const auto& [tid, list] : named->second) most = std::max(most, list.size());
     for (const auto& [tid, list] : named->second) {
       if (joined_by_id_) {
         for (const Annotation* const one : list) {
           if (one->external_id == launch.external_id) join(*one);
         }
-      } else if (k < list.size()) {
+      } else if (list.size() == most && k < list.size()) {
         join(*list[k]);
       }
     }

@@ -135,6 +135,14 @@ void number_stages(std::vector<KinetoRank>& ranks, KinetoRun& run) {
     }
   }
   note_style(ranks, run);
+  const KinetoRank& first = ranks[0];
+  if (first.named_by_stage || first.ranks.empty()) return;
+  const auto world = parse_count(first.ranks);
+  if (world && *world > static_cast<std::int64_t>(ranks.size())) {
+    run.notes.push_back(fmt::format(
+        "{} of the run's {} ranks are given, and taken for one whole pipeline of {} stages",
+        ranks.size(), *world, ranks.size()));
+  }
 }
 
 // By stage: the device that computes it.

@@ -18,13 +18,37 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 5> tests{{
+// What a program of nccl-tests measures; nothing: no collective of a cluster.
+using Test = std::pair<std::string_view, std::optional<CollectiveKind>>;
+constexpr std::array<Test, 10> tests{{
     {"all_reduce_perf", CollectiveKind::all_reduce},
     {"reduce_scatter_perf", CollectiveKind::reduce_scatter},
     {"all_gather_perf", CollectiveKind::all_gather},
     {"alltoall_perf", CollectiveKind::all_to_all},
     {"broadcast_perf", CollectiveKind::broadcast},
+    {"reduce_perf", std::nullopt},
+    {"gather_perf", std::nullopt},
+    {"scatter_perf", std::nullopt},
+    {"sendrecv_perf", std::nullopt},
+    {"hypercube_perf", std::nullopt},
 }};
+
+// The test that a line names, as a word of a path: "./build/all_reduce_perf -b 8"; or null.
+const Test* test_in(std::string_view line) {
+  constexpr std::string_view end = "_perf";
+  for (std::size_t at = line.find(end); at != std::string_view::npos; at = line.find(end, at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 &&
+           (line[begin - 1] == '_' || (line[begin - 1] >= 'a' && line[begin - 1] <= 'z'))) {
+      --begin;
+    }
+    const std::string_view word = line.substr(begin, at + end.size() - begin);
+    for (const Test& test : tests) {
+      if (word == test.first) return &test;
+    }
+  }
+  return nullptr;
+}
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -77,8 +101,8 @@ struct TableColumns {
 
 // A run as the log has it.
 struct LoggedRun {
-  int begun = 0;                       // its first line
-  std::optional<CollectiveKind> kind;  // by a title, or the command before it
+  int begun = 0;               // its first line
+  const Test* test = nullptr;  // by its title, or the command before it
   NcclTestsRun run;
   std::set<std::string> hosts;
   TableColumns columns;
@@ -111,7 +135,7 @@ class LogReader {
 
   const std::string& file_;
   int line_ = 0;
-  std::optional<CollectiveKind> said_;  // by the last line that names a test
+  const Test* said_ = nullptr;  // by the last line that names a test
   std::optional<LoggedRun> open_;
   std::vector<LoggedRun> runs_;
 };
@@ -130,13 +154,14 @@ void LogReader::read(std::string_view line) {
   ++line_;
   line = without_tag(line);
   const std::string_view comment = comment_of(line);
-  if (const auto kind = kind_of_nccl_test(line)) {
+  if (const Test* const test = test_in(line)) {
+    const bool title = starts_with(comment, "Collective test starting");
     if (starts_with(comment, "Collective test concluded") && !open_ && !runs_.empty()) {
-      runs_.back().kind = kind;
+      runs_.back().test = test;
     } else if (!open_) {
-      said_ = kind;
-    } else if (!open_->kind) {
-      open_->kind = kind;
+      said_ = test;
+    } else if (open_->test == nullptr || title) {
+      open_->test = test;
     }
   }
   const std::vector<std::string_view> words = words_of(line);
@@ -170,7 +195,7 @@ void LogReader::begin() {
   if (open_) refuse_cut();
   open_.emplace();
   open_->begun = line_;
-  open_->kind = said_;
+  open_->test = said_;
 }
 
 void LogReader::end() {
@@ -186,7 +211,7 @@ void LogReader::end() {
   open_->run.machines = std::max(1, static_cast<int>(open_->hosts.size()));
   runs_.push_back(std::move(*open_));
   open_.reset();
-  said_.reset();
+  said_ = nullptr;
 }
 
 // "Rank  0 Group  0 Pid  9228 on  host device  0 [0x07] NVIDIA A100-SXM4-40GB"
@@ -300,12 +325,19 @@ std::vector<NcclTestsRun> LogReader::runs(std::optional<CollectiveKind> kind) {
   }
   std::vector<NcclTestsRun> runs;
   for (LoggedRun& logged : runs_) {
-    if (!logged.kind && !kind) {
+    if (logged.test != nullptr && !logged.test->second) {
+      refuse(
+          logged.begun,
+          fmt::format("the run is of {}, which no cluster file has; give runs of all_reduce_perf, "
+                      "reduce_scatter_perf, all_gather_perf, alltoall_perf or broadcast_perf",
+                      logged.test->first));
+    }
+    if (logged.test == nullptr && !kind) {
       refuse(logged.begun,
              "the run does not say which collective it is of; name it by --kind all_reduce, "
              "reduce_scatter, all_gather, all_to_all or broadcast");
     }
-    logged.run.kind = logged.kind ? *logged.kind : *kind;
+    logged.run.kind = logged.test != nullptr ? *logged.test->second : *kind;
     check_kind(logged);
     runs.push_back(std::move(logged.run));
   }
@@ -313,13 +345,6 @@ std::vector<NcclTestsRun> LogReader::runs(std::optional<CollectiveKind> kind) {
 }
 
 }  // namespace
-
-std::optional<CollectiveKind> kind_of_nccl_test(std::string_view line) {
-  for (const auto& [test, kind] : tests) {
-    if (line.find(test) != std::string_view::npos) return kind;
-  }
-  return std::nullopt;
-}
 
 std::vector<NcclTestsRun> read_nccl_tests(const std::string& text, const std::string& file,
                                           std::optional<CollectiveKind> kind) {

@@ -31,14 +31,10 @@ struct NcclTestsRun {
 /// All runs of a log, at least one. Lines of NCCL, mpirun and the shell between them are skipped,
 /// as are mpirun's tags ("[1,0]<stdout>:"). Old logs do not say which collective they are of:
 /// `kind` is used where neither the log nor the command in it does. Throws TraceError, with the
-/// line, for text that is no such log, for a run that is cut off, names no ranks or has the CPU's
-/// time (-C) in place of the collective's, for a row that was checked and has wrong values, where
-/// algorithm bandwidth is not size over time within the printed digits, and where bus and algorithm
-/// bandwidth do not fit the collective.
+/// line, for text that is no such log, for a run of another test (sendrecv_perf), that is cut off,
+/// names no ranks or has the CPU's time (-C) in place of the collective's, for a row that was
+/// checked and has wrong values, where algorithm bandwidth is not size over time within the printed
+/// digits, and where bus and algorithm bandwidth do not fit the collective.
 std::vector<NcclTestsRun> read_nccl_tests(const std::string& text, const std::string& file,
                                           std::optional<CollectiveKind> kind = std::nullopt);
-
-/// The collective of "all_reduce_perf" and its like in a line of text; nothing where there is none.
-std::optional<CollectiveKind> kind_of_nccl_test(std::string_view line);
-
 }  // namespace stageline

@@ -451,5 +451,72 @@ TEST_CASE("no file makes more than one sentence of a TraceError") {
   CHECK(refused > 500);
 }
 
+TEST_CASE("a class says which head a model has") {
+  const auto of = [](const char* name) {
+    return patched(llama3_8b_json,
+                   (std::string(R"({"architectures": [")") + name + "\"]}").c_str());
+  };
+  CHECK(read(of("LLaMAForCausalLM")) == read(llama3_8b_json));
+  CHECK(read(of("GPT2LMHeadModel")) == read(llama3_8b_json));
+  CHECK(read(of("LlamaModel")).headless == "LlamaModel");
+  CHECK(parameters(read(of("LlamaModel"))) == 8'030'261'248);
+  CHECK(refusal(of("LlamaForSequenceClassification")) ==
+        "a/config.json at /architectures: LlamaForSequenceClassification has another head than a "
+        "language model's, over the vocabulary; remove architectures to price the language model "
+        "of these sizes");
+  CHECK_FALSE(refusal(of("GPT2DoubleHeadsModel")).empty());
+  CHECK(read(patched(llama3_8b_json, R"({"architectures": null})")) == read(llama3_8b_json));
+}
+
+TEST_CASE("of two spellings of a size both must say the same") {
+  CHECK(read(patched(gpt2_json, R"({"num_hidden_layers": 12})")) == read(gpt2_json));
+  CHECK(
+      refusal(patched(gpt2_json, R"({"num_hidden_layers": 24})")) ==
+      "a/config.json at /num_hidden_layers: num_hidden_layers is 24, and n_layer, another word for "
+      "it, is 12; remove one");
+  CHECK_FALSE(refusal(patched(bloom_json, R"({"hidden_size": 2048, "n_embed": 1024})")).empty());
+  const char* const local = R"({"num_experts": null, "num_local_experts": 128})";
+  CHECK(read(patched(qwen3_30b_json, local)) == read(qwen3_30b_json));
+}
+
+TEST_CASE("keys that the class of a model_type does not read change nothing without a word") {
+  for (const char* const text : {mistral_7b_json, mixtral_8x7b_json, qwen25_72b_json}) {
+    CHECK(read(patched(text, R"({"attention_bias": false})")) == read(text));
+    CHECK(refusal(patched(text, R"({"attention_bias": true})")).find("does not read it") !=
+          std::string::npos);
+  }
+  CHECK(read(patched(gpt_neox_20b_json, R"({"head_dim": 96})")) == read(gpt_neox_20b_json));
+  CHECK_FALSE(refusal(patched(gpt_neox_20b_json, R"({"head_dim": 64})")).empty());
+  CHECK(read(patched(bloom_json, R"({"n_inner": 57344})")) == read(bloom_json));
+  CHECK_FALSE(refusal(patched(bloom_json, R"({"n_inner": 8192})")).empty());
+  CHECK_FALSE(refusal(patched(deepseek_v3_json, R"({"mlp_bias": true})")).empty());
+  CHECK(read(patched(deepseek_v3_json, R"({"mlp_bias": false})")) == read(deepseek_v3_json));
+  CHECK(read(patched(gemma2_2b_json, R"({"use_bidirectional_attention": false})")) ==
+        read(gemma2_2b_json));
+}
+
+TEST_CASE("a missing max_position_embeddings is that of the class") {
+  const auto seq = [](const char* text) {
+    return read(patched(text, R"({"max_position_embeddings": null, "rope_scaling": null})")).seq;
+  };
+  CHECK(seq(llama3_8b_json) == 2048);
+  CHECK(seq(gpt_neox_20b_json) == 2048);
+  CHECK(seq(deepseek_v2_lite_json) == 2048);
+  CHECK(seq(deepseek_v3_json) == 4096);
+  for (const char* const text : {mistral_7b_json, mixtral_8x7b_json, qwen25_72b_json, qwen3_8b_json,
+                                 qwen3_30b_json, gemma2_2b_json}) {
+    CHECK(seq(text) == 8192);
+  }
+}
+
+TEST_CASE("windows beside experts are read from layer_types alone") {
+  const char* const windows = R"({"use_sliding_window": true, "sliding_window": 4096})";
+  CHECK(refusal(patched(qwen3_30b_json, windows)) ==
+        "a/config.json at /use_sliding_window: use_sliding_window is true, and which blocks have a "
+        "window is not known here without layer_types");
+  CHECK_FALSE(refusal(patched(qwen15_moe_json, windows)).empty());
+  CHECK(read(patched(qwen15_moe_json, R"({"sliding_window": 0})")) == read(qwen15_moe_json));
+}
+
 }  // namespace
 }  // namespace stageline

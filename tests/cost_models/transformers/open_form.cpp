@@ -243,5 +243,15 @@ TEST_CASE("what cannot be is refused in one sentence") {
         "llama3-8b: hidden must be from 1 to 65536, and it is 16777216");
 }
 
+TEST_CASE("latent attention has no sizes of other attention") {
+  for (const auto& [key, value] :
+       Options{{"kv_heads", "8"}, {"head_width", "64"}, {"qkv_bias", "yes"}}) {
+    CHECK(
+        refusal("deepseek-v3", {{key, value}}) ==
+        "deepseek-v3 has latent attention, whose keys and values come from a vector of low rank: " +
+            key + " is none of its sizes");
+  }
+}
+
 }  // namespace
 }  // namespace stageline

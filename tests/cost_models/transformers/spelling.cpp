@@ -221,4 +221,23 @@ TEST_CASE("rates that are stated go before those of the chip and of a calibratio
   }
 }
 
+TEST_CASE("imbalance counts among expert-parallel ranks alone, in times and bytes") {
+  for (const std::string name : {"mixtral-8x7b", "llama3-8b"}) {
+    const Model plain = priced("model:" + name + "@h100");
+    const Model uneven = priced("model:" + name + "@h100,imbalance=2");
+    CHECK(uneven.layers == plain.layers);
+    REQUIRE(uneven.provenance.notes.size() == plain.provenance.notes.size() + 1);
+    CHECK(uneven.provenance.notes.front() ==
+          "imbalance has no effect without expert-parallel ranks (--ep)");
+  }
+  const Layer even = priced("model:mixtral-8x7b@h100,ep=4").layers[1];
+  const Layer uneven = priced("model:mixtral-8x7b@h100,ep=4,imbalance=2").layers[1];
+  CHECK(uneven.backward_workspace.count == 2 * even.backward_workspace.count);
+}
+
+TEST_CASE("FLOPs beyond 64 bits are refused") {
+  CHECK(has(refusal("model:transformer@h100,layers=1,hidden=8192,heads=64,seq=16777216"),
+            "layer \"block.0\" takes 9.25e+18 FLOPs; at most 4.61e+18 are counted"));
+}
+
 }  // namespace stageline
