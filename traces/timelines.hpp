@@ -20,6 +20,9 @@ struct ChromeTrace {
   Timeline timeline;
   std::string title;
   std::string schedule;
+  int steps = 0;                    // of the timeline; 0: the trace does not say
+  int microbatches = 0;             // per step; likewise
+  std::optional<Time> step_time{};  // at a steady pace
 };
 
 /// Throws TraceError as scan_trace_events does, and where a span is not an op, lies on no device or

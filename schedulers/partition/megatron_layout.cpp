@@ -83,6 +83,8 @@ std::string trimmed_layout(std::string_view text) {
 bool looks_like_megatron(std::string_view text) {
   const std::string layout = trimmed_layout(text);
   const bool letters = layout.find_first_not_of("EtmL|,()*0123456789") == std::string::npos;
+  // A cut as it is printed, "0-5 | 6-11".
+  if (layout.find_first_not_of("0123456789-| ") == std::string::npos) return false;
   return layout.find('|') != std::string::npos || (letters && layout.compare(0, 1, "E") == 0);
 }
 

@@ -59,10 +59,17 @@ Range parse_range(const std::string& item, int layers, const std::string& text) 
   return {*first, *last, item};
 }
 
+// The items of "0-5,6-11", or of a cut as it is printed, "0-5 | 6-11".
+std::vector<std::string> range_items(std::string text) {
+  std::erase(text, ' ');
+  std::replace(text.begin(), text.end(), '|', ',');
+  return split_at_commas(text);
+}
+
 std::vector<int> cuts_from_ranges(const std::string& text, int layers) {
   std::vector<int> last_layers;
   Range before{0, -1, ""};
-  for (const std::string& item : split_at_commas(text)) {
+  for (const std::string& item : range_items(text)) {
     const Range range = parse_range(item, layers, text);
     if (range.first > before.last + 1) {
       throw UsageError(
@@ -202,7 +209,8 @@ PartitionPlan partition(const std::string& text, const PartitionRequest& request
     return std::find(names.begin(), names.end(), item) != names.end();
   };
   const auto some = std::count_if(items.begin(), items.end(), is_layer);
-  const bool numeric = !text.empty() && text.find_first_not_of("0123456789-,") == std::string::npos;
+  const bool numeric =
+      !text.empty() && text.find_first_not_of("0123456789-,| ") == std::string::npos;
   if (numeric && some < static_cast<std::ptrdiff_t>(items.size())) {
     return plan_explicit(request, text, cuts_from_ranges(text, layers_of(request)));
   }

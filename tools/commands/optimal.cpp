@@ -73,7 +73,8 @@ Json json_of(const Setting& setting, const Optimal& found) {
 
 std::string report(const Optimal& found) {
   std::string text =
-      fmt::format("{}: {}\n", found.for_span ? "longest device span" : "makespan", in_words(found));
+      fmt::format("{}: {}\n", found.for_span ? "longest device span" : "makespan without updates",
+                  in_words(found));
   text += fmt::format("order: by {}\n", found.found_by);
   text += fmt::format("bound: {}, {}\n", print(found.bound), found.bound_by);
   if (found.states > 0) text += fmt::format("branch and bound: {} states\n", found.states);
@@ -143,7 +144,7 @@ void add(Flags command) {
   command
       .option("--goal", flags->goal,
               "shorten the longest device span, which is the pace of steps that follow each other, "
-              "or the makespan of one step")
+              "or the makespan of one step, without its updates")
       .one_of({"span", "makespan"})
       .default_shown();
   command.option("--placement", flags->placement, "one stage a device, or several")

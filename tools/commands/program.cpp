@@ -148,6 +148,8 @@ void print_program(const ProgramFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<ProgramFlags>();
   add_problem_flags(command, flags->common);
+  command.find("--steps").describe(
+      "steps to write; default: 1, which is short of the pace and the peaks of asynchronous updates");
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   const Flag trace = command.find("TRACE");

@@ -56,7 +56,8 @@ int run_sensitivity(const SensitivityFlags& flags) {
   if (any_picture(flags.svg)) {
     Tornado tornado = sensitivity_tornado(found, most_rows);
     tornado.title = "What the step hangs on · " + outcome.schedule + " · " + setting.model.name;
-    tornado.subtitle = fmt::format("step {} on {} devices", print(found.step), outcome.devices);
+    tornado.subtitle =
+        fmt::format("step {} on {} devices", print(found.step), asked.device_count());
     for (const std::string& note : found.notes) tornado.footnotes.push_back("Note: " + note + ".");
     write_pictures(flags.svg, tornado_svg(tornado, svg_options(flags.svg)));
   }

@@ -52,6 +52,13 @@ std::string one_device_advice(const SettingRequest& request, const Setting& sett
                                          best->outcome->schedule, best->outcome->devices,
                                          print(best->outcome->step_time), best->outcome->speedup);
   if (!trial) return fmt::format("one device is faster than {}: {}", these, beside);
+  // A speed-up is over the fastest device, and the first one was tried.
+  const double fastest = to_seconds(best->outcome->step_time) * best->outcome->speedup;
+  if (to_seconds(trial->step) > fastest * (1 + same_time)) {
+    return fmt::format(
+        "one device is faster than {}: {} a step on the fastest of them, if it fits there; {}",
+        these, print(from_seconds(fastest)), beside);
+  }
   if (!trial->fits) {
     return fmt::format("one device would be faster than {}, but lacks memory: {}; {}", these,
                        trial->figures(), beside);

@@ -96,7 +96,13 @@ Recording of_chrome(const std::vector<Content>& files) {
   Recording recording;
   recording.name = trace.title.empty() ? base_name(file) : trace.title;
   recording.timeline = std::move(trace.timeline);
-  infer_steps(recording);
+  if (trace.steps > 0 && trace.microbatches > 0) {
+    recording.steps = trace.steps;
+    recording.microbatches = trace.microbatches;
+  } else {
+    infer_steps(recording);
+  }
+  recording.step_time = trace.step_time;
   return recording;
 }
 

@@ -106,15 +106,18 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   const PlanPoint& point = front[*taken];
   Recommendation recommendation{taken, {}};
   const double distance = best > 0 ? amount(point, objective) / best - 1 : 0;
-  recommendation.sentence =
-      fmt::format("{}: {}, {}", named(point), figures(point),
-                  distance > same_time && objective == Objective::time
-                      ? fmt::format("the least memory within {:g} % of the fastest", within * 100)
-                      : std::string(superlative(objective)));
+  recommendation.sentence = fmt::format(
+      "{}: {}, {}", named(point), figures(point),
+      objective != Objective::time || distance <= 0 ? std::string(superlative(objective))
+      : distance > same_time
+          ? fmt::format("the least memory within {:g} % of the fastest", within * 100)
+          : "as fast as any");
   // A step up is the next faster one; at the top, what a slower one saves.
   const auto beside = [&](const PlanPoint& other) {
-    return fmt::format("{}: {} ({})", more_or_less(point.verdict.step, other.verdict.step),
-                       named(other), figures(other));
+    const bool alike = named(other) == named(point);
+    return fmt::format(
+        "{}: {}{} ({})", more_or_less(point.verdict.step, other.verdict.step), named(other),
+        alike ? fmt::format(", cut {}", other.candidate.partition) : "", figures(other));
   };
   // Times that are called the same are no step.
   const auto is_step = [&](const PlanPoint& fast, const PlanPoint& slow) {

@@ -79,6 +79,7 @@ Drawing drawing_of(const Setting& setting, const Case& asked, const Outcome& out
         percent(outcome.bubble_fraction)));
   }
   drawing.program = outcome.program;
+  drawing.step = outcome.step_time;
   drawing.timeline = outcome.timeline;
   if (outcome.bytes_known()) drawing.memory = outcome.memory;
   drawing.memory_limit = outcome.memory_limit;

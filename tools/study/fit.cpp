@@ -2,6 +2,9 @@
 #include "tools/study/fit.hpp"
 
 #include <algorithm>
+#include <vector>
+
+#include "sim/index.hpp"
 
 namespace stageline {
 
@@ -32,19 +35,30 @@ double throughput_of(const Outcome& outcome) {
   return outcome.microbatches * samples * outcome.copies / step;
 }
 
-Time busy_in_a_step(const Program& program, const TaskGraph& graph, const Costs& costs) {
+Time busy_in_a_step(const Program& program, const TaskGraph& graph) {
+  struct Updates {
+    Time time{};
+    std::int64_t count = 0;
+  };
+  std::vector<Updates> updates(as_size(program.stages()));
   Time busy{};
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
     const Op op = graph.op[task];
-    if (lane_of(op.kind) != LaneKind::compute || op.kind == OpKind::update) continue;
-    busy += graph.duration[task];
+    if (op.kind == OpKind::update) {
+      updates[op.stage].time += graph.duration[task];
+      ++updates[op.stage].count;
+    } else if (lane_of(op.kind) == LaneKind::compute) {
+      busy += graph.duration[task];
+    }
   }
   busy /= program.steps;
   const int microbatches = program.microbatches / program.settings.sequence_chunks;
   const bool by_step = updates_by_step(program.settings.weights);
-  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+  for (std::size_t s = 0; s < updates.size(); ++s) {
+    if (updates[s].count == 0) continue;
     const auto replicas = static_cast<std::int64_t>(program.placement.stage[s].replicas.size());
-    busy += costs.stage[s].update * (by_step ? replicas : microbatches);
+    const std::int64_t in_a_step = by_step ? replicas : microbatches;
+    busy += scaled(updates[s].time, in_a_step, updates[s].count).value_or(updates[s].time);
   }
   return busy;
 }

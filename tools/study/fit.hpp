@@ -13,9 +13,9 @@ void set_fit(const Cluster& cluster, Outcome& outcome);
 /// By micro-batches, their size, copies and step time, which is not 0.
 double throughput_of(const Outcome& outcome);
 
-/// Compute time of all devices in one step of the program. Updates by their rate: a round of
-/// replicas need not end where the program does.
-Time busy_in_a_step(const Program& program, const TaskGraph& graph, const Costs& costs);
+/// Compute time of all devices in one step of the program, by the durations of the run. Updates by
+/// their rate and mean duration: a round of replicas need not end where the program does.
+Time busy_in_a_step(const Program& program, const TaskGraph& graph);
 
 /// Outcome::bubble_fraction. `step` is not 0.
 double bubble_of(Time step, int devices, Time busy);

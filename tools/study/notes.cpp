@@ -27,8 +27,8 @@ std::string unsettled_note(const Case& asked, const Outcome& outcome) {
       program.total_microbatches() / static_cast<std::uint32_t>(program.settings.sequence_chunks);
   return fmt::format(
       "{}: a program of {} micro-batch{} is too short to show a steady pace; the step is the mean "
-      "of the whole program, filling and draining included (write the program with --steps {} to "
-      "see the pace)",
+      "of the whole program, filling and draining included, and peaks are those of so few (write "
+      "the program with --steps {} to see both)",
       outcome.schedule, microbatches, microbatches == 1 ? "" : "es", enough);
 }
 

@@ -138,13 +138,15 @@ Pace mean_of(const Run& run) {
 }
 
 // Of a flushed run as long as it is: of two steps the last one, from the end of the one before; of
-// more, which are not alike, the mean without the first. No shorter than what its busiest lane
-// does.
-Pace mean_after_first(const Run& run) {
+// more, which are not alike, the mean without the first and the last, whose reductions no messages
+// of a next step share the links with. No shorter than what its busiest lane does.
+Pace mean_of_inner(const Run& run) {
   const auto step = [&](const TaskTimes& times, bool links) {
     const std::vector<Time> ends = step_ends(run.program, run.graph, times);
-    const auto count = static_cast<std::int64_t>(ends.size());
-    const Time mean = count == 1 ? ends[0] : (ends.back() - ends.front()) / (count - 1);
+    const std::size_t count = ends.size();
+    const std::size_t last = count < 3 ? count - 1 : count - 2;
+    const Time mean =
+        last == 0 ? ends[0] : (ends[last] - ends[0]) / static_cast<std::int64_t>(last);
     return std::max(mean, least_step(run, links, run.program.microbatches));
   };
   const Time shown = step(run.times, true);
@@ -251,6 +253,12 @@ int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous) {
   return steps_of(rhythm_of(asked, layout, false), microbatches_of(asked, layout));
 }
 
+int most_steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous) {
+  const Rhythm rhythm = rhythm_of(asked, layout, synchronous);
+  return std::max(steps_of_a_pace(asked, layout, synchronous),
+                  steps_of(rhythm, microbatches_of(asked, layout)));
+}
+
 std::optional<Time> repeated_step(const Program& program, const TaskGraph& graph,
                                   const TaskTimes& times) {
   const std::optional<Time> shown = last_step(step_ends(program, graph, times));
@@ -295,7 +303,9 @@ Pace pace_of(const Run& run, PaceOf what) {
   const bool synchronous = program.settings.weights == WeightRule::flush;
   if (synchronous) {
     if (auto found = repeated_or_derived(run, what)) return *std::move(found);
-    return mean_after_first(run);
+    const Rhythm flushes = rhythm_of(program.placement, static_cast<int>(program.devices.size()),
+                                     /*synchronous=*/true, m);
+    return program.steps == steps_of(flushes, m) ? measured(run, flushes, m) : mean_of_inner(run);
   }
   const Rhythm rhythm = stream_rhythm(program);
   if (auto found = derive_stream(run, rhythm)) return of_derived(*std::move(found), m);

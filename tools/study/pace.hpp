@@ -40,6 +40,9 @@ enum class PaceOf : std::uint8_t { steps, cycle };
 /// How many steps of the case pace_of() looks at first.
 int steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous);
 
+/// How many it looks at where these show none.
+int most_steps_of_a_pace(const Case& asked, const Layout& layout, bool synchronous);
+
 /// Runs the schedule, or a given program that repeats, long enough, looks for rounds that are alike
 /// and derives the period of their event graph; where none are, the step is what the long run's
 /// last rounds show. Rounds are those of all replicas, or several of them (where messages queue for

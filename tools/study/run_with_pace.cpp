@@ -14,8 +14,9 @@ Run run_with_pace(const Case& asked, const Layout& layout, const Outcome& nomina
   std::vector<int> steps{steps_of_a_pace(asked, layout, synchronous)};
   if (asked.program && !repeats(asked)) {
     steps = {nominal.program.steps};
-  } else if (!synchronous) {
-    steps.push_back(std::max(steps.front(), steps_of_a_stream(nominal.program)));
+  } else {
+    steps.push_back(std::max(most_steps_of_a_pace(asked, layout, synchronous),
+                             synchronous ? 0 : steps_of_a_stream(nominal.program)));
   }
   Runs runs(asked, layout, nominal.costs, steps.back());
   for (const int count : steps) {

@@ -41,8 +41,15 @@ struct Window {
   std::int64_t length() const { return end - first; }
 };
 
-Window last_step(const Program& program) {
-  return {std::int64_t{program.steps - 1} * program.microbatches, program.total_microbatches()};
+// The steps of a flushed run but the first, from the last one on. In the last one no messages of a
+// next step share the links with reductions.
+std::vector<Window> flushed_windows(const Program& program) {
+  std::vector<Window> windows;
+  for (int step = program.steps - 1; step > 0; --step) {
+    const std::int64_t first = std::int64_t{step} * program.microbatches;
+    windows.push_back({first, first + program.microbatches});
+  }
+  return windows;
 }
 
 // The windows of a stream whose time, for one step, may be the steady one, in the order in which
@@ -240,9 +247,7 @@ class ScenarioRunner {
           "one of two steps or more");
     }
     const Costs costs = nominal.facts ? costs_of(asked, layout) : nominal.costs;
-    const Window window = nominal.synchrony == Synchrony::synchronous
-                              ? take_flushed(asked, layout, costs, nominal)
-                              : take_stream(asked, layout, costs, nominal);
+    const Window window = take_window(asked, layout, costs, nominal);
     ends_.emplace(run_.program, run_.graph, window);
     // Under fair sharing the run's durations are what tasks took beside each other; scenarios draw
     // what they take alone.
@@ -294,29 +299,18 @@ class ScenarioRunner {
     return step;
   }
 
-  // The last step of the shortest run that makes it the steady one.
-  Window take_flushed(const Case& asked, const Layout& layout, const Costs& costs,
-                      const Outcome& nominal) {
-    const int most = is_given(asked) ? nominal.program.steps : longest_flushed;
-    Runs runs(asked, layout, costs, most);
-    for (found_.steps = 2;; found_.steps = std::min(2 * found_.steps, most)) {
-      const Run& run = runs.of(found_.steps);
-      found_.nominal = nominal_step(run, last_step(run.program));
-      if (found_.nominal == nominal.step_time || found_.steps == most) break;
-    }
-    run_ = runs.take(found_.steps);
-    return last_step(run_.program);
-  }
-
   // The first window of the shortest run that lasts as long as the steady step; else, of the
   // longest run, the one that is nearest to it.
-  Window take_stream(const Case& asked, const Layout& layout, const Costs& costs,
+  Window take_window(const Case& asked, const Layout& layout, const Costs& costs,
                      const Outcome& nominal) {
     const bool given = is_given(asked);
-    const int least = std::max(2, nominal.program.steps);
-    int most = least;
-    if (!given) most = std::max(most, steps_of_a_pace(asked, layout, false));
-    if (!given && nominal.period) most = std::max(most, steps_of_a_stream(nominal.program));
+    const bool flushed = nominal.synchrony == Synchrony::synchronous;
+    const int least = flushed ? 2 : std::max(2, nominal.program.steps);
+    int most = given ? nominal.program.steps : flushed ? longest_flushed : least;
+    if (!given && !flushed) most = std::max(most, steps_of_a_pace(asked, layout, false));
+    if (!given && !flushed && nominal.period) {
+      most = std::max(most, steps_of_a_stream(nominal.program));
+    }
     Runs runs(asked, layout, costs, most);
     const double steady = to_seconds(nominal.step_time);
     Window nearest;
@@ -324,7 +318,8 @@ class ScenarioRunner {
     for (found_.steps = least;; found_.steps = std::min(2 * found_.steps, most)) {
       const Run& run = runs.of(found_.steps);
       nearest = {};
-      for (const Window& window : stream_windows(run.program, nominal, given)) {
+      for (const Window& window :
+           flushed ? flushed_windows(run.program) : stream_windows(run.program, nominal, given)) {
         const Time step = nominal_step(run, window);
         const double this_off = std::abs(to_seconds(step) - steady);
         if (nearest.length() > 0 && this_off >= off) continue;

@@ -40,8 +40,7 @@ void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
                                 std::int64_t{outcome.microbatches} * outcome.copies, updates);
   outcome.speedup = to_seconds(alone) / step;
   outcome.bubble_fraction =
-      bubble_of(outcome.step_time, outcome.devices,
-                busy_in_a_step(outcome.program, outcome.graph, outcome.costs));
+      bubble_of(outcome.step_time, outcome.devices, busy_in_a_step(outcome.program, outcome.graph));
   outcome.exposed_communication = to_seconds(outcome.step_time - pace.with_free_links) / step;
 }
 

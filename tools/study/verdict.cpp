@@ -272,7 +272,7 @@ Verdict Judge::verdict(const Case& asked) {
   thread_local TaskGraph graph;  // given back to the system and taken anew, its pages cost a sixth
   order->price(costs, graph);
   const TaskTimes times = simulate_together(graph, {costs.slowdown, costs.network.host});
-  const Time busy = busy_in_a_step(shown, graph, costs);
+  const Time busy = busy_in_a_step(shown, graph);
   outcome.memory = memory_of(shown, costs, timeline_of(shown, graph, times));
   outcome.program.devices = shown.devices;
   outcome.microbatches = shown.microbatches / shown.settings.sequence_chunks;

@@ -162,7 +162,15 @@ ChromeTrace read_chrome_trace(const std::string& text, const std::string& file) 
   ChromeReader reader(file);
   const TraceHead head =
       scan_trace_events(json, file, [&](const TraceEvent& event) { reader.event(event); });
-  return {reader.take(), head.title, head.schedule};
+  ChromeTrace trace{reader.take(), head.title, head.schedule};
+  const auto count = [](const std::string& text) {
+    return std::max(0, parse_number<int>(text).value_or(0));
+  };
+  trace.steps = count(head.steps);
+  trace.microbatches = count(head.microbatches);
+  const auto step = parse_number<std::int64_t>(head.step_time);
+  if (step && *step > 0 && *step <= longest_run.count()) trace.step_time = Time{*step};
+  return trace;
 }
 
 }  // namespace stageline

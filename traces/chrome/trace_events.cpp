@@ -193,6 +193,9 @@ class Scanner {
     } else if (open_.size() == 2 && first == "otherData") {
       if (open_[1].key == "title") head_.title = text();
       if (open_[1].key == "schedule") head_.schedule = text();
+      if (open_[1].key == "steps") head_.steps = text();
+      if (open_[1].key == "microbatches") head_.microbatches = text();
+      if (open_[1].key == "step_time_ps") head_.step_time = text();
     } else if (open_.size() == 2 && first == "distributedInfo" && open_[1].key == "rank") {
       if (kind != JsonKind::number) refuse("this must be a number");
       head_.rank = text();

@@ -27,14 +27,17 @@ struct TraceEvent {
 
 /// The fields beside the events, as texts; empty where the file lacks them.
 struct TraceHead {
-  std::string title;       // otherData.title
-  std::string schedule;    // otherData.schedule
-  bool kineto = false;     // whether any key of PyTorch's profiler is present
-  std::string base_ns;     // baseTimeNanoseconds
-  std::string rank;        // distributedInfo.rank
-  std::string world_size;  // distributedInfo.world_size
-  std::string host;        // host_name
-  std::string device;      // name of the first entry of deviceProperties
+  std::string title;         // otherData.title
+  std::string schedule;      // otherData.schedule
+  std::string steps;         // otherData.steps
+  std::string microbatches;  // otherData.microbatches
+  std::string step_time;     // otherData.step_time_ps
+  bool kineto = false;       // whether any key of PyTorch's profiler is present
+  std::string base_ns;       // baseTimeNanoseconds
+  std::string rank;          // distributedInfo.rank
+  std::string world_size;    // distributedInfo.world_size
+  std::string host;          // host_name
+  std::string device;        // name of the first entry of deviceProperties
 };
 
 /// Calls `seen` for every event in file order; the head is complete only once this returns. Throws

@@ -365,9 +365,7 @@ Json json_of(const Setting& setting, const Case& asked, const Outcome& outcome, 
                                   {"memory_bytes", limit}});
   }
   result["notes"] = notes(setting);
-  if (const std::string note = copies_note(asked, outcome); !note.empty()) {
-    result["notes"].push_back(note);
-  }
+  for (const std::string& note : stream_notes(asked, outcome)) result["notes"].push_back(note);
   if (timeline) result["timeline"] = named_spans<Json>(outcome.timeline);
   return result;
 }

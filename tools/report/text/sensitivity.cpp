@@ -162,7 +162,7 @@ std::string sensitivity_json(const Setting& setting, const Case& asked, const Ou
   result["schedule"] = outcome.schedule;
   result["model"] = setting.model.name;
   result["cluster"] = asked.cluster.name;
-  result["devices"] = outcome.devices;
+  result["devices"] = asked.device_count();
   result["microbatches"] = outcome.microbatches;
   put_time(result, "step", found.step);
   result["exact"] = found.exact;

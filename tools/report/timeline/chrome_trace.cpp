@@ -337,10 +337,15 @@ std::string chrome_trace(const Drawing& drawing) {
   add_memory(events, drawing);
   add_hosts(events, drawing);
   add_versions(events, drawing.program, drawing.versions);
+  std::string about = fmt::format("\"title\":{},\"schedule\":{}", json_string(drawing.title),
+                                  json_string(drawing.program.schedule));
+  if (drawing.step > Time{}) {
+    about += fmt::format(",\"steps\":{},\"microbatches\":{},\"step_time_ps\":{}",
+                         drawing.program.steps, drawing.program.microbatches, drawing.step.count());
+  }
   return fmt::format(
-      "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{\"title\":{},\"schedule\":{}}},\n"
-      "\"traceEvents\":[{}\n]}}\n",
-      json_string(drawing.title), json_string(drawing.program.schedule), events.text);
+      "{{\"displayTimeUnit\":\"ns\",\n\"otherData\":{{{}}},\n\"traceEvents\":[{}\n]}}\n", about,
+      events.text);
 }
 
 }  // namespace stageline

@@ -22,6 +22,7 @@ struct Drawing {
   std::string rates;  // a line below the subtitle: "6.442k tokens/s a GPU · MFU 39.3 %"
   std::vector<std::string> footnotes;
   Program program;
+  Time step{};  // at a steady pace; 0: unknown
   Timeline timeline;
   MemoryProfile memory;                            // with curves, else no memory panel
   std::vector<std::optional<Bytes>> memory_limit;  // by device; empty: unknown

@@ -81,7 +81,8 @@ double idle_share(const Spans& compute, Time from, Time to) {
   Time until = from;
   for (const Span& span : compute) {
     const Time end = std::min(span.end, to);
-    if (end > until) busy += end - std::max(span.start, until);
+    const Time start = std::max(span.start, until);
+    if (end > start) busy += end - start;
     until = std::max(until, end);
   }
   return 1 - static_cast<double>(busy.count()) / static_cast<double>((to - from).count());
