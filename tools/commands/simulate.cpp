@@ -49,6 +49,11 @@ std::string peak_text(const Outcome& outcome) {
   const auto device = as_size(outcome.peak_device());
   const auto& limit = outcome.memory_limit[device];
   const bool fits = !limit || outcome.memory.device[device].peak <= *limit;
+  if (outcome.grows) {
+    return fmt::format(
+        "memory grows as long as it runs: does NOT fit; {} on {} at the end of this run",
+        print(outcome.memory.device[device].peak), outcome.program.devices[device]);
+  }
   return fmt::format("peak memory {} on {}{}", print(outcome.memory.device[device].peak),
                      outcome.program.devices[device],
                      !limit  ? " (memory unknown: give --memory or --cluster)"

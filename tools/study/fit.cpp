@@ -15,6 +15,7 @@ void set_fit(const Cluster& cluster, Outcome& outcome) {
   for (const Host& host : cluster.hosts) outcome.host_limit.push_back(host.memory);
   outcome.fit = outcome.bytes_known() ? Fit::yes : Fit::unknown;
   if (!outcome.bytes_known()) return;
+  if (outcome.grows) outcome.fit = Fit::no;
   for (std::size_t d = 0; d < outcome.memory_limit.size(); ++d) {
     const auto& limit = outcome.memory_limit[d];
     if (!limit) {

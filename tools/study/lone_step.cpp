@@ -2,6 +2,7 @@
 #include "tools/study/lone_step.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sim/index.hpp"
@@ -57,6 +58,15 @@ Time asked_at(const TaskGraph& graph, const TaskTimes& times, std::uint32_t task
   return asked;
 }
 
+// Of a link: who asks for it when.
+struct Request {
+  Time at{};
+  std::size_t lane = 0;
+  friend bool operator<(const Request& a, const Request& b) {
+    return std::pair(a.at, a.lane) < std::pair(b.at, b.lane);
+  }
+};
+
 // A round is counted from the start of the first forward; see Rounds in steady_state.cpp.
 bool begins_with_first_forward(const TaskGraph& graph, const TaskTimes& times) {
   for (std::uint32_t task = 0; task < graph.tasks(); ++task) {
@@ -82,6 +92,28 @@ bool steps_wait_in_lanes(const Program& program, const TaskGraph& graph) {
          std::all_of(graph.lanes.begin(), graph.lanes.end(), [](const Lane& lane) {
            return lane.kind == LaneKind::compute || is_communication(lane.kind);
          });
+}
+
+bool ask_at_once(const TaskGraph& graph, const TaskTimes& times) {
+  std::vector<std::vector<Request>> requests(graph.resources.size());
+  for (std::size_t l = 0; l < graph.lanes.size(); ++l) {
+    if (requests.empty() || graph.lanes[l].kind == LaneKind::compute) continue;
+    const std::uint32_t* before = nullptr;
+    for (std::uint32_t k = graph.lane_begin[l]; k < graph.lane_begin[l + 1]; ++k) {
+      const std::uint32_t* const task = &graph.lane_task[k];
+      for (const std::uint32_t r : graph.paths[graph.path_of[*task]].resources) {
+        requests[r].push_back({asked_at(graph, times, *task, before), l});
+      }
+      before = task;
+    }
+  }
+  return std::any_of(requests.begin(), requests.end(), [](std::vector<Request>& of_link) {
+    std::sort(of_link.begin(), of_link.end());
+    const auto same = [](const Request& a, const Request& b) {
+      return a.at == b.at && a.lane != b.lane;
+    };
+    return std::adjacent_find(of_link.begin(), of_link.end(), same) != of_link.end();
+  });
 }
 
 std::optional<Time> lone_step(const TaskGraph& graph, const TaskTimes& times) {

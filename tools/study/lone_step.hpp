@@ -20,6 +20,10 @@ namespace stageline {
 /// links alone: a flush on which no other device waits, async messages, no copies, no clock.
 bool steps_wait_in_lanes(const Program& program, const TaskGraph& graph);
 
+/// Whether two lanes ever ask for a link at one moment. The task's number decides which of them is
+/// served first, and with pipes in two directions that may change from step to step.
+bool ask_at_once(const TaskGraph& graph, const TaskTimes& times);
+
 /// P, of one such step; empty where a further step would begin otherwise.
 std::optional<Time> lone_step(const TaskGraph& graph, const TaskTimes& times);
 

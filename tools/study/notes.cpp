@@ -14,6 +14,12 @@ namespace {
 
 // Why the step is a mean, where it is one; else empty.
 std::string unsettled_note(const Case& asked, const Outcome& outcome) {
+  if (outcome.grows) {
+    return fmt::format(
+        "{}: a link or a device has more to do than the pace leaves it time for, so that memory and "
+        "versions grow as long as it runs; peaks are those of {} steps, and the step is a mean",
+        outcome.schedule, outcome.program.steps);
+  }
   if (outcome.settled) return "";
   if (!asked.program || outcome.synchrony == Synchrony::synchronous) {
     return outcome.schedule + ": no exact rhythm was found; its step is a mean";

@@ -96,6 +96,7 @@ struct Outcome {
 
   Time step_time{};                  // steady state: from one step's end to the next's
   bool settled = true;               // that state repeats exactly; else step_time is a mean
+  bool grows = false;                // memory or versions grow as long as it runs
   std::optional<Period> period;      // of rounds, and the cycle that decides it: step_time's source
   int round = 1;                     // micro-batches; meaningless without a period
   double throughput = 0;             // per second, in `throughput_unit`

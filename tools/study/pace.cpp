@@ -16,6 +16,21 @@ constexpr int flushed_steps = 3;       // show what a flushed step repeats
 constexpr int streamed_steps = 8;      // and a stream whose rounds are steps
 constexpr int most_tasks = 1'000'000;  // of a second look
 
+// Whether the run, from its middle to where it empties, takes longer than that period: three rounds
+// in the middle were alike, and others are not.
+bool falls_behind(const Run& run, const Period& period, int round, int emptying) {
+  constexpr std::int64_t least_rounds = 4;
+  const std::vector<Time> ends = microbatch_ends(run.program, run.graph, run.times);
+  const std::int64_t last = (static_cast<std::int64_t>(ends.size()) - emptying) / round;
+  const std::int64_t middle = last / 2;
+  if (last - middle < least_rounds) return false;
+  const auto done = [&](std::int64_t rounds) {
+    return ends[static_cast<std::size_t>(rounds * round) - 1];
+  };
+  const std::optional<Time> took = scaled(period.time, last - middle, period.rounds);
+  return took && done(last) - done(middle) > *took + period.time;
+}
+
 // Whether the run keeps the period up to where it empties. The order in which messages are served
 // is that of the middle of the run; it decides the pace only if it stays.
 bool goes_on(const Run& run, const Period& period, int round, int emptying) {
@@ -48,6 +63,7 @@ std::optional<Derived> derive(const Run& run, int round, int emptying) {
   if (!events) return std::nullopt;
   Derived derived{round, *std::move(events), {}, run.graph.paths, run.graph.resources};
   derived.period = period_of(derived.events);
+  if (falls_behind(run, derived.period, round, emptying)) return std::nullopt;
   if (shares_resources(run.graph) &&
       (!goes_on(run, derived.period, round, emptying) || outruns_a_link(derived))) {
     return std::nullopt;
@@ -197,6 +213,11 @@ Pace of_derived(Derived derived, int microbatches) {
 // Of flushed steps that repeat this one, where it can be read off it.
 std::optional<Pace> lone_pace(const Run& run) {
   if (!steps_wait_in_lanes(run.program, run.graph)) return std::nullopt;
+  const auto& places = run.program.placement.stage;
+  const bool two_ways = std::any_of(places.begin(), places.end(), [](const StagePlace& place) {
+    return place.replicas.size() > 1;
+  });
+  if (two_ways && ask_at_once(run.graph, run.times)) return std::nullopt;
   const std::optional<Time> step = lone_step(run.graph, run.times);
   if (!step) return std::nullopt;
   const std::optional<Time> with_free_links =

@@ -63,8 +63,16 @@ bool Runs::repeat_one_step() {
   if (asked_.program) return repeats(asked_);
   const Scheduler& scheduler = *asked_.spec.scheduler;
   if (!scheduler.begins_alike || scheduler.synchrony == Synchrony::asynchronous) return false;
-  if (!can_schedule(repeated_steps)) return false;
-  return repeated(program(1), repeated_steps) == program(repeated_steps);
+  return can_schedule(repeated_steps) && !second_step_differs();
+}
+
+bool Runs::second_step_differs() {
+  if (asked_.program || !asked_.spec.scheduler->begins_alike) return false;
+  if (!second_differs_) {
+    second_differs_ = can_schedule(repeated_steps) &&
+                      repeated(program(1), repeated_steps) != program(repeated_steps);
+  }
+  return *second_differs_;
 }
 
 const Run& Runs::keep(int steps, bool validated) {

@@ -39,6 +39,9 @@ class Runs {
 
   /// Whether the program of any number of flushed steps is that of one step, repeated.
   bool repeat_one_step();
+  /// Whether the second of two flushed steps is known to be another than the first: with an odd
+  /// number of micro-batches in two directions it is its mirror image.
+  bool second_step_differs();
 
   const Costs& costs() const { return costs_; }
 
@@ -58,6 +61,7 @@ class Runs {
   const Costs& costs_;
   int longest_;
   std::optional<Program> scheduled_;
+  std::optional<bool> second_differs_;
   std::map<int, Run> runs_;  // by steps
 };
 

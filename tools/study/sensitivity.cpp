@@ -163,6 +163,16 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
         found.steps, print(found.step), print(nominal.step_time)));
   }
 
+  const auto has = [&](LeverKind kind) {
+    return std::any_of(levers.all().begin(), levers.all().end(),
+                       [kind](const Lever& lever) { return lever.kind == kind; });
+  };
+  if (has(LeverKind::bandwidth) && has(LeverKind::collectives)) {
+    found.notes.emplace_back(
+        "the links' bandwidth is that of messages and reductions; blocking collectives, which faster "
+        "links shorten too, are a lever of their own");
+  }
+
   const bool slowed = !costs.slowdown.empty();
   const bool shared = shares_resources(run.graph);
   found.exact = pace.derived && !slowed;

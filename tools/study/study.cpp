@@ -12,6 +12,7 @@
 #include "tools/study/layout.hpp"
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
+#include "tools/study/stillness.hpp"
 
 namespace stageline {
 namespace {
@@ -20,7 +21,7 @@ constexpr int buffered_steps = 3;  // until both of two buffers are in use
 
 void measure_rates(Outcome& outcome, const Case& asked, const Pace& pace) {
   outcome.step_time = pace.step.time;
-  outcome.settled = pace.step.settled;
+  outcome.settled = pace.step.settled && !outcome.grows;
   if (pace.period) {
     outcome.period = pace.period;
     outcome.round = pace.round;
@@ -86,11 +87,17 @@ Outcome study(const Case& asked, Curves curves) {
   }
   outcome.schedule =
       asked.program ? asked.program->schedule : spelled({asked.spec.scheduler, layout.knobs});
-  Runs runs(asked, layout, outcome.costs,
-            std::max(steps, steps_of_a_pace(asked, layout, synchronous)));
-  if (asked.steps == 0 && !asked.program &&
-      runs.program(steps).settings.weights == WeightRule::double_buffer) {
+  const int longest = std::max(steps, steps_of_a_pace(asked, layout, synchronous));
+  Runs runs(asked, layout, outcome.costs, longest);
+  const bool free = asked.steps == 0 && !asked.program;
+  if (free && runs.program(steps).settings.weights == WeightRule::double_buffer) {
     steps = std::max(steps, buffered_steps);
+  }
+  if (free && synchronous && runs.second_step_differs()) steps = 2;
+  if (free && !synchronous) {
+    const Stillness still = stillness_of(runs, outcome.costs, steps, longest);
+    steps = still.steps;
+    outcome.grows = still.grows;
   }
   const Run& shown = runs.validated(steps);
   outcome.microbatches = shown.program.microbatches / shown.program.settings.sequence_chunks;

@@ -259,6 +259,7 @@ Verdict Judge::verdict(const Case& asked) {
   std::shared_ptr<const Order> order;
   if (inputs) order = kept_->find(*inputs, costs.network);
   if (!order) {
+    if (runs.second_step_differs()) return verdict_of(study(asked));
     const Program three = runs.program(pace_steps);
     const Program one = runs.program(1);
     if (three.settings.weights != WeightRule::flush || three.settings.messages != Messages::async) {

@@ -1,0 +1,22 @@
+// How many steps of an asynchronous schedule show the most that its devices ever hold.
+#pragma once
+
+#include "sim/costs.hpp"
+#include "tools/study/run.hpp"
+
+namespace stageline {
+
+struct Stillness {
+  int steps = 0;
+  /// What is held grows with the length of the run: a link or a device has more to do than its
+  /// share of the pace.
+  bool grows = false;
+};
+
+/// From `least` steps on, doubled until the peaks of memory and the versions held are those of a
+/// run of `most` steps, which a pace is read off anyway, or where that is small of up to four times
+/// as many; those steps where none are. Of what differs even there, a run of twice as many says
+/// whether it grows; then it is `most` steps.
+Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most);
+
+}  // namespace stageline
