@@ -56,3 +56,10 @@ if command -v rsvg-convert > /dev/null; then
 else
   printf '%%PDF\nPNG\n'
 fi
+# Idle shares are those of the part that is drawn, also where it ends between two ops.
+for part in '0 10ms' '4ms 13ms' '5ms 7ms'; do
+  set -- $part
+  stageline draw uniform:layers=4,forward=1ms,input_grad=1ms,weight_grad=1ms --schedule gpipe --devices 2 --microbatches 2 --from $1 --to $2 --svg - | grep -o '>[-0-9.]* %<' | tr '\n' ' '
+  echo
+done
+stageline draw uniform:layers=4,forward=1ms,input_grad=1ms,weight_grad=1ms --schedule gpipe --devices 2 --microbatches 2 --columns 24 --quiet

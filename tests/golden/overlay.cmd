@@ -28,3 +28,7 @@ try overlay a.json b.json.gz --json - --svg -
 try overlay a.json b.json.gz --theme dark
 stageline simulate uniform:layers=4 --devices 2 --json short.json --quiet > simulated.txt
 try overlay short.json a.json
+# A Chrome trace says its steps, also where every micro-batch updates.
+stageline simulate uniform:layers=8 --schedule pipedream --devices 4 --steps 2 --json p.json --timeline --quiet > simulated.txt
+stageline draw uniform:layers=8 --schedule pipedream --devices 4 --steps 2 --chrome p.chrome.json --quiet
+try overlay p.json p.chrome.json --top 1

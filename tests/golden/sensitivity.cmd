@@ -7,3 +7,8 @@ stageline sensitivity uniform:layers=2 --schedule gpipe --devices 2 --microbatch
 stageline sensitivity uniform:layers=4 --devices 2 --svg - | head -3
 stageline sensitivity uniform:layers=4 --devices 2..4
 stageline sensitivity uniform:layers=4,forward=0s,input_grad=0s,weight_grad=0s --devices 2
+# All devices are counted, and blocking collectives are a lever beside the links'.
+Q="uniform:layers=8,forward=1ms,weights=20MB,output=1MB --devices 4 --dp 2 --pp 2 --zero 3 --schedule 1f1b --link 10GB/s,10us"
+stageline sensitivity $Q --json - | grep '"devices"'
+stageline sensitivity $Q --svg - | grep -o 'on [0-9]* devices'
+stageline sensitivity $Q | grep 'links. bandwidth'

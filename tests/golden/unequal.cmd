@@ -21,3 +21,5 @@ try simulate $layers --cluster "$OUT/mixed.json" --schedule 1f1b --microbatches 
 try simulate $layers --schedule 1f1b --devices 3 --slow gpu5:2
 try simulate $layers --schedule 1f1b --devices 3 --slow gpu1
 try simulate $layers --schedule 1f1b --devices 3 --device-order best
+# One device is the fastest of them, in the sentence and in its figure.
+stageline compare model:resnet18@rtx4090,batch=8 --schedule zb_h1,1f1b --link 2.5GB/s,50us --slow gpu0:2 --devices 2 --microbatches 4 --quiet | grep 'one device'

@@ -43,6 +43,10 @@ TEST_CASE("layer ranges say which layers each stage has") {
   CHECK(cut("0-3,4-6,7-", 3) == "0-3 | 4-6 | 7-9");
   CHECK(cut("0,1-8,9", 3) == "0 | 1-8 | 9");
   CHECK(cut("0-", 1) == "0-9");
+  // As a cut is printed.
+  for (const char* const printed : {"0-3 | 4-6 | 7-9", "0 | 1-8 | 9", "0-1 | 2 | 3-9"}) {
+    CHECK(cut(printed, 3) == printed);
+  }
 }
 
 TEST_CASE("names say the last layer of each stage, and the last stage is implied") {

@@ -1,0 +1,51 @@
+// Does the sentence on a plan say of each member what sets it apart?
+#include "tools/planner/words.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/make.hpp"
+
+namespace stageline {
+namespace {
+
+PlanPoint point_of(const std::string& schedule, Time step, Bytes peak, const std::string& cut) {
+  PlanPoint point;
+  point.candidate.spec = test::spec(schedule);
+  point.candidate.shape.degrees.pipeline = 4;
+  point.candidate.shape.microbatches = 8;
+  point.candidate.partition = cut;
+  point.verdict.step = step;
+  point.verdict.peak = {peak};
+  return point;
+}
+
+bool says(const std::string& sentence, const std::string& part) {
+  CAPTURE(sentence);
+  return sentence.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the fastest is the fastest, and what is as good is as fast as any") {
+  const Time step = parse_time("100ms");
+  const std::vector<PlanPoint> front{
+      point_of("zb_h1", step, Bytes{1000}, "balanced"),
+      point_of("1f1b", step + parse_time("10us"), Bytes{900}, "balanced")};
+  const Recommendation found = recommend(front, Objective::time, 0.01);
+  CHECK(found.index == 1);
+  CHECK(says(found.sentence, "as fast as any"));
+  CHECK_FALSE(says(found.sentence, "the fastest"));
+  const Recommendation alone = recommend({front[0]}, Objective::time, 0.01);
+  CHECK(says(alone.sentence, "the fastest"));
+}
+
+TEST_CASE("two plans that differ in the cut alone are told apart by it") {
+  const std::vector<PlanPoint> front{
+      point_of("1f1b", parse_time("100ms"), Bytes{1000}, "0-3,4-7,8-11,12-"),
+      point_of("1f1b", parse_time("100.9ms"), Bytes{900}, "balanced")};
+  const Recommendation found = recommend(front, Objective::time, 0.01);
+  CHECK(found.index == 1);
+  CHECK(says(found.sentence, "cut 0-3,4-7,8-11,12-"));
+}
+
+}  // namespace stageline
