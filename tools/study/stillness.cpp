@@ -7,6 +7,7 @@
 
 #include "sim/analysis/memory.hpp"
 #include "sim/analysis/versions.hpp"
+#include "sim/errors.hpp"
 
 namespace stageline {
 namespace {
@@ -44,18 +45,22 @@ bool any_grows(const Peaks& shorter, const Peaks& middle, const Peaks& longest) 
 
 Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most) {
   const std::int64_t tasks = std::max<std::int64_t>(1, runs.of(most).graph.tasks());
-  const auto times = std::clamp<std::int64_t>(few_tasks / tasks, 1, longer);
-  const int longest = most * static_cast<int>(times);
-  if (least >= longest) return {least, false};
-  const Peaks last = peaks_of(runs.of(longest), costs);
-  Peaks before;
-  for (int steps = least; steps < longest; steps *= 2) {
-    before = peaks_of(runs.of(steps), costs);
-    if (before == last) return {steps, false};
+  const std::int64_t times = std::clamp<std::int64_t>(few_tasks / tasks, 1, longer);
+  try {
+    const int longest = most * static_cast<int>(times);
+    if (least >= longest) return {least, false};
+    const Peaks last = peaks_of(runs.of(longest), costs);
+    Peaks before;
+    for (int steps = least; steps < longest; steps *= 2) {
+      before = peaks_of(runs.of(steps), costs);
+      if (before == last) return {steps, false};
+    }
+    if (2 * times * tasks > most_tasks) return {longest, false};
+    const bool grows = any_grows(before, last, peaks_of(runs.of(2 * longest), costs));
+    return {grows ? std::max(least, most) : longest, grows};
+  } catch (const UsageError&) {  // so long a run cannot be added up
+    return {least, false};
   }
-  if (2 * times * tasks > most_tasks) return {longest, false};
-  const bool grows = any_grows(before, last, peaks_of(runs.of(2 * longest), costs));
-  return {grows ? std::max(least, most) : longest, grows};
 }
 
 }  // namespace stageline
