@@ -309,6 +309,18 @@ void ask_import(Session& session, const Words&) {
   }
 }
 
+// The step that is taken apart is the step. (Of one device a cause may be less than nothing.)
+void ask_why(Session& session, const Words& problem) {
+  const Words words = with(simulate_words(problem), {"--why", "--json", "-"});
+  INFO(test::typed(words));
+  const auto text = session.put(words);
+  if (!text) return;
+  const Json found = Json::parse(*text);
+  if (!found.at("settled").get<bool>()) return;
+  const double apart = found.at("waterfall").at("step_ps").get<double>();
+  CHECK(apart == doctest::Approx(found.at("step_time_ps").get<double>()).epsilon(1e-6));
+}
+
 void ask_formats(Session& session, const Words& problem) {
   static const Words formats{"pytorch", "pytorch-comms", "megatron", "pipedream", "torchgpipe"};
   const std::string file = session.file("exported");
@@ -331,9 +343,9 @@ struct Kind {
   Asker put;
   int weight;  // of 100
 };
-constexpr Kind kinds[] = {{ask_simulate, 34}, {ask_compare, 14}, {ask_draw, 12},  {ask_bound, 12},
-                          {ask_hybrid, 5},    {ask_program, 10}, {ask_mutant, 5}, {ask_formats, 5},
-                          {ask_costs, 2},     {ask_import, 1}};
+constexpr Kind kinds[] = {{ask_simulate, 29}, {ask_why, 5},    {ask_compare, 14}, {ask_draw, 12},
+                          {ask_bound, 12},    {ask_hybrid, 5}, {ask_program, 10}, {ask_mutant, 5},
+                          {ask_formats, 5},   {ask_costs, 2},  {ask_import, 1}};
 
 TEST_CASE("no question gets an answer that cannot be") {
   const int all = number_of("STAGELINE_QUESTIONS", test::thorough ? 40'000 : 1'000);

@@ -250,9 +250,9 @@ TEST_CASE("a stream that works in some named ranges alone counts in these") {
     CHECK(run.program.steps == 2);
     const auto spans = profiles::spans_of(run.timeline);
     CHECK(spans.size() == 8);
-    for (const auto& [op, span] : spans) {
-      CAPTURE(print(op));
-      CHECK(span.end - span.start == Time{5'000'000});
+    for (const auto& one : spans) {
+      CAPTURE(print(one.first));
+      CHECK(one.second.end - one.second.start == Time{5'000'000});
     }
   }
 }
