@@ -29,8 +29,13 @@ Program add_offload(Program program, const std::vector<bool>& stages, int ahead)
 Program add_updates(Program program);
 
 /// REDUCE_GRAD before every U of a replicated stage; of all stages where the program has
-/// data_ranks.
-Program add_reductions(Program program);
+/// data_ranks. None in those of `without`, by stage; empty: in none. There every U still waits for
+/// the gradients of all replicas.
+Program add_reductions(Program program, const std::vector<bool>& without = {});
+
+/// By stage, whether nothing is left to be reduced behind the backwards: each has reduced its own
+/// (ZeRO 2 and 3).
+std::vector<bool> without_reductions(const Costs& costs);
 
 /// SEND after the producer and RECV before the reader of every edge that joins two devices. Where
 /// the roles of a stage are split, its stash (unless it is offloaded) and its new weights (unless

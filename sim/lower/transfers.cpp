@@ -214,7 +214,7 @@ bool needs_messages(const Program& program, const Network& network) {
 }
 
 Program complete(Program program, const Costs& costs, std::string* reordered) {
-  program = add_reductions(add_updates(std::move(program)));
+  program = add_reductions(add_updates(std::move(program)), without_reductions(costs));
   if (!needs_messages(program, costs.network)) return program;
   Transferred done = with_transfers(std::move(program));
   if (reordered != nullptr) *reordered = std::move(done.deadlock);

@@ -92,12 +92,20 @@ Program add_updates(Program program) {
   return program;
 }
 
-Program add_reductions(Program program) {
+std::vector<bool> without_reductions(const Costs& costs) {
+  std::vector<bool> without;
+  for (const StageCosts& stage : costs.stage) {
+    without.push_back(stage.reduction && *stage.reduction == CollectiveCosts{});
+  }
+  return without;
+}
+
+Program add_reductions(Program program, const std::vector<bool>& without) {
   std::vector<bool> wanted = stages_with(program, OpKind::reduce_grad);
   for (std::size_t s = 0; s < wanted.size(); ++s) {
     const bool several =
         program.placement.stage[s].replicas.size() > 1 || program.settings.data_ranks > 1;
-    wanted[s] = several && !wanted[s];
+    wanted[s] = several && !wanted[s] && (without.empty() || !without[s]);
   }
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return program;
   for (auto& list : program.ops) {

@@ -108,4 +108,29 @@ TEST_CASE("messages that ask for a link at once are served as step after step se
   }
 }
 
+TEST_CASE("replicas that are alike take as long all together as the one that stands for them") {
+  for (const char* const schedule : {"gpipe", "1f1b", "zb_h1"}) {
+    for (const Zero zero : all_zeros) {
+      for (const int microbatches : {2, 4, 7}) {
+        CAPTURE(schedule);
+        CAPTURE(name(zero));
+        CAPTURE(microbatches);
+        SettingRequest request;
+        request.trace = "uniform:layers=6,forward=3ms,weights=4MB,output=3MB";
+        request.cluster.link = parse_link("1GB/s,50us");
+        request.devices = {4};
+        request.microbatches = microbatches;
+        request.degrees.data = 2;
+        request.degrees.zero = zero;
+        const ScheduleSpec spec = test::spec(schedule);
+        const Case one = make_case(request, read_setting(request), spec, 4);
+        request.all_pipelines = true;
+        const Case all = make_case(request, read_setting(request), spec, 4);
+        CHECK(all.cluster.devices.size() == 4);
+        CHECK(off(study(all).step_time, study(one).step_time) < 1e-6);
+      }
+    }
+  }
+}
+
 }  // namespace stageline

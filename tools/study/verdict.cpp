@@ -53,6 +53,7 @@ class Order {
       : one_step_(std::move(one)),
         three_steps_(std::move(three)),
         messages_(needs_messages(three_steps_, costs.network)),
+        without_(without_reductions(costs)),
         one_(completed(one_step_, costs, true)),
         three_(completed(three_steps_, costs, false)),
         one_priced_(one_, costs),
@@ -64,9 +65,10 @@ class Order {
   }
   std::size_t tasks() const { return one_priced_.graph().tasks() + three_priced_.graph().tasks(); }
 
-  /// Whether complete() would write the same messages for that network.
-  bool suits(const Network& network) const {
-    return needs_messages(three_steps_, network) == messages_;
+  /// Whether complete() would write the same messages and reductions for these costs.
+  bool suits(const Costs& costs) const {
+    return needs_messages(three_steps_, costs.network) == messages_ &&
+           without_reductions(costs) == without_;
   }
 
   const Program& shown() const { return one_; }
@@ -91,6 +93,7 @@ class Order {
   Program one_step_;
   Program three_steps_;
   bool messages_;
+  std::vector<bool> without_;  // reductions
   Program one_;
   Program three_;
   Repricing one_priced_;
@@ -190,12 +193,12 @@ struct Judge::Kept {
   static constexpr std::size_t most_tasks = 1 << 22;
   static constexpr std::size_t most_known = 1 << 13;
 
-  std::shared_ptr<const Order> find(const Inputs& inputs, const Network& network) {
+  std::shared_ptr<const Order> find(const Inputs& inputs, const Costs& costs) {
     const std::lock_guard<std::mutex> lock(access);
     const auto [first, last] = known.equal_range(key_of(inputs));
     for (auto at = first; at != last; ++at) {
       const auto& [of, order] = at->second;
-      if (of == inputs && order->suits(network)) return order;
+      if (of == inputs && order->suits(costs)) return order;
     }
     return nullptr;
   }
@@ -219,7 +222,7 @@ struct Judge::Kept {
       const std::lock_guard<std::mutex> lock(access);
       const auto [first, last] = orders.equal_range(key);
       for (auto at = first; at != last; ++at) {
-        if (at->second->is_of(one, three)) return at->second;
+        if (at->second->is_of(one, three) && at->second->suits(costs)) return at->second;
       }
     }
     auto order = std::make_shared<const Order>(one, three, costs);
@@ -257,7 +260,7 @@ Verdict Judge::verdict(const Case& asked) {
   Runs runs(asked, layout, costs, pace_steps);
   const std::optional<Inputs> inputs = inputs_of(asked, layout, costs);
   std::shared_ptr<const Order> order;
-  if (inputs) order = kept_->find(*inputs, costs.network);
+  if (inputs) order = kept_->find(*inputs, costs);
   if (!order) {
     if (runs.second_step_differs()) return verdict_of(study(asked));
     const Program three = runs.program(pace_steps);
