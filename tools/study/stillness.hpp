@@ -13,10 +13,11 @@ struct Stillness {
   bool grows = false;
 };
 
-/// From `least` steps on, doubled until the peaks of memory and the versions held are those of a
-/// run of `most` steps, which a pace is read off anyway, or where that is small of up to four times
-/// as many; those steps where none are. Of what differs even there, a run of twice as many says
-/// whether it grows; then it is `most` steps. `least` where such runs are too long to be added up.
+/// The steps, from `least` on, that reach the peaks of memory, versions and staleness of a run of
+/// `most` steps, which a pace is read off anyway; where roles of a stage are on several devices and
+/// that is small, of up to four times as many. Where these are all its steps, runs of half and of
+/// twice as many say whether it grows; then it is `most` steps. `least` where such runs are too
+/// long to be added up.
 Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most);
 
 }  // namespace stageline
