@@ -18,7 +18,7 @@ constexpr std::int64_t few_tasks = 40'000;      // some milliseconds
 constexpr std::int64_t longer = 4;
 
 // Whether weights and stashes travel, which takes long to settle.
-bool is_apart(const Program& program) {
+bool has_split_roles(const Program& program) {
   const auto& places = program.placement.stage;
   return std::any_of(places.begin(), places.end(),
                      [](const StagePlace& place) { return place.apart(); });
@@ -34,7 +34,7 @@ Held held_in(const Run& run, const Costs& costs) {
   const Timeline timeline = timeline_of(run.program, run.graph, run.times);
   Held held;
   // Of a stage on one device the versions are those that its stashes wait for.
-  if (!costs.bytes_known || is_apart(run.program)) {
+  if (!costs.bytes_known || has_split_roles(run.program)) {
     for (const StageVersions& stage : versions_of(run.program, timeline)) {
       held.versions.push_back(stage.held_peak);
       held.versions.push_back(static_cast<std::int64_t>(stage.staleness_max));
@@ -96,7 +96,7 @@ Stillness stillness_of(Runs& runs, const Costs& costs, int least, int most) {
   const Run& usual = runs.of(most);
   const std::int64_t tasks = std::max<std::int64_t>(1, usual.graph.tasks());
   const std::int64_t times =
-      is_apart(usual.program) ? std::clamp<std::int64_t>(few_tasks / tasks, 1, longer) : 1;
+      has_split_roles(usual.program) ? std::clamp<std::int64_t>(few_tasks / tasks, 1, longer) : 1;
   try {
     const int longest = most * static_cast<int>(times);
     if (least >= longest) return {least, false};
