@@ -171,7 +171,7 @@ TEST_CASE("what lacks least of many layers lacks that of all of them") {
   least.shape.microbatch_size = 1;
   least.shape.microbatches = 8;
   const Bytes highest = fullest(studied(request, least));
-  CHECK(found.missing->bytes <= highest - parse_bytes("100MB"));
+  CHECK(found.missing->need.missing() <= highest - parse_bytes("100MB"));
 }
 
 TEST_CASE("a cut of very many layers by hand asks for a budget") {

@@ -302,7 +302,7 @@ TEST_CASE("the plan is the same with any number of threads, and more memory is n
     if (plan_here.front.empty()) {
       CHECK(before == Time::max());
       REQUIRE(plan_here.missing);
-      CHECK(plan_here.missing->bytes > Bytes{});
+      CHECK(plan_here.missing->need.missing() > Bytes{});
       continue;
     }
     CHECK(plan_here.front.front().verdict.step <= before);

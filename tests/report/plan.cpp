@@ -165,10 +165,11 @@ TEST_CASE("what was searched is optimal only where nothing was left") {
 
 TEST_CASE("where nothing fits, what is missing least is the answer") {
   Plan plan;
-  plan.missing = {Bytes{3'200'000'000}, "gpu7: the vocabulary", "--schedule 1f1b --devices 8"};
+  plan.missing = {{Bytes{83'200'000'000}, Bytes{80'000'000'000}, "gpu7"},
+                  "--schedule 1f1b --devices 8"};
   CHECK(plan_table(setting().model, plan, {}).empty());
   CHECK(contains(plan_answer(plan, {}),
-                 "nothing fits: 3.200 GB are missing on gpu7: the vocabulary"));
+                 "nothing fits: 3.200 GB are missing on gpu7; the least, with"));
   CHECK(contains(plan_answer(plan, {}), "stageline simulate --schedule 1f1b --devices 8"));
   plan.partial = true;  // what was not looked at may fit
   CHECK(contains(plan_answer(plan, {}), "nothing that fits was found yet: 3.200 GB"));
@@ -177,6 +178,9 @@ TEST_CASE("where nothing fits, what is missing least is the answer") {
   CHECK(json["front"].empty());
   CHECK(json["recommended"].is_null());
   CHECK(json["gap"].is_null());
+  plan.missing->need.grows = true;
+  CHECK(contains(plan_answer(plan, {}), "yet: memory grows as long as it runs; the least, with"));
+  CHECK(parsed(plan)["missing"]["bytes"].is_null());
 }
 
 TEST_CASE("JSON has all of the front, exactly") {

@@ -104,6 +104,26 @@ TEST_CASE("where none fits, the sentence names the one that lacks least") {
         "none fits: nearly lacks least, 1.000 MB: it needs 21.00 MB of 20.00 MB on gpu0");
 }
 
+TEST_CASE("what grows as long as it runs lacks more than any other, and no number of bytes") {
+  std::vector<Outcome> outcomes{
+      outcome_of("grows", 1000 * millisecond, megabyte * 2, megabyte * 20),
+      outcome_of("large", 2000 * millisecond, megabyte * 50, megabyte * 20)};
+  outcomes[0].grows = true;
+  outcomes[0].fit = Fit::no;
+  CHECK(test::ranked(outcomes).sentence ==
+        "none fits: large lacks least, 30.00 MB: it needs 50.00 MB of 20.00 MB on gpu0");
+  outcomes[1].fit = Fit::yes;
+  CHECK(contains(test::ranked(outcomes).sentence,
+                 "; grows would be 2.0× as fast but needs more memory the longer it runs"));
+  for (const bool known : {true, false}) {  // the size of the memory
+    outcomes.resize(1);
+    if (!known) outcomes[0].memory_limit = {std::nullopt};
+    CHECK(test::ranked(outcomes).sentence ==
+          "none fits: grows needs more memory the longer it runs");
+    CHECK(print_missing(tightest(outcomes[0]).value()) == "memory grows as long as it runs");
+  }
+}
+
 TEST_CASE("a host that is too small is named as the place that lacks memory") {
   Outcome outcome = outcome_of("offload", millisecond, megabyte, megabyte * 2);
   outcome.memory.host.resize(1);

@@ -233,10 +233,8 @@ Page page_of_plan(const Setting& setting, const PlanRequest& request, const Plan
     drawn.push_back(make_case(again, its, point.candidate.spec, its.device_counts.front()));
     outcomes.push_back(study(drawn.back(), Curves::all));
   } else {
-    words.advice.push_back(plan.missing
-                               ? fmt::format("nothing fits: {} are missing on {}",
-                                             print(plan.missing->bytes), plan.missing->where)
-                               : "nothing that was tried can run");
+    words.advice.push_back(plan.missing ? "nothing fits: " + print_missing(plan.missing->need)
+                                        : "nothing that was tried can run");
   }
   std::string searched = plan_search(plan);
   while (searched.ends_with('\n')) searched.pop_back();

@@ -20,6 +20,7 @@ constexpr double most_pair_work = 400'000;
 constexpr std::size_t least_simulated = 12;  // singles, however large
 constexpr std::size_t most_pairs = 192;
 constexpr double near_enough = 1.1;   // a pair whose estimated fullness is above it is tried last
+constexpr double without_end = 1e9;   // fullness where memory grows as long as it runs
 constexpr double least_gain = 0.999;  // fullness after a change over the one before it
 
 // Schedulers that search their order take as long as many simulations, and have an account of their
@@ -389,6 +390,7 @@ class FitSearch {
 }  // namespace
 
 double fullness(const Verdict& verdict) {
+  if (verdict.need && verdict.need->grows) return without_end;
   if (!verdict.need || verdict.need->limit.count <= 0) return 0;
   return static_cast<double>(verdict.need->peak.count) /
          static_cast<double>(verdict.need->limit.count);

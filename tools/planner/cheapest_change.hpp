@@ -50,7 +50,7 @@ struct CheapestChange {
 /// answer is the same with any number of threads, on any machine.
 CheapestChange cheapest_change(Evaluator& evaluator, const FitQuestion& question);
 
-/// Peak over limit where memory is tightest; 0 where that is unknown.
+/// Peak over limit where memory is tightest; 0 where that is unknown, very high where it grows.
 double fullness(const Verdict& verdict);
 
 }  // namespace stageline

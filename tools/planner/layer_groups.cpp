@@ -132,8 +132,8 @@ WithAllLayers with_all_layers(Search& search, const PlanRequest& asked, const Pl
       if (verdict.fit != Fit::no) {
         found.front.insert({one.candidate, verdict, flags});
       } else if (verdict.need &&
-                 (!found.missing || verdict.need->missing() < found.missing->bytes)) {
-        found.missing = PlanMissing{verdict.need->missing(), verdict.need->place, flags};
+                 (!found.missing || verdict.need->missing() < found.missing->need.missing())) {
+        found.missing = PlanMissing{*verdict.need, flags};
       }
     }
   }

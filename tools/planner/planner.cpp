@@ -96,8 +96,8 @@ Plan plan(const PlanRequest& asked) {
   if (plan.front.empty()) {
     plan.missing = missing;
     if (plan.missing) {
-      plan.sentence = fmt::format("nothing fits: {} lacks least, {} on {}", plan.missing->flags,
-                                  print(plan.missing->bytes), plan.missing->where);
+      plan.sentence = fmt::format("nothing fits: {}; the least, with {}",
+                                  print_missing(plan.missing->need), plan.missing->flags);
     }
   }
   plan.dropped = search.take_dropped();

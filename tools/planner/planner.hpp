@@ -85,8 +85,7 @@ struct PlanPoint {
 
 /// What is missing where nothing fits: the least found.
 struct PlanMissing {
-  Bytes bytes{};
-  std::string where;  // "gpu7: weights 12 GB, the vocabulary …"
+  MemoryNeed need;
   std::string flags;  // of the candidate that lacks least
 };
 

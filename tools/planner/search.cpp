@@ -290,8 +290,8 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
   const Verdict& verdict = *judgement.verdict;
   FrontPoint point{candidate, verdict, flags_of(request_.setting, candidate)};
   if (verdict.fit == Fit::no) {
-    if (verdict.need && (!missing_ || verdict.need->missing() < missing_->bytes)) {
-      missing_ = PlanMissing{verdict.need->missing(), verdict.need->place, point.flags};
+    if (verdict.need && (!missing_ || verdict.need->missing() < missing_->need.missing())) {
+      missing_ = PlanMissing{*verdict.need, point.flags};
       nearest_.push_back(candidate);
     }
     std::pair key(verdict.step, point.flags);
@@ -472,7 +472,7 @@ void Search::find_nearest() {
     std::pop_heap(too_large_.begin(), too_large_.end(), heavier);
     const Node node = too_large_.back();
     too_large_.pop_back();
-    if (missing_ && node.memory - *nth(limit_, node.shape) >= missing_->bytes) break;
+    if (missing_ && node.memory - *nth(limit_, node.shape) >= missing_->need.missing()) break;
     if (node.is_shape()) {
       for (const Node& family : rated(node.shape, true).nodes) {
         too_large_.push_back(family);

@@ -219,6 +219,9 @@ class Ranking {
     const std::size_t nearest =
         *std::min_element(order_.begin(), order_.end(),
                           [&](std::size_t a, std::size_t b) { return missing(a) < missing(b); });
+    if (at(nearest).grows) {
+      return fmt::format("none fits: {} needs {}", named(nearest), need(nearest));
+    }
     return fmt::format("none fits: {} lacks {}{}: it needs {}", named(nearest),
                        order_.size() > 1 ? "least, " : "", print(missing(nearest)), need(nearest));
   }
@@ -226,8 +229,11 @@ class Ranking {
 
 }  // namespace
 
+Bytes MemoryNeed::missing() const { return grows ? most_bytes_held : peak - limit; }
+
 std::optional<MemoryNeed> tightest(const Outcome& outcome) {
   std::optional<MemoryNeed> worst;
+  if (outcome.grows) return MemoryNeed{{}, {}, "", true};
   const auto look = [&](Bytes peak, const std::optional<Bytes>& limit, const std::string& place) {
     if (!limit || (worst && peak - *limit <= worst->missing())) return;
     worst = MemoryNeed{peak, *limit, place};
@@ -243,7 +249,13 @@ std::optional<MemoryNeed> tightest(const Outcome& outcome) {
 }
 
 std::string print(const MemoryNeed& need) {
+  if (need.grows) return "more memory the longer it runs";
   return fmt::format("{} of {} on {}", print(need.peak), print(need.limit), need.place);
+}
+
+std::string print_missing(const MemoryNeed& need) {
+  return need.grows ? "memory grows as long as it runs"
+                    : fmt::format("{} are missing on {}", print(need.missing()), need.place);
 }
 
 Ranked rank(std::span<const Outcome* const> outcomes, double within,

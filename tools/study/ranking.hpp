@@ -16,15 +16,20 @@ struct MemoryNeed {
   Bytes peak{};
   Bytes limit{};
   std::string place;
+  bool grows = false;  // as long as it runs: no size is enough, and the rest says nothing
 
-  Bytes missing() const { return peak - limit; }  // negative: room left
+  /// Negative: room left. More than any peak where it grows.
+  Bytes missing() const;
 };
 
-/// Empty where no size is known, of bytes or of memories.
+/// Empty where no size is known, of bytes or of memories; never where it grows.
 std::optional<MemoryNeed> tightest(const Outcome& outcome);
 
-/// "24.00 MB of 20.00 MB on gpu0"
+/// "24.00 MB of 20.00 MB on gpu0"; "more memory the longer it runs"
 std::string print(const MemoryNeed& need);
+
+/// "4.000 MB are missing on gpu0"; "memory grows as long as it runs"
+std::string print_missing(const MemoryNeed& need);
 
 /// Times that differ by less than this share are called the same.
 inline constexpr double same_time = 0.0005;

@@ -93,8 +93,9 @@ std::string plan_json(const Setting& setting, const PlanRequest& request, const 
                           {"left", plan.counts.left}};
   object["missing"] = nullptr;
   if (plan.missing) {
-    object["missing"] = {{"bytes", plan.missing->bytes.count},
-                         {"where", plan.missing->where},
+    const MemoryNeed& need = plan.missing->need;
+    object["missing"] = {{"bytes", need.grows ? Json() : Json(need.missing().count)},
+                         {"where", need.grows ? Json() : Json(need.place)},
                          {"flags", plan.missing->flags}};
   }
   if (request.keep_dropped) {

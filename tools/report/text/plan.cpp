@@ -116,9 +116,9 @@ std::string plan_answer(const Plan& plan, const PlanView& view) {
   const auto prose = [&](const std::string& text) { return wrapped(text, view.width); };
   if (plan.front.empty()) {
     if (!plan.missing) return prose("→ nothing that was tried can run\n");
-    return prose(fmt::format("→ {}: {} are missing on {}; the least, with\n",
+    return prose(fmt::format("→ {}: {}; the least, with\n",
                              plan.partial ? "nothing that fits was found yet" : "nothing fits",
-                             print(plan.missing->bytes), plan.missing->where)) +
+                             print_missing(plan.missing->need))) +
            fmt::format("  {} {}\n", view.command, plan.missing->flags);
   }
   std::string text;
