@@ -56,7 +56,9 @@ std::string wrong_number(const Json& value, const std::string& where) {
                                                     "given_step_time_ps",
                                                     "nearest",
                                                     "cost",
-                                                    "window"};
+                                                    "window",
+                                                    "missing_bytes",  // of memory that grows
+                                                    "where"};
   static const std::vector<std::string> may_be_negative{"memory_increase_fraction", "difference",
                                                         "forward_difference", "backward_difference",
                                                         "update_difference"};
