@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
 
@@ -109,7 +110,9 @@ void name_by_kind(CostRow& row, const std::string& kind) {
 std::vector<CostRow> cost_rows(const Model& model, CostsBy by) {
   check_sums(model);
   std::vector<CostRow> rows;
-  for (const Layer& layer : model.layers) rows.push_back(row_of(layer, model.bytes_known));
+  for (const Layer& layer : held_once(model).layers) {
+    rows.push_back(row_of(layer, model.bytes_known));
+  }
   if (by == CostsBy::layer) return rows;
   rows = grouped(
       rows, [](const CostRow& row) { return row.kind; }, add,

@@ -35,7 +35,8 @@ struct CostRow {
 
 enum class CostsBy : std::uint8_t { layer, kind };
 
-/// Rows in the order of the model, or a row for each kind, the most expensive first. Throws
+/// Rows in the order of the model, or a row for each kind, the most expensive first. Weights that
+/// are those of the first layer are counted and updated there alone, as on one device. Throws
 /// UsageError when the times or bytes of the layers add up to more than 2^63 − 1 (106 days).
 std::vector<CostRow> cost_rows(const Model& model, CostsBy by);
 

@@ -6,6 +6,8 @@
 
 #include "cost_models/buckets.hpp"
 #include "cost_models/network/ranked_cluster.hpp"
+#include "cost_models/state_bytes.hpp"
+#include "cost_models/tied_weights.hpp"
 #include "sim/checked.hpp"
 #include "sim/index.hpp"
 
@@ -396,7 +398,8 @@ void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Par
 }
 
 // A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
-// both hold a copy, and add up their gradients before the update.
+// both hold a copy, and add up their gradients before the update: of ZeRO 2 and 3, the part that
+// each rank has of them.
 void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
                              const Placement& placement) {
   const bool counts = counts_parameters(model);
@@ -410,7 +413,13 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     const PipelineRank one = rank_of(placement.stage[first].replicas.front());
     const PipelineRank two = rank_of(placement.stage[other].replicas.front());
     if (one.pipeline == two.pipeline) continue;
-    Collective collective{CollectiveKind::all_reduce, layer.gradients, {}, Dimension::pipeline};
+    const Bytes copy = layer.tied_weights == Bytes{} ? layer.weights : layer.tied_weights;
+    Bytes gradients = portion(layer.gradients, copy, layer.weights);
+    if (reduces_in_every_backward(grid_.degrees().zero)) {
+      const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
+      gradients = {(gradients.count + ranks - 1) / ranks};
+    }
+    Collective collective{CollectiveKind::all_reduce, gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {
       const std::vector<int> here = grid_.holders(one.pipeline, t, one.data);
       const std::vector<int> there = grid_.holders(two.pipeline, t, two.data);

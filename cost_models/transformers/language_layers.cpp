@@ -148,19 +148,23 @@ double mlp_gradients(const LanguagePricing& pricing, std::int64_t block) {
   return pricing.bytes(pricing.tokens() * tensors * wide / pricing.form.sharding.tensor);
 }
 
+// The keys and values of the whole sequence, which context-parallel ranks gather for attention,
+// forward and again backward.
+double gathered_keys(const RankSizes& sizes) {
+  if (sizes.context <= 1) return 0;
+  return sizes.bytes(sizes.batch * sizes.seq * (sizes.keys() + sizes.values()));
+}
+
 // Those of queries, keys, values and attention's output, and where the scores are in memory those
-// of scores and probabilities.
-double attention_gradients(const LanguagePricing& pricing) {
-  const TransformerConfig& config = pricing.config;
-  const double heads = static_cast<double>(config.heads) / pricing.form.sharding.tensor;
-  const double kv_heads = static_cast<double>(config.latent ? config.heads : config.kv_heads) /
-                          pricing.form.sharding.tensor;
-  const auto width = static_cast<double>(
-      config.latent ? config.latent->plain_width + config.latent->rotary_width : config.head_width);
-  const double vectors = pricing.bytes(pricing.tokens() * width * (2 * heads + 2 * kv_heads));
+// of scores and probabilities. Among context-parallel ranks keys and values are gathered, and their
+// gradients are of the whole sequence until they are reduced.
+double attention_gradients(const LanguagePricing& pricing, const RankSizes& sizes) {
+  const double own = sizes.queries() + sizes.attended();
+  const double vectors = sizes.context > 1
+                             ? sizes.bytes(sizes.tokens * own) + 2 * gathered_keys(sizes)
+                             : sizes.bytes(sizes.tokens * (own + sizes.keys() + sizes.values()));
   if (pricing.form.attention == AttentionKernel::flash) return vectors;
-  return vectors +
-         pricing.bytes(2 * pricing.tokens() * static_cast<double>(pricing.form.seq) * heads);
+  return vectors + sizes.bytes(2 * sizes.tokens * sizes.seq * sizes.heads);
 }
 
 }  // namespace
@@ -183,9 +187,11 @@ Layer block_layer(const LanguagePricing& pricing, std::int64_t block) {
     return fitting_bytes(layer.name, "its activations", count);
   };
   layer.output = bytes(rows);
-  layer.forward_workspace = bytes(rows);  // attention's or the MLP's output before it is added
+  const RankSizes sizes = rank_sizes(config, pricing.form);
+  // Attention's or the MLP's output before it is added, or what attention reads.
+  layer.forward_workspace = bytes(std::max(rows, gathered_keys(sizes)));
   set_backward_workspace(
-      layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing))));
+      layer, bytes(std::max(mlp_gradients(pricing, block), attention_gradients(pricing, sizes))));
   set_flops(layer, pricing, flops_of(pricing, block + 1) - flops_of(pricing, block));
   if (layer.selective_forward > Time{}) {
     layer.selective_flops = rank_flops(layer.name, pricing, attention_flops(pricing, block));

@@ -54,6 +54,19 @@ std::string usage_error_of(Run run) {
 
 using Names = std::vector<std::string>;
 
+TEST_CASE("weights that are the first layer's are counted and updated there alone") {
+  Layer embedding = layer("embedding", "embedding", 1, 0, 1, 8);
+  embedding.weights = Bytes{800};
+  Layer head = layer("head", "head", 5, 5, 5, 9);
+  head.weights = Bytes{900};
+  head.tied_weights = Bytes{800};
+  const std::vector<CostRow> rows = cost_rows(model_of({embedding, head}), CostsBy::layer);
+  CHECK(rows[1].weights == Bytes{100});
+  CHECK(rows[1].update == Time{1});
+  CHECK(sum_of(rows, "total").weights == Bytes{900});
+  CHECK(sum_of(rows, "total").update == Time{9});
+}
+
 TEST_CASE("a row holds a layer's times, both stashes together and the spreads of F, B and update") {
   Layer one = layer("a", "conv", 1, 2, 3, 4);
   one.backward = Time{50};

@@ -309,6 +309,29 @@ TEST_CASE("tied weights are held, reduced and updated once by ranks with both th
   CHECK(apart.stage[1].blocking.update > Time{});
 }
 
+TEST_CASE("of gradients that are divided, tied weights add up a rank's part") {
+  const auto exchange_with = [&](Zero zero) {
+    Degrees degrees = degrees_of(1, 4, 2);
+    degrees.zero = zero;
+    Case asked = case_of("1f1b", ports(8), degrees);
+    for (Layer& layer : asked.model.layers) {
+      layer.parameters = 500'000;
+      layer.weights = layer.gradients = layer.optimizer_state = megabyte;
+    }
+    // Three quarters of the last layer's are the first one's.
+    asked.model.layers.back().parameters = 125'000;
+    asked.model.layers.back().tied_weights = Bytes{3 * megabyte.count / 4};
+    const Costs costs = study(asked).costs;
+    return costs.stage[1].blocking_by[static_cast<std::size_t>(Dimension::pipeline)].update;
+  };
+  const Time whole = exchange_with(Zero::none);
+  CHECK(whole > Time{});
+  CHECK(exchange_with(Zero::optimizer) == whole);
+  const Time part = exchange_with(Zero::gradients);
+  CHECK(to_seconds(part) == doctest::Approx(to_seconds(whole) / 4));
+  CHECK(exchange_with(Zero::weights) == part);
+}
+
 TEST_CASE("parallel ranks that share a port share its bandwidth") {
   // Two machines of two devices; each machine has one NIC for both.
   Cluster cluster;

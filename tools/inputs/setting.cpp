@@ -162,6 +162,29 @@ void add_notes_on_no_effect(const SettingRequest& request, Setting& setting) {
   }
 }
 
+// A recipe counts Adam's moments, whatever the trace's optimizer keeps: SGD's none, with momentum
+// one of the two.
+void check_moments(const Precision& precision, const Model& model, double weights,
+                   Setting& setting) {
+  constexpr double moments = 8;  // bytes a parameter
+  constexpr double master = 4;   // a copy of 16-bit weights
+  std::int64_t parameters = 0;
+  double stated = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.parameters == 0 || layer.tied_weights != Bytes{}) continue;
+    parameters += layer.parameters;
+    stated += static_cast<double>(layer.optimizer_state.count);
+  }
+  if (parameters == 0) return;
+  stated /= static_cast<double>(parameters);
+  const bool has_master = weights < 3 && stated >= master;
+  if (stated - (has_master ? master : 0) > 0.75 * moments) return;
+  setting.notes.push_back(fmt::format(
+      "--precision {} counts {:g} bytes a parameter for the optimizer, those of Adam; the trace's "
+      "own takes {:.2g}",
+      precision.name, precision.optimizer, stated));
+}
+
 // A recipe replaces the state that the trace states; times and activations stay as they are.
 void check_precision(const Precision& precision, Setting& setting) {
   if (precision.name.empty()) return;
@@ -169,6 +192,7 @@ void check_precision(const Precision& precision, Setting& setting) {
   std::erase(model.provenance.notes, master_copy_note);
   const double each = bytes_per_parameter(model);
   if (each == 0) return;  // which with_state() refuses
+  check_moments(precision, model, each, setting);
   const bool is_fp8 = precision.name == "fp8";
   const bool products_in_fp8 = model.provenance.method.find("fp8") != std::string::npos;
   const bool alike = each > 0.75 * precision.weights && each < 1.5 * precision.weights;

@@ -470,6 +470,44 @@ TEST_CASE("a backward needs room for the widest gradients") {
   CHECK(model.layers.back().backward_workspace == Bytes{4LL * 2048 * 51200 / 4});
 }
 
+TEST_CASE("context-parallel ranks need room for the keys and values of the whole sequence") {
+  LanguageForm form = of_2021(1, 1);
+  form.attention = AttentionKernel::flash;
+  TransformerConfig config = gpt_of(1, 1024, 16);
+  config.ffn = 1024;
+  form.sharding.context = 4;
+  const Layer block = priced(config, form).layers[1];
+  const std::int64_t whole = 2LL * 2048 * 1024;  // of keys, as of values
+  CHECK(block.forward_workspace == Bytes{2 * whole});
+  // A quarter's queries and output, keys and values, and the gradients of those.
+  CHECK(block.backward_workspace == Bytes{2 * whole / 4 + 4 * whole});
+}
+
+TEST_CASE("a rank has a head for keys and values at least") {
+  TransformerConfig config = gpt_of(1, 1024, 32);
+  config.ffn = 32;
+  config.head_width = 1024;
+  LanguageForm form = of_2021(1, 32);
+  form.attention = AttentionKernel::flash;
+  const Layer many = priced(config, form).layers[1];
+  config.kv_heads = 1;
+  const Layer one = priced(config, form).layers[1];
+  CHECK(many.backward_workspace == Bytes{2LL * 2048 * 1024 * 4});
+  CHECK(one.backward_workspace == many.backward_workspace);
+}
+
+TEST_CASE("values and output of latent attention have widths of their own") {
+  TransformerConfig config = published("deepseek-v3");
+  config.layers = 4;
+  config.ffn = 128;
+  LanguageForm form;
+  form.batch = 1;
+  form.seq = 4096;
+  form.attention = AttentionKernel::flash;
+  const Layer block = priced(config, form).layers[1];
+  CHECK(block.backward_workspace == Bytes{2LL * 4096 * 128 * (192 + 192 + 128 + 128)});
+}
+
 TEST_CASE("a note says that multi-token prediction is not priced") {
   TransformerConfig config = published("deepseek-v3");
   config.layers = 4;

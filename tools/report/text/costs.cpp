@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "cost_models/tied_weights.hpp"
 #include "sim/index.hpp"
 #include "sim/text/visible.hpp"
 #include "tools/base/provenance.hpp"
@@ -271,6 +272,11 @@ std::string costs_report(const Model& model, const std::vector<int>& sizes,
   std::string drawn = options.colour ? coloured_bars(text) : text;
   if (options.quiet) return drawn;
   std::vector<std::string> notes = model.provenance.notes;
+  if (has_tied_weights(model)) {
+    notes.push_back(fmt::format(
+        "weights that are those of {} are counted and updated there alone, as on one device",
+        model.layers.front().name));
+  }
   add_cut_note(notes, options, rows.size());
   return drawn + notes_text(notes);
 }
