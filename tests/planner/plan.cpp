@@ -2,10 +2,12 @@
 #include "tools/planner/planner.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,39 @@ std::string text_of(const Plan& plan) {
         "\n" + print(point.verdict.step) + " " + print(point.verdict.fullest()) + " " + point.flags;
   }
   return text;
+}
+
+TEST_CASE("a cluster that must be taken whole has shapes of all degrees") {
+  PlanRequest request;
+  request.setting.trace = "model:gpt2@h100";
+  request.setting.cluster.cluster = "h100x8";
+  request.setting.whole_cluster = true;  // as the command asks
+  request.samples = 16;
+  std::set<int> tensor;
+  for (const Shape& shape : shapes_of(request)) tensor.insert(shape.degrees.tensor);
+  CHECK(tensor == std::set<int>{1, 2, 4});  // of 12 heads
+}
+
+TEST_CASE("a plan does not depend on the unit of its times") {
+  const auto plan_in = [](const std::string& unit, const std::string& link) {
+    PlanRequest request;
+    request.setting.trace = fmt::format(
+        "uniform:layers=8,forward=10{0},input_grad=10{0},weight_grad=10{0},output=1MB,weights=10MB",
+        unit);
+    request.setting.cluster.link = parse_link(link);
+    request.setting.cluster.memory = parse_bytes("600MB");
+    request.space.devices = {1, 2, 3, 4};
+    request.samples = 16;
+    request.objective = Objective::devices;
+    return plan(request);
+  };
+  const Plan slow = plan_in("ms", "2GB/s,0us");
+  const Plan fast = plan_in("us", "2TB/s,0us");
+  REQUIRE(slow.recommended);
+  REQUIRE(fast.recommended);
+  CHECK(slow.front[*slow.recommended].candidate.shape.devices() == 1);
+  CHECK(slow.front.size() == fast.front.size());
+  CHECK(slow.counts.judged == fast.counts.judged);
 }
 
 TEST_CASE("what is known of a schedule's orders is so in its programs") {

@@ -98,9 +98,15 @@ std::vector<Search::Estimated> Search::by_estimate(int shape, const Grounds::Fou
   return order;
 }
 
+// What has nothing to beat is never behind; of such, the fastest comes first.
 void Search::weigh(Node& node) const {
   const int devices = nth(shapes_, node.shape).devices();
-  node.share = node.estimate / front_.to_beat(node.need, devices).value_or(1);
+  if (const std::optional<double> to_beat = front_.to_beat(node.need, devices)) {
+    node.share = node.estimate / *to_beat;
+    return;
+  }
+  const double fastest = front_.empty() ? 1 : to_seconds(front_.fastest().verdict.step);
+  node.share = node.estimate > 0 ? node.estimate / (node.estimate + fastest) : 0;
 }
 
 // Of the shape, or of each of its families.

@@ -43,6 +43,7 @@ SettingRequest without_shape(const SettingRequest& base) {
   SettingRequest request = base;
   request.degrees = Degrees{};
   request.degrees.order = base.degrees.order;
+  request.whole_cluster = false;  // which is asked of a shape
   request.program.reset();
   request.recomputation = {};
   request.offloading = {};
