@@ -25,7 +25,7 @@ struct GroupShape {
   Time inside_latency{};        // of the slowest route between neighbours of a domain
   Time across_latency{};
   double inside_rate = 0;  // bytes a second of the same routes as the cluster states it; 0: none
-  const Chip* chip = nullptr;  // of all its devices; null: not known, or of several kinds
+  const Chip* chip = nullptr;  // the slowest of its devices; null: one is not known
 
   int ranks() const;
   int count() const { return static_cast<int>(domains.size()); }  // of domains

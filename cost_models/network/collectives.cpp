@@ -123,9 +123,11 @@ Collectives::Collectives(const Cluster& cluster, Routes& routes, const std::stri
 
 CollectivePlan Collectives::plan(const Collective& collective) {
   // Those that were prepared were checked.
-  if (prepared_.count(collective.groups) == 0) check_groups(cluster_, collective.groups);
+  if (prepared_.count({collective.groups, collective.beside}) == 0) {
+    check_groups(cluster_, collective.groups);
+  }
   if (collective.groups.empty() || collective.groups.front().size() == 1) return {no_algorithm, {}};
-  Prepared& found = prepared(collective.groups);
+  Prepared& found = prepared(collective.groups, collective.beside);
   Candidate best = chosen(collective, found);
   double rate = rate_of(best.pace, best.use->rate);
   Time setup = best.pace.setup;
@@ -134,6 +136,9 @@ CollectivePlan Collectives::plan(const Collective& collective) {
     rate = own->bandwidth.is_unlimited() ? unbounded
                                          : static_cast<double>(own->bandwidth.bytes_per_second) /
                                                bus_factor(collective.kind, found.shape().ranks());
+    // It was measured of one group.
+    const Use& one = use(*best.algorithm, collective.kind, prepared({found.ranks.front()}));
+    if (best.use->rate < one.rate) rate *= best.use->rate / one.rate;
   }
   CollectivePlan plan{best.algorithm->name, {setup, collective.bytes, {}, {}}};
   Route& route = plan.costs.route;
@@ -190,12 +195,7 @@ Collectives::Candidate Collectives::chosen(const Collective& collective, Prepare
 
 Collectives::Candidate Collectives::candidate(const Algorithm& algorithm,
                                               const Collective& collective, Prepared& found) {
-  const std::pair key(algorithm.name, collective.kind);
-  auto known = found.uses.find(key);
-  if (known == found.uses.end()) {
-    known = found.uses.emplace(key, use_of(algorithm, collective.kind, found)).first;
-  }
-  Candidate best{&algorithm, &known->second, {}, unbounded};
+  Candidate best{&algorithm, &use(algorithm, collective.kind, found), {}, unbounded};
   for (const CollectivePace& pace :
        algorithm.paces(collective.kind, collective.bytes, found.shape())) {
     const double seconds = seconds_of(pace, best.use->rate, collective.bytes);
@@ -206,12 +206,20 @@ Collectives::Candidate Collectives::candidate(const Algorithm& algorithm,
   return best;
 }
 
-Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind kind,
-                                     const Prepared& found) {
+const Collectives::Use& Collectives::use(const Algorithm& algorithm, CollectiveKind kind,
+                                         Prepared& found) {
+  const std::pair key(algorithm.name, kind);
+  const auto known = found.uses.find(key);
+  if (known != found.uses.end()) return known->second;
+  return found.uses.emplace(key, use_of(algorithm, kind, found)).first->second;
+}
+
+// By resource, of a byte of all groups.
+std::vector<double> Collectives::loads_of(const Algorithm& algorithm, CollectiveKind kind,
+                                          const Prepared& found, Tier& tier) {
   std::vector<double> load(routes_.names().size());
-  Use use;
   const auto add = [&](const Route& route, double share) {
-    use.route.tier = std::max(use.route.tier, route.tier);
+    tier = std::max(tier, route.tier);
     for (std::size_t i = 0; i < route.resources.size(); ++i) {
       nth(load, route.resources[i]) += share * (route.load.empty() ? 1 : route.load[i]);
     }
@@ -224,6 +232,18 @@ Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind 
         add(routes_.between(nth(ranks, one.from), nth(ranks, one.to)), one.share);
       }
     }
+  }
+  return load;
+}
+
+Collectives::Use Collectives::use_of(const Algorithm& algorithm, CollectiveKind kind,
+                                     const Prepared& found) {
+  Use use;
+  std::vector<double> load = loads_of(algorithm, kind, found, use.route.tier);
+  if (!found.beside.empty()) {
+    Tier any{};
+    const std::vector<double> more = loads_of(algorithm, kind, prepared(found.beside), any);
+    for (std::size_t i = 0; i < load.size(); ++i) load[i] += load[i] > 0 ? more[i] : 0;
   }
   use.rate = unbounded;
   for (std::size_t i = 0; i < load.size(); ++i) {
@@ -258,10 +278,11 @@ double Collectives::reached(int resource, const GroupShape& shape, CollectiveKin
   return 1;
 }
 
-Collectives::Prepared& Collectives::prepared(const std::vector<std::vector<int>>& groups) {
-  const auto known = prepared_.find(groups);
+Collectives::Prepared& Collectives::prepared(const Groups& groups, const Groups& beside) {
+  const auto known = prepared_.find({groups, beside});
   if (known != prepared_.end()) return known->second;
   Prepared found;
+  found.beside = beside;
   std::vector<std::vector<int>> sorted = groups;
   std::sort(sorted.begin(), sorted.end());
   for (const std::vector<int>& group : sorted) add_group(group, found);
@@ -284,7 +305,7 @@ Collectives::Prepared& Collectives::prepared(const std::vector<std::vector<int>>
   }
   found.machines =
       machines.count(-1) > 0 ? found.shape().count() : static_cast<int>(machines.size());
-  return prepared_.emplace(groups, std::move(found)).first->second;
+  return prepared_.emplace(std::pair(groups, beside), std::move(found)).first->second;
 }
 
 void Collectives::add_group(const std::vector<int>& group, Prepared& found) {
@@ -366,14 +387,16 @@ GroupShape Collectives::links_of(const Prepared& found) {
   return links;
 }
 
+// The slowest one; null where some device is none that is known.
 const Chip* Collectives::chip_of_all(const std::vector<std::vector<int>>& groups) const {
+  const auto speed = [](const Chip& chip) { return std::pair(chip.generation, chip.nvlink); };
   const Chip* all = nullptr;
   for (const std::vector<int>& group : groups) {
     for (const int rank : group) {
       const int kind = nth(cluster_.devices, rank).kind;
       const Chip* const chip = kind < 0 ? nullptr : chip_of(nth(cluster_.kinds, kind).name);
-      if (chip == nullptr || (all != nullptr && all != chip)) return nullptr;
-      all = chip;
+      if (chip == nullptr) return nullptr;
+      if (all == nullptr || speed(*chip) < speed(*all)) all = chip;
     }
   }
   return all;

@@ -25,6 +25,9 @@ struct Collective {
   /// tensor-parallel ranks: one flow, which loads the links of all of them.
   std::vector<std::vector<int>> groups;
   Dimension dimension = Dimension::data;  // of the groups, by which algorithms are named
+  /// Groups of other replicas that do the same at the same time: they load links, and what they
+  /// take is not asked.
+  std::vector<std::vector<int>> beside{};
 };
 
 /// The name of the algorithm for groups of one.
@@ -47,11 +50,12 @@ AlgorithmNames parse_algorithms(const std::string& text);
 /// The collectives of one cluster. Finds routes and constants once for each kind of group.
 ///
 /// A byte of progress is a byte of Collective::bytes, so Route::load of a ring all-reduce is
-/// 2(n−1)/n. Where the kinds of links are known and the devices are one kind of chips(), links
-/// carry the share of their stated rate that was measured of them, and the load is larger by as
-/// much; latencies are those of measured tables, or of NCCL's model. Elsewhere links carry what
-/// the cluster states, and latencies are those of its routes. What was measured on the cluster
-/// itself (Cluster::collectives) goes before all of that, for groups of as many ranks and machines.
+/// 2(n−1)/n. Where the kinds of links are known and the devices are of chips() (the slowest of them
+/// counts), links carry the share of their stated rate that was measured of them, and the load is
+/// larger by as much; latencies are those of measured tables, or of NCCL's model. Elsewhere links
+/// carry what the cluster states, and latencies are those of its routes. What was measured on the
+/// cluster itself (Cluster::collectives) goes before all of that, for groups of as many ranks and
+/// machines: of one group, and the slower the more of them share a link.
 class Collectives {
  public:
   /// Refers to the cluster and the routes, which must outlive it. `algorithms`: as
@@ -75,6 +79,7 @@ class Collectives {
     int machines = 1;                     // that a group of the first shape is in
     std::vector<std::vector<int>> ranks;  // by group, in the order of GroupShape
     std::vector<int> shape_of;            // by group, an index into shapes
+    std::vector<std::vector<int>> beside;
     const GroupShape& shape() const { return shapes.front(); }
     std::map<std::pair<std::string_view, CollectiveKind>, Use> uses;  // by algorithm
   };
@@ -85,13 +90,17 @@ class Collectives {
     double seconds = 0;
   };
 
-  Prepared& prepared(const std::vector<std::vector<int>>& groups);
+  using Groups = std::vector<std::vector<int>>;
+  Prepared& prepared(const Groups& groups, const Groups& beside = {});
+  const Use& use(const Algorithm& algorithm, CollectiveKind kind, Prepared& found);
   void add_group(const std::vector<int>& group, Prepared& found);
   std::vector<std::vector<int>> domains_of(const std::vector<int>& group);
   bool same_domain(int one, int other);
   GroupShape links_of(const Prepared& found);
   const Chip* chip_of_all(const std::vector<std::vector<int>>& groups) const;
   Use use_of(const Algorithm& algorithm, CollectiveKind kind, const Prepared& found);
+  std::vector<double> loads_of(const Algorithm& algorithm, CollectiveKind kind,
+                               const Prepared& found, Tier& tier);
   double reached(int resource, const GroupShape& shape, CollectiveKind kind) const;
   Candidate candidate(const Algorithm& algorithm, const Collective& collective, Prepared& found);
   Candidate chosen(const Collective& collective, Prepared& found);
@@ -100,8 +109,8 @@ class Collectives {
   const Cluster& cluster_;
   Routes& routes_;
   AlgorithmNames algorithms_;
-  std::vector<Tier> tier_;  // by resource
-  std::map<std::vector<std::vector<int>>, Prepared> prepared_;
+  std::vector<Tier> tier_;                                  // by resource
+  std::map<std::pair<Groups, Groups>, Prepared> prepared_;  // by groups, and those beside them
 };
 
 /// The algorithms' names and "best".

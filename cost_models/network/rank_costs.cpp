@@ -118,9 +118,15 @@ Time RankedCluster::blocking_time(const LayerCollective& collective, const Pipel
                               rank.pipeline, rank.data);
   auto known = blocking_.find(key);
   if (known == blocking_.end()) {
-    const CollectivePlan plan = collectives_.plan(
-        {collective.kind, collective.bytes,
-         grid_.groups(collective.group, rank.pipeline, rank.data), collective.group});
+    Collective asked{collective.kind, collective.bytes,
+                     grid_.groups(collective.group, rank.pipeline, rank.data), collective.group};
+    if (rank.data >= 0) {
+      for (std::vector<int>& group : grid_.groups(collective.group, rank.pipeline, -1)) {
+        const bool own = std::count(asked.groups.begin(), asked.groups.end(), group) > 0;
+        if (!own) asked.beside.push_back(std::move(group));
+      }
+    }
+    const CollectivePlan plan = collectives_.plan(asked);
     known = blocking_.emplace(key, Blocking{alone(plan.costs), plan.algorithm}).first;
   }
   use(collective.group, collective.kind, collective.bytes, known->second.algorithm);
@@ -421,8 +427,8 @@ void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& 
     }
     Collective collective{CollectiveKind::all_reduce, gradients, {}, Dimension::pipeline};
     for (int t = 0; t < grid_.degrees().tensor; ++t) {
-      const std::vector<int> here = grid_.holders(one.pipeline, t, one.data);
-      const std::vector<int> there = grid_.holders(two.pipeline, t, two.data);
+      const std::vector<int> here = grid_.holders(one.pipeline, t, -1);  // of all replicas
+      const std::vector<int> there = grid_.holders(two.pipeline, t, -1);
       for (std::size_t i = 0; i < here.size(); ++i) {
         collective.groups.push_back({here[i], there[i]});
       }

@@ -194,7 +194,7 @@ Time Charges::on_the_wire(Op op) const {
     if (op.kind == OpKind::reduce_grad && stage.reduction) return alone(*stage.reduction);
     if (op.kind == OpKind::reduce_grad) {
       const auto& replicas = program_.placement.stage[op.stage].replicas;
-      return ring_time(stage.gradients, static_cast<int>(replicas.size()), route_of(op));
+      return ring_time(stage.gradients, static_cast<int>(replicas.size()), slowest_hop(op));
     }
     const bool copy = op.kind == OpKind::offload || op.kind == OpKind::prefetch;
     return transfer_time(
@@ -235,6 +235,19 @@ const Route& Charges::route_of(Op op) const {
   return costs_.network.between(ends.from, ends.to);
 }
 
+// A ring is as fast as its slowest hop, in each of its parts: what a replica sends on has come by
+// all others. The least bandwidth and the longest latency, which may be of two hops.
+Route Charges::slowest_hop(Op op) const {
+  Route slowest;
+  const auto replicas = static_cast<int>(program_.placement.stage[op.stage].replicas.size());
+  for (int part = 0; part < replicas; ++part) {
+    const Route& hop = route_of(op_of(op.kind, op.stage, op.microbatch, part));
+    slowest.bandwidth = std::min(slowest.bandwidth, hop.bandwidth);
+    slowest.latency = std::max(slowest.latency, hop.latency);
+  }
+  return slowest;
+}
+
 // Each pair of ends has one path, used by one lane only: that of the sender or its copy engine. It
 // has a second one for its part of a ring all-reduce, whose duration includes its latencies.
 std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
@@ -249,7 +262,7 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
                                              : static_cast<std::size_t>(ends.to);
   const bool ring = op.kind == OpKind::reduce_grad;
   const std::size_t pair = row * (devices + 2) + column;
-  std::uint16_t& known = ring ? ring_path_of_pair_[pair] : path_of_pair_[pair];
+  std::uint16_t& known = ring ? ring_path_[{int{op.stage}, pair}] : path_of_pair_[pair];
   if (known != 0) return known;
   const Route& route = route_of(op);
   if (route.is_free() && route.resources.empty()) return 0;
@@ -260,7 +273,9 @@ std::uint16_t Charges::path_of(Op op, std::uint32_t lane) {
   if (ring) {
     const auto replicas =
         static_cast<std::int64_t>(program_.placement.stage[op.stage].replicas.size());
-    path.setup = 2 * (replicas - 1) * route.latency;
+    const Route slowest = slowest_hop(op);
+    path.setup = 2 * (replicas - 1) * slowest.latency;
+    if (costs_.sharing == Sharing::fair) path.bandwidth = slowest.bandwidth;
   }
   for (const int end : {ends.from, ends.to}) {
     if (end >= 0) path.devices.push_back(static_cast<std::uint16_t>(end));

@@ -68,6 +68,7 @@ class Charges {
   Time on_the_wire(Op op) const;
   Ends ends_of_task(Op op) const;
   const Route& route_of(Op op) const;
+  Route slowest_hop(Op op) const;
   std::uint16_t path_of(Op op, std::uint32_t lane);
   std::uint16_t reduction_path(Op op, std::uint32_t lane);
   std::uint16_t add_path(Path path, std::uint32_t lane);
@@ -81,7 +82,7 @@ class Charges {
   std::vector<Path> paths_{};
   std::vector<std::uint32_t> path_lane_{};     // by path: the lane that uses it
   std::vector<std::uint16_t> path_of_pair_{};  // devices × (devices, to host, from host)
-  std::map<std::size_t, std::uint16_t> ring_path_of_pair_{};
+  std::map<std::pair<int, std::size_t>, std::uint16_t> ring_path_{};  // by stage and pair
   std::map<std::pair<int, int>, std::uint16_t> reduction_path_{};  // by stage and replica
   std::map<std::pair<int, int>, Time> last_op_{};  // the shortest one before a reduction in buckets
 };

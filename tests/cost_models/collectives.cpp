@@ -212,6 +212,25 @@ TEST_CASE("groups that run at once share a NIC") {
   CHECK(load_on(cluster, four.costs.route, "nvswitch1>fabric") == 4);
 }
 
+TEST_CASE("groups of other replicas load links, and their own routes say nothing") {
+  Cluster cluster = cluster_of({2, 4, "", 450 * giga, 50 * giga, true});
+  const auto with = [&](const std::vector<std::vector<int>>& groups,
+                        const std::vector<std::vector<int>>& beside) {
+    Collective asked{CollectiveKind::all_reduce, Bytes{giga}, groups};
+    asked.beside = beside;
+    return planned(cluster, asked).costs;
+  };
+  const CollectiveCosts together = with({{0, 4}, {1, 5}}, {});
+  CHECK(alone(with({{0, 4}}, {{1, 5}})) == alone(together));
+  CHECK(alone(with({{0, 1}}, {{2, 6}})) == alone(with({{0, 1}}, {})));
+  // A replica whose own link is slow is slow alone.
+  for (Link& link : cluster.links) {
+    if (link.name.rfind("1-", 0) == 0) link.bandwidth = Bandwidth{giga};
+  }
+  CHECK(alone(with({{0, 4}}, {{1, 5}})) == alone(together));
+  CHECK(alone(with({{1, 5}}, {{0, 4}})) > alone(together) * 10);
+}
+
 TEST_CASE("groups that cross machines and groups that do not are one flow") {
   const Cluster cluster = cluster_of({3, 4, "h100"});
   const std::vector<std::vector<int>> threes{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}};

@@ -108,5 +108,32 @@ TEST_CASE("what was measured on the cluster goes before built-in constants") {
   }
 }
 
+TEST_CASE("what was measured of one group takes longer where several share a link") {
+  Cluster cluster = cluster_of({2, 4, "h200", 450 * giga, 50 * giga, true});
+  cluster.collectives = {
+      {CollectiveKind::all_reduce, 2, 2, parse_time("50us"), Bandwidth{40 * giga}, ""}};
+  const auto moving = [&](const std::vector<std::vector<int>>& groups) {
+    const CollectiveCosts costs =
+        planned(cluster, {CollectiveKind::all_reduce, Bytes{giga}, groups}).costs;
+    CHECK(costs.setup == parse_time("50us"));
+    return to_seconds(alone(costs) - costs.setup);
+  };
+  CHECK(moving({{0, 4}}) == doctest::Approx(0.025));
+  CHECK(moving({{0, 4}, {1, 5}}) == doctest::Approx(0.05));
+  CHECK(moving({{0, 4}, {1, 5}, {2, 6}, {3, 7}}) == doctest::Approx(0.1));
+}
+
+TEST_CASE("among chips of several kinds the slowest one's constants hold") {
+  const auto of_kinds = [&](const std::string& first, const std::string& last) {
+    Cluster cluster = cluster_of({1, 8, first});
+    cluster.kinds.emplace_back().name = last;
+    cluster.devices.back().kind = 1;
+    return planned(cluster, of_all(cluster, CollectiveKind::all_reduce, giga)).costs;
+  };
+  CHECK(of_kinds("h100", "h200") == of_kinds("h100", "h100"));
+  CHECK(of_kinds("h200", "h100") == of_kinds("h100", "h100"));
+  CHECK(of_kinds("h100", "a100") == of_kinds("a100", "a100"));
+}
+
 }  // namespace
 }  // namespace stageline

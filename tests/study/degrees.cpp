@@ -332,8 +332,10 @@ TEST_CASE("of gradients that are divided, tied weights add up a rank's part") {
   CHECK(exchange_with(Zero::weights) == part);
 }
 
-TEST_CASE("parallel ranks that share a port share its bandwidth") {
-  // Two machines of two devices; each machine has one NIC for both.
+namespace {
+
+// Two machines of two devices; each machine has one NIC for both.
+Cluster two_by_two() {
   Cluster cluster;
   cluster.name = "two by two";
   for (int d = 0; d < 4; ++d) {
@@ -348,6 +350,34 @@ TEST_CASE("parallel ranks that share a port share its bandwidth") {
   for (int m = 0; m < 2; ++m) {
     cluster.links.push_back({"nic", 4 + m, 6, {1'000'000'000}, Time{}, Duplex::full});
   }
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("blocking collectives of all replicas share links, simulated or not") {
+  Degrees degrees = degrees_of(2, 2, 1);
+  degrees.order = parse_order("dp-tp-cp-pp");  // tensor-parallel ranks are in two machines
+  const auto forward_of = [&](bool all) {
+    Case asked = case_of("1f1b", two_by_two(), degrees, all);
+    LayerCollective reduction;
+    reduction.kind = CollectiveKind::all_reduce;
+    reduction.group = Dimension::tensor;
+    reduction.bytes = megabyte;
+    reduction.forward = 1;
+    for (Layer& layer : asked.model.layers) layer.collectives = {reduction};
+    const Outcome outcome = study(asked);
+    CHECK(asked.pipelines() == (all ? 2 : 1));
+    return outcome.costs.stage[0].blocking.forward;
+  };
+  // Two groups send 1 MB each across one NIC of 1 GB/s, for each of the layers.
+  const auto each = static_cast<std::int64_t>(layers().layers.size());
+  CHECK(forward_of(false) == Time{2'000'000'000} * each);
+  CHECK(forward_of(true) == forward_of(false));
+}
+
+TEST_CASE("parallel ranks that share a port share its bandwidth") {
+  const Cluster cluster = two_by_two();
   const RankedCluster ranked(cluster, degrees_of(2, 1, 2));
   Case asked = case_of("gpipe", cluster, degrees_of(2, 1, 2));
   const Outcome outcome = study(asked);

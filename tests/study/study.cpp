@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -261,6 +263,33 @@ TEST_CASE("a given program is validated before anything relies on it") {
   asked.model = uniform_model("layers=1");
   asked.program = parse_program("stageline-program 1\nmicrobatches: 1\nstage 0: a\na: 0F0 0B9\n");
   CHECK_THROWS_AS(study(asked), ProgramError);
+}
+
+TEST_CASE("a ring of replicas is as fast as its slowest hop") {
+  const auto step_with = [](const char* first, const char* second, Sharing sharing) {
+    SettingRequest request;
+    request.trace = "uniform:layers=2,forward=1ms,weights=30MB,output=1kB";
+    request.devices = {4};
+    request.partition = "uniform";
+    request.microbatches = 3;
+    Case asked = make_case(request, read_setting(request), test::spec("pipedream:replicas=3-1"), 4);
+    const std::string links = fmt::format(
+        R"({{"format": "stageline-cluster 1", "name": "c",
+            "devices": [{{"name": "g", "count": 4}}], "switches": ["s"],
+            "links": [{{"from": "g0", "to": "g1", "bandwidth": "{}"}},
+                      {{"from": "g1", "to": "g2", "bandwidth": "{}"}},
+                      {{"from": "g0", "to": "g2", "bandwidth": "100GB/s"}},
+                      {{"from": "g*", "to": "s", "bandwidth": "100GB/s"}}]}})",
+        first, second);
+    asked.cluster = read_cluster(links, "c.json");
+    asked.sharing = sharing;
+    return study(asked).step_time;
+  };
+  for (const Sharing sharing : all_sharings) {
+    const Time slow = step_with("1GB/s", "1GB/s", sharing);
+    CHECK(slow > step_with("100GB/s", "100GB/s", sharing) * 2);
+    CHECK(step_with("100GB/s", "1GB/s", sharing) == slow);
+  }
 }
 
 }  // namespace
