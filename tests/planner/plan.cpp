@@ -317,6 +317,23 @@ TEST_CASE("the pruned front is that of all candidates, and no schedule on any cu
   }
 }
 
+TEST_CASE("recomputation that is fixed is kept") {
+  std::mt19937 random(13);
+  PlanRequest request = test::random_chain_request(random, 12, 4, 16);
+  for (const char* const item : {"pp=4", "schedule=1f1b"}) fix(request.space, item);
+  const std::string first = "recompute=full@0";
+  for (const std::string& item : {first + "-1", first + "|every:2"}) {
+    fix(request.space, item);
+    const Plan found = plan(request);
+    REQUIRE_FALSE(found.front.empty());
+    for (const PlanPoint& point : found.front) {
+      const std::vector<Recomputation>& fixed = request.space.recomputation;
+      const Recomputation& rebuilt = point.candidate.recomputation;
+      CHECK_MESSAGE(std::count(fixed.begin(), fixed.end(), rebuilt) == 1, point.flags);
+    }
+  }
+}
+
 TEST_CASE("the plan is the same with any number of threads, and more memory is never slower") {
   std::mt19937 random(7);
   PlanRequest request = test::random_chain_request(random, 6, 4, 8);

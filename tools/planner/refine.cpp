@@ -56,7 +56,8 @@ std::vector<Candidate> Search::neighbours(const FrontPoint& point) const {
       if (request_.space.partitions.empty()) other.partition = "balanced";
     }
   }
-  if (const std::optional<int> last = last_rebuilt(here.recomputation)) {
+  const std::optional<int> last = last_rebuilt(here.recomputation);
+  if (last && request_.space.recomputation.empty()) {
     for (const int other : {*last - 1, *last + 1}) {
       Candidate& changed = near.emplace_back(here);
       changed.recomputation = up_to(here.recomputation.parts[0].how, other);
