@@ -163,7 +163,6 @@ bool Search::search_cuts() {
 }
 
 void Search::refine() {
-  if (request_.exhaustive) return;
   fit_by_recomputing();
   for (int round = 0; round < most_rounds && !ended(); ++round) {
     std::vector<Candidate> near;

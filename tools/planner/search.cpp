@@ -283,7 +283,7 @@ std::vector<Candidate> Search::candidates_of(const Node& node) const {
 }
 
 // Whether it changed the front.
-bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
+bool Search::enter(const Candidate& candidate, const Judgement& judgement, Refined refined) {
   if (!judgement.verdict) {
     ++counts_.refused;
     if (!refused_) refused_ = judgement.why_not;
@@ -300,6 +300,7 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
       missing_ = PlanMissing{*verdict.need, point.flags};
       nearest_.push_back(candidate);
     }
+    if (refined == Refined::no) return false;
     std::pair key(verdict.step, point.flags);
     nearly_.emplace(std::move(key), std::move(point));
     if (nearly_.size() > most_nearly) nearly_.erase(std::prev(nearly_.end()));
@@ -312,7 +313,7 @@ bool Search::enter(const Candidate& candidate, const Judgement& judgement) {
 }
 
 // Those that were not yet; whether they changed the front.
-bool Search::judge(const std::vector<Candidate>& candidates) {
+bool Search::judge(const std::vector<Candidate>& candidates, Refined refined) {
   std::vector<const Candidate*> fresh;
   for (const Candidate& candidate : candidates) {
     if (seen_.insert(flags_of(request_.setting, candidate)).second) fresh.push_back(&candidate);
@@ -334,7 +335,7 @@ bool Search::judge(const std::vector<Candidate>& candidates) {
       partial_ = true;
       continue;
     }
-    if (enter(*fresh[i], *judgements[i])) changed = true;
+    if (enter(*fresh[i], *judgements[i], refined)) changed = true;
   }
   report(false);
   return changed;
@@ -379,6 +380,7 @@ void Search::prune_all() {
 // Simulates the families with the best estimates. False where none is left.
 bool Search::walk_batch(std::size_t most) {
   std::vector<Candidate> batch;
+  std::vector<Candidate> too_large;  // by their bounds; only an exhaustive search simulates them
   std::size_t taken = 0;
   while (!nodes_.empty() && taken < most) {
     std::vector<int> shapes;
@@ -400,9 +402,11 @@ bool Search::walk_batch(std::size_t most) {
     if (pruned(node)) continue;
     note_bound(node);
     left_ -= candidates_in(node);
-    for (Candidate& candidate : candidates_of(node)) batch.push_back(std::move(candidate));
+    std::vector<Candidate>& candidates = cannot_fit(node) ? too_large : batch;
+    for (Candidate& candidate : candidates_of(node)) candidates.push_back(std::move(candidate));
     ++taken;
   }
+  if (!too_large.empty()) judge(too_large, Refined::no);
   if (!batch.empty() && judge(batch)) prune_all();
   return !nodes_.empty();
 }

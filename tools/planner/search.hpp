@@ -108,8 +108,12 @@ class Search {
   bool walk_batch(std::size_t most);
   bool in_groups() const { return request_.setting.groups != nullptr; }
   bool all_behind() const;
-  bool judge(const std::vector<Candidate>& candidates);
-  bool enter(const Candidate& candidate, const Judgement& judgement);
+  /// Whether what does not fit is a start for refining. What is too large by its bounds is not, so
+  /// that an exhaustive search refines what any other does.
+  enum class Refined { yes, no };
+  bool judge(const std::vector<Candidate>& candidates, Refined refined = Refined::yes);
+  bool enter(const Candidate& candidate, const Judgement& judgement,
+             Refined refined = Refined::yes);
   std::vector<Candidate> neighbours(const FrontPoint& point) const;
   bool fit_by_recomputing();
   bool search_cuts();
