@@ -48,4 +48,30 @@ TEST_CASE("two plans that differ in the cut alone are told apart by it") {
   CHECK(says(found.sentence, "cut 0-3,4-7,8-11,12-"));
 }
 
+TEST_CASE("less memory is said of less memory alone") {
+  std::vector<PlanPoint> front{point_of("1f1b", parse_time("100ms"), Bytes{1000}, "balanced"),
+                               point_of("1f1b", parse_time("110ms"), Bytes{1100}, "balanced")};
+  front[1].candidate.shape.degrees.pipeline = 2;  // on the front by its devices
+  CHECK_FALSE(says(recommend(front, Objective::time, 0.01).sentence, "less memory"));
+  front.push_back(point_of("gpipe", parse_time("120ms"), Bytes{900}, "balanced"));
+  const Recommendation found = recommend(front, Objective::time, 0.01);
+  CHECK(found.index == 0);
+  CHECK(says(found.sentence, "with less memory, 20.0 % slower: gpipe"));
+}
+
+TEST_CASE("what is near the least of the objective is not called the least") {
+  const std::vector<PlanPoint> front{
+      point_of("zb_h1", parse_time("100ms"), Bytes{100'500}, "balanced"),
+      point_of("1f1b", parse_time("100.5ms"), Bytes{100'000}, "balanced")};
+  const std::string memory = recommend(front, Objective::memory, 0.01).sentence;
+  CHECK(says(memory, "zb_h1"));
+  CHECK(says(memory, "the fastest within 1 % of the least memory"));
+  CHECK(says(recommend(front, Objective::memory, 0).sentence, "100.0 kB, the least memory"));
+  const std::string cost = recommend(front, Objective::cost, 0.01).sentence;
+  CHECK(says(cost, "1f1b"));
+  CHECK(says(cost, "the least memory within 1 % of the cheapest"));
+  CHECK(says(recommend(front, Objective::cost, 0).sentence, "100.5 kB, the cheapest"));
+  CHECK(says(recommend(front, Objective::devices, 0.01).sentence, "the fewest devices"));
+}
+
 }  // namespace stageline

@@ -41,6 +41,24 @@ std::string_view superlative(Objective objective) {
   return "";  // unreachable; g++ wants it
 }
 
+// What the recommended point has, by how far it is from the least of what the objective wants.
+std::string merit(Objective objective, double distance, double within) {
+  if (distance <= 0) return std::string(superlative(objective));
+  switch (objective) {
+    case Objective::memory:
+      return fmt::format("the fastest within {:g} % of the least memory", within * 100);
+    case Objective::time:
+      if (distance <= same_time) return "as fast as any";
+      break;
+    case Objective::cost:
+      if (distance <= same_time) return "as cheap as any";
+      break;
+    case Objective::devices:
+      break;  // no point with more is recommended
+  }
+  return fmt::format("the least memory within {:g} % of {}", within * 100, superlative(objective));
+}
+
 std::string figures(const PlanPoint& point) {
   std::string text = print(point.verdict.step);
   if (point.verdict.fullest() > Bytes{}) text += ", " + print(point.verdict.fullest());
@@ -106,13 +124,9 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   const PlanPoint& point = front[*taken];
   Recommendation recommendation{taken, {}};
   const double distance = best > 0 ? amount(point, objective) / best - 1 : 0;
-  recommendation.sentence = fmt::format(
-      "{}: {}, {}", named(point), figures(point),
-      objective != Objective::time || distance <= 0 ? std::string(superlative(objective))
-      : distance > same_time
-          ? fmt::format("the least memory within {:g} % of the fastest", within * 100)
-          : "as fast as any");
-  // A step up is the next faster one; at the top, what a slower one saves.
+  recommendation.sentence =
+      fmt::format("{}: {}, {}", named(point), figures(point), merit(objective, distance, within));
+  // A step up is the next faster one; at the top, the next slower one that saves memory.
   const auto beside = [&](const PlanPoint& other) {
     const bool alike = named(other) == named(point);
     return fmt::format(
@@ -130,6 +144,7 @@ Recommendation recommend(const std::vector<PlanPoint>& front, Objective objectiv
   }
   for (std::size_t next = *taken + 1; next < front.size(); ++next) {
     if (!is_step(point, front[next])) continue;
+    if (front[next].verdict.fullest() >= point.verdict.fullest()) continue;
     recommendation.sentence += "; with less memory, " + beside(front[next]);
     return recommendation;
   }
