@@ -155,6 +155,24 @@ TEST_CASE("a schedule whose roles are split is recomputed, too") {
   CHECK(contains(found.sentences.back(), "recompute"));
 }
 
+TEST_CASE("a way to fit is so much faster as the step before it is longer") {
+  Candidate from;
+  from.shape.degrees.pipeline = 4;
+  WayToFit way;
+  way.changed.candidate = from;
+  way.changed.cost_of_from = 1;
+  const auto at = [&](double cost) {
+    way.changed.cost = cost;
+    return way.figures(from);
+  };
+  CHECK(contains(at(0.8), "(25.0 % faster)"));
+  CHECK(contains(at(1.25), "(25.0 % slower)"));
+  CHECK(contains(at(0.032), "(31.2× as fast)"));
+  CHECK(contains(at(1.0001), "(as fast)"));
+  way.changed.candidate.shape.degrees.pipeline = 8;
+  CHECK(contains(at(0.8), "(on 8 devices, 20.0 % less device time)"));
+}
+
 TEST_CASE("smaller micro-batches and more devices are tried together where neither is enough") {
   SettingRequest request = uniform_request(",batch=8,weights=1MB,output=8MB,stash=8MB", "12MB");
   const Asked asked = asked_of(request, "1f1b");

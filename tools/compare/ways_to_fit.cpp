@@ -145,20 +145,28 @@ std::vector<std::string> sentences_of(const WaysToFit& ways, const Wording& word
   return said;
 }
 
+// "20.0 % faster", "31.2× as fast"; by the ratio of times that are not the same.
+std::string speed_of(double ratio) {
+  if (ratio > 1) return percent(ratio - 1) + " slower";
+  const double faster = 1 / ratio;
+  return faster < 2 ? percent(faster - 1) + " faster" : fmt::format("{:.1f}× as fast", faster);
+}
+
 }  // namespace
 
 std::string WayToFit::figures(const Candidate& from) const {
   const int devices = changed.candidate.shape.devices();
   std::string cost;
   if (changed.cost_of_from > 0) {
-    const double more = changed.cost / changed.cost_of_from - 1;
+    const double ratio = changed.cost / changed.cost_of_from;
+    const double more = ratio - 1;
     if (devices != from.shape.devices()) {
       cost = fmt::format(" (on {} devices, {} {} device time)", devices, percent(std::abs(more)),
                          more < 0 ? "less" : "more");
     } else if (std::abs(more) < same_cost) {
       cost = " (as fast)";
-    } else {
-      cost = fmt::format(" ({} {})", percent(std::abs(more)), more < 0 ? "faster" : "slower");
+    } else if (ratio > 0) {
+      cost = fmt::format(" ({})", speed_of(ratio));
     }
   }
   return fmt::format("{} a step{}{}{}", print(changed.verdict.step), cost,
