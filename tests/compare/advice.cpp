@@ -10,6 +10,7 @@
 #include "sim/errors.hpp"
 #include "tests/questions/ask.hpp"
 #include "tests/text.hpp"
+#include "tools/base/provided_files.hpp"
 
 namespace stageline {
 namespace {
@@ -97,6 +98,37 @@ TEST_CASE("every way to fit is a command that fits, in the time that was said") 
   }
   CHECK(found.sentences[0].starts_with("the cheapest change that fits: " + found.fitting[0].what));
   CHECK(found.sentences[1] == "its flags: " + found.fitting[0].flags);
+}
+
+TEST_CASE("where the order of devices is searched, figures are of the order that flags give") {
+  const ProvidedFiles files(ProvidedFiles::Contents{{"unlike.json", R"({
+    "format": "stageline-cluster 1", "name": "unlike",
+    "devices": [{"name": "a", "rate": 0.5, "memory": "58MB"},
+                {"name": "b", "rate": 1, "memory": "40MB"},
+                {"name": "c", "rate": 2, "memory": "40MB"},
+                {"name": "d", "rate": 3, "memory": "40MB"}],
+    "switches": ["switch"],
+    "links": [{"from": "*", "to": "switch", "bandwidth": "1GB/s", "latency": "1us"}]})"}});
+  SettingRequest request;
+  request.trace = "uniform:layers=12";
+  request.cluster.cluster = "unlike.json";
+  request.microbatches = 8;
+  request.device_order = DeviceOrdering::search;
+  const Asked asked = asked_of(request, "1f1b");
+  REQUIRE(asked.rows[0].outcome);
+  const double row = to_seconds(asked.rows[0].outcome->step_time);
+  const WaysToFit found = ways(asked);
+  REQUIRE_FALSE(found.fitting.empty());
+  for (const WayToFit& way : found.fitting) {
+    CAPTURE(way.flags);
+    const test::Answer answer =
+        pasted(request.trace, "--device-order search --cluster unlike.json", way.flags);
+    CHECK(answer.exit_code == 0);
+    CHECK(contains(answer.out, "step " + print(way.changed.verdict.step)));
+    CHECK(way.changed.cost / way.changed.cost_of_from ==
+          doctest::Approx(to_seconds(way.changed.verdict.step) / row));
+  }
+  CHECK(contains(found.sentences.back(), "the order that is best for each"));
 }
 
 TEST_CASE("of a language model with ranks of several devices, too") {

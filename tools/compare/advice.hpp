@@ -37,9 +37,10 @@ struct WaysToFit {
 
 /// Where no row fits: the cheapest change after which one does, with its flags, step and memory,
 /// and the cheapest of other kinds; where there is none, the change that lacks least memory; and
-/// what was tried (tools/planner/changes.hpp), from the rows that lack least on. Nothing where a
-/// row fits or memory is unknown, and of given programs; a sentence alone where the trace or the
-/// cluster can be read once. `workers` as in compare().
+/// what was tried (tools/planner/changes.hpp), from the rows that lack least on. Where the order of
+/// devices is searched, changes are tried in the given one, and those that are named again in the
+/// best of each. Nothing where a row fits or memory is unknown, and of given programs; a sentence
+/// alone where the trace or the cluster can be read once. `workers` as in compare().
 WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
                       const std::vector<Row>& rows, int workers = 0);
 

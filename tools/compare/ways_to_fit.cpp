@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tools/base/parallel.hpp"
 #include "tools/base/table.hpp"
 #include "tools/compare/advice.hpp"
 #include "tools/inputs/program_files.hpp"
+#include "tools/study/cases_at_a_time.hpp"
 
 namespace stageline {
 namespace {
@@ -108,6 +110,60 @@ class Wording {
   }
 };
 
+// What is told of all that was found.
+struct Named {
+  std::vector<ChangedCandidate> fitting;  // the cheapest first
+  std::optional<ChangedCandidate> nearest;
+};
+
+Named named_of(const CheapestChange& search) {
+  Named named{{}, search.nearest};
+  for (const ChangedCandidate& one : search.fitting) {
+    if (named.fitting.size() == ways_named) break;
+    if (one.cost > worth_naming * search.fitting.front().cost) break;
+    named.fitting.push_back(one);
+  }
+  return named;
+}
+
+// The same with the devices in the order that is best for each, as its flags give it, beside the
+// rows as they are.
+Named in_searched_orders(Named named, const SettingRequest& request, const FitQuestion& question,
+                         const std::vector<const Row*>& rows) {
+  std::vector<ChangedCandidate> all = std::move(named.fitting);
+  if (named.nearest) all.push_back(std::move(*named.nearest));
+  double largest = 1;
+  for (const ChangedCandidate& one : all) {
+    const Shape& shape = one.candidate.shape;
+    largest = std::max(largest, 1.0 * shape.devices() * shape.microbatches);
+  }
+  Evaluator evaluator(request);
+  std::vector<Judgement> judgements(all.size());
+  in_parallel(all.size(), cases_at_a_time(largest, question.workers),
+              [&](std::size_t i) { judgements[i] = evaluator.judge(all[i].candidate); });
+  named = {};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ChangedCandidate& one = all[i];
+    if (!judgements[i].verdict) continue;
+    const double step = to_seconds(one.verdict.step);
+    // Of one sample, by the step in seconds.
+    const double each = step > 0 ? one.cost / (step * one.candidate.shape.devices()) : 0;
+    one.verdict = std::move(*judgements[i].verdict);
+    one.cost = each * to_seconds(one.verdict.step) * one.candidate.shape.devices();
+    one.cost_of_from = each * to_seconds(rows[one.from]->outcome->step_time) *
+                       question.from[one.from].shape.devices();
+    if (one.fits()) {
+      named.fitting.push_back(std::move(one));
+    } else {
+      named.nearest = std::move(one);
+    }
+  }
+  std::stable_sort(
+      named.fitting.begin(), named.fitting.end(),
+      [](const ChangedCandidate& a, const ChangedCandidate& b) { return a.cost < b.cost; });
+  return named;
+}
+
 std::string tried(const CheapestChange& search) {
   if (search.simulated == 0) {
     return search.refused == 0
@@ -123,7 +179,7 @@ std::string tried(const CheapestChange& search) {
 }
 
 std::vector<std::string> sentences_of(const WaysToFit& ways, const Wording& wording,
-                                      Bytes least_missing) {
+                                      Bytes least_missing, bool orders_searched) {
   std::vector<std::string> said;
   if (!ways.fitting.empty()) {
     const WayToFit& best = ways.fitting.front();
@@ -142,6 +198,11 @@ std::vector<std::string> sentences_of(const WaysToFit& ways, const Wording& word
     said.emplace_back("no change was found after which less memory is missing");
   }
   said.push_back(tried(ways.search));
+  if (orders_searched && (!ways.fitting.empty() || ways.nearest)) {
+    said.emplace_back(
+        "they were simulated with the devices in the given order; the figures are those of the "
+        "order that is best for each");
+  }
   return said;
 }
 
@@ -209,13 +270,13 @@ WaysToFit ways_to_fit(const SettingRequest& request, const Setting& setting,
   question.limits.hosts = request.cluster.host_link || (fixed && !fixed->hosts.empty());
   ways.search = cheapest_change(evaluator, question);
   const Wording wording(request, setting, evaluator, question.from);
-  for (const ChangedCandidate& one : ways.search.fitting) {
-    if (ways.fitting.size() == ways_named) break;
-    if (one.cost > worth_naming * ways.search.fitting.front().cost) break;
-    ways.fitting.push_back(wording.way(one));
+  Named named = named_of(ways.search);
+  if (setting.orders_searched) {
+    named = in_searched_orders(std::move(named), request, question, nearest);
   }
-  if (ways.search.nearest) ways.nearest = wording.way(*ways.search.nearest);
-  ways.sentences = sentences_of(ways, wording, missing(*nearest.front()));
+  for (const ChangedCandidate& one : named.fitting) ways.fitting.push_back(wording.way(one));
+  if (named.nearest) ways.nearest = wording.way(*named.nearest);
+  ways.sentences = sentences_of(ways, wording, missing(*nearest.front()), setting.orders_searched);
   return ways;
 }
 
