@@ -125,6 +125,8 @@ TEST_CASE("a trace of another kind than all devices has a note, unless they have
   alike.kinds[0].title = alike.kinds[1].title = "NVIDIA H200 SXM5 141 GB HBM3";
   CHECK_FALSE(other_kind_note(alike, "NVIDIA H100 SXM5 HBM3").empty());
   CHECK(note("").empty());
+  CHECK(test::contains(other_kind_note(mixed_kinds(), "AMD EPYC"),
+                       "the devices are fast, old, which count as equally fast"));
   Cluster rated = mixed_kinds();
   for (Device& device : rated.devices) device.rate = 0.5;
   CHECK(note("NVIDIA H100 SXM5 80 GB", rated).empty());

@@ -194,9 +194,8 @@ std::string other_kind_note(const Cluster& cluster, const std::string& device) {
     const DeviceKind& kind = nth(cluster.kinds, one.kind);
     if (kind.title == device || (!is_known && is_named_alike(kind.title, device))) return "";
     if (one.rate != 1 || one.memory_rate != 0) continue;
-    if (std::find(others.begin(), others.end(), kind.title) == others.end()) {
-      others.push_back(kind.title);
-    }
+    const std::string& title = kind.title.empty() ? kind.name : kind.title;
+    if (std::find(others.begin(), others.end(), title) == others.end()) others.push_back(title);
   }
   if (others.empty() || device.empty()) return "";
   return fmt::format(
