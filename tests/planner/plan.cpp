@@ -437,6 +437,23 @@ TEST_CASE("contradictions are refused in one sentence") {
   CHECK_THROWS_AS(plan(request), UsageError);
 }
 
+TEST_CASE("several recomputations of the same stages are alternatives, behind bars") {
+  PlanSpace space;
+  CHECK_THROWS_WITH_AS(fix(space, "recompute=none,full"),
+                       "recompute none,full has several values for the same stages; to search each "
+                       "of them, write --fix 'recompute=none|full'",
+                       UsageError);
+  for (const char* const text : {"full@0,none", "full@0,2-3;every:2@0,2-3", "none;full"}) {
+    CHECK_THROWS_AS(fix(space, std::string("recompute=") + text), UsageError);
+  }
+  for (const char* const text : {"full@0,none@1-", "none,full@1", "full@0-,none@1", "full@0,2-3"}) {
+    fix(space, std::string("recompute=") + text);
+    CHECK(space.recomputation.size() == 1);
+  }
+  fix(space, "recompute=none|full");
+  CHECK(space.recomputation.size() == 2);
+}
+
 TEST_CASE("degrees whose product leaves 32 bits are refused, fixed or given") {
   PlanRequest request;
   request.setting.trace = "uniform:layers=8";

@@ -52,7 +52,8 @@ constexpr std::array fix_flags{
     FixFlag{"zero", true, "state divided among data-parallel ranks, 0 to 3"},
     FixFlag{"microbatch-size", true, "samples in a micro-batch"},
     FixFlag{"recompute", false,
-            "none, selective, every:N or full, as `stageline simulate` takes it"},
+            "none, selective, every:N or full, as `stageline simulate` takes it; several by "
+            "--fix 'recompute=none|full'"},
     FixFlag{"offload", false, "none, all, or stages such as @0,2-3; default: none"},
     FixFlag{"partition", false, "a cut, as `stageline simulate` takes it"},
 };
