@@ -56,10 +56,9 @@ struct LayerGradient {
   Bytes bytes{};
   friend bool operator==(const LayerGradient&, const LayerGradient&) = default;
 };
-/// Those of one stage in the order of its backward, the last layer first. Times are those of B on
-/// the device that the model was measured on: head_start_behind() says what a shorter last op makes
-/// of them. A layer's gradients are there when its backward ends, all together. `kind`: only those
-/// gradients.
+/// Those of one stage in the order of its backward, the last layer first. Times are those of B as
+/// the model's layers have them: head_start_behind() says what a shorter last op makes of them. A
+/// layer's gradients are there when its backward ends, all together. `kind`: only those gradients.
 std::vector<LayerGradient> backward_order(const Model& model, const Partition& partition, int stage,
                                           WeightKind kind = WeightKind::all);
 

@@ -54,10 +54,16 @@ class Prices {
       case OpKind::reduce_grad: {
         const auto& replicas = program_.placement.stage[one.stage].replicas;
         const auto r = static_cast<std::int64_t>(replicas.size());
-        const Route& route =
-            costs_.network.between(replicas[one.part], replicas[(one.part + 1U) % replicas.size()]);
-        const Price ring = over(route, Bytes{2 * (r - 1) * stage.gradients.count / r});
-        return {ring.duration + 2 * (r - 1) * ring.lag, {}};
+        // Of the slowest hop: what a replica sends on has come by all others.
+        Price slowest{};
+        for (std::size_t i = 0; i < replicas.size(); ++i) {
+          const Price hop = over(
+              costs_.network.between(nth(replicas, i), nth(replicas, (i + 1) % replicas.size())),
+              Bytes{2 * (r - 1) * stage.gradients.count / r});
+          slowest.duration = std::max(slowest.duration, hop.duration);
+          slowest.lag = std::max(slowest.lag, hop.lag);
+        }
+        return {slowest.duration + 2 * (r - 1) * slowest.lag, {}};
       }
       case OpKind::receive_forward:
       case OpKind::receive_backward:

@@ -60,6 +60,11 @@ StageBytes bytes_of(const Model& model, const Partition& partition, int stage, W
   return sum;
 }
 
+bool is_replicated(const Placement& placement) {
+  return std::any_of(placement.stage.begin(), placement.stage.end(),
+                     [](const StagePlace& place) { return place.replicas.size() > 1; });
+}
+
 Time backward_time(const Model& model, const Partition& partition, int stage) {
   Time sum{};
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
@@ -157,6 +162,15 @@ void RankedCluster::use(Dimension dimension, CollectiveKind kind, Bytes bytes,
   }
 }
 
+// Of the slowest rank that has the stage.
+Time RankedCluster::blocking_time(const LayerCollective& collective, const StagePlace& place) {
+  Time time{};
+  for (const int device : place.replicas) {
+    time = std::max(time, blocking_time(collective, rank_of(device)));
+  }
+  return time;
+}
+
 void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partition& partition,
                                  const Placement& placement,
                                  const std::vector<StageRecomputation>& rebuilt) {
@@ -167,11 +181,8 @@ void RankedCluster::add_blocking(Costs& costs, const Model& model, const Partiti
     const int place = layers[s]++;
     const bool again = rebuilt.empty() || repeats_forward(rebuilt[s], place);
     for (const LayerCollective& collective : model.layers[l].collectives) {
-      Time time{};  // of the slowest rank that has the stage
-      for (const int device : placement.stage[s].replicas) {
-        time = std::max(time, blocking_time(collective, rank_of(device)));
-      }
-      const BlockingTimes more = blocking_of(collective, time, again);
+      const BlockingTimes more =
+          blocking_of(collective, blocking_time(collective, placement.stage[s]), again);
       add_times(stage.blocking, more);
       add_times(nth(stage.blocking_by, collective.group), more);
       add_times(stage, more);
@@ -279,11 +290,50 @@ std::vector<UsedAlgorithm> RankedCluster::algorithms(const Model& model, const P
   return std::exchange(used_, {});
 }
 
+// The layers with the times that their ops take on the ranks of their stages, beside which data-
+// parallel exchanges run: at their rates, and with what blocks.
+Model RankedCluster::as_run(const Costs& costs, Model model, const Partition& partition,
+                            const Placement& placement) {
+  struct Sums {
+    Time forward{}, backward{}, weight_grad{};
+  };
+  std::vector<Sums> alone(costs.stage.size());
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    Sums& sums = nth(alone, partition.stage_of[l]);
+    add(sums.forward, layer.forward);
+    add(sums.backward, layer.backward);
+    add(sums.weight_grad, layer.weight_grad);
+  }
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto s = as_size(partition.stage_of[l]);
+    const StageCosts& stage = costs.stage[s];
+    Layer& layer = model.layers[l];
+    BlockingTimes blocked;
+    for (const LayerCollective& collective : layer.collectives) {
+      add_times(blocked,
+                blocking_of(collective, blocking_time(collective, placement.stage[s]), false));
+    }
+    const auto run = [](Time& time, Time of_stage, Time all, Time more) {
+      if (all > Time{}) time = scaled(time, of_stage.count(), all.count()).value_or(time);
+      add(time, more);
+    };
+    run(layer.forward, stage.forward - stage.blocking.forward, alone[s].forward, blocked.forward);
+    run(layer.backward, stage.backward - stage.blocking.backward, alone[s].backward,
+        blocked.backward);
+    run(layer.weight_grad, stage.weight_grad - stage.blocking.weight_grad, alone[s].weight_grad,
+        blocked.weight_grad);
+  }
+  return model;
+}
+
 // The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
-void RankedCluster::add_exchanges(Costs& costs, const Model& model, const Partition& partition,
+void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Partition& partition,
                                   const Placement& placement,
                                   const std::vector<StageRecomputation>& rebuilt) {
   const Degrees& degrees = grid_.degrees();
+  if (degrees.context * copies() == 1 && !is_replicated(placement)) return;
+  const Model model = as_run(costs, undivided, partition, placement);
   for (std::size_t s = 0; s < costs.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
     const int here = static_cast<int>(place.replicas.size());

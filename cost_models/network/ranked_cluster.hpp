@@ -101,6 +101,9 @@ class RankedCluster {
   bool scatters_messages(const Model& model) const;
   CollectiveCosts planned(const Collective& collective);
   Time blocking_time(const LayerCollective& collective, const PipelineRank& rank);
+  Time blocking_time(const LayerCollective& collective, const StagePlace& place);
+  Model as_run(const Costs& costs, Model model, const Partition& partition,
+               const Placement& placement);
   void use(Dimension dimension, CollectiveKind kind, Bytes bytes, std::string_view algorithm);
   void add_blocking(Costs& costs, const Model& model, const Partition& partition,
                     const Placement& placement, const std::vector<StageRecomputation>& rebuilt);

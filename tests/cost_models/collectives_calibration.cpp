@@ -114,7 +114,7 @@ TEST_CASE("what was measured of one group takes longer where several share a lin
       {CollectiveKind::all_reduce, 2, 2, parse_time("50us"), Bandwidth{40 * giga}, ""}};
   const auto moving = [&](const std::vector<std::vector<int>>& groups) {
     const CollectiveCosts costs =
-        planned(cluster, {CollectiveKind::all_reduce, Bytes{giga}, groups}).costs;
+        test::planned(cluster, {CollectiveKind::all_reduce, Bytes{giga}, groups}).costs;
     CHECK(costs.setup == parse_time("50us"));
     return to_seconds(alone(costs) - costs.setup);
   };
@@ -128,7 +128,7 @@ TEST_CASE("among chips of several kinds the slowest one's constants hold") {
     Cluster cluster = cluster_of({1, 8, first});
     cluster.kinds.emplace_back().name = last;
     cluster.devices.back().kind = 1;
-    return planned(cluster, of_all(cluster, CollectiveKind::all_reduce, giga)).costs;
+    return test::planned(cluster, of_all(cluster, CollectiveKind::all_reduce, giga)).costs;
   };
   CHECK(of_kinds("h100", "h200") == of_kinds("h100", "h100"));
   CHECK(of_kinds("h200", "h100") == of_kinds("h100", "h100"));

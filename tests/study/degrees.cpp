@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -374,6 +375,58 @@ TEST_CASE("blocking collectives of all replicas share links, simulated or not") 
   const auto each = static_cast<std::int64_t>(layers().layers.size());
   CHECK(forward_of(false) == Time{2'000'000'000} * each);
   CHECK(forward_of(true) == forward_of(false));
+}
+
+TEST_CASE("what blocks in a backward, and a slow device, hide exchanges as compute does") {
+  for (const Zero zero : {Zero::none, Zero::weights}) {
+    Degrees degrees = degrees_of(2, 2, 1);
+    degrees.zero = zero;
+    const auto costs_with = [&](Time more, bool blocks, double rate) {
+      Cluster cluster = ports(4);
+      for (Device& device : cluster.devices) device.rate = rate;
+      Case asked;
+      asked.model = layers();
+      for (Layer& layer : asked.model.layers) {
+        layer.gradients = layer.weights = Bytes{30'000'000};
+        const auto longer = [&](Time time) {
+          return Time{std::llround(static_cast<double>((time + more).count()) * rate)};
+        };
+        layer.forward = longer(layer.forward);
+        layer.input_grad = longer(layer.input_grad);
+        layer.weight_grad =
+            Time{std::llround(static_cast<double>(layer.weight_grad.count()) * rate)};
+        layer.backward = layer.input_grad + layer.weight_grad;
+        if (!blocks) continue;
+        LayerCollective reduction;
+        reduction.kind = CollectiveKind::all_reduce;
+        reduction.group = Dimension::tensor;
+        reduction.bytes = Bytes{20'000'000};
+        reduction.forward = reduction.input_grad = 1;
+        layer.collectives = {reduction};
+      }
+      asked.ranked = std::make_shared<RankedCluster>(cluster, degrees, "best", "ddp", false);
+      asked.cluster = asked.ranked->ranks();
+      asked.spec = parse_schedules("1f1b").at(0);
+      asked.microbatches = 2;
+      return study(asked).costs.stage[0];
+    };
+    const StageCosts blocked = costs_with(Time{}, true, 1);
+    const auto number = static_cast<std::int64_t>(layers().layers.size());
+    Time each = zero == Zero::none ? blocked.blocking.forward
+                                   : nth(blocked.blocking_by, Dimension::tensor).forward;
+    each /= number;
+    CHECK(each > Time{});
+    const StageCosts longer = costs_with(each, false, 1);
+    const StageCosts slow = costs_with(each, false, 0.5);
+    for (const StageCosts* const other : {&longer, &slow}) {
+      CHECK(abs(other->backward - blocked.backward) <= Time{1000});
+      CHECK(abs(other->forward - blocked.forward) <= Time{1000});
+      if (zero == Zero::none) {
+        CHECK(abs(other->reduction->head_start - blocked.reduction->head_start) <= Time{1000});
+        CHECK(blocked.reduction->head_start > Time{});
+      }
+    }
+  }
 }
 
 TEST_CASE("parallel ranks that share a port share its bandwidth") {

@@ -16,6 +16,7 @@
 #include "tests/make.hpp"
 #include "tests/specs.hpp"
 #include "tools/inputs/inputs.hpp"
+#include "tools/inputs/setting.hpp"
 #include "tools/report/text/staleness.hpp"
 #include "tools/study/bound.hpp"
 #include "tools/study/staleness_facts.hpp"
@@ -276,10 +277,11 @@ TEST_CASE("a ring of replicas is as fast as its slowest hop") {
     const std::string links = fmt::format(
         R"({{"format": "stageline-cluster 1", "name": "c",
             "devices": [{{"name": "g", "count": 4}}], "switches": ["s"],
-            "links": [{{"from": "g0", "to": "g1", "bandwidth": "{}"}},
-                      {{"from": "g1", "to": "g2", "bandwidth": "{}"}},
-                      {{"from": "g0", "to": "g2", "bandwidth": "100GB/s"}},
-                      {{"from": "g*", "to": "s", "bandwidth": "100GB/s"}}]}})",
+            "links": [
+                {{"from": "g0", "to": "g1", "bandwidth": "{}", "latency": "1us"}},
+                {{"from": "g1", "to": "g2", "bandwidth": "{}", "latency": "1us"}},
+                {{"from": "g0", "to": "g2", "bandwidth": "100GB/s", "latency": "1us"}},
+                {{"from": "g*", "to": "s", "bandwidth": "100GB/s", "latency": "5us"}}]}})",
         first, second);
     asked.cluster = read_cluster(links, "c.json");
     asked.sharing = sharing;

@@ -3,15 +3,22 @@
 
 #include "cost_models/tied_weights.hpp"
 #include "sim/index.hpp"
+#include "sim/rates.hpp"
 #include "tools/planner/shape_loads.hpp"
 
 namespace stageline {
 
 std::vector<BlockingTimes> least_gathers(RankedCluster& ranks, const Model& model) {
   const Degrees& degrees = ranks.grid().degrees();
-  // Experts, and the replicas and parts of a sequence, are gathered among others.
+  // Experts, and the replicas and parts of a sequence, are gathered among others. What a layer's
+  // own collectives or a slow device hide besides is not known.
+  const std::vector<Device>& devices = ranks.ranks().devices;
+  const bool slow = std::any_of(devices.begin(), devices.end(), [](const Device& device) {
+    const Rates rates = rates_of(device);
+    return rates.matrix < 1 || rates.memory < 1;
+  });
   const bool known = degrees.zero == Zero::weights && degrees.data > 1 && degrees.context == 1 &&
-                     degrees.expert == 1 && ranks.replicas() == 1;
+                     degrees.tensor == 1 && degrees.expert == 1 && ranks.replicas() == 1 && !slow;
   if (!known) return {};
   // The same collectives as if they blocked: gathers in F, reductions in I.
   // Gradients of tied weights are exchanged once where both their layers are on one device.
