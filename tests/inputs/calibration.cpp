@@ -100,6 +100,45 @@ TEST_CASE("a calibration of another chip, or none, is refused") {
                        TraceError);
 }
 
+TEST_CASE("a calibration of another chip is refused for a roofline and for links, too") {
+  const CalibrationTestFile file("links.json", half_rates("a100"));
+  SettingRequest request = question("model:gpt@h100");
+  request.calibration = file.path();
+  CHECK_THROWS_WITH_AS(read_setting(request),
+                       "the calibration is of a100, and the model is priced for h100; calibrate on "
+                       "points of h100, or leave the calibration out",
+                       UsageError);
+  request.trace = "resnet50-cpu";
+  CHECK_THROWS_WITH_AS(read_setting(request),
+                       doctest::Contains("the calibration is of a100, and the devices of h100x8 "
+                                         "are of h100: its rates of links are none of this"),
+                       UsageError);
+  request.cluster.cluster.clear();
+  CHECK_NOTHROW(read_setting(request));  // devices of no kind
+}
+
+TEST_CASE("rates of kernels that have no effect are said to have none") {
+  const auto said = [](const std::string& trace, const std::string& calibration) {
+    SettingRequest request = question(trace);
+    request.calibration = calibration;
+    const std::vector<std::string> all = notes(read_setting(request));
+    for (const std::string& note : all) {
+      if (note.find("rates of kernels") != std::string::npos) return note;
+    }
+    return std::string();
+  };
+  const std::string fitted = half_rates("h100");
+  CHECK(said("model:gpt@h100", fitted) ==
+        "the calibration's rates of kernels have no effect: gpt is priced by a roofline, not by "
+        "kernels");
+  CHECK(said("resnet50-cpu", fitted) ==
+        "the calibration's rates of kernels have no effect: resnet50 has times of its own");
+  CHECK(said("model:llama3-8b@h100,layers=4", fitted).empty());
+  const std::string links_alone =
+      R"({"format": "stageline-calibration 1", "kind": "h100", "rates": {"nvlink": 0.5}})";
+  CHECK(said("model:gpt@h100", links_alone).empty());
+}
+
 TEST_CASE("degrees of flags divide a language model, and a measured trace refuses them") {
   SettingRequest request = question("model:llama3-8b@h100");
   request.degrees.tensor = 4;

@@ -39,7 +39,10 @@ Opened open_first(const CommonFlags& flags) {
   TraceRequest request{flags.trace, batch, flags.profile_batch, {}};
   request.calibration = open_calibration(flags.calibration);
   const std::vector<Model> models = open_trace_sizes(request);
-  return {batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
+  Opened opened{batch > 0 ? at_batch(models, batch) : models.back(), sizes_of(models)};
+  const std::string no_effect = no_effect_on_kernels(request, opened.model);
+  if (!no_effect.empty()) opened.model.provenance.notes.push_back(no_effect);
+  return opened;
 }
 
 // TRACE2 at the batch size of TRACE, with notes on the conversion.

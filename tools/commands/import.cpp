@@ -32,6 +32,8 @@ void import_trace(const ImportFlags& flags) {
        models.back().batch > 0 ? fmt::format(" of {}", models.back().batch) : "");
   for (const std::string& note : models.back().provenance.notes)
     print_wrapped("note: " + note + "\n");
+  const std::string no_effect = no_effect_on_kernels(request, models.back());
+  if (!no_effect.empty()) print_wrapped("note: " + no_effect + "\n");
 }
 
 void add(Flags command) {

@@ -1,7 +1,8 @@
 // Opens the trace and the cluster of a question, and makes its cases.
 #include "tools/inputs/setting.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cost_models/transformers/kernel_rates.hpp"
 #include "sim/checked.hpp"
 #include "sim/errors.hpp"
+#include "sim/index.hpp"
 #include "sim/names.hpp"
 #include "sim/numbers.hpp"
 #include "tools/inputs/degrees.hpp"
@@ -76,10 +78,28 @@ void set_rates(const SettingRequest& request, Setting& setting) {
   }
 }
 
+// Throws where devices of the cluster have kinds, and the calibration is of none of them.
+void check_kinds_of_links(const Calibration& calibration, const Cluster& cluster) {
+  std::vector<std::string> kinds;
+  for (const Device& device : cluster.devices) {
+    if (device.kind < 0) return;
+    const std::string& kind = cluster.kinds[as_size(device.kind)].name;
+    if (is_calibrated_for(calibration, kind)) return;
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  if (kinds.empty()) return;
+  throw UsageError(fmt::format(
+      "the calibration is of {0}, and the devices of {1} are of {2}: its rates of links are none of "
+      "this cluster; take a calibration or a cluster of the same kind, or leave the calibration out",
+      calibration.kind, cluster.name.empty() ? "the cluster" : cluster.name,
+      fmt::join(kinds, ", ")));
+}
+
 // The links with the calibrated rates.
 void calibrate_links(const Calibration& calibration, const std::string& file, Setting& setting) {
   const KernelRates& rates = calibration.rates;
   if (!setting.cluster.fixed || (rates.nvlink == 1 && rates.network == 1)) return;
+  check_kinds_of_links(calibration, *setting.cluster.fixed);
   setting.cluster.fixed = calibrated(*std::move(setting.cluster.fixed), rates);
   setting.notes.push_back(
       fmt::format("links reach {:g} (NVLink) and {:g} (network) of their usual rates, as {} says",
@@ -242,8 +262,10 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   trace.sharding = {request.degrees.tensor, request.degrees.context, request.degrees.expert,
                     request.sequence_parallel};
   trace.calibration = open_calibration(request.calibration);
-  if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
   setting.model = model != nullptr ? *model : opened_model(request, trace);
+  if (trace.calibration) calibrate_links(*trace.calibration, request.calibration, setting);
+  std::string no_effect = no_effect_on_kernels(trace, setting.model);
+  if (!no_effect.empty()) setting.notes.push_back(std::move(no_effect));
   check_sharding(setting.model, request.degrees);
   check_precision(request.degrees.precision, setting);
   setting.program = request.program;

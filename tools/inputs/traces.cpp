@@ -8,12 +8,14 @@
 #include "cost_models/batch.hpp"
 #include "cost_models/roofline.hpp"
 #include "cost_models/shapes/shapes.hpp"
+#include "cost_models/transformers/language_spelling.hpp"
 #include "sim/errors.hpp"
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/recordings.hpp"
 #include "traces/traces.hpp"
+#include "traces/json/tree.hpp"
 
 namespace stageline {
 namespace {
@@ -35,14 +37,34 @@ std::string with_batch(const std::string& spec, int batch) {
 
 std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
   std::vector<DeviceKind> kinds = request.more_kinds;
+// Whether its kernels are priced: those of a language model are, a shape's layers are not.
+bool has_kernels(const std::string& trace) {
+  constexpr std::size_t prefix = std::string_view("model:").size();
+  if (!is_priced(trace)) return false;
+  return !config_file_of(trace).empty() ||
+         is_language_model(trace.substr(prefix, trace.find_first_of("@,") - prefix));
+}
+
+// A language model refuses it by itself.
+void check_kind(const Calibration& calibration, const std::string& trace) {
+  const std::string kind = priced_device(trace);
+  if (is_calibrated_for(calibration, kind)) return;
+  throw UsageError(
+      fmt::format("the calibration is of {0}, and the model is priced for {1}; calibrate on "
+                  "points of {1}, or leave the calibration out",
+                  calibration.kind, kind));
+}
+
   for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
   LanguageInputs language;
   if (const std::string file = config_file_of(text); !file.empty()) {
     language.config = read_text(file);
   }
   if (request.calibration) language.calibration = &*request.calibration;
-  return {priced_model(request.batch > 0 ? with_batch(text, request.batch) : text, kinds,
-                       request.sharding, language)};
+  std::vector<Model> models{priced_model(request.batch > 0 ? with_batch(text, request.batch) : text,
+                                         kinds, request.sharding, language)};
+  if (request.calibration) check_kind(*request.calibration, text);
+  return models;
 }
 
 constexpr std::string_view uniform_prefix = "uniform:";
@@ -178,7 +200,38 @@ Model open_trace(const TraceRequest& request) {
 std::optional<Calibration> open_calibration(const std::string& file) {
   if (file.empty()) return std::nullopt;
   if (file.starts_with('{')) return read_calibration(file, "the calibration");
-  return read_calibration(read_text(file), file);
+  const std::string text = read_text(file);
+  check_is_calibration(text, file);
+  return read_calibration(text, file);
+}
+
+// A file of another format is named before its keys are looked at.
+void check_is_calibration(const std::string& text, const std::string& file) {
+  constexpr std::string_view prefix = "stageline-calibration ";
+  const JsonValue value = parse_json(text, file);
+  if (value.kind != JsonKind::object) return;
+  const auto format = JsonNode(value, "", file).find("format");
+  if (!format) return;
+  const std::string name = format->text();
+  if (name.starts_with(prefix)) return;
+  format->refuse(fmt::format("a calibration has \"{}1\" here, not {}", prefix, in_quotes(name)));
+}
+
+bool is_calibrated_for(const Calibration& calibration, std::string_view kind) {
+  return kind == calibration.kind || kind.substr(0, kind.find('-')) == calibration.kind;
+}
+
+std::string no_effect_on_kernels(const TraceRequest& request, const Model& model) {
+  if (!request.calibration || has_kernels(request.text)) return "";
+  KernelRates usual;
+  if (const ChipRates* const chip = find_chip_rates(request.calibration->kind)) usual = chip->rates;
+  usual.nvlink = request.calibration->rates.nvlink;
+  usual.network = request.calibration->rates.network;
+  if (request.calibration->rates == usual) return "";
+  return fmt::format(
+      "the calibration's rates of kernels have no effect: {} {}",
+      model.name.empty() ? "the model" : model.name,
+      is_priced(request.text) ? "is priced by a roofline, not by kernels" : "has times of its own");
 }
 
 std::string priced_device(const std::string& trace) {

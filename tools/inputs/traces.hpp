@@ -52,6 +52,13 @@ std::vector<Model> open_trace_sizes(const TraceRequest& request);
 /// name. Throws UsageError and TraceError.
 std::optional<Calibration> open_calibration(const std::string& file);
 
+/// Whether a calibration is of that kind of device: one of a100 is of a100-40gb, too.
+bool is_calibrated_for(const Calibration& calibration, std::string_view kind);
+
+/// The note that the request's calibration leaves the times of `model` as they are; empty where it
+/// has none, or no kernel rates other than the built-in ones.
+std::string no_effect_on_kernels(const TraceRequest& request, const Model& model);
+
 /// The device kind that a "model:NAME@DEVICE" trace is priced for, or an empty text.
 std::string priced_device(const std::string& trace);
 
