@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/nearest.hpp"
 #include "sim/program.hpp"
 #include "tests/text.hpp"
 
@@ -14,7 +15,28 @@ TEST_CASE("the nearest known name is suggested, the first of equals") {
   CHECK(test::contains(did_you_mean("gpip", known), "\"gpipe\""));
   CHECK(test::contains(did_you_mean("pipedreem", known), "\"pipedream\""));
   CHECK(test::contains(did_you_mean("f1b", known), "\"1f1b\""));
-  CHECK(test::contains(did_you_mean("ab", {"ax", "ay"}), "\"ax\""));
+  CHECK(test::contains(did_you_mean("abc", {"axc", "ayc"}), "\"axc\""));
+}
+
+TEST_CASE("what begins so is meant before what is near, and an exchange is one edit") {
+  CHECK(nearest("mem", {"ep", "messages", "memory"}) == "memory");
+  CHECK(nearest("resnet-50", {"resnet20-cpu", "resnet50-cpu", "resnet50-h100"}) == "resnet50-cpu");
+  CHECK(nearest("me", {"messages", "memory"}).empty());
+  CHECK(nearest("me", {"devices", "memory"}) == "memory");
+  CHECK(nearest("fiar", {"fifo", "fair"}) == "fair");
+  CHECK(nearest("weigths", {"windows", "weights"}) == "weights");
+  CHECK(nearest("Micro-Batches", {"microbatch-size", "microbatches"}) == "microbatches");
+}
+
+TEST_CASE("a third of the letters is a typo, more is another name; a number is none") {
+  CHECK(nearest("gpus", {"tp", "pp", "dp"}).empty());
+  CHECK(nearest("verbose", {"zero", "reserve"}).empty());
+  CHECK(nearest("help", {"sweep"}).empty());
+  CHECK(nearest("half", {"none", "all"}).empty());
+  CHECK(nearest("naif", {"naive", "list"}) == "naive");  // begins with the same letter
+  CHECK(nearest("4", {"0", "1", "40"}).empty());
+  CHECK(nearest("--", {"zero"}).empty());
+  CHECK(nearest(std::string(1 << 20, 'a'), {"zero"}).empty());
 }
 
 TEST_CASE("what is far from everything gets no suggestion") {
