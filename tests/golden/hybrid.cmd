@@ -3,6 +3,7 @@
 stageline hybrid resnet56-cpu --pipelined-fraction 0.5 --partition ppv:19
 stageline hybrid uniform:layers=6 --schedule pipedream:replicas=2-1 --devices 3 --pipelined-iterations 3 --iterations 10 --quiet
 stageline hybrid uniform:layers=2 --iterations 1000 --json - | head -33
+stageline hybrid --help | grep -E '^ +--(schedule|devices) '
 stageline hybrid uniform:layers=2 --svg - | head -1
 stageline hybrid uniform:layers=2 --schedule 1f1b
 stageline hybrid uniform:layers=2 --pipelined-fraction 1.5

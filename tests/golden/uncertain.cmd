@@ -24,3 +24,4 @@ try compare uniform:layers=8 --jitter 5% --within 10%
 try compare uniform:layers=8 --by energy --within 10%
 try whatif uniform:layers=200 --devices 128 --microbatches 2 --pause 1:100000s --scenarios 16
 stageline whatif uniform:layers=4,forward=0s,input_grad=0s,weight_grad=0s --devices 4 --jitter 5% --scenarios 16 --quiet | tail -n 1
+stageline whatif --help | grep -E '^ +--(schedule|devices) '

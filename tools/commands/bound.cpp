@@ -110,7 +110,7 @@ Json json_of(const Setting& setting, const Case& asked, const Bound& bound) {
 int run_bound(const CommonFlags& flags) {
   const SettingRequest request = request_of(flags);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("bound takes one number of devices");
+  check_one_count(setting, "bound");
   const Case asked =
       make_case(request, setting, one_schedule(flags), setting.device_counts.front());
   const std::optional<Bound> bound = bound_of(asked);

@@ -62,7 +62,7 @@ Program program_of_flag(const CommonFlags& flags) {
 
 void add_partition_flag(Flags command, CommonFlags& flags, Many cuts) {
   const std::string values =
-      "balanced, uniform, blocks[:…], pipedream[:…], ppv:7[,…], simulated[:most=400][,blocks] (the "
+      "balanced, by_device, uniform, blocks[:…], pipedream[:…], ppv:7[,…], simulated[:most=400][,blocks] (the "
       "best found by simulating as many cuts for each schedule), ranges 0-5,6-11,12-, last layers' "
       "names, or a Megatron layout or a file of one; default: balanced";
   if (cuts == Many::no) {
@@ -338,6 +338,12 @@ ScheduleSpec one_schedule(const CommonFlags& flags) {
         specs.size()));
   }
   return specs.front();
+}
+
+void check_one_count(const Setting& setting, const std::string& command, const std::string& other) {
+  if (setting.device_counts.size() == 1) return;
+  throw UsageError(
+      fmt::format("{} takes one number of devices; `{}` takes a sweep", command, other));
 }
 
 }  // namespace stageline

@@ -102,6 +102,10 @@ SettingRequest request_of(const CommonFlags& flags);
 /// What is asked of a whole training. Throws UsageError also where the model has no tokens.
 TrainingBudget budget_of(const CommonFlags& flags, const Model& model);
 
+/// Refuses a sweep of devices, which `other` takes.
+void check_one_count(const Setting& setting, const std::string& command,
+                     const std::string& other = "stageline compare");
+
 /// The schedule of a command that takes one; "1f1b" by default. Throws UsageError for several.
 ScheduleSpec one_schedule(const CommonFlags& flags);
 /// The schedules of a command that takes many; by default all that exist.

@@ -92,9 +92,7 @@ Drawn drawn_of(const DrawFlags& flags) {
   const CommonFlags& common = flags.common;
   const SettingRequest request = request_of(common);
   Drawn drawn{read_setting(request), {}, {}};
-  if (drawn.setting.device_counts.size() > 1) {
-    throw UsageError("draw takes one number of devices");
-  }
+  check_one_count(drawn.setting, "draw");
   const std::vector<ScheduleSpec> schedules =
       common.schedules.empty() ? std::vector{one_schedule(common)} : all_schedules(common);
   if (schedules.size() > 1) {

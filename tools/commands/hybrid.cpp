@@ -111,7 +111,7 @@ int run_hybrid(const HybridFlags& flags) {
     request.devices = {paper_devices};
   }
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("hybrid takes one number of devices");
+  check_one_count(setting, "hybrid");
   const ScheduleSpec schedule =
       as_the_paper ? parse_schedules(paper_schedule).front() : one_schedule(flags.common);
   const Case asked = make_case(request, setting, schedule, setting.device_counts.front());
@@ -159,8 +159,9 @@ void add(Flags command) {
   add_case_flags(command, flags->common, Many::no, Many::no, Given::no);
   command.find("--schedule")
       .describe(
-          "an asynchronous schedule, NAME[:knob=value,…]; default: stale_weights:mapping=paired, on 2 "
-          "devices");
+          "an asynchronous schedule, NAME[:knob=value,…]; default: stale_weights:mapping=paired");
+  command.find("--devices")
+      .describe("number of devices; default: all of the cluster, or 2; 4 with --schedule");
   command.option("--pipelined-fraction", flags->fraction,
                  "share of the iterations that are pipelined, 0 to 1; default: 0.5");
   command.option("--pipelined-iterations", flags->pipelined, "the same as a number of iterations");

@@ -96,7 +96,7 @@ int run_optimal(const OptimalFlags& flags) {
   const Time most = allowed(flags.time);
   const SettingRequest request = request_of(flags.common);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("optimal takes one number of devices");
+  check_one_count(setting, "optimal");
   const Case asked = make_case(request, setting, spec, setting.device_counts.front());
   const std::atomic<bool>& is_interrupted = catch_signals(SecondSignal::ignored);
   const auto begin = std::chrono::steady_clock::now();

@@ -120,7 +120,7 @@ void print_program(const ProgramFlags& flags) {
   const ProgramFormat& format = parse_program_format(flags.format);
   const SettingRequest request = request_of(flags.common);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("program takes one number of devices");
+  check_one_count(setting, "program");
   Case asked =
       make_case(request, setting, one_schedule(flags.common), setting.device_counts.front());
   if (asked.steps == 0) asked.steps = 1;

@@ -38,7 +38,7 @@ int run_sensitivity(const SensitivityFlags& flags) {
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("sensitivity takes one number of devices");
+  check_one_count(setting, "sensitivity");
   const Case asked =
       make_case(request, setting, one_schedule(common), setting.device_counts.front());
   const Outcome outcome = study(asked);

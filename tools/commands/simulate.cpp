@@ -148,9 +148,7 @@ int run_simulate(const SimulateFlags& flags) {
   const CommonFlags& common = flags.common;
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) {
-    throw UsageError("simulate takes one number of devices; `stageline compare` takes a sweep");
-  }
+  check_one_count(setting, "simulate");
   const std::optional<CauseOrder> why = why_order(flags.why);
   check_pictures(flags.svg);
   const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);

@@ -134,7 +134,7 @@ int run_whatif(const WhatIfFlags& flags) {
   }
   const SettingRequest request = request_of(common);
   const Setting setting = read_setting(request);
-  if (setting.device_counts.size() > 1) throw UsageError("whatif takes one number of devices");
+  check_one_count(setting, "whatif", "stageline compare --jitter");
   std::vector<ScheduleSpec> schedules = all_schedules(common);
   if (common.schedules.empty()) schedules = {one_schedule(common)};
   scenarios.stop = &catch_signals(SecondSignal::ends);
@@ -204,6 +204,9 @@ int run_whatif(const WhatIfFlags& flags) {
 void add(Flags command) {
   const auto flags = std::make_shared<WhatIfFlags>();
   add_case_flags(command, flags->common, Many::yes);
+  command.find("--schedule")
+      .describe("NAME[:knob=value,…], a comma list of them, or all; repeatable; default: 1f1b");
+  command.find("--devices").describe("number of devices; default: all of the cluster, or 4");
   add_degree_flags(command, flags->common);
   add_messages_flag(command, flags->common);
   add_perturbation_flags(command, flags->perturbations, usual_scenarios);
