@@ -25,7 +25,7 @@ const DeviceKind& kind_called(const std::string& name, const std::string& model,
   }
   if (name.empty()) {
     throw UsageError(
-        fmt::format("model {} needs a device to be priced for: write {}@DEVICE with one "
+        fmt::format("model {} needs a device to be priced for: write model:{}@DEVICE with one "
                     "of {}",
                     model, model, fmt::join(known, ", ")));
   }

@@ -230,7 +230,7 @@ std::vector<StageRecomputation> by_stage(const Recomputation& asked, const Model
   if (selective && std::none_of(model.layers.begin(), model.layers.end(), says)) {
     throw UsageError(
         fmt::format("--recompute selective: no layer of {} says what selective recomputation "
-                    "rebuilds (selective_stash); take full or every:N",
+                    "rebuilds (selective_stash_bytes); take full or every:N",
                     model.name.empty() ? "the model" : model.name));
   }
   std::vector<std::vector<LayerAsked>> of(as_size(partition.stages));

@@ -133,6 +133,7 @@ class Parser {
       has_edges_ = true;
     } else {
       once();
+      check_device(key, values);
       program_.devices.emplace_back(key.text);
       program_.ops.emplace_back();
       if (places_ != nullptr) {
@@ -141,6 +142,24 @@ class Parser {
       }
       read_ops(values);
     }
+  }
+
+  // A misspelt setting stands where a device and its ops may; only those are ops.
+  void check_device(const Word& key, const std::vector<Word>& values) const {
+    if (values.empty() || values[0].text.front() == '(' || parse_op(values[0].text)) return;
+    for (const StageLine& line : stages_) {
+      for (const Word& word : line.words) {
+        if (word.text.find(key.text) != std::string_view::npos) return;
+      }
+    }
+    const std::string hint =
+        did_you_mean(std::string(key.text),
+                     {"schedule", "microbatches", "steps", "weights", "correction", "independent_w",
+                      "delays", "windows", "sequence_chunks", "data_ranks", "clock", "copies",
+                      "recompute", "messages", "weights_transfer", "edges"});
+    if (stages_.empty() && hint.empty()) return;
+    refuse(key,
+           fmt::format("\"{}\" is neither a setting nor a device of a stage{}", key.text, hint));
   }
 
   void read_weights(const Word& word) {

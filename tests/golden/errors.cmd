@@ -43,6 +43,39 @@ try compare uniform:layers=8 --microbatches 008 --steps 1.5
 try simulate uniform:layers=8 --quiet=no
 try simulate uniform:layers=8 --devices 2 --devices 4
 try compare uniform:layers=8 --microbatches
+try compare uniform:layers=8 --devices ""
+try draw uniform:layers=8 --html ""
+try sweep uniform:layers=8 --axis "" --out "$OUT/none"
+try simulate uniform:layers=8 -devices 4
+try --devices 4 simulate uniform:layers=8
+for flag in --mem --gpus --verbose; do try simulate uniform:layers=8 "$flag" 4; done
+try simulate uniform:layers=8 --sharing fiar
+try simulate uniform:layers=8 --zero 4
+try help
+try simulate resnet-50
+try simulate llama3-8b@h100
+try simulate llama3-8b
+for command in simulate draw program bound optimal hybrid sensitivity; do
+  try "$command" uniform:layers=8 --devices 2..4
+done
+try whatif uniform:layers=8 --devices 2..4 --jitter 5%
+try simulate uniform:layers=8 --recompute selective
+try simulate deadlock.slp
+echo '{"model_type": "llama", "hidden_size": 4096}' > "$OUT/config.json"
+printf '%s\n' 'stageline-program 1' 'microbatches: 1' 'weigths: flush' 'stage 0: gpu0' 'gpu0: 0F0 0B0' > "$OUT/misspelt.slp"
+: > "$OUT/empty.json"
+stageline import uniform:layers=2 --out "$OUT/trace.json" --quiet
+(
+  cd "$OUT"
+  try simulate config.json
+  try simulate uniform:layers=2 --program misspelt.slp
+  try simulate uniform:layers=2 --calibration empty.json
+  try simulate uniform:layers=2 --calibration trace.json
+  try whatif uniform:layers=2 --perturb trace.json
+  try sweep swep.json --out runs
+)
+try phase uniform:layers=8 --x schedule=1f1b,gpipe --y devices=2..4
+try import kinto profile.json
 try compare uniform:layers=8 --cluster h100
 try compare uniform:layers=8 --cluster h100x8 --link 1GB/s
 try compare uniform:layers=8 --partition 0-3,5- --devices 2

@@ -45,6 +45,19 @@ CommandPaths paths_of(const CLI::App& app) {
   return paths;
 }
 
+// An empty value is that of a shell variable that is not set, not a wish for the default.
+void check_not_empty(const CLI::App& app) {
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->get_positional() || option->get_items_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) continue;
+      throw CommandLineError(
+          fmt::format("{} needs a value (it is empty); leave the flag out for its default",
+                      option->get_name()));
+    }
+  }
+}
+
 }  // namespace
 
 Flag Flag::required(bool yes) const {
@@ -252,6 +265,7 @@ bool Flags::subcommand_given() const { return !app_->get_subcommands().empty(); 
 
 void Flags::runs(std::function<int()> command) const {
   app_->callback([command = std::move(command), program = program_, app = app_] {
+    check_not_empty(*app);
     CommandPaths paths = paths_of(*app);
     for (const FurtherFiles& files : program->further) {
       if (files.command != app) continue;
@@ -323,6 +337,17 @@ std::string elsewhere(const CLI::App& app, const std::string& program, const std
   return "";
 }
 
+// "kinto" of `import kinto x.json` was taken for a TRACE.
+std::string misspelt_subcommand(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
+  for (const CLI::Option* const option : app.get_options()) {
+    if (!option->get_positional() || option->count() == 0) continue;
+    return did_you_mean(option->results().front(), known);
+  }
+  return "";
+}
+
 // The first flag that is not known, with the nearest that is; else the words that are too many. In
 // the order of the command line, in which CLI11 does not report them. Empty where there are none.
 std::string unexpected(const CLI::App& app, const std::string& program) {
@@ -331,16 +356,22 @@ std::string unexpected(const CLI::App& app, const std::string& program) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
     const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    const std::vector<std::string> own = long_flags(selected(app));
+    if (std::find(own.begin(), own.end(), name) != own.end()) {
+      if (flag != "--" + name) return fmt::format("there is no flag {0} (write --{1})", flag, name);
+      return fmt::format("{0} stands before the subcommand; flags stand behind it: `{1} … {0}`",
+                         flag, command_of(app, program));
+    }
     std::string hint = elsewhere(app, program, name);
     if (hint.empty()) {
-      const std::string found = nearest(name, long_flags(selected(app)));
+      const std::string found = nearest(name, own);
       if (!found.empty()) hint = fmt::format(" (did you mean \"--{}\"?)", found);
     }
     return fmt::format("there is no flag {}{}", flag, hint);
   }
   if (words.empty()) return "";
-  return fmt::format("\"{}\" {} not expected", fmt::join(words, "\", \""),
-                     words.size() == 1 ? "was" : "were");
+  return fmt::format("\"{}\" {} not expected{}", fmt::join(words, "\", \""),
+                     words.size() == 1 ? "was" : "were", misspelt_subcommand(selected(app)));
 }
 
 // CLI11's message in the words of the other errors.

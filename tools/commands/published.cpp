@@ -15,6 +15,7 @@
 #include "tools/commands/terminal.hpp"
 #include "tools/evidence/published/report.hpp"
 #include "tools/evidence/published/vtrain.hpp"
+#include "tools/inputs/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -66,9 +67,7 @@ int published(const PublishedFlags& flags) {
   const bool silent = to_stdout(outputs);
   const std::string csv = read_text(flags.points);
   JudgeRequest request;
-  if (!flags.calibration.empty()) {
-    request.calibration = read_calibration(read_text(flags.calibration), flags.calibration);
-  }
+  request.calibration = open_calibration(flags.calibration);
   if (is_vtrain_simulated(csv)) {
     if (!flags.json.empty() || !flags.markdown.empty() || any_picture(flags.svg) || flags.rows) {
       throw UsageError(

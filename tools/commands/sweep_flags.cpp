@@ -34,6 +34,16 @@ std::string sweep_file(const std::string& path) {
   return is_sweep_file(text) ? text : "";
 }
 
+// Without an axis it is most likely the name of a sweep file.
+void check_there(const std::string& file) {
+  std::error_code error;
+  if (!file.ends_with(".json") || file.find(':') != std::string::npos) return;
+  if (std::filesystem::exists(file, error)) return;
+  throw UsageError(fmt::format(
+      "there is no file \"{}\"; a sweep is a file (stageline-sweep 1), or a TRACE with --axis",
+      file));
+}
+
 }  // namespace
 
 void add_setting_flags(Flags command, SettingFlags& flags, const std::string& trace_help) {
@@ -109,6 +119,7 @@ SweepSpec spec_of(const SweepSpecFlags& flags) {
     }
     return read_sweep(file, what);
   }
+  if (flags.axes.empty()) check_there(what);
   SweepSpec spec;
   spec.fixed = std::move(words);
   if (!what.empty()) spec.fixed.push_back({"trace", what});

@@ -57,10 +57,12 @@ Jitter jitter_of(const JsonNode& node) {
 Perturbation read_perturbation(const std::string& text, const std::string& file) {
   const JsonValue value = parse_json(text, file);
   const JsonNode root(value, "", file);
-  root.check_keys({"format"}, {"seed", "jitter", "slow", "pauses"});
-  if (root.at("format").text() != format_name) {
-    root.at("format").refuse(fmt::format("must be \"{}\"", format_name));
+  const JsonNode format = root.at("format");
+  if (const std::string name = format.text(); name != format_name) {
+    format.refuse(
+        fmt::format("a perturbation has \"{}\" here, not {}", format_name, in_quotes(name)));
   }
+  root.check_keys({"format"}, {"seed", "jitter", "slow", "pauses"});
   Perturbation result;
   if (const auto seed = root.find("seed")) {
     result.seed = static_cast<std::uint64_t>(seed->whole(0, std::int64_t{1} << 62U));

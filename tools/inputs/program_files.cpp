@@ -134,8 +134,10 @@ void keep_compute(Program& program) {
 }
 
 bool is_program_file(const std::string& path) {
-  return format_of(read_beginning(path, 4096)) != nullptr;
+  return is_program_text(read_beginning(path, 4096));
 }
+
+bool is_program_text(std::string_view text) { return format_of(text.substr(0, 4096)) != nullptr; }
 
 std::string partition_text(const std::string& text) {
   std::string layout = read_beginning(text, std::size_t{1} << 20);

@@ -27,6 +27,9 @@ void keep_compute(Program& program);
 /// Whether there is such a file and it holds a program; for names that may also be of a trace.
 bool is_program_file(const std::string& path);
 
+/// The same of a text.
+bool is_program_text(std::string_view text);
+
 /// The text of --partition: of a file that holds a Megatron layout, that layout; else as it is.
 std::string partition_text(const std::string& text);
 

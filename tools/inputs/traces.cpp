@@ -13,9 +13,10 @@
 #include "tools/base/files.hpp"
 #include "tools/inputs/bundled.hpp"
 #include "tools/inputs/clusters.hpp"
+#include "tools/inputs/program_files.hpp"
 #include "tools/inputs/recordings.hpp"
-#include "traces/traces.hpp"
 #include "traces/json/tree.hpp"
+#include "traces/traces.hpp"
 
 namespace stageline {
 namespace {
@@ -35,8 +36,6 @@ std::string with_batch(const std::string& spec, int batch) {
   return fmt::format("{},batch={}", text, batch);
 }
 
-std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
-  std::vector<DeviceKind> kinds = request.more_kinds;
 // Whether its kernels are priced: those of a language model are, a shape's layers are not.
 bool has_kernels(const std::string& trace) {
   constexpr std::size_t prefix = std::string_view("model:").size();
@@ -55,6 +54,8 @@ void check_kind(const Calibration& calibration, const std::string& trace) {
                   calibration.kind, kind));
 }
 
+std::vector<Model> price(const std::string& text, const std::string&, const TraceRequest& request) {
+  std::vector<DeviceKind> kinds = request.more_kinds;
   for (const DeviceKind& kind : known_kinds()) kinds.push_back(kind);
   LanguageInputs language;
   if (const std::string file = config_file_of(text); !file.empty()) {
@@ -106,6 +107,19 @@ constexpr TraceSource sources[] = {
     {"native", "", "a trace of our own, JSON", false, false, is_any, read_native},
 };
 
+// The nearest trace; of a model without its prefix ("llama3-8b@h100") how it is written.
+std::string meant(const std::string& text, const std::vector<std::string>& known) {
+  const std::string name = text.substr(0, text.find_first_of("@,"));
+  const bool priced = text.find('@') != std::string::npos;
+  const std::string trace = priced ? "" : did_you_mean(text, known);
+  const std::vector<std::string> shapes = model_names();
+  const bool is_shape = std::find(shapes.begin(), shapes.end(), name) != shapes.end();
+  if (!trace.empty() || (!is_shape && !is_language_model(name))) return trace;
+  if (!priced && name.ends_with(".json")) return "";  // a file that is not there
+  if (priced) return fmt::format(" (did you mean \"model:{}\"?)", text);
+  return fmt::format(" (a model is written model:{}@DEVICE)", name);
+}
+
 [[noreturn]] void refuse_name(const std::string& text) {
   const std::vector<std::string> known = bundled_names(bundled_traces());
   std::string spellings;
@@ -114,13 +128,32 @@ constexpr TraceSource sources[] = {
   }
   throw UsageError(fmt::format(
       "there is no trace \"{}\"{}; a trace is a file, {}or a bundled one ({}); see `stageline list`",
-      text, did_you_mean(text, known), spellings, fmt::join(known, ", ")));
+      text, meant(text, known), spellings, fmt::join(known, ", ")));
 }
 
-// The text of a trace file, unpacked. Refuses a timeline, and names the command that reads it.
+// A model's config.json from Hugging Face, and no trace.
+bool is_config(const std::string& text) {
+  const auto has = [&](const char* key) { return text.find(key) != std::string::npos; };
+  return text.starts_with('{') && has("\"model_type\"") && !has("\"format\"");
+}
+
+// The text of a trace file, unpacked. Refuses files of other kinds, and says where they belong.
 std::string trace_text(const std::string& file) {
   Content content = read_content(file);
-  if (content.format == nullptr) return std::move(content.named.text);
+  if (content.format == nullptr) {
+    std::string text = std::move(content.named.text);
+    if (is_program_text(text)) {
+      throw UsageError(fmt::format(
+          "{0} is a program, not a trace; `stageline simulate TRACE --program {0}` takes it",
+          file));
+    }
+    if (file.ends_with(".json") && is_config(text)) {
+      throw UsageError(fmt::format(
+          "{0} is the config.json of a language model, not a trace; it is read as model:{0}@h100",
+          file));
+    }
+    return text;
+  }
   if (content.format->by_rank) {
     throw UsageError(fmt::format(
         "{0} is a profile of PyTorch, not a trace; make one of the profiles of all ranks by "
@@ -172,6 +205,18 @@ std::vector<Model> read_sizes(const Found& found, const TraceRequest& request) {
   return found.source->read(found.text, found.file, request);
 }
 
+// A file of another format is named before its keys are looked at.
+void check_is_calibration(const std::string& text, const std::string& file) {
+  constexpr std::string_view prefix = "stageline-calibration ";
+  const JsonValue value = parse_json(text, file);
+  if (value.kind != JsonKind::object) return;
+  const auto format = JsonNode(value, "", file).find("format");
+  if (!format) return;
+  const std::string name = format->text();
+  if (name.starts_with(prefix)) return;
+  format->refuse(fmt::format("a calibration has \"{}1\" here, not {}", prefix, in_quotes(name)));
+}
+
 }  // namespace
 
 std::span<const TraceSource> trace_sources() { return sources; }
@@ -203,18 +248,6 @@ std::optional<Calibration> open_calibration(const std::string& file) {
   const std::string text = read_text(file);
   check_is_calibration(text, file);
   return read_calibration(text, file);
-}
-
-// A file of another format is named before its keys are looked at.
-void check_is_calibration(const std::string& text, const std::string& file) {
-  constexpr std::string_view prefix = "stageline-calibration ";
-  const JsonValue value = parse_json(text, file);
-  if (value.kind != JsonKind::object) return;
-  const auto format = JsonNode(value, "", file).find("format");
-  if (!format) return;
-  const std::string name = format->text();
-  if (name.starts_with(prefix)) return;
-  format->refuse(fmt::format("a calibration has \"{}1\" here, not {}", prefix, in_quotes(name)));
 }
 
 bool is_calibrated_for(const Calibration& calibration, std::string_view kind) {

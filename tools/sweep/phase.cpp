@@ -291,6 +291,13 @@ SweepAxis phase_axis(const std::string& name, const std::string& text, std::int6
 }
 
 PhaseMap phase_map(PhaseRequest request) {
+  for (const SweepAxis* const axis : {&request.x, &request.y}) {
+    if (axis->name != "schedule") continue;
+    throw UsageError(fmt::format(
+        "phase compares schedules in every cell: name them by --schedule, and give --{} another "
+        "setting",
+        axis == &request.x ? "x" : "y"));
+  }
   if (request.schedules.empty()) request.schedules = synchronous_schedules();
   SweepSpec spec;
   spec.fixed = request.fixed;
