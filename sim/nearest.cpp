@@ -77,7 +77,7 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
   for (const std::string& candidate : known) {
     if (letters_of(candidate) == letters) return candidate;
   }
-  if (const std::string found = begun(letters, known); !found.empty()) return found;
+  if (std::string whole = begun(letters, known); !whole.empty()) return whole;
   std::string found;
   std::size_t best = 0;
   std::size_t common = 0;
