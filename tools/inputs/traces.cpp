@@ -111,7 +111,7 @@ constexpr TraceSource sources[] = {
 std::string meant(const std::string& text, const std::vector<std::string>& known) {
   const std::string name = text.substr(0, text.find_first_of("@,"));
   const bool priced = text.find('@') != std::string::npos;
-  const std::string trace = priced ? "" : did_you_mean(text, known);
+  std::string trace = priced ? "" : did_you_mean(text, known);
   const std::vector<std::string> shapes = model_names();
   const bool is_shape = std::find(shapes.begin(), shapes.end(), name) != shapes.end();
   if (!trace.empty() || (!is_shape && !is_language_model(name))) return trace;
