@@ -4,11 +4,13 @@
 ORDER lists the folders from the bottom up. A file may include files of its own folder, and of
 folders in lower rows; never of a folder in its own row or above. Within a folder's inner rooms
 includes are free, unless INNER says otherwise. A file in a folder that ORDER does not know is an
-error, and so is anything flat in tools/ beyond FLAT. Prints each forbidden include with both
-names; exit code 1 if any.
+error, and so is anything flat in tools/ beyond FLAT, or committed at the top beyond TOP. Prints
+each forbidden include with both names; exit code 1 if any.
 """
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 # One row a floor: what stands in a row sees all rows above it in this list, not its neighbours.
@@ -57,6 +59,8 @@ INNER = {
     "tools/report/json": ["tools/report/text", "tools/report/timeline"],
 }
 FLAT = {"README.md", "demo", "meson.build", "setup", "stageline.cpp", "test"}
+TOP = {"LICENSE", "README.md", "cost_models", "meson.build", "meson_options.txt", "schedulers", "sim",
+       "tests", "tools", "traces"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -73,9 +77,23 @@ def inner_of(path):
     return next((room for room in INNER if path.startswith(room + "/")), None)
 
 
+def committed(root):
+    """Names at the top that git knows: files of one's own may lie there, too. None without git or
+    its folder."""
+    if not (root / ".git").exists() or not shutil.which("git"):
+        return set()
+    listed = subprocess.run(["git", "-C", root, "-c", f"safe.directory={root.resolve()}", "ls-files",
+                             "-z"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {name.split("/")[0] for name in listed.split("\0") if name}
+
+
 def main(root):
     root = pathlib.Path(root)
     findings = []
+    for name in sorted(committed(root) - TOP):
+        if not name.startswith("."):
+            findings.append(f"{name}: no file or folder but {', '.join(sorted(TOP))} is committed at "
+                            "the top")
     for entry in sorted((root / "tools").iterdir()):
         if entry.is_file() and entry.name not in FLAT:
             findings.append(f"tools/{entry.name}: no file but {', '.join(sorted(FLAT))} is flat here")
