@@ -1,0 +1,320 @@
+// Prices what data-parallel ranks exchange: reductions in buckets, gathers of divided weights,
+// gradients of tied weights.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "cost_models/buckets.hpp"
+#include "cost_models/network/op_times.hpp"
+#include "cost_models/state_bytes.hpp"
+#include "cost_models/tied_weights.hpp"
+#include "sim/index.hpp"
+
+namespace stageline {
+namespace {
+
+// Whether the model counts parameters: a layer with weights and none of its own then has another
+// layer's, as in traces that do not state which weights are tied.
+bool counts_parameters(const Model& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const Layer& one) { return one.parameters > 0; });
+}
+
+struct StageBytes {
+  Bytes weights{};
+  Bytes gradients{};
+};
+
+StageBytes bytes_of(const Model& model, const Partition& partition, int stage, WeightKind kind) {
+  StageBytes sum;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] != stage) continue;
+    const Layer& layer = model.layers[l];
+    sum.weights += part_of_kind(layer, layer.weights, kind);
+    sum.gradients += part_of_kind(layer, layer.gradients, kind);
+  }
+  return sum;
+}
+
+bool is_replicated(const Placement& placement) {
+  return std::any_of(placement.stage.begin(), placement.stage.end(),
+                     [](const StagePlace& place) { return place.replicas.size() > 1; });
+}
+
+Time backward_time(const Model& model, const Partition& partition, int stage) {
+  Time sum{};
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] == stage) add(sum, model.layers[l].backward);
+  }
+  return sum;
+}
+
+// Collectives of the same ranks as one flow, whose bytes progress at the mean rate and load each
+// link as they do together. At least one.
+CollectiveCosts one_behind_the_other(const std::vector<CollectiveCosts>& parts) {
+  CollectiveCosts whole;
+  for (const CollectiveCosts& part : parts) whole.bytes += part.bytes;
+  if (parts.size() == 1 || whole.bytes == Bytes{}) return parts.front();
+  std::map<int, double> carried;  // bytes, by resource
+  double seconds = 0;
+  for (const CollectiveCosts& part : parts) {
+    add(whole.setup, part.setup);
+    whole.route.tier = std::max(whole.route.tier, part.route.tier);
+    if (!part.route.bandwidth.is_unlimited()) {
+      seconds += static_cast<double>(part.bytes.count) /
+                 static_cast<double>(part.route.bandwidth.bytes_per_second);
+    }
+    for (std::size_t i = 0; i < part.route.resources.size(); ++i) {
+      const double load = part.route.load.empty() ? 1 : part.route.load[i];
+      carried[part.route.resources[i]] += load * static_cast<double>(part.bytes.count);
+    }
+  }
+  whole.route.bandwidth = Bandwidth::unlimited();
+  if (seconds > 0) {
+    const double rate = static_cast<double>(whole.bytes.count) / seconds;
+    whole.route.bandwidth = {std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+  }
+  for (const auto& [resource, bytes] : carried) {
+    whole.route.resources.push_back(resource);
+    whole.route.load.push_back(bytes / static_cast<double>(whole.bytes.count));
+  }
+  return whole;
+}
+
+}  // namespace
+
+// The weights that are exchanged among ranks of their own.
+std::vector<WeightKind> RankedCluster::kinds_in(const Model& model) const {
+  const bool experts = grid_.degrees().expert > 1 &&
+                       std::any_of(model.layers.begin(), model.layers.end(),
+                                   [](const Layer& layer) { return layer.expert_parameters > 0; });
+  if (!experts) return {WeightKind::all};
+  return {WeightKind::dense, WeightKind::experts};
+}
+
+// Of all ranks that hold the same weights of the stage.
+CollectiveCosts RankedCluster::among_holders(CollectiveKind kind, Bytes bytes,
+                                             const StagePlace& place, WeightKind weights) {
+  const Degrees& degrees = grid_.degrees();
+  const bool experts = weights == WeightKind::experts;
+  Collective collective{kind, bytes, {}, Dimension::data};
+  for (int t = 0; t < degrees.tensor; ++t) {
+    for (int e = 0; e < (experts ? degrees.expert : 1); ++e) {
+      std::vector<int>& group = collective.groups.emplace_back();
+      for (const int device : place.replicas) {
+        const PipelineRank rank = rank_of(device);
+        const std::vector<int> members = experts
+                                             ? grid_.expert_holders(rank.pipeline, t, e, rank.data)
+                                             : grid_.holders(rank.pipeline, t, rank.data);
+        group.insert(group.end(), members.begin(), members.end());
+      }
+      std::sort(group.begin(), group.end());
+    }
+  }
+  return planned(collective);
+}
+
+// The layers with the times that their ops take on the ranks of their stages, beside which data-
+// parallel exchanges run: at their rates, and with what blocks.
+Model RankedCluster::as_run(const Costs& costs, Model model, const Partition& partition,
+                            const Placement& placement) {
+  struct Sums {
+    Time forward{}, backward{}, weight_grad{};
+  };
+  std::vector<Sums> alone(costs.stage.size());
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    Sums& sums = nth(alone, partition.stage_of[l]);
+    add(sums.forward, layer.forward);
+    add(sums.backward, layer.backward);
+    add(sums.weight_grad, layer.weight_grad);
+  }
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto s = as_size(partition.stage_of[l]);
+    const StageCosts& stage = costs.stage[s];
+    Layer& layer = model.layers[l];
+    BlockingTimes blocked;
+    for (const LayerCollective& collective : layer.collectives) {
+      add_times(blocked,
+                blocking_of(collective, blocking_time(collective, placement.stage[s]), false));
+    }
+    const auto run = [](Time& time, Time of_stage, Time all, Time more) {
+      if (all > Time{}) time = scaled(time, of_stage.count(), all.count()).value_or(time);
+      add(time, more);
+    };
+    run(layer.forward, stage.forward - stage.blocking.forward, alone[s].forward, blocked.forward);
+    run(layer.backward, stage.backward - stage.blocking.backward, alone[s].backward,
+        blocked.backward);
+    run(layer.weight_grad, stage.weight_grad - stage.blocking.weight_grad, alone[s].weight_grad,
+        blocked.weight_grad);
+  }
+  return model;
+}
+
+// The data-parallel exchanges of a stage are priced with the bytes that its layers have undivided.
+void RankedCluster::add_exchanges(Costs& costs, const Model& undivided, const Partition& partition,
+                                  const Placement& placement,
+                                  const std::vector<StageRecomputation>& rebuilt) {
+  const Degrees& degrees = grid_.degrees();
+  if (degrees.context * copies() == 1 && !is_replicated(placement)) return;
+  const Model model = as_run(costs, undivided, partition, placement);
+  for (std::size_t s = 0; s < costs.stage.size(); ++s) {
+    const StagePlace& place = placement.stage[s];
+    const int here = static_cast<int>(place.replicas.size());
+    if (here * degrees.context * copies() == 1) continue;
+    StageCosts& stage = costs.stage[s];
+    if (reduces_in_every_backward(degrees.zero)) {
+      add_gathers(stage, model, partition, static_cast<int>(s), place,
+                  rebuilt.empty() ? StageRecomputation{} : rebuilt[s]);
+      if (here > 1) stage.reduction = CollectiveCosts{};
+    } else {
+      stage.reduction = overlapped(model, partition, static_cast<int>(s), place);
+    }
+    for (const WeightKind kind : kinds_in(model)) {
+      const StageBytes bytes = bytes_of(model, partition, static_cast<int>(s), kind);
+      for (const StateExchange& exchange :
+           state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+        if (exchange.when != ExchangeTime::update) continue;
+        const Time gather = alone(among_holders(exchange.kind, exchange.bytes, place, kind));
+        add(stage.blocking.update, gather);
+        add(nth(stage.blocking_by, Dimension::data).update, gather);
+        add(stage.update, gather);
+      }
+      if (find_bucket_rule(buckets_).copies && !reduces_in_every_backward(degrees.zero)) {
+        stage.gradients += bytes.gradients;
+      }
+    }
+  }
+}
+
+// A reduction whose buckets fill while the last backward runs. Its tasks, one for each rank that
+// has the stage, carry equal shares.
+CollectiveCosts RankedCluster::overlapped(const Model& model, const Partition& partition, int stage,
+                                          const StagePlace& place) {
+  const Degrees& degrees = grid_.degrees();
+  const int ranks = static_cast<int>(place.replicas.size()) * degrees.context * copies();
+  const double gradient_bytes = degrees.precision.name.empty() ? 4 : degrees.precision.gradients;
+  const BucketLimits limits =
+      bucket_limits(find_bucket_rule(buckets_), ranks, gradient_bytes, stage == 0);
+  std::vector<CollectiveCosts> parts;
+  std::vector<ReducedBuckets> reduced;
+  for (const WeightKind kind : kinds_in(model)) {
+    const StageBytes bytes = bytes_of(model, partition, stage, kind);
+    const bool experts = kind == WeightKind::experts;
+    if (experts && (bytes.gradients == Bytes{} || ranks == degrees.expert)) continue;
+    for (const StateExchange& exchange :
+         state_exchanges(degrees.zero, bytes.weights, bytes.gradients)) {
+      if (exchange.when != ExchangeTime::last_backward) continue;
+      const CollectiveCosts& part =
+          parts.emplace_back(among_holders(exchange.kind, exchange.bytes, place, kind));
+      reduced.push_back({fill_buckets(backward_order(model, partition, stage, kind), limits),
+                         part.setup, part.route.bandwidth});
+    }
+  }
+  CollectiveCosts whole = one_behind_the_other(parts);
+  Time in_a_row{};  // all buckets
+  for (const ReducedBuckets& one : reduced) {
+    for (const GradientBucket& bucket : one.buckets.buckets) {
+      add(in_a_row, checked_sum(one.setup, transfer_time(bucket.bytes, one.bandwidth)));
+    }
+  }
+  const Time moving = transfer_time(whole.bytes, whole.route.bandwidth);
+  whole.setup = std::max(whole.setup, in_a_row - moving);
+  // So late that it need not wait for a bucket any more: it holds its lane no longer than it works.
+  whole.head_start = std::max(Time{}, in_a_row - behind_backward(reduced));
+  if (whole.head_start > Time{}) whole.backward = backward_time(model, partition, stage);
+  if (whole.route.load.empty()) whole.route.load.resize(whole.route.resources.size(), 1);
+  for (double& load : whole.route.load) load /= static_cast<double>(place.replicas.size());
+  return whole;
+}
+
+void RankedCluster::add_gathers(StageCosts& stage, const Model& model, const Partition& partition,
+                                int number, const StagePlace& place,
+                                const StageRecomputation& rebuilt) {
+  const bool gathers = grid_.degrees().zero == Zero::weights;
+  const std::vector<WeightKind> kinds = kinds_in(model);
+  // Layers are mostly alike.
+  std::map<std::tuple<CollectiveKind, std::int64_t, WeightKind>, Time> known;
+  const auto time_of = [&](CollectiveKind exchange, Bytes bytes, WeightKind kind) {
+    const auto [found, is_new] = known.try_emplace({exchange, bytes.count, kind});
+    if (is_new) found->second = alone(among_holders(exchange, bytes, place, kind));
+    return found->second;
+  };
+  std::vector<GatheredUnit> units;
+  std::vector<GatheredUnit> again;  // of R, where that leaves out some layers
+  std::vector<GatheredUnit> split;  // beside W alone
+  int next = 0;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    if (partition.stage_of[l] != number) continue;
+    const int layer_place = next++;
+    const Layer& layer = model.layers[l];
+    if (layer.weights + layer.shared_weights == Bytes{}) continue;
+    GatheredUnit unit{layer.forward, layer.backward, Time{}, Time{}};
+    for (const WeightKind kind : kinds) {
+      const Bytes weights =
+          part_of_kind(layer, layer.weights + layer.shared_weights, kind);  // all that F and B read
+      const Bytes gradients = part_of_kind(layer, layer.gradients, kind);
+      if (weights == Bytes{} && gradients == Bytes{}) continue;
+      if (gathers) add(unit.gather, time_of(CollectiveKind::all_gather, weights, kind));
+      add(unit.scatter, time_of(CollectiveKind::reduce_scatter, gradients, kind));
+    }
+    units.push_back(unit);
+    split.push_back({layer.forward, layer.weight_grad, unit.gather, unit.scatter});
+    if (repeats_forward(rebuilt, layer_place)) again.push_back(unit);
+  }
+  const ExposedTimes exposed = exposed_gathers(units);
+  const Time in_recompute =
+      rebuilt.layers.empty() ? exposed.forward : exposed_gathers(again).forward;
+  BlockingTimes more;
+  more.forward = exposed.forward;
+  more.recompute = in_recompute;
+  more.backward = exposed.backward;
+  // Where weights are gathered, the last reduce-scatter is priced with them, in I.
+  (gathers ? more.input_grad : more.weight_grad) =
+      gathers ? exposed.backward : exposed_gathers(split).backward;
+  add_times(stage.blocking, more);
+  add_times(nth(stage.blocking_by, Dimension::data), more);
+  add_times(stage, more);
+}
+
+// A layer whose weights are another's (tied embeddings) and that is on other ranks: the ranks of
+// both hold a copy, and add up their gradients before the update: of ZeRO 2 and 3, the part that
+// each rank has of them.
+void RankedCluster::add_tied(Costs& costs, const Model& model, const Partition& partition,
+                             const Placement& placement) {
+  const bool counts = counts_parameters(model);
+  const auto first = as_size(partition.stage_of.front());
+  for (std::size_t l = 1; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    const auto other = as_size(partition.stage_of[l]);
+    const bool tied = layer.tied_weights != Bytes{} ||
+                      (counts && layer.parameters == 0 && layer.weights != Bytes{});
+    if (!tied || other == first) continue;
+    const PipelineRank one = rank_of(placement.stage[first].replicas.front());
+    const PipelineRank two = rank_of(placement.stage[other].replicas.front());
+    if (one.pipeline == two.pipeline) continue;
+    const Bytes copy = layer.tied_weights == Bytes{} ? layer.weights : layer.tied_weights;
+    Bytes gradients = portion(layer.gradients, copy, layer.weights);
+    if (reduces_in_every_backward(grid_.degrees().zero)) {
+      const int ranks = ranks_that_hold(grid_.degrees(), WeightKind::dense);
+      gradients = {(gradients.count + ranks - 1) / ranks};
+    }
+    Collective collective{CollectiveKind::all_reduce, gradients, {}, Dimension::pipeline};
+    for (int t = 0; t < grid_.degrees().tensor; ++t) {
+      const std::vector<int> here = grid_.holders(one.pipeline, t, -1);  // of all replicas
+      const std::vector<int> there = grid_.holders(two.pipeline, t, -1);
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        collective.groups.push_back({here[i], there[i]});
+      }
+    }
+    const Time time = alone(planned(collective));
+    for (StageCosts* const stage : {&costs.stage[first], &costs.stage[other]}) {
+      add(stage->blocking.update, time);
+      add(nth(stage->blocking_by, Dimension::pipeline).update, time);
+      add(stage->update, time);
+    }
+  }
+}
+
+}  // namespace stageline
