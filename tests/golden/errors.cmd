@@ -25,6 +25,7 @@ try compare uniform:layers=8 --schedule gpipe:recompute=sometimes
 try compare uniform:layers=8 --schedule gpipe:again=1
 try compare uniform:layers=8 --devices 0
 try compare uniform:layers=8 --devices 4..2
+try compare uniform:layers=8 --devices 2,8,4
 try compare uniform:layers=8 --link fast
 try compare uniform:layers=8 --memory -1GB
 try compare uniform:layers=8 --memory 16

@@ -235,7 +235,7 @@ void add_problem_flags(Flags command, CommonFlags& flags, Many many, Many cuts, 
   command.option(
       "--devices", flags.devices,
       one ? "number of devices; default: all of the cluster, or 4"
-          : "number of devices, or a sweep such as 2..16; default: all of the cluster, or 4");
+          : "number of devices, or a sweep such as 2..16 or 2,4,8; default: all of the cluster, or 4");
   add_cluster_flags(command, flags);
   command
       .option("--microbatches", flags.microbatches,

@@ -357,16 +357,25 @@ std::vector<std::string> notes(const Setting& setting) {
 }
 
 std::vector<int> parse_devices(const std::string& text) {
-  const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) return {whole_number(text, "--devices")};
-  const int from = whole_number(text.substr(0, dots), "--devices (from)");
-  const int to = whole_number(text.substr(dots + 2), "--devices (to)");
-  if (from > to) {
-    throw UsageError(
-        fmt::format("--devices {}: a sweep goes upwards; write {}..{}", text, to, from));
-  }
   std::vector<int> counts;
-  for (int count = from; count <= to; ++count) counts.push_back(count);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, comma - begin);
+    const std::size_t dots = part.find("..");
+    const bool range = dots != std::string::npos;
+    const int from = whole_number(part.substr(0, dots), range ? "--devices (from)" : "--devices");
+    const int to = range ? whole_number(part.substr(dots + 2), "--devices (to)") : from;
+    if (from > to) {
+      throw UsageError(
+          fmt::format("--devices {}: a sweep goes upwards; write {}..{}", text, to, from));
+    }
+    if (!counts.empty() && counts.back() >= from) {
+      throw UsageError(fmt::format("--devices {}: a sweep goes upwards, and {} follows {}", text,
+                                   from, counts.back()));
+    }
+    for (int count = from; count <= to; ++count) counts.push_back(count);
+    begin = comma + 1;
+  }
   return counts;
 }
 

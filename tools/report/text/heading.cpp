@@ -1,7 +1,7 @@
 // Writes the lines above a report.
 #include "tools/report/text/heading.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -58,6 +58,13 @@ std::string samples_of(const Model& model) {
              : samples;
 }
 
+// "2–8", or "2, 4, 8" where some between them were not asked for.
+std::string counts_of(const Setting& setting, int first, int last) {
+  const std::vector<int>& counts = setting.device_counts;
+  const bool all = counts.back() - counts.front() + 1 == static_cast<int>(counts.size());
+  return all ? fmt::format("{}–{}", first, last) : fmt::format("{}", fmt::join(counts, ", "));
+}
+
 }  // namespace
 
 std::string heading(const Setting& setting, const Case& asked) {
@@ -82,9 +89,10 @@ std::string sweep_heading(const Setting& setting, const Case& first, const Case&
           : fmt::format("{} micro-batches{} for each {}: {} to {} a step",
                         most * last.pipelines() / static_cast<int>(last.cluster.devices.size()),
                         samples, last.ranked ? "pipeline rank" : "device", least, most);
-  return model_line(setting) + fmt::format("{}–{} devices{} · {} · cut: {}\n", first.device_count(),
-                                           last.device_count(), of_cluster(setting, last),
-                                           microbatches, first.cut_asked());
+  return model_line(setting) +
+         fmt::format("{} devices{} · {} · cut: {}\n",
+                     counts_of(setting, first.device_count(), last.device_count()),
+                     of_cluster(setting, last), microbatches, first.cut_asked());
 }
 
 }  // namespace stageline
