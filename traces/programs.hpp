@@ -49,8 +49,11 @@ std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm for
 /// forwards, then alternates one forward and one backward.
 std::string write_pipedream_runtime(const Program& program);
 
+/// What that configuration does not record of the program; one sentence each.
+std::vector<std::string> lost_in_pipedream(const Program& program);
+
 /// torchgpipe's `balance`, "[3, 3, 2]": the number of layers of each partition. Throws UsageError
-/// unless stages are runs of layers, stage k on device k.
+/// unless stages are runs of one layer at least, stage k on device k.
 std::string write_torchgpipe_balance(const Partition& partition, const Placement& placement);
 
 /// One Chakra execution trace per device: varint32-delimited protobuf messages, a GlobalMetadata

@@ -278,6 +278,8 @@ void compare_settings(const Program& a, const Program& b, const std::vector<Matc
   line("messages", std::string(name(x.messages)), std::string(name(y.messages)));
   line("clock", std::string(name(x.clock)), std::string(name(y.clock)));
   line("copies", std::string(name(x.copies)), std::string(name(y.copies)));
+  line("recompute", std::string(name(x.recompute)), std::string(name(y.recompute)));
+  line("data_ranks", std::to_string(x.data_ranks), std::to_string(y.data_ranks));
   line("weights_transfer", yes_or_no(x.weights_transfer), yes_or_no(y.weights_transfer));
 }
 

@@ -32,3 +32,6 @@ try diff run.json run.trace.json --trace uniform:layers=4
 try diff 1f1b.slp gpipe.slp --partition uniform
 sed 's/1F0/1G0/' 1f1b.slp > wrong.slp
 try diff 1f1b.slp wrong.slp
+# Settings that are in no list of ops.
+sed 's/^weights: flush/&\nrecompute: late\ndata_ranks: 2/' 1f1b.slp > late.slp
+try diff 1f1b.slp late.slp --quiet

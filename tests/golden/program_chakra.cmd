@@ -20,3 +20,4 @@ cat > unknown.json <<'JSON'
   {"name": "b", "kind": "stage", "forward_us": 1, "input_grad_us": 1, "weight_grad_us": 1}]}
 JSON
 try program unknown.json --devices 2 --schedule gpipe --format chakra --out unknown
+stageline program uniform:layers=4 --schedule 1f1b --devices 4 --dp 2 --microbatches 4 --link 1GB/s --format chakra --out $OUT/dp

@@ -52,12 +52,23 @@ Notes write_megatron_layout(const Export& what) {
 
 Notes write_pipedream(const Export& what) {
   write_file(what.out, write_pipedream_runtime(what.program));
-  return {};
+  return lost_in_pipedream(what.program);
+}
+
+// A layer that a Megatron layout puts into an empty stage is no module.
+Partition without_passes(Partition partition, const Model& model) {
+  std::size_t kept = 0;
+  for (std::size_t l = 0; l < partition.stage_of.size(); ++l) {
+    if (model.layers[l].kind != pass_kind) partition.stage_of[kept++] = partition.stage_of[l];
+  }
+  partition.stage_of.resize(kept);
+  return partition;
 }
 
 Notes write_torchgpipe(const Export& what) {
   write_file(what.out,
-             write_torchgpipe_balance(what.outcome->plan.partition, what.program.placement));
+             write_torchgpipe_balance(without_passes(what.outcome->plan.partition, *what.model),
+                                      what.program.placement));
   return {};
 }
 
@@ -66,6 +77,12 @@ Notes write_chakra_files(const Export& what) {
     throw UsageError(
         "chakra is one file a device, so standard output cannot hold it; --out PREFIX makes "
         "PREFIX.0.et, PREFIX.1.et, …");
+  }
+  if (what.program.settings.data_ranks > 1) {
+    throw UsageError(fmt::format(
+        "chakra has the traces of all ranks, and the program is that of one of {} data-parallel "
+        "ones; --all-pipelines writes all of them",
+        what.program.settings.data_ranks));
   }
   const ChakraTraces traces = write_chakra(what.program, what.outcome->costs);
   for (std::size_t rank = 0; rank < traces.ranks.size(); ++rank) {

@@ -256,6 +256,7 @@ Layout lay_out_one(const Case& asked) {
     // A placement in which every device has one stage; else (V shapes) the cut goes by the first.
     const int placed = std::accumulate(request.replicas.begin(), request.replicas.end(), 0);
     if (placed != devices) request.replicas.clear();
+    for (const StagePlace& place : layout.placement.stage) request.apart.push_back(place.apart());
     request.placed = replicas_of(layout.placement);
     layout.plan = partition(asked.partition, request);
     return layout;
@@ -443,6 +444,13 @@ Program program_of(const Case& asked, const Layout& layout, const Costs& costs, 
   Program program = one_program_of(asked, layout, costs, steps);
   if (!asked.ranked) return program;
   const Degrees& degrees = asked.ranked->grid().degrees();
+  const int stated = program.settings.data_ranks;
+  if (stated > 1 && stated != degrees.data * degrees.context) {
+    throw UsageError(fmt::format(
+        "the program says \"data_ranks: {}\", and --dp × --cp is {}; give --dp {}, or change the "
+        "line",
+        stated, degrees.data * degrees.context, stated));
+  }
   if (!reduces_in_every_backward(degrees.zero)) {
     program.settings.data_ranks = asked.ranked->copies() * degrees.context;
   }

@@ -174,6 +174,13 @@ std::vector<std::string> stream_notes(const Case& asked, const Outcome& outcome)
   if (!asked.program) {
     if (const std::string note = chunks_note(asked.spec); !note.empty()) notes.push_back(note);
   }
+  const int data_ranks = outcome.program.settings.data_ranks;
+  if (data_ranks > 1 && !asked.ranked) {
+    notes.push_back(fmt::format(
+        "the program says \"data_ranks: {}\": reductions among these ranks take no time here; "
+        "--dp {} prices them",
+        data_ranks, data_ranks));
+  }
   if (const std::string note = order_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (const std::string note = cut_note(asked, outcome); !note.empty()) notes.push_back(note);
   if (std::string note = whole_stage_note(asked, outcome); !note.empty()) {

@@ -109,6 +109,29 @@ std::string write_pipedream_runtime(const Program& program) {
       modules, program.stages() - 1, ranks, depths);
 }
 
+std::vector<std::string> lost_in_pipedream(const Program& program) {
+  std::vector<std::string> lost;
+  const ProgramSettings& settings = program.settings;
+  if (settings.weights == WeightRule::flush) {
+    lost.emplace_back(
+        "PipeDream's runtime does not flush: behind these micro-batches it goes on with the next "
+        "ones, where \"weights: flush\" updates first");
+  } else if (settings.weights != WeightRule::stash) {
+    lost.push_back(fmt::format(
+        "PipeDream's configuration does not record \"weights: {}\"; its runtime stashes",
+        name(settings.weights)));
+  }
+  if (settings.correction != "none") {
+    lost.push_back(fmt::format("PipeDream's configuration does not record \"correction: {}\"",
+                               settings.correction));
+  }
+  if (settings.data_ranks != 1) {
+    lost.push_back(fmt::format("PipeDream's configuration does not record \"data_ranks: {}\"",
+                               settings.data_ranks));
+  }
+  return lost;
+}
+
 std::string write_torchgpipe_balance(const Partition& partition, const Placement& placement) {
   for (std::size_t s = 0; s < placement.stage.size(); ++s) {
     const StagePlace& place = placement.stage[s];
@@ -127,6 +150,13 @@ std::string write_torchgpipe_balance(const Partition& partition, const Placement
                       layer, stage, partition.stage_of[layer - 1]));
     }
     ++nth(layers, stage);
+  }
+  const auto empty = std::find(layers.begin(), layers.end(), 0);
+  if (empty != layers.end()) {
+    throw UsageError(
+        fmt::format("torchgpipe's partitions have a layer at least, and stage {} has "
+                    "none",
+                    empty - layers.begin()));
   }
   std::string text = "[";
   for (const int count : layers) text += fmt::format("{}{}", text.size() > 1 ? ", " : "", count);

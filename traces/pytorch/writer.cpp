@@ -256,6 +256,9 @@ std::vector<std::string> lost_in_pytorch(const Program& program, PytorchForm for
   if (settings.correction != "none") {
     lost.push_back(fmt::format("the CSV does not record \"correction: {}\"", settings.correction));
   }
+  if (settings.data_ranks != 1) {
+    lost.push_back(fmt::format("the CSV does not record \"data_ranks: {}\"", settings.data_ranks));
+  }
   if (settings.messages != Messages::async) {
     lost.push_back(
         fmt::format("the CSV does not record \"messages: {}\"", name(settings.messages)));
