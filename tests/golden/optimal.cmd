@@ -13,3 +13,5 @@ stageline optimal uniform:layers=4 --time soon
 stageline optimal uniform:layers=4 --devices 2..4
 stageline optimal uniform:layers=4 --memory 1MB
 stageline optimal uniform:layers=4 --chunks 2
+stageline optimal uniform:layers=2 --devices 2 --microbatches 2 --out - --json -
+stageline optimal uniform:layers=2 --devices 2 --microbatches 2 --out - --json $OUT/o.json | head -n 1; grep '"optimal"' $OUT/o.json

@@ -12,3 +12,6 @@ Q="uniform:layers=8,forward=1ms,weights=20MB,output=1MB --devices 4 --dp 2 --pp 
 stageline sensitivity $Q --json - | grep '"devices"'
 stageline sensitivity $Q --svg - | grep -o 'on [0-9]* devices'
 stageline sensitivity $Q | grep 'links. bandwidth'
+# Where links decide, they come first; what a little less makes longer has no share of the cycle.
+stageline sensitivity uniform:layers=4,forward=1ms --devices 4 --schedule 1f1b --link 1MB/s,1ms --quiet | tail -n 1
+stageline sensitivity uniform:layers=4,forward=1ms --devices 4 --schedule chimera --link 1GB/s,1ms --quiet | grep -E '→|^forward'

@@ -13,6 +13,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/program_main.hpp"
 #include "tools/commands/progress_line.hpp"
+#include "tools/commands/svg_flags.hpp"
 #include "tools/commands/terminal.hpp"
 #include "tools/inputs/program_files.hpp"
 #include "tools/report/text/heading.hpp"
@@ -92,6 +93,7 @@ std::string words_of(const BranchKnown& known, Time left) {
 }
 
 int run_optimal(const OptimalFlags& flags) {
+  const bool silent = to_stdout({{"--out", flags.out}, {"--json", flags.common.json}});
   const ScheduleSpec spec = spec_of(flags);
   const Time most = allowed(flags.time);
   const SettingRequest request = request_of(flags.common);
@@ -110,10 +112,9 @@ int run_optimal(const OptimalFlags& flags) {
   const int answer = is_interrupted ? exit_code_after_signal() : 0;
   if (!flags.out.empty()) {
     parse_program_format("slp").write({flags.out, found.outcome.program});
-    if (flags.out == "-") return answer;
   }
   if (!flags.common.json.empty()) write_file(flags.common.json, json_of(setting, found).text());
-  if (flags.common.json == "-") return answer;
+  if (silent) return answer;
   if (!flags.common.quiet) print_wrapped(heading(setting, found.asked) + "\n");
   print_wrapped(report(found));
   if (!flags.out.empty() && !flags.common.quiet) {

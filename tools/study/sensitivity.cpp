@@ -261,13 +261,14 @@ Sensitivity sensitivity_of(const Case& asked, const Outcome& nominal, int thread
 }
 
 std::string advice_of(const Sensitivity& found) {
+  constexpr double worth_saying = 5e-4;  // less is 0.0 % in words
   const auto best = [&](auto&& is, auto&& time) -> const LeverEffect* {
     const LeverEffect* most = nullptr;
     for (const LeverEffect& effect : found.effects) {
       if (!is(effect.lever)) continue;
       if (most == nullptr || time(effect) < time(*most)) most = &effect;
     }
-    return most != nullptr && gain(found.step, time(*most)) > least_effect ? most : nullptr;
+    return most != nullptr && gain(found.step, time(*most)) > worth_saying ? most : nullptr;
   };
   const auto faster = [](const LeverEffect& effect) { return effect.faster; };
   const auto twice = [](const LeverEffect& effect) { return effect.twice; };
@@ -291,6 +292,20 @@ std::string advice_of(const Sensitivity& found) {
       },
       twice);
   std::string text;
+  if (links != nullptr && gain(found.step, links->faster) > worth_saying &&
+      (kind == nullptr || links->faster < kind->faster)) {
+    text = fmt::format("improve {} first (10 % faster: a step {} shorter; twice as fast: {})",
+                       hardware(links->lever), saved(links->faster), saved(links->twice));
+    if (kind != nullptr) {
+      text +=
+          fmt::format("; of the ops {} (10 % faster: {})", kind->lever.name, saved(kind->faster));
+    }
+    if (device != nullptr) {
+      text += fmt::format("; of the devices {} (twice as fast: {})", hardware(device->lever),
+                          saved(device->twice));
+    }
+    return text;
+  }
   if (kind != nullptr) {
     text = fmt::format("optimize {} first (10 % faster: a step {} shorter)", kind->lever.name,
                        saved(kind->faster));

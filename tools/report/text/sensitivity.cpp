@@ -22,6 +22,11 @@ std::string change(const Sensitivity& found, Time step) {
 
 std::string in_percent(double factor) { return fmt::format("{:+.3g} %", (factor - 1) * 100); }
 
+// Of the cycle; none where a little less of the lever makes the step longer.
+std::string share_of(const LeverEffect& effect) {
+  return effect.share_faster < -nothing ? "–" : percent(effect.share_faster);
+}
+
 // How far the shares hold: of a lever on the cycle until its gain gets smaller, of another until it
 // begins to cost.
 std::string reach(const Sensitivity& found, const LeverEffect& effect) {
@@ -32,6 +37,8 @@ std::string reach(const Sensitivity& found, const LeverEffect& effect) {
              found.engine == SensitivityEngine::cycle) {
     text = effect.least <= 0 ? "gains alike down to 0"
                              : fmt::format("gains less below {}", in_percent(effect.least));
+  } else if (effect.share_faster < -nothing) {
+    text = "a little faster, links serve in a worse order";
   } else if (effect.share_faster <= nothing && effect.share_slower > nothing) {
     text = "costs at once, gains nothing";
   }
@@ -91,10 +98,9 @@ Json json_of(const Sensitivity& found, const LeverEffect& effect) {
 std::string sensitivity_table(const Sensitivity& found, std::size_t most, int width) {
   std::vector<std::vector<std::string>> cells;
   for (const LeverEffect* const effect : shown(found, most)) {
-    cells.push_back({effect->lever.name, percent(effect->share_faster),
-                     change(found, effect->faster), change(found, effect->twice),
-                     change(found, effect->free), change(found, effect->slower),
-                     reach(found, *effect)});
+    cells.push_back({effect->lever.name, share_of(*effect), change(found, effect->faster),
+                     change(found, effect->twice), change(found, effect->free),
+                     change(found, effect->slower), reach(found, *effect)});
   }
   std::vector<Column> columns{{"what", true}, {"on the cycle"}, {"10 % faster"},
                               {"2×"},         {"free"},         {"10 % slower"}};
@@ -125,7 +131,7 @@ Sheet sensitivity_sheet(const Sensitivity& found) {
       {}};
   for (const LeverEffect& effect : found.effects) {
     std::vector<SheetCell> row{{effect.lever.name, {}},
-                               {percent(effect.share_faster), number_figure(effect.share_faster)}};
+                               {share_of(effect), number_figure(effect.share_faster)}};
     for (const Time step : {effect.faster, effect.twice, effect.free, effect.slower}) {
       CellFigure figure = time_figure(step - found.step);
       figure.exact = fmt::format("step {}", time_figure(step).exact);
