@@ -61,10 +61,14 @@ int group_of(const Problem& problem) {
   while (below > 0 && !suits(below, group, devices)) --below;
   int above = m + 1;
   while (!suits(above, group, devices)) ++above;
+  const int groups = m / devices;  // equal ones
   throw UsageError(fmt::format(
       "interleaved_1f1b: {} micro-batches in groups of {} leave a last group of {}, fewer than the "
-      "{} devices; take {}{}",
-      m, group, m % group, devices, below > 0 ? fmt::format("{} or ", below) : "", above));
+      "{} devices; take {}{}{}",
+      m, group, m % group, devices, below > 0 ? fmt::format("{} or ", below) : "", above,
+      groups > 0 && m % groups == 0
+          ? fmt::format(", or group={}, as PyTorch's ScheduleInterleaved1F1B", m / groups)
+          : ""));
 }
 
 Program schedule(const Problem& problem) {

@@ -125,13 +125,15 @@ TEST_CASE("what does not suit is refused, with the nearest that does") {
   };
   CHECK(refusal("interleaved_1f1b", 4, 6) ==
         "interleaved_1f1b: 6 micro-batches in groups of 4 leave a last group of 2, fewer than the "
-        "4 devices; take 4 or 8");
+        "4 devices; take 4 or 8, or group=6, as PyTorch's ScheduleInterleaved1F1B");
   CHECK(refusal("interleaved_1f1b", 4, 3) ==
         "interleaved_1f1b: 3 micro-batches in groups of 4 leave a last group of 3, fewer than the "
         "4 devices; take 4");
   CHECK(refusal("interleaved_1f1b:group=6", 4, 8) ==
         "interleaved_1f1b: 8 micro-batches in groups of 6 leave a last group of 2, fewer than the "
-        "4 devices; take 6 or 10");
+        "4 devices; take 6 or 10, or group=4, as PyTorch's ScheduleInterleaved1F1B");
+  CHECK(refusal("interleaved_1f1b:group=6", 4, 6).empty());
+  CHECK(refusal("interleaved_1f1b:group=5", 4, 10).empty());
   CHECK(refusal("interleaved_1f1b:group=3", 4, 8) ==
         "interleaved_1f1b: group=3 is smaller than the number of devices, 4, so that a group's "
         "first micro-batch would not be back when its next chunk's turn comes; take group=4");
