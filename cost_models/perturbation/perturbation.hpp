@@ -36,6 +36,7 @@ struct Slow {
   std::string name;  // of a device; of a resource of the network; "links": all transfers
   double factor = 1;
   double probability = 1;
+  std::vector<int> devices{};  // of the graph: what the name says where it is none of theirs
   friend bool operator==(const Slow&, const Slow&) = default;
 };
 

@@ -79,9 +79,13 @@ Scenarios::Scenarios(const TaskGraph& graph, const Perturbation& perturbation,
 void Scenarios::add_slow(std::size_t item) {
   const std::string& name = perturbation_.slow[item].name;
   SlowTasks found{item, {}};
+  std::vector<int> devices = perturbation_.slow[item].devices;
   const auto device = std::find(graph_.devices.begin(), graph_.devices.end(), name);
+  if (devices.empty() && device != graph_.devices.end()) {
+    devices.push_back(static_cast<int>(device - graph_.devices.begin()));
+  }
   const auto resource = std::find(graph_.resources.begin(), graph_.resources.end(), name);
-  if (device == graph_.devices.end() && resource == graph_.resources.end() && name != "links") {
+  if (devices.empty() && resource == graph_.resources.end() && name != "links") {
     std::vector<std::string> known = graph_.devices;
     known.insert(known.end(), graph_.resources.begin(), graph_.resources.end());
     known.emplace_back("links");
@@ -95,7 +99,8 @@ void Scenarios::add_slow(std::size_t item) {
     const bool computes = lane.kind == LaneKind::compute;
     const auto& resources = graph_.paths[graph_.path_of[task]].resources;
     const bool is =
-        device != graph_.devices.end() ? computes && nth(graph_.devices, lane.device) == name
+        !devices.empty()
+            ? computes && std::find(devices.begin(), devices.end(), lane.device) != devices.end()
         : resource != graph_.resources.end()
             ? std::find(resources.begin(), resources.end(),
                         static_cast<std::uint32_t>(resource - graph_.resources.begin())) !=

@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <random>
 
 #include "sim/errors.hpp"
+#include "tools/report/text/uncertainty.hpp"
 
 namespace stageline {
 namespace {
@@ -106,6 +108,94 @@ TEST_CASE("all schedules of a question meet the same scenarios") {
   const std::vector<UncertainRow> alone =
       under_uncertainty(request, setting, parse_schedules("1f1b"), scenarios);
   CHECK(alone.front().steps->step == rows[1].steps->step);
+}
+
+TEST_CASE("what does not fit is behind all that does, and wins in no scenario") {
+  SettingRequest request;
+  request.trace = "resnet50-cpu";
+  request.devices = {4};
+  request.microbatches = 8;
+  request.cluster.memory = Bytes{1'300'000'000};
+  ScenarioRequest scenarios;
+  scenarios.perturbation.jitter = parse_jitter("5%", "--jitter");
+  scenarios.scenarios = 64;
+  const std::vector<UncertainRow> rows =
+      under_uncertainty(request, read_setting(request), parse_schedules("zb_h1,1f1b"), scenarios);
+  CHECK(!rows[0].fits());
+  CHECK(rows[0].distribution.p95 < rows[1].distribution.p95);
+  CHECK(rows[0].best == 0);
+  CHECK(rows[1].best == 1);
+  const std::vector<std::size_t> order = ranked_by_quantile(rows, 0.95);
+  CHECK(order == std::vector<std::size_t>{1, 0});
+  CHECK(uncertainty_sentence(rows, order, 0.95).starts_with("1f1b: least by p95"));
+  const std::string table = uncertainty_table(rows, order, 0);
+  CHECK(table.find("fits") != std::string::npos);
+  CHECK(table.find("NO") != std::string::npos);
+  // Of one, what is asked for.
+  const std::vector<UncertainRow> alone =
+      under_uncertainty(request, read_setting(request), parse_schedules("zb_h1"), scenarios);
+  CHECK(uncertainty_sentence(alone, {0}, 0.5)
+            .starts_with("zb_h1, which does not fit: 50 % of the steps take at most "));
+  CHECK(uncertainty_sentence(alone, {0}, std::nullopt).find(": a step takes ") !=
+        std::string::npos);
+}
+
+TEST_CASE("replicas draw their own times, and a step waits for the slowest") {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
+  request.cluster.cluster = "h100x8*2";
+  request.degrees.tensor = 2;
+  request.degrees.data = 4;
+  request.microbatches = 4;
+  ScenarioRequest scenarios;
+  scenarios.perturbation.jitter = parse_jitter("20%", "--jitter");
+  scenarios.scenarios = 64;
+  const auto loss = [&](auto&& set) {
+    SettingRequest asked = request;
+    set(asked);
+    return under_uncertainty(asked, read_setting(asked), parse_schedules("1f1b"), scenarios)
+        .front()
+        .loss();
+  };
+  const double alike = loss([](SettingRequest&) {});
+  const double vary = loss([](SettingRequest& asked) { asked.replicas_vary = true; });
+  CHECK(vary == loss([](SettingRequest& asked) { asked.all_pipelines = true; }));
+  CHECK(vary > alike + 0.03);
+  request.replicas_vary = true;
+  const std::vector<std::string> said = notes(read_setting(request));
+  CHECK(std::count(said.begin(), said.end(),
+                   "all 4 data-parallel replicas are simulated: each draws its own times, and "
+                   "reductions wait for the slowest; the GPUs of one pipeline rank draw as one") ==
+        1);
+}
+
+TEST_CASE("a slow device is called by its name, its machine's or its pipeline rank's") {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
+  request.cluster.cluster = "h100x8*2";
+  request.degrees.tensor = 2;
+  request.degrees.data = 2;
+  request.replicas_vary = true;
+  request.microbatches = 4;
+  const Setting setting = read_setting(request);
+  const auto mean = [&](const char* items) {
+    ScenarioRequest scenarios;
+    scenarios.perturbation.slow = parse_slow_items(items, "--slow");
+    scenarios.scenarios = 16;
+    return under_uncertainty(request, setting, parse_schedules("1f1b"), scenarios)
+        .front()
+        .distribution.mean;
+  };
+  // Machine m1 has the second halves of both pipelines, or the second pipeline: in either case some
+  // ranks, among them that of its first GPU.
+  const Time rank = mean("m1.gpu0:2");
+  CHECK(rank > mean("m1.gpu0:1"));
+  CHECK(mean("m1.host0:2") >= rank);
+  CHECK(mean("m1.*:2") == mean("m1.host0:2"));
+  CHECK(mean("pp0:2") > mean("pp0:1"));
+  CHECK(mean("dp0.pp0:2") > mean("dp0.pp0:1"));
+  CHECK_THROWS_WITH_AS(mean("m9.gpu0:2"), doctest::Contains("nothing is called 'm9.gpu0'"),
+                       UsageError);
 }
 
 TEST_CASE("a run that is stopped at once has rows without steps") {

@@ -25,3 +25,11 @@ try compare uniform:layers=8 --by energy --within 10%
 try whatif uniform:layers=200 --devices 128 --microbatches 2 --pause 1:100000s --scenarios 16
 stageline whatif uniform:layers=4,forward=0s,input_grad=0s,weight_grad=0s --devices 4 --jitter 5% --scenarios 16 --quiet | tail -n 1
 stageline whatif --help | grep -E '^ +--(schedule|devices) '
+# What does not fit wins nothing.
+Q="resnet50-cpu --devices 4 --microbatches 8 --memory 1.3GB --jitter 5% --scenarios 64 --quiet"
+stageline whatif $Q --schedule zb_h1,1f1b
+stageline whatif $Q --schedule zb_h1 --by p50 | tail -n 1
+stageline whatif $Q --schedule zb_h1,zb_h2 --json - | grep -E '"schedule"|"fits"|"best"'
+stageline whatif $Q --schedule zb_h1 > $OUT/none; echo "exit $?"
+# Data-parallel replicas draw their own times.
+stageline whatif 'model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1' --cluster 'h100x8*2' --tp 2 --dp 4 --microbatches 4 --jitter 20% --scenarios 64 | grep -E '^1f1b|replicas|critical'

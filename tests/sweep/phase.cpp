@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "sim/errors.hpp"
 #include "tools/base/check_point.hpp"
+#include "tools/sweep/run.hpp"
 
 namespace stageline {
 namespace {
@@ -141,6 +143,38 @@ TEST_CASE("phase: a winner has the highest throughput of the rows that fit") {
     by_memory = by_memory || found.by_memory;
   }
   CHECK(by_memory);
+}
+
+TEST_CASE(
+    "phase: where something is uncertain, the step that 95 % of the scenarios stay below wins") {
+  PhaseRequest request = question("microbatches=8,16", "jitter=0%,60%");
+  request.fixed.push_back({"scenarios", "64"});
+  request.schedules = {"list", "zb_h2", "zb_v", "interleaved_zb", "zb_h1"};  // some equal at first
+  request.exhaustive = true;
+  const PhaseMap map = phase_map(request);
+  SweepSpec spec;
+  spec.fixed = request.fixed;
+  spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
+  spec = checked(spec);
+  const std::vector<SweepRow> rows = run_scenarios(spec, 0, spec.scenarios(), 1);
+  bool other = false;
+  for (std::size_t cell = 0; cell < 4; ++cell) {
+    std::optional<std::size_t> best;
+    std::optional<std::size_t> undisturbed;
+    const auto row = [&](std::size_t s) -> const SweepRow& { return rows[cell * 5 + s]; };
+    for (std::size_t s = 0; s < 5; ++s) {
+      if (!row(s).verdict || row(s).verdict->fit == Fit::no) continue;
+      REQUIRE(row(s).distribution);
+      CHECK((row(s).distribution->deviation == Time{}) == (cell < 2));
+      if (!best || row(s).distribution->p95 < row(*best).distribution->p95) best = s;
+      if (!undisturbed || row(s).verdict->step < row(*undisturbed).verdict->step) undisturbed = s;
+    }
+    CHECK(map.chart.cells[cell / 2][cell % 2].winner == best);
+    other = other || best != undisturbed;
+  }
+  CHECK(other);
+  CHECK(std::count(map.notes.begin(), map.notes.end(),
+                   "schedules are ranked by the step that 95 % of the scenarios stay below") == 1);
 }
 
 TEST_CASE("phase: text, and what is refused") {

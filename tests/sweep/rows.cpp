@@ -174,6 +174,26 @@ TEST_CASE("sweeps: what is uncertain is what whatif says") {
   CHECK(seeds[0].distribution->mean != seeds[1].distribution->mean);
 }
 
+TEST_CASE("sweeps: an axis of jitter has the undisturbed step as its baseline") {
+  const auto text = [](const char* scenarios) {
+    return fmt::format(
+        R"({{"format": "stageline-sweep 1", "fixed": {{"trace": "uniform:layers=8,forward=1ms",)"
+        R"("devices": 4, "microbatches": 8, "scenarios": {}}}, "axes": {{"jitter": ["0%", "5%"]}}}})",
+        scenarios);
+  };
+  const SweepSpec spec = read_sweep(text("50"));
+  const std::vector<SweepRow> rows = run_scenarios(spec, 0, 2, 1);
+  REQUIRE(rows[0].distribution);
+  const Distribution& none = *rows[0].distribution;
+  const Time step = rows[0].verdict->step;
+  for (const Time time : {none.mean, none.p5, none.p50, none.p95, none.p99}) CHECK(time == step);
+  CHECK(none.deviation == Time{});
+  REQUIRE(rows[1].distribution);
+  CHECK(rows[1].distribution->mean > step);
+  CHECK_THROWS_WITH_AS(read_sweep(text("0")),
+                       doctest::Contains("scenarios is a whole number from 1, not 0"), UsageError);
+}
+
 TEST_CASE("sweeps: the same rows on any number of threads") {
   const SweepSpec spec = wide();
   const std::string one = table_of(spec, run_scenarios(spec, 100, 90, 1));

@@ -36,11 +36,13 @@ void say_interrupted(RowScenarios& found, const std::string& sentence) {
 CompareQuestion compare_question(const CompareFlags& flags) {
   const double within =
       flags.within.empty() ? default_within : parse_within(flags.within, "--within");
+  ScenarioRequest scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
   SettingRequest request = request_of(flags.common);
+  request.replicas_vary = !scenarios.perturbation.none();
   Setting setting = read_setting(request);
   const std::optional<CauseOrder> why = why_order(flags.why);
   if (why) check_two(all_schedules(flags.common), setting);
-  return {std::move(request), std::move(setting), within, why};
+  return {std::move(request), std::move(setting), within, why, std::move(scenarios)};
 }
 
 ComparisonView Compared::view() const {
@@ -54,7 +56,7 @@ Compared compared(const CompareFlags& flags, CompareQuestion question) {
   const CompareQuestion& asked = result.question;
   ComparisonView& view = result.plain_view;
   view = view_of(flags, asked.setting);
-  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, compare_scenarios, false);
+  const ScenarioRequest& scenarios = asked.scenarios;
   view.by = parse_rank_by(flags.by, "--by", !scenarios.perturbation.none());
   if (!flags.within.empty() && view.by != RankBy{}) {
     throw UsageError(fmt::format(

@@ -18,6 +18,7 @@ struct CompareQuestion {
   Setting setting;
   double within = default_within;
   std::optional<CauseOrder> why{};
+  ScenarioRequest scenarios{};
 
   bool sweep() const { return setting.device_counts.size() > 1; }
 };

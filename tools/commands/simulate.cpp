@@ -146,12 +146,13 @@ Waterfall explained(const Case& asked, const Outcome& outcome, CauseOrder order,
 
 int run_simulate(const SimulateFlags& flags) {
   const CommonFlags& common = flags.common;
-  const SettingRequest request = request_of(common);
+  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
+  SettingRequest request = request_of(common);
+  request.replicas_vary = !scenarios.perturbation.none();
   const Setting setting = read_setting(request);
   check_one_count(setting, "simulate");
   const std::optional<CauseOrder> why = why_order(flags.why);
   check_pictures(flags.svg);
-  const ScenarioRequest scenarios = scenarios_of(flags.perturbations, usual_scenarios, false);
   check_needs_why(flags, why.has_value(), !scenarios.perturbation.none());
   const bool silent = to_stdout(common.json, flags.svg, flags.html);
   const TrainingBudget budget = budget_of(common, setting.model);

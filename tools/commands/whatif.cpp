@@ -132,7 +132,8 @@ int run_whatif(const WhatIfFlags& flags) {
         "nothing is uncertain; give --jitter 5%, --slow gpu2:1.2@0.1, --pause 100:50ms, "
         "--mtbf 8h --checkpoint 60s, or a file of them by --perturb");
   }
-  const SettingRequest request = request_of(common);
+  SettingRequest request = request_of(common);
+  request.replicas_vary = !scenarios.perturbation.none();
   const Setting setting = read_setting(request);
   check_one_count(setting, "whatif", "stageline compare --jitter");
   std::vector<ScheduleSpec> schedules = all_schedules(common);
@@ -155,6 +156,11 @@ int run_whatif(const WhatIfFlags& flags) {
   for (const UncertainRow& row : rows) {
     if (!row.steps || row.steps->engine != ScenarioEngine::frozen) continue;
     said.push_back(frozen_note(row.row.schedule, *row.steps));
+  }
+  const Case shown = rows[order.front()].row.asked;
+  if (shown.sharing == Sharing::fair) {
+    said.emplace_back(
+        "links are shared fairly: what is critical is not looked for (--sharing fifo does)");
   }
   if (stopped) {
     said.push_back(interrupted_note(*rows[order.front()].steps, scenarios.scenarios));
@@ -179,14 +185,15 @@ int run_whatif(const WhatIfFlags& flags) {
   if (failures) advice.push_back(text_of(*failures));
   if (run) advice.push_back(text_of(*run, seconds_of(flags.run, "--run")));
   if (!flags.html.empty()) {
-    write_page(flags.html,
-               uncertainty_page(setting.model.name, rows, order,
-                                {heading(setting, rows[order.front()].row.asked), advice, said}));
+    write_page(flags.html, uncertainty_page(setting.model.name, rows, order,
+                                            {heading(setting, shown), advice, said}));
   }
-  const int answer = stopped ? exit_code_after_signal() : 0;
+  const bool fits = std::any_of(rows.begin(), rows.end(),
+                                [](const UncertainRow& row) { return row.steps && row.fits(); });
+  const int answer = stopped ? exit_code_after_signal() : fits ? 0 : 1;
   if (silent) return answer;
   if (!common.quiet) {
-    print_wrapped(heading(setting, rows[order.front()].row.asked) +
+    print_wrapped(heading(setting, shown) +
                   fmt::format("{} scenarios\n\n", rows[order.front()].steps->step.size()));
   }
   show("{}", uncertainty_table(rows, order, text_width()));
@@ -231,7 +238,7 @@ void add(Flags command) {
       "write an interactive page with the distributions and their table, or - for stdout");
   command.footer(
       "Example:\n  stageline whatif resnet50-cpu --devices 4 --schedule 1f1b,zb_h1 --jitter 5%\n"
-      "Exit code 130, 143: interrupted; what is known so far was printed.");
+      "Exit code 1: none fits into memory. 130, 143: interrupted; what is known so far was printed.");
   command.runs([flags] { return run_whatif(*flags); });
 }
 

@@ -93,9 +93,13 @@ std::vector<UncertainRow> under_uncertainty(const SettingRequest& request, const
   std::vector<Row> rows = compare(request, setting, schedules, scenarios.threads);
   std::vector<Uncertainty> uncertain = uncertainty_of(rows, scenarios);
   std::vector<std::size_t> rivals;
+  std::vector<std::size_t> that_fit;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (uncertain[i].steps) rivals.push_back(i);
+    if (!uncertain[i].steps) continue;
+    rivals.push_back(i);
+    if (rows[i].outcome->fit != Fit::no) that_fit.push_back(i);
   }
+  if (!that_fit.empty()) rivals = std::move(that_fit);
   set_best(rows, rivals, uncertain);
   std::vector<UncertainRow> result;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -121,8 +125,10 @@ std::vector<std::size_t> ranked_by_quantile(const std::vector<UncertainRow>& row
     value[i] = to_seconds(time) / rows[i].row.outcome->samples();
     order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return value[a] < value[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const bool fits = rows[a].fits();
+    return fits != rows[b].fits() ? fits : value[a] < value[b];
+  });
   return order;
 }
 

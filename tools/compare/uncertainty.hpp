@@ -15,9 +15,12 @@ struct UncertainRow {
   Row row;
   std::optional<ScenarioSteps> steps;
   Distribution distribution;  // of steps
-  double best = 0;            // share of the scenarios in which its throughput is the highest
+  double best = 0;            // share of the scenarios in which its throughput is the highest, of
+                              // those that fit where any does
   /// Mean step over the nominal one, less 1.
   double loss() const;
+  /// Not known not to.
+  bool fits() const { return !row.outcome || row.outcome->fit != Fit::no; }
 };
 
 /// Mean over nominal step, less 1; 0 where a step takes no time.
@@ -54,8 +57,8 @@ std::vector<UncertainRow> under_uncertainty(const SettingRequest& request, const
                                             const std::vector<ScheduleSpec>& schedules,
                                             const ScenarioRequest& scenarios);
 
-/// Indices of the rows with steps, by the quantile (nothing: the mean) of their time a sample,
-/// least first.
+/// Indices of the rows with steps, those that fit first, by the quantile (nothing: the mean) of
+/// their time a sample, least first.
 std::vector<std::size_t> ranked_by_quantile(const std::vector<UncertainRow>& rows,
                                             std::optional<double> share);
 

@@ -42,6 +42,29 @@ void check_pair_overlap(const std::optional<double>& share) {
   }
 }
 
+std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one_stands_for_all) {
+  if (one_stands_for_all) {
+    return fmt::format(
+        "the {} data-parallel replicas are alike: one pipeline of {} is simulated, and its links "
+        "carry the load of all",
+        degrees.data, degrees.pipeline);
+  }
+  if (setting.replicas_vary) {
+    return fmt::format(
+        "all {} data-parallel replicas are simulated: each draws its own times, and reductions wait "
+        "for the slowest{}",
+        degrees.data,
+        degrees.tensor * degrees.context > 1 ? "; the GPUs of one pipeline rank draw as one" : "");
+  }
+  if (setting.all_asked) {
+    return fmt::format("all {} data-parallel replicas are simulated, as --all-pipelines asks",
+                       degrees.data);
+  }
+  return fmt::format(
+      "the {} data-parallel replicas differ in a device or a route: all are simulated",
+      degrees.data);
+}
+
 // A program fixes the number of devices and all that a schedule would be asked for.
 std::vector<int> devices_of_program(const SettingRequest& request) {
   if (request.microbatches > 0 || request.steps > 0 || request.weights) {
@@ -111,7 +134,8 @@ std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Set
                                         int devices) {
   return std::make_shared<RankedCluster>(slowed(cluster_of(setting.cluster, devices), request.slow),
                                          completed(request.degrees, devices), request.collectives,
-                                         request.buckets, request.all_pipelines);
+                                         request.buckets,
+                                         request.all_pipelines || request.replicas_vary);
 }
 
 void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices) {
@@ -270,6 +294,8 @@ Setting opened(const SettingRequest& request, const Setting* alike, const Model*
   check_precision(request.degrees.precision, setting);
   setting.program = request.program;
   setting.orders_searched = request.device_order == DeviceOrdering::search;
+  setting.all_asked = request.all_pipelines;
+  setting.replicas_vary = request.replicas_vary;
   if (request.program) {
     setting.device_counts = devices_of_program(request);
   } else if (!request.devices.empty()) {
@@ -337,14 +363,7 @@ std::vector<std::string> notes(const Setting& setting) {
     if (setting.orders_searched) break;  // replicas may be alike in one order, and not in another
     const Degrees& degrees = ranked->grid().degrees();
     if (degrees.data == 1) continue;
-    all.push_back(
-        ranked->replicas() == 1
-            ? fmt::format("the {} data-parallel replicas are alike: one pipeline of {} is "
-                          "simulated, and its links carry the load of all",
-                          degrees.data, degrees.pipeline)
-            : fmt::format("the {} data-parallel replicas differ in a device or a route: all are "
-                          "simulated",
-                          degrees.data));
+    all.push_back(on_replicas(setting, degrees, ranked->replicas() == 1));
     break;
   }
   all.insert(all.end(), setting.notes.begin(), setting.notes.end());

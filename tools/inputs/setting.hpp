@@ -48,6 +48,7 @@ struct SettingRequest {
   std::string buckets = "megatron";   // rule by which gradients are reduced
   bool sequence_parallel = false;     // with tensor parallelism
   bool all_pipelines = false;         // simulate data-parallel replicas that are alike, too
+  bool replicas_vary = false;         // what is drawn differs between them: simulate all
   std::vector<Slowdown> slow{};       // devices or machines that are slower than the cluster says
   DeviceOrdering device_order = DeviceOrdering::given;
   std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
@@ -65,6 +66,8 @@ struct Setting {
   std::map<int, std::shared_ptr<RankedCluster>> ranked;
   std::vector<std::string> notes{};  // on rates of devices, and on what if
   bool orders_searched = false;      // of the devices, by make_case()
+  bool all_asked = false;            // SettingRequest::all_pipelines
+  bool replicas_vary = false;        // SettingRequest::replicas_vary
 };
 
 /// Opens what the request names. Throws UsageError and TraceError.

@@ -23,6 +23,7 @@
 #include "tools/study/pace.hpp"
 #include "tools/study/run.hpp"
 #include "tools/study/run_with_pace.hpp"
+#include "tools/study/slow_devices.hpp"
 
 namespace stageline {
 namespace {
@@ -254,7 +255,8 @@ class ScenarioRunner {
     alone_ = is_fair(run_.graph) ? compile(run_.program, costs) : run_.graph;
     together_ = {costs.slowdown, costs.network.host};
     scenarios_.emplace(
-        alone_, request.perturbation, static_cast<std::uint32_t>(run_.program.microbatches),
+        alone_, with_devices(request.perturbation, asked, alone_.devices),
+        static_cast<std::uint32_t>(run_.program.microbatches),
         variation_of(held_on(asked.model, nominal.plan.partition, run_.program.placement),
                      nominal.plan.partition, run_.program.stages()));
     const bool shared = is_fair(run_.graph) || shares_resources(run_.graph);
@@ -385,6 +387,8 @@ class ScenarioRunner {
 
   // The critical paths of the first scenarios, and how far off a frozen order is.
   void trace() {
+    const bool fair = is_fair(run_.graph);
+    if (fair && found_.engine != ScenarioEngine::frozen) return;  // nothing to be told
     CriticalShares shares(run_.graph);
     Bench bench(alone_);
     const auto count = static_cast<std::size_t>(
@@ -396,7 +400,7 @@ class ScenarioRunner {
       for (std::size_t k = 0; k < std::min(block, count - first); ++k) {
         bench.graph.bytes = alone_.bytes;
         const TaskTimes times = run_single(k, bench);
-        if (!is_fair(bench.graph)) shares.add(bench.graph, times);
+        if (!fair) shares.add(bench.graph, times);
         if (found_.engine != ScenarioEngine::frozen || first + k >= checked_frozen) continue;
         std::vector<std::int64_t> column;
         for (const Time at : times.available) column.push_back(at.count());

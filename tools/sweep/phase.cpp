@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "schedulers/scheduler.hpp"
@@ -53,6 +55,27 @@ std::vector<Span> spans_of(const SweepAxis& axis, bool exhaustive) {
   return spans;
 }
 
+// Samples a second: where something is uncertain, of the step that 95 % of the scenarios stay
+// below, as compare ranks.
+double rate_of(const SweepRow& row) {
+  const double rate = row.verdict->throughput;
+  const Time step = row.drawn          ? *row.drawn
+                    : row.distribution ? row.distribution->p95
+                                       : row.verdict->step;
+  return step > Time{} ? rate * to_seconds(row.verdict->step) / to_seconds(step) : rate;
+}
+
+bool is_uncertain(const SweepSpec& spec) {
+  constexpr std::string_view uncertain[] = {"jitter", "sometimes_slow", "pause", "perturb"};
+  const auto is = [&](const std::string& name) {
+    return std::find(std::begin(uncertain), std::end(uncertain), name) != std::end(uncertain);
+  };
+  return std::any_of(spec.fixed.begin(), spec.fixed.end(),
+                     [&](const SettingWord& word) { return is(word.key); }) ||
+         std::any_of(spec.axes.begin(), spec.axes.end(),
+                     [&](const SweepAxis& axis) { return is(axis.name); });
+}
+
 PhaseCell cell_of(const std::vector<SweepRow>& rows, const std::vector<std::string>& names) {
   PhaseCell cell;
   double fastest = 0;  // whether or not it fits
@@ -62,7 +85,7 @@ PhaseCell cell_of(const std::vector<SweepRow>& rows, const std::vector<std::stri
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].verdict) continue;
     cell.possible = true;
-    const double rate = rows[i].verdict->throughput;
+    const double rate = rate_of(rows[i]);
     fastest = std::max(fastest, rate);
     if (rows[i].verdict->fit == Fit::no) continue;
     if (!cell.winner || rate > best) {
@@ -108,6 +131,10 @@ class Refinement {
     for (const Rectangle& one : unsettled_) fill_from_corners(one);
     map_.partial = !unsettled_.empty();
     map_.notes = runner_.notes();
+    if (is_uncertain(spec_)) {
+      map_.notes.emplace_back(
+          "schedules are ranked by the step that 95 % of the scenarios stay below");
+    }
   }
 
  private:

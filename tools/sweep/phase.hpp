@@ -31,7 +31,8 @@ struct PhaseRequest {
 
 struct PhaseMap {
   PhaseRequest request;
-  PhaseChart chart;        // the fastest by throughput wins, of those that fit
+  PhaseChart chart;        // the fastest by throughput wins, of those that fit; where something is
+                           // uncertain, by the step that 95 % of the scenarios stay below
   std::int64_t cells = 0;  // simulated
   std::int64_t rows = 0;   // simulated, of all schedules
   bool any = false;        // whether any schedule fits anywhere

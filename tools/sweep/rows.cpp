@@ -120,7 +120,18 @@ struct SweepRunner::Kept {
     for (SweepRow& row : rows) row.verdict = verdict;
     ScenarioRequest drawn;
     drawn.perturbation = perturbation_of(question);
-    if (drawn.perturbation.none()) return;
+    if (drawn.perturbation.none()) {
+      if (!asks_for_scenarios(question)) return;
+      const Time step = verdict.step;
+      for (SweepRow& row : rows) {
+        if (question.scenario) {
+          row.drawn = step;
+        } else {
+          row.distribution = Distribution{step, Time{}, step, step, step, step};
+        }
+      }
+      return;
+    }
     drawn.scenarios = question.scenarios.value_or(usual_scenarios);
     drawn.threads = 1;
     drawn.traced = 0;

@@ -63,10 +63,10 @@ constexpr std::array keys{
     Key{"recompute_start", Form::text, Opens::nothing},
     Key{"offload", Form::text, Opens::nothing},
     Key{"prefetch", Form::number, Opens::nothing},
-    Key{"jitter", Form::uncertain, Opens::nothing},
-    Key{"sometimes_slow", Form::uncertain, Opens::nothing},
-    Key{"pause", Form::uncertain, Opens::nothing},
-    Key{"perturb", Form::uncertain, Opens::nothing},
+    Key{"jitter", Form::uncertain, Opens::cluster},
+    Key{"sometimes_slow", Form::uncertain, Opens::cluster},
+    Key{"pause", Form::uncertain, Opens::cluster},
+    Key{"perturb", Form::uncertain, Opens::cluster},
     Key{"seed", Form::uncertain, Opens::nothing},
     Key{"scenarios", Form::uncertain, Opens::nothing},
     Key{"freeze", Form::uncertain, Opens::nothing},
@@ -177,6 +177,7 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
   }
   question.request = parse_request(root);
   if (question.request.schedules.empty()) question.request.schedules = parse_schedules("1f1b");
+  question.request.setting.replicas_vary = !open_perturbation(question.perturbation).none();
   if (question.request.schedules.size() > 1) {
     throw UsageError(
         "a scenario of a sweep has one schedule; several of them are an axis: --axis schedule=…");
@@ -184,9 +185,18 @@ SweepQuestion question_of(const std::vector<SettingWord>& words) {
   return question;
 }
 
+bool asks_for_scenarios(const SweepQuestion& question) {
+  const PerturbationTexts& texts = question.perturbation;
+  return !texts.jitter.empty() || !texts.sometimes.empty() || !texts.pause.empty() ||
+         !texts.perturb.empty();
+}
+
 Perturbation perturbation_of(const SweepQuestion& question) {
   Perturbation asked = open_perturbation(question.perturbation);
-  if (!asked.none()) return asked;
+  if (question.scenarios && *question.scenarios < 1) {
+    throw UsageError("scenarios is a whole number from 1, not 0");
+  }
+  if (!asked.none() || asks_for_scenarios(question)) return asked;
   for (const auto& [given, key] : {std::pair{question.scenario.has_value(), "scenario"},
                                    {question.scenarios.has_value(), "scenarios"},
                                    {!question.perturbation.seed.empty(), "seed"},

@@ -42,6 +42,9 @@ struct SweepQuestion {
 /// cuts at once.
 SweepQuestion question_of(const std::vector<SettingWord>& words);
 
+/// Whether something uncertain is named, if only as 0 % of it: the baseline of an axis.
+bool asks_for_scenarios(const SweepQuestion& question);
+
 /// What is uncertain. Throws UsageError and TraceError, also where the number of a scenario, a seed
 /// or a number of scenarios has nothing to apply to.
 Perturbation perturbation_of(const SweepQuestion& question);

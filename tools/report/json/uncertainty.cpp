@@ -35,7 +35,7 @@ std::string uncertainty_json(const Setting& setting, const std::vector<Uncertain
   result["rows"] = Json::array();
   for (const std::size_t i : order) {
     const UncertainRow& row = rows[i];
-    Json item{{"schedule", row.row.schedule}};
+    Json item{{"schedule", row.row.schedule}, {"fits", name(row.row.outcome->fit)}};
     item.update(scenarios_json(*row.steps, row.distribution, row.best));
     result["rows"].push_back(item);
   }

@@ -18,6 +18,26 @@ std::string critical_of(const ScenarioSteps& steps) {
   return fmt::format("{} {:.0f} %", most.name, most.share * 100);
 }
 
+bool memory_known(const std::vector<UncertainRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const UncertainRow& row) {
+    return row.row.outcome && row.row.outcome->fit != Fit::unknown;
+  });
+}
+
+std::string_view fit_of(const UncertainRow& row) {
+  return row.fits() ? name(row.row.outcome->fit) : "NO";
+}
+
+// "95 % of the steps take at most 12.3 ms", or the mean.
+std::string steps_take(const UncertainRow& row, std::optional<double> share, Time& time) {
+  time = row.distribution.mean;
+  if (!share) return fmt::format("a step takes {} on average", print(time));
+  std::vector<Time> sorted = row.steps->step;
+  std::sort(sorted.begin(), sorted.end());
+  time = quantile(sorted, *share);
+  return fmt::format("{:g} % of the steps take at most {}", *share * 100, print(time));
+}
+
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 }  // namespace
@@ -32,12 +52,19 @@ Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
                {"p50", "The median step"},
                {"p95", "95 % of the steps take at most so long"},
                {"p99", "99 % of the steps take at most so long"},
-               {"best", "Share of the scenarios in which the schedule has the highest throughput"},
+               {"best",
+                "Share of the scenarios in which the schedule has the highest throughput of those "
+                "that fit"},
                {"critical",
                 "The device whose ops, or the messages that, have the largest share of "
                 "the critical path",
                 true}},
               {}};
+  const bool with_fit = memory_known(rows);
+  if (with_fit) {
+    sheet.columns.insert(std::prev(sheet.columns.end()),
+                         {"fits", "Whether every peak is within the memory of its device", true});
+  }
   for (const std::size_t i : order) {
     const UncertainRow& row = rows[i];
     const Distribution& d = row.distribution;
@@ -52,6 +79,9 @@ Sheet uncertainty_sheet(const std::vector<UncertainRow>& rows,
                           time(d.p99),
                           {percent(row.best), number_figure(row.best)},
                           {critical_of(*row.steps), {}}});
+    if (!with_fit) continue;
+    std::vector<SheetCell>& cells = sheet.rows.back();
+    cells.insert(std::prev(cells.end()), {std::string(fit_of(row)), {}});
   }
   return sheet;
 }
@@ -73,18 +103,20 @@ std::string uncertainty_sentence(const std::vector<UncertainRow>& rows,
   if (order.empty()) return "";
   const UncertainRow& first = rows[order.front()];
   if (order.size() == 1) {
-    const Distribution& d = first.distribution;
+    Time time{};
     std::string text =
-        fmt::format("{}: 95 % of the steps take at most {}", first.row.schedule, print(d.p95));
+        fmt::format("{}{}: {}", first.row.schedule, first.fits() ? "" : ", which does not fit",
+                    steps_take(first, share, time));
     const Time nominal = first.steps->nominal;
     if (nominal == Time{}) return text;
     return text + fmt::format(", {} against the nominal step",
-                              signed_percent(to_seconds(d.p95) / to_seconds(nominal) - 1));
+                              signed_percent(to_seconds(time) / to_seconds(nominal) - 1));
   }
   const std::string by = share ? fmt::format("p{:g}", *share * 100) : "the mean";
   std::string text =
       fmt::format("{}: least by {}; the fastest in {} of {} scenarios", first.row.schedule, by,
                   percent(first.best), first.steps->step.size());
+  if (!first.fits()) text = "none fits into memory; " + text;
   const auto most = std::max_element(
       rows.begin(), rows.end(),
       [](const UncertainRow& a, const UncertainRow& b) { return a.best < b.best; });
