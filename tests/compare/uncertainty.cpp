@@ -167,6 +167,15 @@ TEST_CASE("replicas draw their own times, and a step waits for the slowest") {
                    "all 4 data-parallel replicas are simulated: each draws its own times, and "
                    "reductions wait for the slowest; the GPUs of one pipeline rank draw as one") ==
         1);
+  // Of many ranks one pipeline stands for all, and that is said.
+  request.cluster.cluster = "h100x8*20";
+  request.degrees.data = 40;
+  const Setting many = read_setting(request);
+  CHECK(many.ranked.begin()->second->replicas() == 1);
+  const std::vector<std::string> of_many = notes(many);
+  CHECK(std::any_of(of_many.begin(), of_many.end(), [](const std::string& note) {
+    return note.ends_with("no step waits for the slowest: --all-pipelines draws each");
+  }));
 }
 
 TEST_CASE("a slow device is called by its name, its machine's or its pipeline rank's") {

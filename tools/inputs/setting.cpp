@@ -46,8 +46,11 @@ std::string on_replicas(const Setting& setting, const Degrees& degrees, bool one
   if (one_stands_for_all) {
     return fmt::format(
         "the {} data-parallel replicas are alike: one pipeline of {} is simulated, and its links "
-        "carry the load of all",
-        degrees.data, degrees.pipeline);
+        "carry the load of all{}",
+        degrees.data, degrees.pipeline,
+        setting.replicas_vary ? "; what is drawn hits all of them at once, so that no step waits "
+                                "for the slowest: --all-pipelines draws each"
+                              : "");
   }
   if (setting.replicas_vary) {
     return fmt::format(
@@ -132,10 +135,11 @@ void calibrate_links(const Calibration& calibration, const std::string& file, Se
 // The ranks of a run on that many devices.
 std::shared_ptr<RankedCluster> ranks_of(const SettingRequest& request, const Setting& setting,
                                         int devices) {
+  const Degrees degrees = completed(request.degrees, devices);
+  const bool vary = request.replicas_vary && degrees.data * degrees.pipeline <= most_varied_ranks;
   return std::make_shared<RankedCluster>(slowed(cluster_of(setting.cluster, devices), request.slow),
-                                         completed(request.degrees, devices), request.collectives,
-                                         request.buckets,
-                                         request.all_pipelines || request.replicas_vary);
+                                         degrees, request.collectives, request.buckets,
+                                         request.all_pipelines || vary);
 }
 
 void check_all_used(const Cluster& cluster, const Degrees& degrees, int devices) {

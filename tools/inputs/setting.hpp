@@ -48,13 +48,17 @@ struct SettingRequest {
   std::string buckets = "megatron";   // rule by which gradients are reduced
   bool sequence_parallel = false;     // with tensor parallelism
   bool all_pipelines = false;         // simulate data-parallel replicas that are alike, too
-  bool replicas_vary = false;         // what is drawn differs between them: simulate all
+  bool replicas_vary = false;         // what is drawn differs between them: simulate all, of up to
+                                      // most_varied_ranks pipeline ranks
   std::vector<Slowdown> slow{};       // devices or machines that are slower than the cluster says
   DeviceOrdering device_order = DeviceOrdering::given;
   std::string calibration{};  // file of fitted rates, or its text from the brace on; empty: the
                               // built-in ones
   std::shared_ptr<GroupedModels> groups{};  // opens the trace in groups of layers; null: as it is
 };
+
+/// Thousands of scenarios of more ranks take minutes a schedule.
+inline constexpr int most_varied_ranks = 64;
 
 /// The trace, and the cluster it runs on.
 struct Setting {
