@@ -133,6 +133,10 @@ TEST_CASE("a kept summary must be one, and of the same cases") {
         "kept at /held_out/ranking/discordant: this must be a number");
   CHECK(test::contains(changed("\"cases\": 5", "\"cases\": 4"),
                        "these figures are of 4 cases, and there are 5"));
+  // Too small for strtod without a complaint, and too large for it.
+  CHECK(test::contains(changed("\"cases\": 5", "\"cases\": 1e-308"),
+                       "these figures are of 0 cases, and there are 5"));
+  CHECK(changed("\"cases\": 5", "\"cases\": 1e999") == "kept: this is not JSON");
 }
 
 }  // namespace stageline

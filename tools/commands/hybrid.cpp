@@ -7,6 +7,7 @@
 
 #include "schedulers/aliases.hpp"
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
@@ -31,28 +32,16 @@ struct HybridFlags {
 };
 
 std::int64_t count_of(const std::string& text, const std::string& flag) {
-  std::int64_t value = 0;
-  std::size_t used = 0;
-  try {
-    value = std::stoll(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != text.size() || value < 0) {
+  const std::int64_t value = parse_number<std::int64_t>(text).value_or(-1);
+  if (value < 0) {
     throw UsageError(fmt::format("{} must be a whole number from 0, not \"{}\"", flag, text));
   }
   return value;
 }
 
 double fraction_of(const std::string& text) {
-  double value = -1;
-  std::size_t used = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != text.size() || !(value >= 0 && value <= 1)) {
+  const double value = parse_number<double>(text).value_or(-1);
+  if (!(value >= 0 && value <= 1)) {
     throw UsageError(fmt::format(
         "--pipelined-fraction must be a number from 0 (nothing pipelined) to 1, not \"{}\"", text));
   }

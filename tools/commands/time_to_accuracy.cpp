@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/errors.hpp"
+#include "sim/numbers.hpp"
 #include "tools/base/files.hpp"
 #include "tools/commands/case_flags.hpp"
 #include "tools/commands/command.hpp"
@@ -29,23 +30,18 @@ struct AccuracyFlags {
 // "97%", "97 %", "0.97"
 std::optional<double> target_of(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  double value = 0;
-  std::size_t used = 0;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  std::string rest = text.substr(used);
-  rest.erase(0, rest.find_first_not_of(' '));
-  if (used == 0 || (!rest.empty() && rest != "%") || !std::isfinite(value)) {
+  const bool in_percent = text.back() == '%';
+  std::string digits = text.substr(0, text.size() - (in_percent ? 1 : 0));
+  while (!digits.empty() && digits.back() == ' ') digits.pop_back();
+  const std::optional<double> value = parse_number<double>(digits);
+  if (!value || !std::isfinite(*value)) {
     throw UsageError(fmt::format("--target is an accuracy like 97% or 0.97, not \"{}\"", text));
   }
-  if (rest.empty() && value > 1) {
+  if (!in_percent && *value > 1) {
     throw UsageError(
         fmt::format("--target {}: a share is at most 1; write {}% for percent", text, text));
   }
-  return rest.empty() ? value : value / 100;
+  return in_percent ? *value / 100 : *value;
 }
 
 std::vector<NamedLog> read_logs(const std::vector<std::string>& files) {

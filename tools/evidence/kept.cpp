@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"
+#include "sim/numbers.hpp"
 #include "traces/json/tree.hpp"
 
 namespace stageline {
@@ -33,7 +35,9 @@ double number_at(const JsonValue& kept, const std::string& pointer, const std::s
     at = end + 1;
   }
   if (node->kind != JsonKind::number) throw TraceError(file, where, "this must be a number");
-  return std::stod(node->text);
+  const std::optional<double> number = parse_number<double>(node->text);
+  if (!number) throw TraceError(file, where, fmt::format("{} is beyond all numbers", node->text));
+  return *number;
 }
 
 JsonValue parse_kept(const std::string& kept, const std::string& file) {
