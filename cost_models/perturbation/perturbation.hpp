@@ -36,7 +36,7 @@ struct Slow {
   std::string name;  // of a device; of a resource of the network; "links": all transfers
   double factor = 1;
   double probability = 1;
-  std::vector<int> devices{};  // of the graph: what the name says where it is none of theirs
+  std::vector<int> devices{};  // that it is about, of the graph's; empty: the one of that name
   friend bool operator==(const Slow&, const Slow&) = default;
 };
 
