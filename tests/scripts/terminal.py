@@ -69,7 +69,7 @@ def said_by(command, columns, **variables):
     text, status = end(*start(command, columns, **variables))
     check(os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1),
           f"{' '.join(command[1:])}: status {status}: {text[-300:]}")
-    return text
+    return re.sub(r"[^\r\n]*\x1b\[K\r?", "", text)  # progress, which a busy machine shows
 
 
 def piped(command, **variables):
