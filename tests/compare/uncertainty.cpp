@@ -41,6 +41,16 @@ double played(const Failures& failures, double interval) {
   return work / time;
 }
 
+SettingRequest on_replicas(int data) {
+  SettingRequest request;
+  request.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
+  request.cluster.cluster = "h100x8*2";
+  request.degrees.tensor = 2;
+  request.degrees.data = data;
+  request.microbatches = 4;
+  return request;
+}
+
 }  // namespace
 
 TEST_CASE("the useful share of the time is what playing failures gives") {
@@ -141,12 +151,7 @@ TEST_CASE("what does not fit is behind all that does, and wins in no scenario") 
 }
 
 TEST_CASE("replicas draw their own times, and a step waits for the slowest") {
-  SettingRequest request;
-  request.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
-  request.cluster.cluster = "h100x8*2";
-  request.degrees.tensor = 2;
-  request.degrees.data = 4;
-  request.microbatches = 4;
+  SettingRequest request = on_replicas(4);
   ScenarioRequest scenarios;
   scenarios.perturbation.jitter = parse_jitter("20%", "--jitter");
   scenarios.scenarios = 64;
@@ -179,13 +184,8 @@ TEST_CASE("replicas draw their own times, and a step waits for the slowest") {
 }
 
 TEST_CASE("a slow device is called by its name, its machine's or its pipeline rank's") {
-  SettingRequest request;
-  request.trace = "model:gpt@h100,layers=8,hidden=1024,heads=16,vocab=51200,seq=1024,batch=1";
-  request.cluster.cluster = "h100x8*2";
-  request.degrees.tensor = 2;
-  request.degrees.data = 2;
+  SettingRequest request = on_replicas(2);
   request.replicas_vary = true;
-  request.microbatches = 4;
   const Setting setting = read_setting(request);
   const auto mean = [&](const char* items) {
     ScenarioRequest scenarios;

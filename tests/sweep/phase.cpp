@@ -30,6 +30,15 @@ PhaseRequest question(const std::string& x, const std::string& y) {
   return request;
 }
 
+// Of all cells, by y, x and schedule.
+std::vector<SweepRow> rows_of(const PhaseRequest& request) {
+  SweepSpec spec;
+  spec.fixed = request.fixed;
+  spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
+  spec = checked(spec);
+  return run_scenarios(spec, 0, spec.scenarios(), 1);
+}
+
 }  // namespace
 
 TEST_CASE("phase: axes without a form are spread") {
@@ -121,11 +130,7 @@ TEST_CASE("phase: a winner has the highest throughput of the rows that fit") {
   PhaseRequest request = question("link=100MB/s..100GB/s:log4", "memory=20MB..60MB:lin3");
   request.exhaustive = true;
   const PhaseMap map = phase_map(request);
-  SweepSpec spec;
-  spec.fixed = request.fixed;
-  spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
-  spec = checked(spec);
-  const std::vector<SweepRow> rows = run_scenarios(spec, 0, spec.scenarios(), 1);
+  const std::vector<SweepRow> rows = rows_of(request);
   bool by_memory = false;
   for (std::size_t cell = 0; cell < 12; ++cell) {
     std::optional<std::size_t> best;
@@ -152,11 +157,7 @@ TEST_CASE(
   request.schedules = {"list", "zb_h2", "zb_v", "interleaved_zb", "zb_h1"};  // some equal at first
   request.exhaustive = true;
   const PhaseMap map = phase_map(request);
-  SweepSpec spec;
-  spec.fixed = request.fixed;
-  spec.axes = {request.y, request.x, list_axis("schedule", request.schedules)};
-  spec = checked(spec);
-  const std::vector<SweepRow> rows = run_scenarios(spec, 0, spec.scenarios(), 1);
+  const std::vector<SweepRow> rows = rows_of(request);
   bool other = false;
   for (std::size_t cell = 0; cell < 4; ++cell) {
     std::optional<std::size_t> best;

@@ -19,19 +19,10 @@
 #include "sim/numbers.hpp"
 #include "tools/inputs/clusters.hpp"
 #include "tools/inputs/traces.hpp"
+#include "tools/study/slow_devices.hpp"
 
 namespace stageline {
 namespace {
-
-bool names(const Slowdown& item, const std::string& name) {
-  if (item.name.empty() || item.name.back() != '*') return item.name == name;
-  return name.compare(0, item.name.size() - 1, item.name, 0, item.name.size() - 1) == 0;
-}
-
-bool names_device(const Slowdown& item, const Cluster& cluster, const Device& device) {
-  return names(item, device.name) ||
-         (device.host >= 0 && names(item, nth(cluster.hosts, device.host).name));
-}
 
 double peak_at(const DeviceKind& kind, const std::string& dtype) {
   for (const PeakRate& peak : kind.peak) {
@@ -109,7 +100,7 @@ void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {
   for (const Slowdown& item : slow) {
     const bool known =
         std::any_of(cluster.devices.begin(), cluster.devices.end(),
-                    [&](const Device& device) { return names_device(item, cluster, device); });
+                    [&](const Device& device) { return is_called(item.name, cluster, device); });
     if (known) continue;
     std::vector<std::string> all;
     for (const Device& device : cluster.devices) all.push_back(device.name);
@@ -126,7 +117,7 @@ void check_slow(const Cluster& cluster, const std::vector<Slowdown>& slow) {
 Cluster slowed(Cluster cluster, const std::vector<Slowdown>& slow) {
   for (const Slowdown& item : slow) {
     for (Device& device : cluster.devices) {
-      if (!names_device(item, cluster, device)) continue;
+      if (!is_called(item.name, cluster, device)) continue;
       device.rate /= item.factor;
       device.memory_rate /= item.factor;
       device.op_overhead =

@@ -19,9 +19,7 @@ bool names(const std::string& pattern, const std::string& name) {
 bool names_any(const std::string& pattern, const Cluster& cluster,
                const std::vector<int>& devices) {
   return std::any_of(devices.begin(), devices.end(), [&](int number) {
-    const Device& device = nth(cluster.devices, number);
-    return names(pattern, device.name) ||
-           (device.host >= 0 && names(pattern, nth(cluster.hosts, device.host).name));
+    return is_called(pattern, cluster, nth(cluster.devices, number));
   });
 }
 
@@ -50,6 +48,11 @@ std::vector<int> slow_devices(const std::string& name, const Case& asked,
 }
 
 }  // namespace
+
+bool is_called(const std::string& pattern, const Cluster& cluster, const Device& device) {
+  return names(pattern, device.name) ||
+         (device.host >= 0 && names(pattern, nth(cluster.hosts, device.host).name));
+}
 
 Perturbation with_devices(Perturbation perturbation, const Case& asked,
                           const std::vector<std::string>& devices) {

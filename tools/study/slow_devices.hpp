@@ -9,6 +9,10 @@
 
 namespace stageline {
 
+/// Whether the device of the cluster, or its machine, has that name; with a '*' behind it, one that
+/// begins so.
+bool is_called(const std::string& pattern, const Cluster& cluster, const Device& device);
+
 /// Sets Slow::devices of all items but "links". `devices`: names of the simulated ones. An item may
 /// name one of these, a pipeline rank ("pp1", of all replicas), a device of the cluster or its
 /// machine, or with a '*' behind it all whose names begin so: the ranks that have such a device.
