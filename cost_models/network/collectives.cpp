@@ -2,6 +2,7 @@
 #include "cost_models/network/collectives.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

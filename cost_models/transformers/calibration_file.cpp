@@ -10,6 +10,7 @@
 //     "date": "2026-11-23"
 //   }
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 #include "schedulers/partition/pipedream.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -8,6 +8,7 @@
 // equal splits the earliest, the later stages first, as in the other program: for the replicas that
 // one chose, the cuts are the same.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "schedulers/partition/pipedream_level.hpp"
 #include "sim/errors.hpp"

@@ -1,6 +1,7 @@
 #include "sim/analysis/program_diff.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

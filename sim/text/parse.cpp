@@ -1,5 +1,6 @@
 // Reads the program text. Grammar: traces/README.md; writing it: sim/text/print.cpp.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 // Does `--partition blocks` cut a language model as its framework does?
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>

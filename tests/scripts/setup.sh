@@ -80,6 +80,30 @@ claim 'and LibTorch, and with it the BLAS it should find' says calls \
   ' libtorch-dev libopenblas0-pthread'
 claim 'does not install what is there' not says calls ' meson '
 
+begin 'a newer system without clang 14'
+user 0
+# shellcheck disable=SC2086
+installed $demo_packages
+apt 'exit 0'
+stub apt-cache <<<'[[ $2 == *-14* ]] && exit 100; echo "Package: $2"'
+run all
+claim 'succeeds' is "$rc" 0
+claim 'says what there is not' says out 'this system has no package clang-tidy-14'
+claim 'installs the rest' grep -q ' install .* libtbb-dev .*libtorch-dev' "$calls"
+claim 'asks for nothing that is not offered' not says calls clang
+run tests
+claim 'leaves nothing out of what the tests need' says calls ' doctest-dev '
+
+begin 'all that a newer system has is installed'
+user 0
+stub dpkg-query <<<'shift 3; for name; do [[ $name == *-14* ]] || echo "ii  $name"; done'
+apt 'exit 1'
+stub apt-cache <<<'[[ $2 == *-14* ]] && exit 100; echo "Package: $2"'
+run all
+claim 'succeeds' is "$rc" 0
+claim 'says nothing' silent
+claim 'never calls apt-get' is "$(cat "$calls")" ''
+
 begin 'not root, with sudo'
 user 1000
 installed g++

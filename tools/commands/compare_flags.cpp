@@ -2,6 +2,7 @@
 #include "tools/commands/compare_flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/index.hpp"
 #include "tools/commands/terminal.hpp"

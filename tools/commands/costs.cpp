@@ -1,5 +1,6 @@
 // stageline costs: the costs of the layers of one trace, or of two traces side by side.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>

@@ -1,17 +1,23 @@
-// Implements flags with CLI11. No other file of the commands includes it: its inline classes cost
-// seconds of code generation per file.
+// Declares flags with CLI11. Only this file and command_parsing.cpp include it: its inline classes
+// cost seconds of code generation a file.
 #include "tools/commands/flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <system_error>
 #include <type_traits>
 
 #include "sim/errors.hpp"
 #include "sim/nearest.hpp"
 #include "tools/base/outputs.hpp"
-#include "tools/commands/help_text.hpp"
 #include "tools/commands/terminal.hpp"
 
 namespace stageline {
@@ -20,7 +26,7 @@ namespace {
 // The types of values that --help shows, by which check_outputs() knows them.
 constexpr const char* written_file = "FILE";
 constexpr const char* written_folder = "FOLDER";
-// How a sentence of our own goes on behind the name of the flag.
+// How a sentence goes on behind the name of the flag (command_parsing.cpp).
 constexpr const char* is_said = "is";
 
 CommandPaths paths_of(const CLI::App& app) {
@@ -43,6 +49,20 @@ CommandPaths paths_of(const CLI::App& app) {
     }
   }
   return paths;
+}
+
+// The number that a text is, all of it; nothing where it is none, or too large for its type.
+template <class T>
+std::optional<T> number_in(const std::string& text) {
+  T value{};
+  const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  const auto [at, fault] = std::from_chars(begin, end, value);
+  if (fault != std::errc() || at != end) return {};
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) return {};
+  }
+  return value;
 }
 
 // An empty value is that of a shell variable that is not set, not a wish for the default.
@@ -81,49 +101,68 @@ Flag Flag::describe(const std::string& help) const {
 }
 
 Flag Flag::one_of(const std::vector<std::string>& values) const {
-  option_->check(CLI::IsMember(values));
+  option_->type_name(fmt::format("{}", fmt::join(values, "|")));
+  option_->check(CLI::Validator(
+      [values](const std::string& text) {
+        if (std::find(values.begin(), values.end(), text) != values.end()) return std::string();
+        return fmt::format("{} one of {} (it is \"{}\"{})", is_said, fmt::join(values, ", "), text,
+                           did_you_mean(text, values));
+      },
+      ""));
   return *this;
 }
 
-Flag Flag::range(int least, int most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
+namespace {
+
+template <class T>
+Flag ranged(const Flag& flag, CLI::Option& option, T least, T most) {
+  option.check(CLI::Validator(
+      [least, most](const std::string& text) {
+        const std::optional<T> value = number_in<T>(text);
+        if (value && *value >= least && *value <= most) return std::string();
+        return fmt::format("{} from {} to {} (it is \"{}\")", is_said, least, most, text);
+      },
+      ""));
+  return flag;
 }
 
+}  // namespace
+
+Flag Flag::range(int least, int most) const { return ranged(*this, *option_, least, most); }
 Flag Flag::range(std::int64_t least, std::int64_t most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return ranged(*this, *option_, least, most);
 }
-
 Flag Flag::range(std::uint64_t least, std::uint64_t most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
+  return ranged(*this, *option_, least, most);
 }
-
-Flag Flag::range(double least, double most) const {
-  option_->check(CLI::Range(least, most));
-  return *this;
-}
+Flag Flag::range(double least, double most) const { return ranged(*this, *option_, least, most); }
 
 Flag Flag::positive() const {
   option_->check(CLI::Validator(
       [](const std::string& text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value > 0) return std::string();
+        const std::optional<double> value = number_in<double>(text);
+        if (value && *value > 0) return std::string();
         return fmt::format("{} above 0 (it is \"{}\")", is_said, text);
       },
-      "POSITIVE"));
+      ""));
   return *this;
 }
 
 Flag Flag::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(CLI::Validator(
+      [](const std::string& text) {
+        const std::optional<double> value = number_in<double>(text);
+        if (value && *value >= 0) return std::string();
+        return fmt::format("{} 0 or above (it is \"{}\")", is_said, text);
+      },
+      ""));
   return *this;
 }
 
 Flag Flag::check(const std::function<std::string(const std::string&)>& fault,
                  const std::string& type) const {
-  option_->transform(CLI::Validator(fault, type));  // before what was declared earlier: decimal()
+  option_->type_name(type);
+  option_->transform(CLI::Validator(fault, ""));  // before what was declared earlier: decimal()
   return *this;
 }
 
@@ -181,6 +220,7 @@ struct NumberOf<std::optional<T>> {
 };
 
 // CLI11 takes 010 for eight, and 0x10 for a number.
+template <class T>
 std::string decimal(std::string& text) {
   const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
   const std::string digits = text.substr(sign);
@@ -188,17 +228,32 @@ std::string decimal(std::string& text) {
     return fmt::format("{} a whole number (it is \"{}\")", is_said, text);
   }
   const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
-  text = (text.starts_with('-') ? "-" : "") + digits.substr(first);
+  const std::string number = (text.starts_with('-') ? "-" : "") + digits.substr(first);
+  if (!number_in<T>(number)) {
+    return fmt::format("{} a whole number from {} to {} (it is \"{}\")", is_said,
+                       std::numeric_limits<T>::min(), std::numeric_limits<T>::max(), text);
+  }
+  text = number;
   return "";
+}
+
+std::string real(std::string& text) {
+  return number_in<double>(text) ? "" : fmt::format("{} a number (it is \"{}\")", is_said, text);
 }
 
 }  // namespace
 
 template <class T>
 Flag Flags::option(const std::string& name, T& value, const std::string& help) const {
+  using Number = typename NumberOf<T>::Type;
   CLI::Option* const option = app_->add_option(name, value, help);
-  if constexpr (std::is_integral_v<typename NumberOf<T>::Type>) {
-    option->transform(CLI::Validator(decimal, ""));
+  option->type_name("TEXT");
+  if constexpr (std::is_integral_v<Number>) {
+    option->type_name("N");
+    option->transform(CLI::Validator(decimal<Number>, ""));
+  } else if constexpr (std::is_floating_point_v<Number>) {
+    option->type_name("NUMBER");
+    option->transform(CLI::Validator(real, ""));
   }
   return Flag(option);
 }
@@ -279,148 +334,6 @@ void Flags::runs(std::function<int()> command) const {
     check_outputs(paths);
     program->exit_code = command();
   });
-}
-
-CommandLine::CommandLine(const std::string& name, const std::string& about,
-                         const std::string& version)
-    : name_(name), app_(std::make_unique<CLI::App>(about)) {
-  app_->name(name);
-  app_->set_version_flag("--version", fmt::format("{} {}", name, version));
-}
-
-CommandLine::~CommandLine() = default;
-
-Flags CommandLine::flags() { return {*app_, program_}; }
-
-namespace {
-
-// CLI11 would report an unknown subcommand as a missing one.
-void check_subcommand(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
-  if (known.empty() || word[0] == '-') return;
-  if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  throw CommandLineError(fmt::format("there is no subcommand \"{}\"{}; they are {}", word,
-                                     did_you_mean(word, known), fmt::join(known, ", ")));
-}
-
-// The selected subcommand, whose help explains its flags: "stageline import kineto".
-std::string command_of(const CLI::App& app, std::string name) {
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-    at = at->get_subcommands().front();
-    name += " " + at->get_name();
-  }
-  return name;
-}
-
-const CLI::App& selected(const CLI::App& app) {
-  const CLI::App* at = &app;
-  while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
-  return *at;
-}
-
-std::vector<std::string> long_flags(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* const option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back(name);
-  }
-  return names;
-}
-
-// Other subcommands that have the flag: " (`stageline simulate` has one)".
-std::string elsewhere(const CLI::App& app, const std::string& program, const std::string& name) {
-  for (const CLI::App* const sub : app.get_subcommands({})) {
-    const std::vector<std::string> flags = long_flags(*sub);
-    if (std::find(flags.begin(), flags.end(), name) == flags.end()) continue;
-    return fmt::format(" (`{} {}` has one)", program, sub->get_name());
-  }
-  return "";
-}
-
-// "kinto" of `import kinto x.json` was taken for a TRACE.
-std::string misspelt_subcommand(const CLI::App& app) {
-  std::vector<std::string> known;
-  for (const CLI::App* const sub : app.get_subcommands({})) known.push_back(sub->get_name());
-  for (const CLI::Option* const option : app.get_options()) {
-    if (!option->get_positional() || option->count() == 0) continue;
-    return did_you_mean(option->results().front(), known);
-  }
-  return "";
-}
-
-// The first flag that is not known, with the nearest that is; else the words that are too many. In
-// the order of the command line, in which CLI11 does not report them. Empty where there are none.
-std::string unexpected(const CLI::App& app, const std::string& program) {
-  const std::vector<std::string> words = app.remaining(true);
-  for (const std::string& word : words) {
-    if (word.size() < 2 || word[0] != '-') continue;
-    const std::string flag = word.substr(0, word.find('='));
-    const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    const std::vector<std::string> own = long_flags(selected(app));
-    if (std::find(own.begin(), own.end(), name) != own.end()) {
-      if (flag != "--" + name) return fmt::format("there is no flag {0} (write --{1})", flag, name);
-      return fmt::format("{0} stands before the subcommand; flags stand behind it: `{1} … {0}`",
-                         flag, command_of(app, program));
-    }
-    std::string hint = elsewhere(app, program, name);
-    if (hint.empty()) {
-      const std::string found = nearest(name, own);
-      if (!found.empty()) hint = fmt::format(" (did you mean \"--{}\"?)", found);
-    }
-    return fmt::format("there is no flag {}{}", flag, hint);
-  }
-  if (words.empty()) return "";
-  return fmt::format("\"{}\" {} not expected{}", fmt::join(words, "\", \""),
-                     words.size() == 1 ? "was" : "were", misspelt_subcommand(selected(app)));
-}
-
-// CLI11's message in the words of the other errors.
-std::string worded(const CLI::ParseError& error) {
-  std::string message = error.what();
-  const std::string conversion = "Could not convert: ";
-  const std::size_t equals = message.find(" = ");
-  if (message.starts_with(conversion) && equals != std::string::npos) {
-    return fmt::format("{} is a number (it is \"{}\")",
-                       message.substr(conversion.size(), equals - conversion.size()),
-                       message.substr(equals + 3));
-  }
-  const std::size_t ours = message.find(fmt::format(": {} ", is_said));
-  if (error.get_name() == "ValidationError" && ours != std::string::npos) {
-    return message.erase(ours, 1);
-  }
-  if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing")) {
-    return fmt::format("{} needs a value", message.substr(0, message.find(':')));
-  }
-  const std::size_t once = message.find(": At Most 1 required");
-  if (once != std::string::npos) {
-    return fmt::format("{} is given more than once, and takes one value", message.substr(0, once));
-  }
-  const std::size_t valued = message.find(" was given a disallowed flag override");
-  if (valued != std::string::npos) {
-    return fmt::format("--{} takes no value", message.substr(0, valued));
-  }
-  return message;
-}
-
-}  // namespace
-
-int CommandLine::run(int argc, const char* const* argv) {
-  if (argc > 1) check_subcommand(*app_, argv[1]);
-  try {
-    app_->parse(argc, argv);
-    return program_.exit_code;
-  } catch (const CLI::CallForHelp&) {
-    show("{}", help_text(app_->help(), text_width()));
-    return 0;
-  } catch (const CLI::Success& success) {
-    return app_->exit(success);
-  } catch (const CLI::ParseError& error) {
-    // A flag that is not known may be why another word is missing.
-    const std::string unknown = unexpected(*app_, name_);
-    throw CommandLineError(fmt::format("{}; see `{} --help`",
-                                       unknown.empty() ? worded(error) : unknown,
-                                       command_of(*app_, name_)));
-  }
 }
 
 }  // namespace stageline

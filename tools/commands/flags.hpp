@@ -1,4 +1,5 @@
-// The command line of a program. Only flags.cpp includes the library that parses it.
+// The command line of a program. Only flags.cpp and command_parsing.cpp include the library that
+// parses it, and none of its words reaches a user.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Wraps the text of --help.
+// Prints and wraps the text of --help.
 #include "tools/commands/help_text.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr std::size_t description_column = 30;  // of CLI11
+constexpr std::size_t description_column = 30;
 constexpr std::string_view command_begins = "  stageline";
 constexpr std::string_view usage = "Usage:";
 
@@ -79,13 +79,35 @@ std::string wrapped_command(const std::string& line, int width) {
   return out;
 }
 
+std::string printed(const std::string& title, const std::vector<HelpPage::Entry>& entries) {
+  std::string out = entries.empty() ? "" : "\n" + title + ":\n";
+  for (const auto& [name, text] : entries) {
+    std::string line = "  " + name;
+    if (!text.empty()) {
+      if (line.size() >= description_column) {
+        out += line + "\n";
+        line.clear();
+      }
+      line.resize(description_column, ' ');
+    }
+    out += line + text + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string help_text(const std::string& parser_help, int width) {
-  if (width <= 0) return parser_help;
+std::string printed(const HelpPage& page) {
+  return page.about + "\nUsage: " + page.usage + "\n" + printed("Positionals", page.positionals) +
+         printed("Options", page.options) + printed("Subcommands", page.subcommands) +
+         (page.footer.empty() ? "" : "\n" + page.footer + "\n");
+}
+
+std::string help_text(const std::string& page, int width) {
+  if (width <= 0) return page;
   std::string out;
   bool in_command = false;
-  const std::string help = joined(parser_help);
+  const std::string help = joined(page);
   for (std::size_t at = 0; at < help.size();) {
     const std::size_t end = std::min(help.find('\n', at), help.size());
     const std::string line = help.substr(at, end - at);

@@ -1,5 +1,6 @@
 // stageline import nccl-tests: fits latencies and bandwidths of collectives to measured times.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

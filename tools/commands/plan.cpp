@@ -1,6 +1,7 @@
 // stageline plan: what to do instead. Searches degrees, micro-batches, schedules, recomputation and
 // cuts for the samples of one update, and says how far the answer is from the best possible.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

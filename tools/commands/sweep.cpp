@@ -1,5 +1,6 @@
 // stageline sweep: thousands of settings, a row each, on all cores and in shards.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // Words what the search for the cheapest change that fits has found.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "tools/inputs/clusters.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>

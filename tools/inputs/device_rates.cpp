@@ -1,6 +1,7 @@
 #include "tools/inputs/device_rates.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,6 +1,7 @@
 #include "tools/inputs/program_files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -2,6 +2,7 @@
 #include "tools/inputs/traces.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 #include "tools/sweep/spec.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,6 +1,7 @@
 // Reads back the Chrome traces that tools/report/timeline/chrome_trace.cpp writes, and those that
 // other programs wrote in their manner: complete events ("X"), and pairs of "B" and "E".
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #include "traces/kineto/model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <utility>

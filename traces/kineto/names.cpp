@@ -6,6 +6,7 @@
 #include "traces/kineto/names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,6 @@
 // Reads "network" of cluster files: the NICs of a machine, and the switches that join machines.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 

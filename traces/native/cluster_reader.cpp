@@ -1,5 +1,6 @@
 // Reads cluster files, which traces/README.md and cluster.schema.json describe.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

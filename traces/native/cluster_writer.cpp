@@ -1,6 +1,7 @@
 // Writes cluster files, which traces/README.md describes: every device and link separately, also
 // those of several machines, numbers exactly, defaults left out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/errors.hpp"
 #include "sim/index.hpp"

@@ -2,6 +2,7 @@
 #include "traces/native/measured_collectives.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <stdexcept>
 

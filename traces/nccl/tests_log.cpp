@@ -2,6 +2,7 @@
 #include "traces/nccl/tests_log.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,7 @@
 // Writes plans for other pipeline runtimes: PipeDream's configuration (msr-fiddle/pipedream,
 // runtime/: the JSON of optimizer/convert_graph_to_model.py) and torchgpipe's balance.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

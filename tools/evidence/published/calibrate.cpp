@@ -2,6 +2,7 @@
 #include "tools/evidence/published/calibrate.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

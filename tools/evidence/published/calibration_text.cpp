@@ -1,5 +1,6 @@
 // A calibration as text: its constants, the sets that were tried, its errors, the rows refused.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 // Reads the rows of published measurements.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #include "tools/evidence/published/rate_fit.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

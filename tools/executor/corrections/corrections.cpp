@@ -1,5 +1,6 @@
 // Parses lists of corrections and applies several as one.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // Chooses the series of a crowded chart that have colours.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,6 +2,7 @@
 #include "tools/report/text/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "tools/report/text/staleness.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

@@ -2,6 +2,7 @@
 #include "tools/report/text/training.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
